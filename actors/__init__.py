@@ -30,7 +30,6 @@ from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER
 from brokers.listener import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle, Verdicts
-from brokers.queue_survey import QueueSurvey
 from brokers.spans import WorkerSpans
 from brokers.worker_process import WorkerProcess
 from brokers.worker_settings import WorkerSettings
@@ -62,32 +61,32 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         on_revision=catalog.observe,
         values=PROCESS,
         features=FEATURES,
+        publish=GROUP.publish if settings.worker_metrics_addr else None,
     )
-    loop = DeliveryLoop(lambda: open_dispatchers(settings))
-    deliveries = Deliveries(catalog, loop, database, process.targets, process.rules)
-    process.look_up = deliveries.look_up
+    loop = DeliveryLoop(partial(open_dispatchers, settings))
+    deliveries = Deliveries(catalog, loop, database, process)
+    process.flow.on_pulse(deliveries.follow)
     process.watchdog.watch("delivery loop", loop)
     process.on_drain(loop.drain)
-    process.flow.on_pulse(lambda pulse: loop.abort(pulse.aborts))
+    process.flow.on_pulse(loop.take_pulse)
     spans = exporting(settings.traces, "worker")
     for one in spans:
         process.finalizer.outcomes.spans = WorkerSpans(one, process.worker_id)
-    threads = [GatheredLog(), *spans, loop, *_listeners(settings, process), *_metrics(settings, process)]
+    threads = [GatheredLog(), *spans, loop, *_listeners(settings, process), *_metrics(settings)]
 
     def opened() -> None:
         rotation.warn_of_unreadable(database, box)
         spare_what_is_there()
 
-    lifecycle = Lifecycle(process, threads, on_open=opened, survey=partial(QueueSurvey, process))
+    lifecycle = Lifecycle(process, threads, on_open=opened, finds_queues=True)
     broker = ExecutionsBroker(process, [lifecycle, Verdicts()])
     return broker, deliveries
 
 
-def _metrics(settings: Settings, process: WorkerProcess) -> list[BackgroundThread]:
+def _metrics(settings: Settings) -> list[BackgroundThread]:
     PROCESS.endpoints.most = settings.metrics_max_endpoints
     if not settings.worker_metrics_addr:
         return []
-    process.publish = GROUP.publish
     return [*sharing("worker"), *serving(settings.worker_metrics_addr)]
 
 

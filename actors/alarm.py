@@ -6,8 +6,8 @@ Its own timers count in whole milliseconds, so that it would start a delivery al
 import math
 import threading
 import time
-from collections.abc import Callable
 
+from app.kernel.function_types import Call
 from app.kernel.threads import BackgroundThread
 
 
@@ -16,7 +16,7 @@ class Alarm(BackgroundThread):
 
     is_vital = True
 
-    def __init__(self, ring: Callable[[], object]) -> None:
+    def __init__(self, ring: Call) -> None:
         super().__init__("te-alarm")
         self._ring = ring
         self._changed = threading.Condition()

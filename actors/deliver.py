@@ -7,31 +7,33 @@ exception leaves this module, because Dramatiq would acknowledge the message as 
 import logging
 import time
 from collections.abc import Sequence
+from heapq import nsmallest
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from actors.dispatch.base import NO_HISTORY, History
-from actors.dispatch.notification import THREADS_PER_CHANNEL
 from actors.judge import line, unexpected
-from actors.lateness import Ages, aged, is_news, rest_ms, too_late, waited_too_long
+from actors.lateness import expires_here, rest_ms, too_late, waited_too_long
 from actors.loop import Delivery, DeliveryLoop
-from actors.sending import deliver, fail
 from app.catalog.loader import Catalog, Prepared, SecretUnreadableError
 from app.catalog.retry_policy import RetryPolicy
 from app.kernel.db import Database
 from app.kernel.db.retries import explained
 from app.kernel.errors import TemplateError, UnavailableError
-from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.endpoint_rules import Pulse
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
 from app.queue.reading.execution_queries import channels_of, uncertain_for
 from brokers.attempt import Attempt, Stage
 from brokers.attempt_line import ids_of
-from brokers.known_targets import NO_LIMIT, Bound, Targets
+from brokers.sharing.bindings import Bound
+from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 
 log = logging.getLogger(__name__)
 
+MAX_RESOLVED = 100
+"""Endpoints behind open breakers whose targets are resolved at one pulse."""
 _WITH_PAST = frozenset({EndpointType.REDIS_STREAM, EndpointType.NOTIFICATION})
 
 
@@ -43,99 +45,97 @@ class Deliveries:
         catalog: Catalog,
         loop: DeliveryLoop,
         database: Database,
-        targets: Targets | None = None,
-        rules: FlowRules | None = None,
+        process: WorkerProcess,
     ) -> None:
         self._catalog = catalog
         self._loop = loop
         self._database = database
-        self._targets = targets or Targets()
-        self._rules = rules or FlowRules(database)
+        self._rules = process.rules
+        self._breakers = process.breakers
+        self._bindings = process.bindings
+        self._resolved: dict[str, tuple[int, int]] = {}  # endpoints behind open breakers, with the revisions
 
     def start(self, attempts: Sequence[Attempt]) -> None:
         """Prepare attempts on the calling thread and pass them to the loop."""
-        ages = Ages(self._database, attempts)
-        prepared = [self._prepare(attempt, ages) for attempt in attempts if attempt.enter(Stage.TAKEN)]
+        prepared = [self._prepare(attempt) for attempt in attempts if attempt.enter(Stage.TAKEN)]
         self._loop.submit([delivery for delivery in prepared if delivery is not None])
 
-    def _prepare(self, attempt: Attempt, ages: Ages) -> Delivery | None:
+    def _prepare(self, attempt: Attempt) -> Delivery | None:
         """Prepare an attempt, or its failure; None when it was handed back."""
         claim = attempt.claim
         try:
             prepared = self._catalog.prepare(claim.endpoint, claim.endpoint_version, claim.input, claim.config_revision)
-            bound = self._targets.bound.get(claim.endpoint)
+            bound = self._bindings.bound.get(claim.endpoint)
             is_longer = bound is None or prepared.spec["timeout_ms"] > bound.target.timeout_ms
             if bound is None or is_longer or bound.name != prepared.target:
                 bound = self._bind(claim.endpoint, prepared, (claim.endpoint_version, claim.config_revision))
             attempt.target = bound.target
-            if prepared.policy.max_age_ms is not None:
-                self._look_back(attempt, prepared.policy, ages)
+            if claim.expires_at is not None:
+                attempt.has_waited = self._may_have_waited(attempt, prepared.policy)
             history = self._past(claim, prepared) if prepared.endpoint_type in _WITH_PAST else NO_HISTORY
+            if attempt.target.is_open and not self._is_probe(attempt):
+                return None
         except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
-            return _unprepared(attempt, error, ages)
-        if attempt.target.is_shut and not self._is_probe(attempt, prepared, ages):
-            return None
+            return _unprepared(attempt, error)
         # It is in the prepared request now, and an attempt may wait long for its answer.
         attempt.claim = attempt.claim._replace(input=None)
-        return Delivery(attempt, lambda dispatchers: deliver(dispatchers, attempt, prepared, history))
+        return Delivery(attempt, prepared, history)
 
-    def _look_back(self, attempt: Attempt, policy: RetryPolicy, ages: Ages) -> None:
-        """Note whether a limit or a breaker may have kept an execution waiting, be it its first attempt."""
-        claim = attempt.claim
-        # At most since it was planned; nobody has to know more of the many ticks that are made up for late.
-        longest = max(claim.late_seconds, (claim.claimed_at - claim.scheduled_at).total_seconds())
-        if self._may_have_kept(attempt, longest):
-            attempt.claim = claim = aged(ages, claim, policy)
-            attempt.has_waited = self._may_have_kept(attempt, claim.late_seconds)
-
-    def _may_have_kept(self, attempt: Attempt, seconds: float) -> bool:
-        """Return whether a limit or a breaker may have kept waiting what has been due for so long."""
+    def _may_have_waited(self, attempt: Attempt, policy: RetryPolicy) -> bool:
+        """Return whether a limit or a breaker may have kept an execution waiting since its first attempt was due."""
         rules = self._rules.of(attempt.claim.endpoint)
         is_limited = rules is not None and rules.limits is not None
-        return is_limited or attempt.target.has_kept(attempt.claim.claimed_here - seconds)
+        due_here = expires_here(attempt.claim) - (policy.max_age_ms or 0) / 1000
+        return is_limited or attempt.target.has_kept(due_here)
 
-    def _is_probe(self, attempt: Attempt, prepared: Prepared, ages: Ages) -> bool:
-        """Let an attempt be the probe of its target, or hand it back."""
-        claim, target = attempt.claim, attempt.target
-        if target.take_probe(attempt, claim.endpoint):
+    def _is_probe(self, attempt: Attempt) -> bool:
+        """Let an attempt be the probe of its target, or hand it back; raises UnavailableError."""
+        claim = attempt.claim
+        if self._breakers.probe(attempt.target, attempt, claim.endpoint):
             return True
-        target.want_probe(claim.endpoint)
-        bound = self._targets.bound.get(claim.endpoint)
-        if bound is None or bound.name == prepared.target or bound.target.is_shut:
+        bound = self._bindings.bound.get(claim.endpoint)
+        if bound is None or bound.target.is_open:
             attempt.release(is_noted=False)
-        elif waited_too_long(ages, attempt, prepared.policy):
-            verdict = Verdict.fail(too_late(attempt, prepared.policy))
-            attempt.conclude(verdict, line(attempt.claim, verdict))
+        elif waited_too_long(attempt):
+            verdict = Verdict.fail(too_late(attempt))
+            attempt.conclude(verdict, line(claim, verdict))
         else:
-            # What the newest version leads to must not wait behind what an earlier one does.
-            put_off_ms = target.put_off_ms(claim.claimed_at - claim.scheduled_at)
-            most_ms = rest_ms(attempt, prepared.policy)
-            is_noted = is_news(ages, claim, prepared.policy)
-            attempt.release(put_off_ms=round(min(put_off_ms, most_ms)), is_noted=is_noted)
+            # Executions of the newest version, which leads elsewhere, must not wait behind an earlier one's.
+            attempt.put_off(most_ms=rest_ms(attempt), is_noted=False)
         return False
 
-    def look_up(self, endpoint: str, revision: int) -> None:
-        """Bind an endpoint to where it leads by now, as of a catalogue revision; raises UnavailableError.
+    def follow(self, pulse: Pulse) -> None:
+        """Bind endpoints behind open breakers to where their newest versions lead, a part of them at each pulse.
 
-        Nothing is sent, so whatever else is wrong with its newest version is told by the deliveries of that.
+        Each once, and again for each new revision of endpoints, configs and secrets. No execution is claimed for that.
+        Raises UnavailableError.
         """
+        revisions, behind = (pulse.revision, pulse.catalog_revision), self._bindings.behind_open()
+        self._resolved = {endpoint: self._resolved[endpoint] for endpoint in behind if endpoint in self._resolved}
+        due = (endpoint for endpoint in behind if self._resolved_at(endpoint) != revisions)
+        for endpoint in nsmallest(MAX_RESOLVED, due, key=self._resolved_at):
+            self._resolve(endpoint, pulse.catalog_revision)
+            self._resolved[endpoint] = revisions
+
+    def _resolved_at(self, endpoint: str) -> tuple[int, int]:
+        return self._resolved.get(endpoint, (-1, -1))
+
+    def _resolve(self, endpoint: str, revision: int) -> None:
+        """Bind an endpoint to where its newest version leads. Deliveries report what else is wrong with that."""
         try:
             newest, as_of = self._catalog.prepare_newest(endpoint, revision)
-            bound = self._targets.bound.get(endpoint)
-            if bound is None or bound.name != newest.target or newest.spec["timeout_ms"] > bound.target.timeout_ms:
-                self._bind(endpoint, newest, as_of)
+            self._bind(endpoint, newest, as_of)
         except UnavailableError:
             raise
-        except Exception as error:  # noqa: BLE001 - one odd row must not keep others from being looked up
-            log.info("where %s leads by now is not known: %s", endpoint, type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - one odd row must not keep others from being resolved
+            log.info("cannot resolve the target of endpoint %s: %s", endpoint, type(error).__name__)
 
     def _bind(self, endpoint: str, prepared: Prepared, as_of: tuple[int, int]) -> Bound:
         """Note where an endpoint leads."""
         # Records to the same brokers share their connections.
         has_turns = prepared.endpoint_type is not EndpointType.KAFKA
-        turns = THREADS_PER_CHANNEL if prepared.endpoint_type is EndpointType.NOTIFICATION else NO_LIMIT
         timeout_ms = prepared.spec["timeout_ms"]
-        return self._targets.bind(endpoint, prepared.target, timeout_ms, has_turns=has_turns, as_of=as_of, turns=turns)
+        return self._bindings.bind(endpoint, prepared.target, timeout_ms, has_turns=has_turns, as_of=as_of)
 
     def _past(self, claim: Claim, prepared: Prepared) -> History:
         """Read what the dispatchers of Redis Streams and of notifications have to know."""
@@ -150,16 +150,16 @@ class Deliveries:
         return History(prepared.policy.longest_wait_ms / 1000, since)
 
 
-def _unprepared(attempt: Attempt, error: Exception, ages: Ages) -> Delivery | None:
+def _unprepared(attempt: Attempt, error: Exception) -> Delivery | None:
     """Fail an attempt that cannot be prepared; None when it was handed back, because it may be later or elsewhere."""
     match error:
         case TemplateError():
             failure = DeliveryError("TEMPLATE_RESOLUTION_FAILED", error.message, permanent=True)
-        case SecretUnreadableError() if waited_too_long(ages, attempt, error.policy):
-            failure = too_late(attempt, error.policy)
+        case SecretUnreadableError() if waited_too_long(attempt):
+            failure = too_late(attempt)
         case SecretUnreadableError():
             # The catalogue has told the operator once; all that meet this secret would fill the log.
-            attempt.put_off(most_ms=rest_ms(attempt, error.policy))
+            attempt.put_off(most_ms=rest_ms(attempt))
             return None
         case UnavailableError() | SQLAlchemyError():
             # Nothing was sent: the attempt is not spent.
@@ -169,4 +169,4 @@ def _unprepared(attempt: Attempt, error: Exception, ages: Ages) -> Delivery | No
             return None
         case _:
             failure = unexpected(error, attempt.claim, may_have_been_delivered=False)
-    return Delivery(attempt, lambda _: fail(attempt, failure))
+    return Delivery(attempt, failure)

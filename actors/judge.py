@@ -2,14 +2,15 @@
 
 import logging
 import random
+import time
+from datetime import timedelta
 
 from actors.dispatch.base import MAX_BODY_BYTES
-from actors.lateness import tried
 from app.catalog.loader import Prepared
 from app.catalog.retry_policy import RetryPolicy
 from app.queue.executions.execution_model import Claim, DeliveryError, LogLine
-from app.queue.executions.retry_outcome import Action
-from app.queue.executions.verdict import Verdict, decide
+from app.queue.executions.retry_outcome import RetryAction
+from app.queue.executions.verdict import Tried, Verdict, decide
 from brokers.attempt_line import ids_of
 from schema.states import ExecutionStatus, LogLevel
 
@@ -18,15 +19,19 @@ log = logging.getLogger(__name__)
 MOST_MESSAGE_CHARACTERS = 2000
 
 
-def verdict_on(error: DeliveryError, action: Action | None, claim: Claim, prepared: Prepared) -> Verdict:
+def verdict_on(error: DeliveryError, action: RetryAction | None, claim: Claim, prepared: Prepared) -> Verdict:
     """Decide what a failed attempt means, and what is stored of its error."""
     # The policy has looked at the answer as it came. What is stored of it is scrubbed.
     return judge(_scrubbed(error, prepared), action, claim, prepared.policy)
 
 
-def judge(error: DeliveryError, action: Action | None, claim: Claim, policy: RetryPolicy) -> Verdict:
+def judge(error: DeliveryError, action: RetryAction | None, claim: Claim, policy: RetryPolicy) -> Verdict:
     """Decide what a failed attempt means, now."""
-    return decide(error, action, tried(claim), policy, random.uniform(-1, 1))
+    # By the database's clock, as of the claim, and by ours since then.
+    now = claim.claimed_at + timedelta(seconds=time.monotonic() - claim.claimed_here)
+    age_ms = (now - claim.scheduled_at) / timedelta(milliseconds=1)
+    tried = Tried(claim.execution_id, claim.attempt, claim.max_attempts, age_ms)
+    return decide(error, action, tried, policy, random.uniform(-1, 1))
 
 
 def unexpected(error: BaseException, claim: Claim, *, may_have_been_delivered: bool) -> DeliveryError:

@@ -1,111 +1,59 @@
-"""Lateness: whether `max_age_ms` rules out that an attempt starts, whatever it had to wait for."""
+"""Lateness: whether `expires_at` rules out that an attempt starts, by the rules of app/features/expiry/README.md."""
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass
 
-from sqlalchemy.exc import SQLAlchemyError
-
-from app.catalog.retry_policy import RetryPolicy
-from app.kernel.db import Database
-from app.kernel.errors import UnavailableError
 from app.queue.claiming.release import SHORTEST_PUT_OFF_MS
 from app.queue.executions.execution_model import Claim, DeliveryError
-from app.queue.executions.planned_instants import Planned, planned
-from app.queue.executions.verdict import Tried, is_too_late
 from brokers.attempt import Attempt
 
-MS = timedelta(milliseconds=1)
+
+def expires_here(claim: Claim) -> float:
+    """Return the `expires_at` of a claim on time.monotonic(), infinity where it has none."""
+    if claim.expires_at is None:
+        return math.inf
+    return claim.claimed_here + (claim.expires_at - claim.claimed_at).total_seconds()
 
 
-@dataclass(slots=True)
-class Ages:
-    """Since when the executions of one message have been due, which is read for all of them once one has to know."""
-
-    database: Database
-    attempts: Sequence[Attempt]
-    found: dict[str, Planned] | None = None
-
-    def of(self, claim: Claim) -> Planned | None:
-        """Return it for a first attempt; None where its execution is gone."""
-        if self.found is None:
-            first = [attempt.claim.execution_id for attempt in self.attempts if attempt.claim.attempt == 1]
-            self.found = planned(self.database, first)
-        return self.found.get(claim.execution_id)
+def is_too_late(attempt: Attempt) -> bool:
+    """Return whether an attempt that starts now starts too late; a first one only where it has waited for a rule."""
+    is_bound = attempt.claim.attempt > 1 or attempt.has_waited
+    return is_bound and time.monotonic() > expires_here(attempt.claim)
 
 
-def tried(claim: Claim) -> Tried:
-    """Return what the verdict on an attempt depends on, as of now."""
-    # By the database's clock, as of the claim, and by ours since then.
-    now = claim.claimed_at + timedelta(seconds=time.monotonic() - claim.claimed_here)
-    return Tried(claim.execution_id, claim.attempt, claim.max_attempts, (now - claim.scheduled_at) / MS)
+def waited_too_long(attempt: Attempt) -> bool:
+    """Return whether an attempt that cannot start now, and would be deferred, is too late already."""
+    attempt.has_waited = True
+    return is_too_late(attempt)
 
 
-def may_send(attempt: Attempt, policy: RetryPolicy) -> bool:
-    """Return whether a claim is held, and its attempt in time by its policy."""
-    return attempt.still_held() and not comes_too_late(attempt, policy)
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """Permission of an attempt that has an `expires_at`."""
+
+    attempt: Attempt
+
+    def may_send(self) -> bool:
+        """Return whether the claim is held, and the attempt in time."""
+        return self.attempt.may_send() and not is_too_late(self.attempt)
+
+    def begin(self) -> None:
+        """Begin the attempt."""
+        self.attempt.begin()
+
+    def pass_soft_limit(self, limit_ms: int) -> None:
+        """Record the soft limit of the attempt."""
+        self.attempt.pass_soft_limit(limit_ms)
 
 
-def comes_too_late(attempt: Attempt, policy: RetryPolicy) -> bool:
-    """Return whether an attempt that begins now does so after the time that its policy gives it."""
-    return is_too_late(_starting(attempt.claim), policy, waits=attempt.has_waited)
-
-
-def too_late(attempt: Attempt, policy: RetryPolicy) -> DeliveryError:
-    """Return the error of an attempt that was not sent because its time was over."""
-    late_ms = _starting(attempt.claim).age_ms - (policy.max_age_ms or 0)
+def too_late(attempt: Attempt) -> DeliveryError:
+    """Return the error of an attempt that was not sent because it was too late."""
+    late_ms = (time.monotonic() - expires_here(attempt.claim)) * 1000
     message = f"it would have started {late_ms:.0f} ms after max_age_ms, so nothing was sent"
     return DeliveryError("RETRY_TOO_LATE", message, permanent=True)
 
 
-def aged(ages: Ages, claim: Claim, policy: RetryPolicy, *, is_put_off: bool = False) -> Claim:
-    """Return a claim with the lateness that it had before it was handed back and put off.
-
-    Only a first attempt that its age would rule out and its `run_at` does not is asked for. `is_put_off` says that it
-    is put off now, so that its `run_at` says nothing, whether anybody noted that or not.
-    """
-    limit = policy.max_age_ms
-    if limit is None or claim.attempt > 1 or not claim.late_seconds * 1000 <= limit < tried(claim).age_ms:
-        return claim
-    found = ages.of(claim)
-    if found is None or not (found.was_handed_back or is_put_off):
-        return claim
-    return claim._replace(late_seconds=max(claim.late_seconds, (claim.claimed_at - found.since).total_seconds()))
-
-
-def waited_too_long(ages: Ages, attempt: Attempt, policy: RetryPolicy) -> bool:
-    """Return whether an attempt that is about to be put off has waited for too long already."""
-    try:
-        attempt.claim = aged(ages, attempt.claim, policy, is_put_off=True)
-    except (UnavailableError, SQLAlchemyError):
-        return False  # the next claim asks again
-    attempt.has_waited = True
-    return comes_too_late(attempt, policy)
-
-
-def is_news(ages: Ages, claim: Claim, policy: RetryPolicy) -> bool:
-    """Return whether the history must tell that an execution is put off: else nobody knows later how old it is."""
-    if policy.max_age_ms is None or claim.attempt > 1:
-        return False
-    try:
-        found = ages.of(claim)
-    except (UnavailableError, SQLAlchemyError):
-        return True
-    return found is not None and not found.was_handed_back
-
-
-def rest_ms(attempt: Attempt, policy: RetryPolicy) -> float:
-    """Return for how long to put off an attempt at most, so that it ends in time once it is too late."""
-    rest = math.inf if policy.max_age_ms is None else policy.max_age_ms - _starting(attempt.claim).age_ms
-    # Where it is over already, and that did not rule it out, it has no end: a manual retry.
-    return max(SHORTEST_PUT_OFF_MS, rest) if rest > 0 else math.inf
-
-
-def _starting(claim: Claim) -> Tried:
-    if claim.attempt > 1:
-        return tried(claim)
-    # By how long it has been due: a tick that is made up for and a manual retry are due anew.
-    due_since = claim.claimed_here - claim.late_seconds
-    return replace(tried(claim), age_ms=(time.monotonic() - due_since) * 1000)
+def rest_ms(attempt: Attempt) -> float:
+    """Return for how many milliseconds at most to defer an attempt, so that it ends soon after its `expires_at`."""
+    return max(SHORTEST_PUT_OFF_MS, (expires_here(attempt.claim) - time.monotonic()) * 1000)

@@ -7,16 +7,22 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import uvloop
 
 from actors.alarm import Alarm
 from actors.dispatch import Dispatchers
+from actors.dispatch.base import NO_HISTORY, History
+from actors.sending import deliver, fail
+from app.catalog.loader import Prepared
+from app.kernel.function_types import Run
 from app.kernel.threads import BackgroundThread
+from app.queue.claiming.endpoint_rules import Pulse
 from app.queue.claiming.release import DUE_NOW_MS
+from app.queue.executions.execution_model import DeliveryError
 from brokers.attempt import Attempt
 
 SWEEP_SECONDS = 60.0
@@ -24,10 +30,11 @@ SIGN_SECONDS = 0.2
 
 
 class Delivery(NamedTuple):
-    """An attempt that an actor has taken up, and what is to run at its instant."""
+    """An attempt that an actor has taken up, prepared to be sent at its instant, or its failure."""
 
     attempt: Attempt
-    run: Callable[[Dispatchers], Coroutine[Any, Any, None]]
+    prepared: Prepared | DeliveryError
+    history: History = NO_HISTORY
 
 
 class DeliveryLoop(BackgroundThread):
@@ -38,12 +45,12 @@ class DeliveryLoop(BackgroundThread):
 
     is_vital = True
 
-    def __init__(self, open_dispatchers: Callable[[], Dispatchers]) -> None:
+    def __init__(self, open_dispatchers: Run[Dispatchers]) -> None:
         super().__init__("te-delivery")
         self._open_dispatchers = open_dispatchers
         self._held: list[tuple[float, int, Delivery]] = []  # a heap, by the instant to start at
         self._order = itertools.count()
-        self._alarm = Alarm(lambda: self._loop.call_soon_threadsafe(self._start_due))
+        self._alarm = Alarm(self._wake)
         self._rings_at = -math.inf
         self._running: dict[asyncio.Task[None], Attempt] = {}
         self._loop = uvloop.new_event_loop()
@@ -75,6 +82,10 @@ class DeliveryLoop(BackgroundThread):
         if claims:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._abort, frozenset(claims))
+
+    def take_pulse(self, pulse: Pulse) -> None:
+        """Break off what te-flow was asked to abort."""
+        self.abort(pulse.aborts)
 
     def interrupt(self) -> None:
         """Let the loop cancel what still runs, and close the dispatchers."""
@@ -115,14 +126,21 @@ class DeliveryLoop(BackgroundThread):
         self._dispatchers.drain()
         self._hand_back()
 
+    def _wake(self) -> None:
+        self._loop.call_soon_threadsafe(self._start_due)
+
     def _start_due(self, deliveries: Iterable[Delivery] = ()) -> None:
         now = time.monotonic()
         for delivery in deliveries:
             heapq.heappush(self._held, (delivery.attempt.due_at, next(self._order), delivery))
         while self._held and self._held[0][0] <= now:
-            delivery = heapq.heappop(self._held)[2]
-            task = self._loop.create_task(delivery.run(self._dispatchers))
-            self._running[task] = delivery.attempt
+            attempt, prepared, history = heapq.heappop(self._held)[2]
+            if isinstance(prepared, DeliveryError):
+                run = fail(attempt, prepared)
+            else:
+                run = deliver(self._dispatchers, attempt, prepared, history)
+            task = self._loop.create_task(run)
+            self._running[task] = attempt
             task.add_done_callback(self._running.pop)
         if self._drain.is_set():
             self._hand_back()

@@ -2,13 +2,12 @@
 
 import asyncio
 import logging
-from functools import partial
 
 from actors.blame import is_targets_fault
 from actors.dispatch import Dispatchers
-from actors.dispatch.base import MAX_BODY_BYTES, NO_HISTORY, History, Identity, SoftLimit
+from actors.dispatch.base import MAX_BODY_BYTES, NO_HISTORY, History, Identity
 from actors.judge import judge, line, unexpected, verdict_on
-from actors.lateness import comes_too_late, may_send, too_late
+from actors.lateness import Dated, is_too_late, too_late
 from app.catalog.loader import Prepared
 from app.catalog.retry_policy import RetryPolicy
 from app.queue.executions.execution_model import DeliveryError, NotSentError
@@ -35,20 +34,17 @@ async def deliver(
         return
     claim, policy, target = attempt.claim, prepared.policy, attempt.target
     attempt.tally.started[claim.endpoint_type, claim.endpoint][0] += 1
-    in_time = attempt.still_held if policy.max_age_ms is None else partial(may_send, attempt, policy)
+    permission = attempt if claim.expires_at is None else Dated(attempt)
     soft_ms = prepared.spec.get("soft_timeout_ms")
-    soft_limit = None if soft_ms is None else SoftLimit(soft_ms, partial(attempt.pass_soft_limit, soft_ms))
     trace = None if attempt.spans is None else attempt.spans.begin(attempt)
-    identity = Identity.of(claim, prepared.scrubber, in_time, history, soft_limit, begin=attempt.begin, trace=trace)
+    identity = Identity.of(claim, prepared.scrubber, permission, history, soft_limit_ms=soft_ms, trace=trace)
     try:
         if attempt.started_at > attempt.latest_at:
             # Asked again after a wait for a connection, but not before the first byte: to connect to some hosts takes
             # longer each time.
             attempt.begin()
-        output = await dispatchers[prepared.endpoint_type].send(prepared.spec, identity)
-        results = target.results
-        results.tally[0] += 1  # without a call: each delivery comes by here
-        results.by_endpoint[claim.endpoint][0] += 1
+        output = await dispatchers.by_type[prepared.endpoint_type].send(prepared.spec, identity)
+        target.results[claim.endpoint][0] += 1  # without a call, for the sake of speed
         if target.probe is not None:
             target.probed(attempt, failed=False)
         # An answer that was expected is a success, unless the policy refuses what it says.
@@ -68,12 +64,11 @@ def _unsent_or_failed(attempt: Attempt, prepared: Prepared, error: BaseException
     """Return what an error in a delivery means; None when the attempt was handed back."""
     claim, policy = attempt.claim, prepared.policy
     match error:
-        case NotSentError() if comes_too_late(attempt, policy):
-            return Verdict.fail(too_late(attempt, policy))
+        case NotSentError() if is_too_late(attempt):
+            return Verdict.fail(too_late(attempt))
         case NotSentError():
             log.info("%s handed back: %s", claim.execution_id, error, extra=ids_of(claim))
-            # What is due anew by that is as old as it was: its history has to tell.
-            is_noted = error.is_noted and (error.put_off_ms > 0 or not attempt.target.is_shut)
+            is_noted = error.is_noted and not attempt.target.is_open
             attempt.release(even_if_started=True, put_off_ms=error.put_off_ms, is_noted=is_noted)
             return None
         case asyncio.CancelledError():
@@ -101,6 +96,5 @@ def _blame(attempt: Attempt, error: DeliveryError) -> None:
     if failed:
         target.failed(endpoint, error.retry_after_ms)
     elif failed is not None:
-        target.results.tally[0] += 1
-        target.results.by_endpoint[endpoint][0] += 1
+        target.results[endpoint][0] += 1
     target.probed(attempt, failed)

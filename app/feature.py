@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     import click
 
+    from app.cli.catalog_section import CatalogSection
     from app.queue.claiming.admission import AdmissionRule
     from app.queue.claiming.known_rules import FlowRules
     from app.queue.ending.handler import Handler
+    from app.queue.reading.waiting_reasons import WaitingReason
     from app.scheduler.chore import Chore, ChoreContext
+    from app.scheduler.finding import Check
     from app.web.openapi.resource import Resource
 
 
@@ -32,7 +35,10 @@ class Feature:
     name: ClassVar[str]
 
     def resources(self) -> "Sequence[Resource]":
-        """Return operations of the REST API, in the order of the OpenAPI document."""
+        """Return operations of the REST API, in the order of the OpenAPI document.
+
+        A resource of the kernel to which the feature adds operations is returned again.
+        """
         return ()
 
     def commands(self) -> "Sequence[click.Command]":
@@ -47,8 +53,20 @@ class Feature:
         """Return chores of the scheduler, built once for each process."""
         return ()
 
+    def catalog_sections(self) -> "Sequence[CatalogSection]":
+        """Return sections of the YAML document of `flask catalog`."""
+        return ()
+
+    def checks(self) -> "Sequence[Check]":
+        """Return checks of `flask doctor`; schedulers run those that are safety nets every hour."""
+        return ()
+
     def admission(self, rules: "FlowRules", capacity: int) -> "Sequence[AdmissionRule]":  # noqa: ARG002
         """Return rules for claims, built for each queue of a worker process that has `capacity` slots."""
+        return ()
+
+    def reasons(self) -> "Sequence[WaitingReason]":
+        """Return reasons why a due execution waits, for `explain`; it gives the first that holds."""
         return ()
 
 

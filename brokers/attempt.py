@@ -108,12 +108,12 @@ class Attempt:
             self._shares.rest(self.claim.endpoint, LATE_REST_SECONDS)
             raise NotSentError("its windows count it no longer", is_noted=False)
 
-    def still_held(self) -> bool:
+    def may_send(self) -> bool:
         """Return whether the claim is certainly still this process's, so that it may be sent; false once it has ended.
 
-        False too while its target is shut, unless this is the probe.
+        False too while the breaker of its target is open, unless this is the probe.
         """
-        if self.target.is_shut and not self.target.lets(self):
+        if self.target.is_open and not self.target.lets(self):
             return False
         is_held = self.stage is Stage.STARTED and self._shares.holds(self.claim.key)
         if is_held and not self.is_sent:
@@ -167,7 +167,7 @@ class Attempt:
             _tell(conclusion)
         return True
 
-    def put_off(self, *, briefly: bool = False, most_ms: float = math.inf) -> bool:
+    def put_off(self, *, briefly: bool = False, most_ms: float = math.inf, is_noted: bool = True) -> bool:
         """Hand back, for later or for another worker, a delivery that was begun but stopped before its first byte.
 
         The longer it has waited the longer it is put off, unless what stopped it is likely to pass.
@@ -175,7 +175,7 @@ class Attempt:
         delay = SHORTEST_PUT_OFF_MS if briefly else put_off_ms(self.claim.claimed_at - self.claim.scheduled_at)
         # Spread, because what failed together would otherwise come back together.
         spread = min(delay * random.uniform(0.8, 1.2), most_ms)
-        return self.release(even_if_started=True, put_off_ms=round(spread))
+        return self.release(even_if_started=True, put_off_ms=round(spread), is_noted=is_noted)
 
     def release(self, *, even_if_started: bool = False, put_off_ms: int = 0, is_noted: bool = True) -> bool:
         """Hand the execution back with no attempt spent; only legal while nothing was sent.

@@ -1,4 +1,4 @@
-"""Claimer: claims from the lanes of one queue whose turn it is, and takes in what the database answers."""
+"""Claimer: claims from the partitions of one queue whose turn it is, and takes in what the database answers."""
 
 import time
 from bisect import bisect_left
@@ -15,27 +15,27 @@ from app.queue.executions.database_clock import DatabaseClock
 from brokers.attempt import Attempt
 from brokers.discovery import Discovery
 from brokers.sharing.choice import Choice
-from brokers.sharing.partitions import Lanes
+from brokers.sharing.partitions import KnownPartitions
 from brokers.worker_process import WorkerProcess
 
 
 class Claimer:
-    """Belongs to the thread of its queue's consumer, which finds the lanes."""
+    """Belongs to the thread of its queue's consumer, which finds the partitions."""
 
     def __init__(
         self,
         process: WorkerProcess,
         queue: str,
-        lanes: Lanes,
+        partitions: KnownPartitions,
         rules: Sequence[AdmissionRule],
         discovery: Discovery,
     ) -> None:
         self.claimed: list[Attempt] = []  # not handed out yet
         self._process = process
         self._queue = queue
-        self._lanes = lanes
+        self._partitions = partitions
         self._rules = rules
-        self._choice = Choice(lanes, rules, process.shares, process.rules)
+        self._choice = Choice(partitions, rules, process.shares, process.rules)
         self._discovery = discovery
         self._clock = DatabaseClock(learns=not process.database.is_cockroach)
         # Of its queue no other thread counts.
@@ -43,23 +43,23 @@ class Claimer:
         self._rows = process.values.cells(series.CLAIM_ROWS)[queue,]
 
     def claim(self) -> bool:
-        """Claim from the lanes whose turn it is, as far as every rule has room for them.
+        """Claim from the partitions whose turn it is, as far as every rule has room for them.
 
         Returns whether the database has answered. Raises UnavailableError; what was claimed before it is kept.
         """
         process, now = self._process, time.monotonic()
-        # Before the lanes are chosen: a claim with an older revision than the database's claims nothing.
+        # Before the partitions are chosen: a claim with an older revision than the database's claims nothing.
         revision = process.rules.revision
         if self.is_paused():
             return False
         self._choice.begin(now)
-        process.shares.want(self._queue, self._lanes.wanting(now))
+        process.shares.want(self._queue, self._partitions.wanting(now))
         wanted = self._choice.choose(now)
         if not wanted:
             return False
         reserved = Counter[str]()
-        for lane, quota, _ in wanted:
-            reserved[lane.endpoint] += quota
+        for partition, quota, _ in wanted:
+            reserved[partition.endpoint] += quota
         claimed: list[Attempt] = []
         try:
             for owner, part in self._parts(wanted):
@@ -102,17 +102,17 @@ class Claimer:
         process.values.add(series.STRAYS, amount=len(strays))
 
     def _parts(self, wanted: list[Wanted]) -> list[tuple[AdmissionRule | None, list[Wanted]]]:
-        """Divide lanes by the rule that claims from them itself, if any."""
+        """Divide partitions by the rule that claims from them itself, if any."""
         if not self._process.rules.by_endpoint:
             return [(None, wanted)]
         parts: dict[AdmissionRule | None, list[Wanted]] = {}
         for one in wanted:
-            owner = next((rule for rule in self._rules if rule.claims(one.lane)), None)
+            owner = next((rule for rule in self._rules if rule.claims(one.partition)), None)
             parts.setdefault(owner, []).append(one)
         return list(parts.items())
 
     def _ask(self, rule: AdmissionRule | None, wanted: Sequence[Wanted], revision: int, claimed: list[Attempt]) -> None:
-        """Claim from some lanes, and take in the answer."""
+        """Claim from some partitions, and take in the answer."""
         process, database, asked_at = self._process, self._process.database, time.monotonic()
         request = ClaimRequest(self._queue, process.worker_id, process.settings.claim_ahead_ms, revision, self._clock)
         if rule is None:
@@ -120,15 +120,15 @@ class Claimer:
         else:
             taken = rule.claim(database, wanted, request)
         if taken.flow_revision > revision:
-            # Nothing was claimed, and of its lanes nothing is known: they are asked again, by the rules in force.
+            # Nothing was claimed, and of its partitions nothing is known: they are asked again, by the rules in force.
             self.learn(taken.flow_revision)
             return
         claimed += [Attempt(one, process.finalizer, process.shares) for one in taken.claims]
         now = time.monotonic()
         process.on_revision(taken.catalog_revision)
         self._count(now - asked_at, len(taken.claims))
-        self._lanes.claimed(wanted, taken.found, taken.now, now)
-        if all(taken.found[lane].rows < quota for lane, quota, _ in wanted):
+        self._partitions.claimed(wanted, taken.found, taken.now, now)
+        if all(taken.found[partition].rows < quota for partition, quota, _ in wanted):
             self._discovery.drained(len(taken.claims), now)
         if rule is not None:
             rule.answered(database, wanted, taken, now)

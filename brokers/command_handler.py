@@ -1,9 +1,10 @@
 """Commands: what is asked of this process, carried out between two heartbeats."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from app.kernel.db import Database
+from app.kernel.function_types import Call
 from app.kernel.processes import worker_commands
 
 log = logging.getLogger(__name__)
@@ -12,7 +13,7 @@ log = logging.getLogger(__name__)
 class Commands:
     """Belongs to te-health: one heartbeat brings a command, and the next one tells that it is carried out."""
 
-    def __init__(self, database: Database, worker_id: str, acts: Mapping[str, Callable[[], None]]) -> None:
+    def __init__(self, database: Database, worker_id: str, acts: Mapping[str, Call]) -> None:
         """`acts`, by the command, must not block, and may be called again."""
         self._database = database
         self._worker_id = worker_id

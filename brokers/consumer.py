@@ -2,11 +2,8 @@
 
 import logging
 import random
-import threading
 import time
-from collections import deque
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from functools import partial
 
 from dramatiq.broker import Consumer, MessageProxy
@@ -15,14 +12,13 @@ from dramatiq.message import Message
 from app.catalog.retry_policy import RetryPolicy
 from app.kernel.errors import UnavailableError
 from app.queue.claiming import shards
-from app.queue.claiming.partition import Lane
 from app.queue.claiming.release import DUE_NOW_MS
 from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.verdict import Tried, decide
 from brokers.attempt import Attempt, Stage
 from brokers.claimer import Claimer
 from brokers.discovery import FIRST_IDLE_WAIT_SECONDS, Discovery
-from brokers.sharing.partitions import Lanes
+from brokers.sharing.partitions import KnownPartitions
 from brokers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
@@ -43,11 +39,8 @@ class ClaimConsumer(Consumer):
         self._process = process
         self._queue = queue
         self._timeout = timeout_ms / 1000
-        self._wake = threading.Event()
+        self._inbox = process.inboxes.open(queue)
         self._paused_until = 0.0
-        # From other threads: lanes with something due, and since when; without lanes a look is asked for.
-        self._hints = deque[tuple[Sequence[Lane], datetime | None]]()
-        self._has_room = False
         self._is_look_late = False
         # The consumer before this one may have died between its claim and the answer.
         self._uncertain = True
@@ -55,15 +48,12 @@ class ClaimConsumer(Consumer):
         settings = process.settings
         ahead = settings.claim_ahead_ms / 1000
         # Slots that an idle queue reserves for its claim are missing for a busy one meanwhile, so start small.
-        self._lanes = Lanes(settings.shards, ahead=ahead, appetite=max(1, settings.capacity // 8))
+        self._partitions = KnownPartitions(settings.shards, ahead=ahead, appetite=max(1, settings.capacity // 8))
         longest_wait = settings.poll_interval_ms / 1000
-        self._discovery = Discovery(process.database, queue, self._lanes, longest_wait=longest_wait, ahead=ahead)
-        self._claimer = Claimer(process, queue, self._lanes, process.admission(), self._discovery)
+        self._discovery = Discovery(process.database, queue, self._partitions, longest_wait=longest_wait, ahead=ahead)
+        self._claimer = Claimer(process, queue, self._partitions, process.admission(), self._discovery)
         self._survey_at = 0.0
         self._shards = shards.ShardCount(settings.shards, partial(shards.claimable_beyond, process.database, queue))
-        process.on_wake(queue, self._hinted)
-        process.shares.on_room(queue, self._told_of_room)
-        process.on_freed(queue, self._told_of_ends)
 
     def __next__(self) -> MessageProxy | None:
         deadline, claimer = time.monotonic() + self._timeout, self._claimer
@@ -74,20 +64,16 @@ class ClaimConsumer(Consumer):
             now = time.monotonic()
             if now >= deadline:
                 return None
-            self._wake.clear()
-            while self._hints:
-                lanes, since = self._hints.popleft()
-                for lane in lanes:
-                    self._lanes.noticed(lane, now, since)
-                if not lanes:
-                    self._discovery.look_soon(now)
-            poll_at = now if self._has_room else min(self._lanes.next_at(), self._discovery.at)
+            self._read_inbox(now)
+            discovery = self._discovery
+            known_at = min(self._partitions.next_at(), discovery.poll_at, discovery.scan_at)
+            poll_at = now if self._inbox.has_room else known_at
             poll_at = max(poll_at, self._paused_until)
             if now >= poll_at:
                 self._poll(now)
             else:
                 # Sleep until the next instant at which there is something to do without being woken.
-                self._wake.wait(min(deadline, poll_at) - now)
+                self._inbox.arrived.wait(min(deadline, poll_at) - now)
         self.close()
         # Dramatiq asks again until its workers have stopped; do not let it spin.
         time.sleep(min(0.05, self._timeout))
@@ -122,7 +108,7 @@ class ClaimConsumer(Consumer):
         self._paused_until = time.monotonic() + AWAY_WAIT_SECONDS * random.uniform(0.5, 1.5)
 
     def _poll(self, now: float) -> None:
-        """Find lanes when that is due, and claim from those that have something due."""
+        """Find partitions when that is due, and claim from those that have something due."""
         process = self._process
         if not process.may_claim():
             self._paused_until = now + FIRST_IDLE_WAIT_SECONDS
@@ -133,14 +119,14 @@ class ClaimConsumer(Consumer):
             if self._claimer.is_paused():
                 self._paused_until = now + PAUSED_WAIT_SECONDS
                 return
-            if now >= self._discovery.at:
+            if now >= min(self._discovery.poll_at, self._discovery.scan_at):
                 # What is known of need not wait for it, but for one claim only.
-                self._is_look_late = not self._is_look_late and self._lanes.next_at() <= now
+                self._is_look_late = not self._is_look_late and self._partitions.next_at() <= now
                 if not self._is_look_late:
                     revision = self._discovery.step()
                     if revision > process.rules.revision:
                         self._claimer.learn(revision)
-            self._has_room = False  # who is refused from here on is told
+            self._inbox.has_room = False  # a refusal from here on is followed by a wake-up
             if self._claimer.claim():
                 self._is_away = False
         except UnavailableError as error:
@@ -155,20 +141,20 @@ class ClaimConsumer(Consumer):
             self._claimer.hand_back_strays()
             self._uncertain = False
         if time.monotonic() >= self._survey_at:
-            self._lanes.extend(self._shards.survey())
+            self._partitions.extend(self._shards.survey())
             self._survey_at = time.monotonic() + shards.SURVEY_SECONDS
 
-    def _hinted(self, lanes: Sequence[Lane], since: datetime | None) -> None:
-        self._hints.append((lanes, since))
-        self._wake.set()
-
-    def _told_of_room(self) -> None:
-        self._has_room = True
-        self._wake.set()
-
-    def _told_of_ends(self, freed: Sequence[tuple[str, str]]) -> None:
-        self._claimer.freed(freed)
-        self._told_of_room()
+    def _read_inbox(self, now: float) -> None:
+        inbox = self._inbox
+        inbox.arrived.clear()
+        while inbox.ended:
+            self._claimer.freed(inbox.ended.popleft())
+        while inbox.due:
+            partitions, since = inbox.due.popleft()
+            for partition in partitions:
+                self._partitions.noticed(partition, now, since)
+            if not partitions:
+                self._discovery.poll_soon(now)
 
 
 def _conclude_without_verdict(attempt: Attempt, reason: str) -> None:

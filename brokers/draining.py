@@ -4,9 +4,9 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from app.kernel.function_types import Call
 from app.kernel.threads import BackgroundThread
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Draining(BackgroundThread):
     def __init__(self, process: "WorkerProcess") -> None:
         super().__init__("te-drain")
         self._process = process
-        self.end: Callable[[], None] = terminate
+        self.end: Call = terminate
         self.is_told = threading.Event()  # that the process ends, by a signal
         self.is_over = threading.Event()
 

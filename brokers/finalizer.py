@@ -8,27 +8,22 @@ kept and tried again, until it is written or its claim is known to be lost; the 
 import logging
 import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.kernel.db import Database
 from app.kernel.db.retries import explained, is_rows_fault, is_statements_fault
 from app.kernel.errors import UnavailableError
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.kernel.threads import STOP_SECONDS, BackgroundThread
-from app.queue.claiming.known_rules import FlowRules
 from app.queue.claiming.release import Release
 from app.queue.executions.completion import Conclusion
 from app.queue.executions.execution_model import ClaimKey
 from app.queue.executions.soft_limit import SoftLimitPassed
 from brokers.attempt_line import ids_of
 from brokers.outcomes import Outcomes
-from brokers.unwritten import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, Unwritten, by_bytes
-
-T = TypeVar("T", Conclusion, Release, SoftLimitPassed)
+from brokers.unwritten import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, T, Unwritten, by_bytes
 
 log = logging.getLogger(__name__)
 
@@ -41,14 +36,15 @@ class Finalizer(BackgroundThread):
 
     is_vital = True
 
-    def __init__(self, database: Database, worker_id: str, values: Values, rules: FlowRules) -> None:
+    def __init__(self, outcomes: Outcomes, values: Values, *, retry_seconds: Sequence[float] = RETRY_SECONDS) -> None:
         super().__init__("te-finalizer")
-        self.outcomes = Outcomes(database, worker_id, values, rules)
+        self.outcomes = outcomes
         self._values = values
+        self._retry_seconds = retry_seconds
         self._ready = threading.Condition()
-        self._conclusions = Unwritten[Conclusion](lambda conclusion: conclusion.claim.key)
-        self._releases = Unwritten[Release](lambda item: item.claim)
-        self._limits = Unwritten[SoftLimitPassed](lambda item: item.claim)
+        self.conclusions = Unwritten[Conclusion](retry_seconds)
+        self._releases = Unwritten[Release](retry_seconds)
+        self._limits = Unwritten[SoftLimitPassed](retry_seconds)
         self._writing: set[ClaimKey] = set()
         self._failures = 0  # in a row, of either kind
         self._abandoned = False
@@ -56,7 +52,7 @@ class Finalizer(BackgroundThread):
     def submit(self, conclusion: Conclusion) -> None:
         """Take a conclusion to write."""
         with self._ready:
-            self._conclusions.add(conclusion)
+            self.conclusions.add(conclusion)
             self._ready.notify_all()
 
     def submit_release(self, release: Release) -> None:
@@ -71,23 +67,10 @@ class Finalizer(BackgroundThread):
             self._limits.add(passed)
             self._ready.notify_all()
 
-    @property
-    def waiting(self) -> int:
-        """How many results wait to be written."""
-        return self._conclusions.count
-
-    @property
-    def is_backed_up(self) -> bool:
-        """Whether claiming should wait until results are written."""
-        return self._conclusions.count >= HIGH_WATER
-
     def flush(self, timeout_seconds: float) -> bool:
         """Wait until all is written that was submitted and not refused for good; False after the timeout."""
         with self._ready:
-            lanes = (self._conclusions, self._releases, self._limits)
-            return self._ready.wait_for(
-                lambda: all(lane.may_end() for lane in lanes) and not self._writing, timeout_seconds
-            )
+            return self._ready.wait_for(self._is_done, timeout_seconds)
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
         """Flush, then end the thread; False when something was left unwritten."""
@@ -104,8 +87,8 @@ class Finalizer(BackgroundThread):
         """Drop everything: the lease is lost, the rows belong to others now."""
         with self._ready:
             self._abandoned = True
-            self._values.add(series.ABANDONED, amount=self._conclusions.count)
-            self._conclusions.clear()
+            self._values.add(series.ABANDONED, amount=self.conclusions.count)
+            self.conclusions.clear()
             self._releases.clear()
             self._limits.clear()
             self._ready.notify_all()
@@ -113,7 +96,7 @@ class Finalizer(BackgroundThread):
     def pending(self) -> set[ClaimKey]:
         """List the claims whose end is not written yet."""
         with self._ready:
-            return self._conclusions.keys() | self._releases.keys() | self._writing
+            return self.conclusions.keys() | self._releases.keys() | self._writing
 
     def run(self) -> None:
         """Write what is submitted, until nothing is left to do and the thread is stopping."""
@@ -127,9 +110,9 @@ class Finalizer(BackgroundThread):
                 continue
             parts = [conclusions]
             if len(conclusions.items) > FITTING:
-                parts = list(by_bytes(conclusions, lambda conclusion: conclusion.size))
+                parts = list(by_bytes(conclusions))
             for part in parts:
-                self._try(self._conclusions, part, self.outcomes.conclude)
+                self._try(self.conclusions, part, self.outcomes.conclude)
 
     def _take(self) -> tuple[Batch[SoftLimitPassed] | None, Batch[Release] | None, Batch[Conclusion] | None] | None:
         """Wait for something to write; None at the end."""
@@ -139,15 +122,15 @@ class Finalizer(BackgroundThread):
             while True:
                 now = time.monotonic()
                 limits = self._limits.take(now)
-                releases, conclusions = self._releases.take(now), self._conclusions.take(now)
+                releases, conclusions = self._releases.take(now), self.conclusions.take(now)
                 if limits is not None or releases is not None or conclusions is not None:
-                    held = {item.claim for batch in (limits, releases) if batch is not None for item in batch.items}
+                    held = {item.key for batch in (limits, releases) if batch is not None for item in batch.items}
                     results = conclusions.items if conclusions is not None else []
                     self._writing = held | {conclusion.claim.key for conclusion in results}
                     return limits, releases, conclusions
                 if self.stopping.is_set():
                     return None
-                lanes = (self._limits, self._releases, self._conclusions)
+                lanes = (self._limits, self._releases, self.conclusions)
                 dues = [unwritten.next_due() - now for unwritten in lanes if unwritten.count]
                 self._ready.wait(max(0.0, min(dues)) if dues else None)
 
@@ -163,6 +146,13 @@ class Finalizer(BackgroundThread):
         else:
             self._failures = 0
 
+    def _is_done(self) -> bool:
+        waiting = (self.conclusions, self._releases, self._limits)
+        return all(each.may_end() for each in waiting) and not self._writing
+
+    def _is_over(self) -> bool:
+        return self._abandoned or self.stopping.is_set()
+
     def _postpone(self, unwritten: Unwritten[T], batch: Batch[T], error: Exception) -> None:
         """Keep a batch that the database cannot write now."""
         self._failures += 1
@@ -176,10 +166,8 @@ class Finalizer(BackgroundThread):
                 batch.is_reported = True
                 log.warning("cannot write %s, keeping them: %s", _named(batch), explained(error))
             if self._failures > 1:
-                pause = RETRY_SECONDS[min(self._failures - 1, len(RETRY_SECONDS)) - 1]
-                self._ready.wait_for(
-                    lambda: self._abandoned or self.stopping.is_set(), min(pause, LONGEST_PAUSE_SECONDS)
-                )
+                pause = self._retry_seconds[min(self._failures - 1, len(self._retry_seconds)) - 1]
+                self._ready.wait_for(self._is_over, min(pause, LONGEST_PAUSE_SECONDS))
 
     def _divide(self, unwritten: Unwritten[T], batch: Batch[T], error: Exception) -> None:
         """Find the item that the database refuses; store its bare outcome, or else keep it until its claim is lost."""
@@ -204,7 +192,7 @@ class Finalizer(BackgroundThread):
                 return  # nothing waits for it
             # The reclaim of stuck executions will find the row; nothing else depends on it.
             batch.is_refused, batch.failures = True, TRIES_WHOLE
-            unwritten.put_back(batch, now + RETRY_SECONDS[-1])
+            unwritten.put_back(batch, now + self._retry_seconds[-1])
 
 
 def _named(batch: Batch[T]) -> str:
@@ -212,4 +200,4 @@ def _named(batch: Batch[T]) -> str:
     first, *others = batch.items
     if others:
         return f"{len(batch.items)} results"
-    return first.claim.execution_id
+    return first.key.execution_id

@@ -6,7 +6,8 @@ cost the lease.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
+from dataclasses import dataclass
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -19,8 +20,21 @@ from app.kernel.threads import STOP_SECONDS, BackgroundThread
 log = logging.getLogger(__name__)
 
 
+GiveUp = Callable[[str], None]
+"""Ends the process, for a reason."""
+
+
+@dataclass(slots=True)
+class Lease:
+    """The lease of a worker process, as far as the process can tell."""
+
+    seconds: float
+    valid_until: float = 0.0
+    """On `time.monotonic()`. Until then the lease certainly holds; the database may let it hold for longer."""
+
+
 class Heartbeat(BackgroundThread):
-    """Renews the worker's lease every third of its length and reports its loss."""
+    """Renews the worker's lease `renewals` times in its length, and reports its loss."""
 
     is_vital = True
 
@@ -29,29 +43,26 @@ class Heartbeat(BackgroundThread):
         database: Database,
         worker_id: str,
         *,
-        lease_seconds: float,
-        in_flight: Callable[[], int],
-        on_lost: Callable[[str], None],
+        lease: Lease,
+        in_flight: Sized,
+        on_lost: GiveUp,
+        renewals: int = 3,
     ) -> None:
         super().__init__("te-heartbeat")
         self._database = database
         self._worker_id = worker_id
-        self._lease_seconds = lease_seconds
+        self._lease = lease
         self._in_flight = in_flight
         self._on_lost = on_lost
-        self._valid_until = 0.0
+        self._interval = lease.seconds / renewals
 
     def granted(self, asked_at: float) -> None:
         """Note that the database gave the lease; it counts from when it was asked for, by `time.monotonic()`."""
-        self._valid_until = asked_at + self._lease_seconds
-
-    def is_valid(self) -> bool:
-        """Return whether the lease certainly still holds; may turn false early, since the database decides."""
-        return time.monotonic() < self._valid_until
+        self._lease.valid_until = asked_at + self._lease.seconds
 
     def last_sign(self) -> float:
         """Return when the lease was last renewed, by `time.monotonic()`."""
-        return self._valid_until - self._lease_seconds
+        return self._lease.valid_until - self._lease.seconds
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
         """End the thread and write the last heartbeat, DEAD."""
@@ -64,25 +75,26 @@ class Heartbeat(BackgroundThread):
 
     def run(self) -> None:
         """Renew the lease until it is lost or the thread is stopping."""
-        interval = self._lease_seconds / 3
+        seconds = self._lease.seconds
+        interval = self._interval
         while not self.stopping.wait(interval):
             sent_at = time.monotonic()
             try:
                 renewed = worker_lease.renew(
                     self._database,
                     worker_id=self._worker_id,
-                    in_flight=self._in_flight(),
-                    lease_ms=int(self._lease_seconds * 1000),
+                    in_flight=len(self._in_flight),
+                    lease_ms=int(seconds * 1000),
                 )
             except (UnavailableError, SQLAlchemyError) as error:
                 # Whatever the database says, only the end of the lease ends this thread.
-                if not self.is_valid():
-                    return self._on_lost(f"no heartbeat could be written for {self._lease_seconds:.0f} s")
-                interval = min(1.0, self._lease_seconds / 10)
+                if time.monotonic() >= self._lease.valid_until:
+                    return self._on_lost(f"no heartbeat could be written for {seconds:.0f} s")
+                interval = min(1.0, self._interval * 0.3)
                 log.warning("heartbeat failed, trying again: %s", explained(error))
                 continue
             if not renewed:
                 return self._on_lost("the database says the lease is over")
             self.granted(sent_at)
-            interval = self._lease_seconds / 3
+            interval = self._interval
         return None

@@ -10,7 +10,7 @@ import redis
 from app.kernel.db import Database
 from app.kernel.threads import STOP_SECONDS, BackgroundThread
 from app.kernel.wakeup import CHANNEL, decode, redis_client
-from app.queue.claiming.partition import Lane
+from app.queue.claiming.partition import Partition
 from brokers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
@@ -54,12 +54,12 @@ class WakeupListener(BackgroundThread):
     def connected(self) -> None:
         """Look at once: hints may have been missed before the connection was there."""
         self._is_warned = False
-        self._process.wake()
+        self._process.inboxes.wake()
 
     def hear(self, payload: str) -> None:
         """Wake the consumers of the queues that a hint names."""
         for queue, place in decode(payload):
-            self._process.wake(queue, () if place is None else (Lane(*place),))
+            self._process.inboxes.wake(queue, () if place is None else (Partition(*place),))
 
     def run(self) -> None:
         """Listen, and connect again after each lost connection."""

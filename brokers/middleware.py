@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,7 +14,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.kernel.db.retries import driver_message
 from app.kernel.errors import UnavailableError
+from app.kernel.function_types import Call
 from app.kernel.threads import BackgroundThread, is_vital
+from brokers.queue_survey import QueueSurvey
 from brokers.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
@@ -57,15 +59,16 @@ class Lifecycle(Middleware):
         self,
         process: WorkerProcess,
         threads: Sequence[BackgroundThread],
-        on_open: Callable[[], None] = lambda: None,
-        survey: "Callable[[Worker], BackgroundThread] | None" = None,
+        on_open: Call | None = None,
+        *,
+        finds_queues: bool = False,
     ) -> None:
-        """`survey` makes the thread that declares further queues of a worker that is not told which to serve."""
+        """`finds_queues` lets a worker without a list of queues serve all queues in which executions wait."""
         self._process = process
         self._threads = threads
         self._on_open = on_open
-        self._make_survey = survey
-        self._survey: BackgroundThread | None = None
+        self._finds_queues = finds_queues
+        self._survey: QueueSurvey | None = None
 
     def after_process_boot(self, broker: "Broker") -> None:
         """Install our handler of TERM, which stops claiming at once and ignores repeats."""
@@ -83,14 +86,15 @@ class Lifecycle(Middleware):
             self._refuse(error.explained)
         except SQLAlchemyError as error:
             self._refuse(f"the database said: {driver_message(error)}")
-        self._on_open()
+        if self._on_open is not None:
+            self._on_open()
         for thread in self._threads:
             thread.start()
 
     def after_worker_boot(self, broker: "Broker", worker: "Worker") -> None:
         """Look for further queues from now on: the worker learns of what is declared."""
-        if self._make_survey is not None and not worker.consumer_whitelist:
-            self._survey = self._make_survey(worker)
+        if self._finds_queues and not worker.consumer_whitelist:
+            self._survey = QueueSurvey(self._process, worker)
             self._survey.start()
 
     def before_worker_shutdown(self, broker: "Broker", worker: "Worker") -> None:

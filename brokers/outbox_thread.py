@@ -7,11 +7,12 @@ handles within seconds (app.scheduler.outbox_chore).
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from app.kernel.errors import UnavailableError
 from app.kernel.threads import STOP_SECONDS, BackgroundThread
 from app.queue.ending.outbox_processor import BATCH, OutboxProcessor
+from brokers.inbox import Inboxes
 
 log = logging.getLogger(__name__)
 
@@ -19,12 +20,12 @@ MOST_WAITING = 10_000  # ends; others are left to the schedulers
 
 
 class OutboxThread(BackgroundThread):
-    """Handles ends one batch after the other; `wake(queue)` is told where something became due."""
+    """Handles ends one batch after the other, and wakes the consumers of the queues in which something became due."""
 
-    def __init__(self, handler: OutboxProcessor, wake: Callable[[str], None]) -> None:
+    def __init__(self, handler: OutboxProcessor, inboxes: Inboxes) -> None:
         super().__init__("te-outbox")
         self._handler = handler
-        self._wake = wake
+        self._inboxes = inboxes
         self._ready = threading.Condition()
         self._waiting: deque[str] = deque()
         self._is_busy = False
@@ -40,7 +41,7 @@ class OutboxThread(BackgroundThread):
     def flush(self, timeout_seconds: float = STOP_SECONDS) -> bool:
         """Wait until all is handled that was told; False after the timeout."""
         with self._ready:
-            return self._ready.wait_for(lambda: not (self._waiting or self._is_busy), timeout_seconds)
+            return self._ready.wait_for(self._is_done, timeout_seconds)
 
     def interrupt(self) -> None:
         """Wake the thread."""
@@ -58,13 +59,19 @@ class OutboxThread(BackgroundThread):
                 log.exception("%d ends are left to the schedulers", len(batch))
             else:
                 for queue in done.queues:
-                    self._wake(queue)
+                    self._inboxes.wake(queue)
+
+    def _is_done(self) -> bool:
+        return not (self._waiting or self._is_busy)
+
+    def _has_something(self) -> bool:
+        return bool(self._waiting) or self.stopping.is_set()
 
     def _next(self) -> list[str] | None:
         with self._ready:
             self._is_busy = False
             self._ready.notify_all()
-            self._ready.wait_for(lambda: self._waiting or self.stopping.is_set())
+            self._ready.wait_for(self._has_something)
             if self.stopping.is_set():
                 return None
             self._is_busy = True

@@ -2,31 +2,88 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
 
 from app.kernel.db import Database
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.queue.claiming.known_rules import FlowRules
-from app.queue.claiming.release import HandedBack, Release, hand_back
+from app.queue.claiming.release import Release, hand_back
 from app.queue.executions.completion import Conclusion, conclude, still_held, written
 from app.queue.executions.soft_limit import SoftLimitPassed, note
-from brokers.attempt_counters import Tally
 from brokers.attempt_line import ids_of
+from brokers.inbox import Inboxes
+from brokers.outbox_thread import OutboxThread
 from brokers.spans import WorkerSpans
 from brokers.unwritten import TRIES_WHOLE, Batch
+from schema.states import ExecutionStatus
 
 log = logging.getLogger(__name__)
+
+
+ATTEMPT = "attempt"  # label of executions that failed by their last attempt
+
+
+class AttemptCounters:
+    """Metrics that each attempt changes, without a lock and hardly a call: each value belongs to one thread.
+
+    `te-delivery` counts started attempts and their lateness; `te-finalizer` calls `wrote` for each batch.
+    """
+
+    def __init__(self, values: Values) -> None:
+        self.started = values.cells(series.STARTED)
+        self.lateness = values.cells(series.LATENESS)
+        self._completed = values.cells(series.COMPLETED)
+        self._durations = values.cells(series.DURATION)
+        self._executed = values.cells(series.EXECUTED)
+        self._failed = values.cells(series.FAILED)
+        self._uncertain = values.cells(series.UNCERTAIN)
+        self._seconds = values.cells(series.CONCLUDE_SECONDS)
+        self._rows = values.cells(series.CONCLUDE_ROWS)
+
+    def wrote(self, conclusions: Sequence[Conclusion], effective: Collection[str], asked_at: float) -> None:
+        """Count the results that took effect, of those in a statement that was sent at an instant."""
+        took, rows = time.monotonic() - asked_at, len(conclusions)
+        self._seconds[()][bisect_left(series.CONCLUDE_SECONDS.buckets, took) + 1] += 1
+        self._seconds[()][0] += took
+        self._rows[()][bisect_left(series.CONCLUDE_ROWS.buckets, rows) + 1] += 1
+        self._rows[()][0] += rows
+        executed, bounds = 0, series.DURATION.buckets
+        for conclusion in conclusions:
+            claim, verdict = conclusion.claim, conclusion.verdict
+            if len(effective) < rows and claim.execution_id not in effective:
+                continue
+            kind, status, seconds = claim.endpoint_type, verdict.status, conclusion.duration_ms / 1000
+            self._completed[kind, claim.endpoint, status][0] += 1
+            cell = self._durations[kind, status]
+            cell[bisect_left(bounds, seconds) + 1] += 1
+            cell[0] += seconds
+            if verdict.error is None:
+                executed += 1
+                continue
+            executed += status is ExecutionStatus.SUCCESS  # its policy ignores the error
+            self._failed[ATTEMPT,][0] += status is ExecutionStatus.FAILED
+            self._uncertain[kind,][0] += bool(verdict.error.get("may_have_been_delivered"))
+        self._executed[()][0] += executed
 
 
 class Outcomes:
     """Writes batches of a worker process's results; what the database cannot write is raised."""
 
-    def __init__(self, database: Database, worker_id: str, values: Values, rules: FlowRules) -> None:
-        self.tell_handed_back: Callable[[HandedBack], None] = lambda _back: None
-        self.tell_ends: Callable[[Sequence[str]], None] = lambda _ends: None  # that were put in the outbox, perhaps
-        self.tell_freed: dict[str, Callable[[Sequence[tuple[str, str]]], None]] = {}  # by queue
-        self.tally = Tally(values)
+    def __init__(
+        self,
+        database: Database,
+        worker_id: str,
+        values: Values,
+        rules: FlowRules,
+        *,
+        inboxes: Inboxes,
+        outbox: OutboxThread,
+    ) -> None:
+        self._inboxes = inboxes
+        self._outbox = outbox
+        self.tally = AttemptCounters(values)
         self.spans: WorkerSpans | None = None
         self._rules = rules
         self._database = database
@@ -41,14 +98,16 @@ class Outcomes:
     def release(self, batch: Batch[Release]) -> None:
         """Hand back what was not started."""
         if batch.failures >= TRIES_WHOLE:
-            held = still_held(self._database, self._worker_id, [item.claim for item in batch.items])
-            batch.items = [item for item in batch.items if item.claim.execution_id in held]
+            held = still_held(self._database, self._worker_id, [item.key for item in batch.items])
+            batch.items = [item for item in batch.items if item.key.execution_id in held]
         back = hand_back(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
         self._values.add(series.RELEASED, amount=len(back))
         for one in back:
             if one.is_due:
-                self.tell_handed_back(one)
-        self._tell_ends([one.end_id for one in back if one.end_id is not None])
+                self._inboxes.wake(one.queue, (one.partition,), one.run_at)
+        ends = [one.end_id for one in back if one.end_id is not None]
+        if ends:
+            self._outbox.tell(ends)
 
     def conclude(self, batch: Batch[Conclusion]) -> None:
         """Write how attempts ended."""
@@ -61,21 +120,18 @@ class Outcomes:
             self.spans.concluded(batch.items, effective, asked_at)
         if self._rules.capped:
             self._tell_freed(batch.items)
-        self._tell_ends(
-            [one.attempt_id for one in batch.items if one.may_be_followed and one.claim.execution_id in effective]
-        )
+        ends = [one.attempt_id for one in batch.items if one.may_be_followed and one.claim.execution_id in effective]
+        if ends:
+            self._outbox.tell(ends)
         if len(effective) < len(batch.items):
             self._report_lost(batch.items, effective)
 
     def _tell_freed(self, conclusions: Sequence[Conclusion]) -> None:
         """Tell the consumers what may run now in the place of what has ended."""
         claims = [conclusion.claim for conclusion in conclusions if conclusion.claim.endpoint in self._rules.capped]
-        for queue in {claim.queue for claim in claims} & self.tell_freed.keys():
-            self.tell_freed[queue]([(claim.endpoint, claim.limit_key) for claim in claims if claim.queue == queue])
-
-    def _tell_ends(self, end_ids: Sequence[str]) -> None:
-        if end_ids:
-            self.tell_ends(end_ids)
+        for queue in {claim.queue for claim in claims}:
+            ended = [(claim.endpoint, claim.limit_key) for claim in claims if claim.queue == queue]
+            self._inboxes.tell_ended(queue, ended)
 
     def _drop_lost(self, batch: Batch[Conclusion]) -> None:
         """Drop results whose claim is known to be lost, which needs no lock; an earlier try may have written them."""

@@ -1,7 +1,6 @@
 """Queues of a worker process that is not told which to serve: it serves those in which executions wait."""
 
 import logging
-import threading
 
 from dramatiq import Worker
 from sqlalchemy.exc import SQLAlchemyError
@@ -27,14 +26,24 @@ class QueueSurvey(BackgroundThread):
     Hints count as long as there is a place for each queue that was found.
     """
 
-    def __init__(self, process: WorkerProcess, worker: Worker) -> None:
+    def __init__(
+        self,
+        process: WorkerProcess,
+        worker: Worker,
+        *,
+        most_queues: int = MOST_QUEUES,
+        most_of_jobs: int = MOST_OF_JOBS,
+        survey_seconds: float = SURVEY_SECONDS,
+        hinted_seconds: float = HINTED_SECONDS,
+    ) -> None:
         super().__init__("te-queues")
+        self._most_queues, self._most_of_jobs = most_queues, most_of_jobs
+        self._survey_seconds, self._hinted_seconds = survey_seconds, hinted_seconds
         self._process = process
         self._worker = worker
-        self._wake = threading.Event()
+        self._wake = process.inboxes.unknown
         self._is_warned = False
         self._is_crowded = False
-        process.on_unknown_queue(self._wake.set)
 
     def interrupt(self) -> None:
         """Wake the thread."""
@@ -49,22 +58,22 @@ class QueueSurvey(BackgroundThread):
             except (UnavailableError, SQLAlchemyError) as error:
                 log.info("cannot look for queues, trying again: %s", explained(error))
             # Where some found no place, whoever may create jobs could send hints that name them, without end.
-            wait = SURVEY_SECONDS if self._is_crowded else HINTED_SECONDS
+            wait = self._survey_seconds if self._is_crowded else self._hinted_seconds
             if not self.stopping.wait(wait) and not self._is_crowded:
-                self._wake.wait(SURVEY_SECONDS)
+                self._wake.wait(self._survey_seconds)
 
     def _survey(self) -> None:
         process = self._process
-        new = [queue for queue in claimable_queues(process.database, MOST_QUEUES) if queue not in process.queues]
+        new = [queue for queue in claimable_queues(process.database, self._most_queues) if queue not in process.queues]
         chosen = self._choose(new) if new else set[str]()
-        self._is_crowded = not chosen.issuperset(new) or len(process.queues) >= MOST_QUEUES
+        self._is_crowded = not chosen.issuperset(new) or len(process.queues) >= self._most_queues
         if not self._is_warned and not chosen.issuperset(new):
             self._is_warned = True
             log.warning(
                 "more than %d queues have executions, or more than %d that no endpoint and no route names; the others "
                 "are left to workers that are started for them with -Q",
-                MOST_QUEUES,
-                MOST_OF_JOBS,
+                self._most_queues,
+                self._most_of_jobs,
             )
         for queue in sorted(chosen):
             # While a worker stops, Dramatiq goes through its consumers.
@@ -75,9 +84,9 @@ class QueueSurvey(BackgroundThread):
         """Choose for which queues there are places: whoever may create jobs takes none from endpoints and routes."""
         database, served = self._process.database, self._process.queues
         named = named_queues(database)
-        room = MOST_QUEUES - len(served)
+        room = self._most_queues - len(served)
         chosen = claimable_of(database, named - served, room)
-        of_jobs = MOST_OF_JOBS - len(served - named - _TRANSPORTS)
+        of_jobs = self._most_of_jobs - len(served - named - _TRANSPORTS)
         others = [queue for queue in new if queue not in named]
         return {*chosen, *others[: max(0, min(room - len(chosen), of_jobs))]}
 

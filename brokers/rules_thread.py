@@ -13,10 +13,12 @@ from app.kernel.errors import UnavailableError
 from app.kernel.threads import BackgroundThread
 from app.queue.claiming.endpoint_rules import Pulse, pulse
 from app.queue.claiming.known_rules import FlowRules
+from brokers.inbox import Inboxes
 
 log = logging.getLogger(__name__)
 
 PULSE_SECONDS = 0.5
+Listen = Callable[[Pulse], None]
 
 
 class FlowThread(BackgroundThread):
@@ -26,30 +28,26 @@ class FlowThread(BackgroundThread):
     an idle worker waits between two polls.
     """
 
-    def __init__(self, database: Database, worker_id: str, rules: FlowRules, on_change: Callable[[], None]) -> None:
+    def __init__(self, database: Database, worker_id: str, rules: FlowRules, inboxes: Inboxes) -> None:
         super().__init__("te-flow")
         self._database = database
         self._worker_id = worker_id
         self._rules = rules
-        self._on_change = on_change
-        self._listeners: list[Callable[[Pulse], None]] = []
-        self._wake = threading.Event()
+        self._inboxes = inboxes
+        self._listeners: list[Listen] = []
+        self.hurry = threading.Event()  # set by any thread: ask at once
         self._is_away = False
 
-    def on_pulse(self, listen: Callable[[Pulse], None]) -> None:
+    def on_pulse(self, listen: Listen) -> None:
         """Pass each pulse to `listen`, on this thread; what the database refuses it may let out. Before the start.
 
         The process adds what writes, and may wait for a lock: what others add later is told first.
         """
         self._listeners.append(listen)
 
-    def hurry(self) -> None:
-        """Ask at once; callable from any thread."""
-        self._wake.set()
-
     def interrupt(self) -> None:
         """Wake the thread."""
-        self._wake.set()
+        self.hurry.set()
 
     def run(self) -> None:
         """Ask until the thread is stopping; what goes wrong is tried again half a second later."""
@@ -63,14 +61,14 @@ class FlowThread(BackgroundThread):
                 self._is_away = True
             except Exception:
                 log.exception("te-flow goes on after an unexpected error")
-            self._wake.wait(PULSE_SECONDS)
-            self._wake.clear()
+            self.hurry.wait(PULSE_SECONDS)
+            self.hurry.clear()
 
     def _beat(self) -> None:
         found = pulse(self._database, self._worker_id)
         self._rules.observe(found.revision)
         if self._rules.refresh() or self._rules.correct(found.revision):
-            self._on_change()
+            self._inboxes.wake()
         with ExitStack() as all_of_them:  # the last one first, also after one that raised
             for listen in self._listeners:
                 all_of_them.callback(listen, found)

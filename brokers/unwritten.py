@@ -7,13 +7,16 @@ others for longer than it takes to find it. Batches that have failed take turns 
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from app.queue.claiming.release import Release
+from app.queue.executions.completion import Conclusion
 from app.queue.executions.execution_model import ClaimKey
+from app.queue.executions.soft_limit import SoftLimitPassed
 
-T = TypeVar("T")
+T = TypeVar("T", Conclusion, Release, SoftLimitPassed)
 
 MOST_PER_BATCH = 500
 FITTING = 16  # items that are no larger together, however large each: 24 KiB of a body, each byte as a \\u0000
@@ -37,13 +40,16 @@ class Batch(Generic[T]):
 class Unwritten(Generic[T]):
     """New items in the order of their arrival, and batches to be tried again: `count` items; not thread-safe."""
 
-    def __init__(self, key_of: Callable[[T], ClaimKey]) -> None:
-        self._key_of = key_of
+    def __init__(self, retry_seconds: Sequence[float] = RETRY_SECONDS) -> None:
+        self._retry_seconds = retry_seconds
         self._new: deque[T] = deque()
         self._again: list[tuple[float, int, Batch[T]]] = []  # a heap, by the instant to try at
         self._order = itertools.count()
         self._is_turn_of_new = True
         self.count = 0
+
+    def __len__(self) -> int:
+        return self.count
 
     def add(self, item: T) -> None:
         """Take a new item."""
@@ -84,7 +90,7 @@ class Unwritten(Generic[T]):
         alone = len(batch.items) == 1
         batch.failures_alone += alone
         tries = batch.failures_alone if alone else batch.failures
-        self.put_back(batch, now + RETRY_SECONDS[min(tries, len(RETRY_SECONDS)) - 1])
+        self.put_back(batch, now + self._retry_seconds[min(tries, len(self._retry_seconds)) - 1])
 
     def next_due(self) -> float:
         """Return when `take` returns something, if nothing is added; only where something waits."""
@@ -93,7 +99,7 @@ class Unwritten(Generic[T]):
     def keys(self) -> set[ClaimKey]:
         """List the keys of all that waits."""
         waiting = itertools.chain(self._new, *(batch.items for _, _, batch in self._again))
-        return {self._key_of(item) for item in waiting}
+        return {item.key for item in waiting}
 
     def may_end(self) -> bool:
         """Return whether nothing waits that could still be written."""
@@ -106,12 +112,12 @@ class Unwritten(Generic[T]):
         self.count = 0
 
 
-def by_bytes(batch: Batch[T], size_of: Callable[[T], int]) -> Iterator[Batch[T]]:
+def by_bytes(batch: Batch[Conclusion]) -> Iterator[Batch[Conclusion]]:
     """Cut a batch into such as are no larger than a statement may be; one item alone may be larger."""
-    part: list[T] = []
+    part: list[Conclusion] = []
     total = 0
     for item in batch.items:
-        size = size_of(item)
+        size = item.size
         if part and total + size > MOST_BYTES:
             yield Batch(part, batch.failures)
             part, total = [], 0

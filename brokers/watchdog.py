@@ -1,9 +1,9 @@
 """Watchdog: ends a worker whose heartbeat or delivery loop has stalled."""
 
 import time
-from collections.abc import Callable
 
 from app.kernel.threads import BackgroundThread
+from brokers.lease_heartbeat import GiveUp
 
 
 class Watchdog(BackgroundThread):
@@ -11,7 +11,7 @@ class Watchdog(BackgroundThread):
 
     is_vital = True
 
-    def __init__(self, longest_seconds: float, give_up: Callable[[str], None]) -> None:
+    def __init__(self, longest_seconds: float, give_up: GiveUp) -> None:
         super().__init__("te-watchdog")
         self._longest = longest_seconds
         self._give_up = give_up

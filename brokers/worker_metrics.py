@@ -1,9 +1,10 @@
 """Figures of a worker process: what can be read of it at any time, and what happens seldom."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app.kernel.metrics import series
-from brokers.attempt_counters import ATTEMPT
+from brokers.outcomes import ATTEMPT
 
 if TYPE_CHECKING:
     from brokers.worker_process import WorkerProcess
@@ -17,16 +18,13 @@ _SELDOM = (
 
 def offer(process: "WorkerProcess") -> None:
     """Let gauges be read, and what happens seldom be told before it does: a rate needs to have seen 0."""
-    values, shares, finalizer = process.values, process.shares, process.finalizer
+    values, shares = process.values, process.shares
     for seldom in _SELDOM:
         values.add(seldom, amount=0)
     values.add(series.FAILED, ATTEMPT, amount=0)
 
-    def in_use() -> int:
-        return sum(tuple(shares.slots.values()))
-
-    values.read(series.IN_FLIGHT, lambda: len(shares))
-    values.read(series.SLOTS, lambda: shares.capacity)
-    values.read(series.SLOTS_IN_USE, in_use)
-    values.read(series.UTILIZATION, lambda: in_use() / shares.capacity)
-    values.read(series.UNWRITTEN, lambda: finalizer.waiting)
+    values.read(series.IN_FLIGHT, shares.__len__)
+    values.read(series.SLOTS, partial(getattr, shares, "capacity"))
+    values.read(series.SLOTS_IN_USE, shares.in_use)
+    values.read(series.UTILIZATION, shares.utilization)
+    values.read(series.UNWRITTEN, process.finalizer.conclusions.__len__)

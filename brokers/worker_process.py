@@ -6,39 +6,39 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
 
 from app.feature import Feature, completion_handlers
-from app.features.breakers.look_ups import LookUps
-from app.features.breakers.moves import Moves
-from app.features.breakers.rules import BreakerSettings
 from app.kernel import ids
 from app.kernel.db import Database
-from app.kernel.db.startup import wait_until_ready
+from app.kernel.db.startup import check_ready, wait_until_ready
+from app.kernel.function_types import Call
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
 from app.kernel.processes.heartbeat_thread import HealthThread
-from app.kernel.processes.process_heartbeat import Component, Kind
+from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from app.kernel.processes.region import REGION
 from app.kernel.processes.worker_commands import CommandKind
 from app.queue.claiming.admission import AdmissionRule
 from app.queue.claiming.endpoint_rules import Pulse
 from app.queue.claiming.known_rules import FlowRules
-from app.queue.claiming.partition import Lane
 from app.queue.ending.outbox_processor import OutboxProcessor
 from brokers import worker_metrics
 from brokers.command_handler import Commands
 from brokers.draining import Draining
-from brokers.finalizer import Finalizer
+from brokers.finalizer import HIGH_WATER, Finalizer
+from brokers.inbox import Inboxes
 from brokers.known_targets import Targets
-from brokers.lease_heartbeat import Heartbeat
+from brokers.lease_heartbeat import Heartbeat, Lease
 from brokers.outbox_thread import OutboxThread
+from brokers.outcomes import Outcomes
 from brokers.rules_thread import FlowThread
-from brokers.sharing.connections import BreakerAdmission, ConnectionAdmission
+from brokers.sharing.bindings import Bindings
+from brokers.sharing.breaker_admission import BreakerAdmission
+from brokers.sharing.connections import ConnectionAdmission
 from brokers.sharing.fair_shares import Shares
 from brokers.watchdog import Watchdog
-from brokers.worker_breakers import Breakers
+from brokers.worker_breakers import WorkerBreakers
 from brokers.worker_settings import WorkerSettings
 
 log = logging.getLogger(__name__)
@@ -60,8 +60,8 @@ class WorkerProcess:
     - `give_up`, once the lease is lost or a thread has died: exit at once and write nothing, because other workers may
       run the same executions by now.
 
-    `flow` keeps `rules` and `targets` new. `on_revision` is told the catalogue revision that comes with each claim, and
-    `look_up(endpoint, catalog_revision)` is asked on its thread to bind an endpoint to where it leads by now.
+    `flow` keeps `rules`, `targets` and `bindings` new. `on_revision` is told the catalogue revision that comes with
+    each claim.
     """
 
     def __init__(
@@ -73,7 +73,9 @@ class WorkerProcess:
         on_revision: Callable[[int], None],
         values: Values | None = None,
         features: Sequence[Feature] = (),
+        publish: Call | None = None,
     ) -> None:
+        """`publish` writes the metrics, for the last time before the process gives up."""
         self.database = database
         self._features = features
         self.settings = settings
@@ -84,50 +86,44 @@ class WorkerProcess:
         self.leaving = Draining(self)
         self.queues: frozenset[str] = frozenset()
         self.on_revision = on_revision
-        self.look_up: Callable[[str, int], None] = lambda _endpoint, _revision: None
+        self.inboxes = Inboxes()
+        self.lease = Lease(settings.lease_seconds)
         self._lease_database = lease_database
-        self._on_unknown_queue: Callable[[], None] = lambda: None
-        self._wakers: dict[str, Callable[[Sequence[Lane], datetime | None], None]] = {}
-        self._drainers: list[Callable[[], None]] = []
+        self._drainers: list[Call] = []
         self._giving_up = threading.Lock()  # for good
-        self.publish: Callable[[], object] = lambda: None  # what was counted; the last time before it gives up
+        self._publish = publish
         self._make_claims_and_results()
         self._make_flow()
         self._make_signs_of_life()
         worker_metrics.offer(self)
 
     def _make_claims_and_results(self) -> None:
-        self.shares = Shares(
-            self.settings.capacity,
-            stuck_seconds=self.settings.stuck_seconds,
-            is_leased=lambda: self.heartbeat.is_valid(),  # noqa: PLW0108 - there is none yet
-        )
+        settings, inboxes = self.settings, self.inboxes
+        self.shares = Shares(settings.capacity, inboxes, stuck_seconds=settings.stuck_seconds, lease=self.lease)
         self.rules = FlowRules(self.database)
-        self.finalizer = Finalizer(self.database, self.worker_id, self.values, self.rules)
-        self.finalizer.outcomes.tell_handed_back = lambda back: self.wake(back.queue, (back.lane,), back.run_at)
         handlers = completion_handlers(self._features)
-        processor = OutboxProcessor(self.database, handlers=handlers, values=self.values)
-        self.outbox = OutboxThread(processor, wake=self.wake)
-        self.finalizer.outcomes.tell_ends = self.outbox.tell
+        self.outbox = OutboxThread(OutboxProcessor(self.database, handlers=handlers, values=self.values), inboxes)
+        outcomes = Outcomes(self.database, self.worker_id, self.values, self.rules, inboxes=inboxes, outbox=self.outbox)
+        self.finalizer = Finalizer(outcomes, self.values)
 
     def _make_flow(self) -> None:
-        self.flow = FlowThread(self.database, self.worker_id, self.rules, on_change=self.wake)
-        self.targets = Targets(self.settings.connections_per_host, self._breaker_of, wake=self.flow.hurry)
-        self.breakers = Breakers(self.database, self.worker_id, self._host, self.targets, self.values)
-        self._look_ups = LookUps(Moves(self.database))
+        self.flow = FlowThread(self.database, self.worker_id, self.rules, self.inboxes)
+        self.targets = Targets(self.flow.hurry)
+        self.bindings = Bindings(self.targets, self.rules, self.settings.connections_per_host)
+        self.breakers = WorkerBreakers(self.database, self.worker_id, self.targets, self.values)
+        self._seen_change: object = None
         self.flow.on_pulse(self._pulsed)
-        self.flow.on_pulse(self._look_for_moves)
 
     def _make_signs_of_life(self) -> None:
         self.heartbeat = Heartbeat(
             self._lease_database,
             self.worker_id,
-            lease_seconds=self.settings.lease_seconds,
-            in_flight=lambda: len(self.shares),
+            lease=self.lease,
+            in_flight=self.shares,
             on_lost=self.give_up,
         )
         commands = Commands(self.database, self.worker_id, {CommandKind.DRAIN: self.leaving.begin})
-        component = Component(REGION, Kind.WORKER, self.worker_id)
+        component = Component(REGION, ProcessKind.WORKER, self.worker_id)
         self._health = HealthThread(self.database, component, carry=commands.beat)
         self.watchdog = Watchdog(self.settings.lease_seconds * SILENCE_LEASES, self.give_up)
         self.watchdog.watch("heartbeat", self.heartbeat)
@@ -137,28 +133,34 @@ class WorkerProcess:
 
         Raises app.kernel.db.startup.NotReadyError when the database cannot be reached for the startup timeout.
         """
-        wait_until_ready(self.database, self.settings.startup_timeout_seconds, stopping=self.draining.is_set)
-        registered_at = time.monotonic()
         self.queues = frozenset(queues)
-        worker_lease.register(
-            self._lease_database,
-            worker_id=self.worker_id,
-            host=self._host,
-            pid=os.getpid(),
-            queues=sorted(queues),
-            capacity=self.settings.capacity,
-            lease_ms=int(self.settings.lease_seconds * 1000),
+        wait_until_ready(
+            self.database, self.settings.startup_timeout_seconds, stopping=self.draining.is_set, check=self._register
         )
-        self.rules.refresh()  # before the first claim, which may come before the first pulse
-        self.breakers.look()
         self.finalizer.start()
         self.outbox.start()
-        self.heartbeat.granted(registered_at)
         self.heartbeat.start()
         self.watchdog.start()
         self.flow.start()
         self._health.start()
         log.info("worker %s claims from %s", self.worker_id, ", ".join(sorted(queues)))
+
+    def _register(self, database: Database) -> None:
+        """Check the database and register this process; repeated while the database cannot be reached."""
+        check_ready(database)
+        registered_at = time.monotonic()
+        worker_lease.register(
+            self._lease_database,
+            worker_id=self.worker_id,
+            host=self._host,
+            pid=os.getpid(),
+            queues=sorted(self.queues),
+            capacity=self.settings.capacity,
+            lease_ms=int(self.settings.lease_seconds * 1000),
+        )
+        self.heartbeat.granted(registered_at)
+        self.rules.refresh()  # before the first claim, which may come before the first pulse
+        self.breakers.look()
 
     def serve(self, queue: str) -> None:
         """Note, and write for all to see, that this process serves one more queue; raises UnavailableError."""
@@ -167,66 +169,33 @@ class WorkerProcess:
         self.queues = queues
         log.info("worker %s serves %s as well", self.worker_id, queue)
 
-    def on_unknown_queue(self, call: Callable[[], None]) -> None:
-        """Call `call` when a hint names a queue that this process does not serve; it must not block."""
-        self._on_unknown_queue = call
-
     def admission(self) -> list[AdmissionRule]:
         """Build the rules for the consumer of one queue, in the order in which they are asked."""
         rules = [rule for feature in self._features for rule in feature.admission(self.rules, self.settings.capacity)]
-        breakers = BreakerAdmission(self.targets, self.shares)
-        return [*rules, breakers, ConnectionAdmission(self.targets, self.shares, self.rules)]
+        connections = ConnectionAdmission(self.bindings, self.shares, self.rules)
+        return [*rules, BreakerAdmission(self.targets, self.bindings), connections]
 
-    def _breaker_of(self, endpoint: str) -> BreakerSettings | None:
-        rules = self.rules.of(endpoint)
-        return None if rules is None else rules.breaker
-
-    def _pulsed(self, pulse: Pulse) -> None:
-        # Whoever claims may have read the rules before this thread.
-        changed = self.targets.follow(self.rules.revision)
-        self.targets.forget(tuple(self.shares.slots))
-        changed = self.breakers.learn(pulse.notes) or changed
-        if self.breakers.act() or changed:
-            self.wake()
-
-    def _look_for_moves(self, pulse: Pulse) -> None:
-        targets, shut = self.targets, self.targets.shut
-        if self._look_ups.go_on(targets.behind_shut(), self.rules.revision, pulse.catalog_revision, self.look_up):
-            self.flow.hurry()
-        if targets.shut is not shut:
-            self.wake()
+    def _pulsed(self, _pulse: Pulse) -> None:
+        self.bindings.follow()
+        self.bindings.forget(self.shares.slots)
+        self.breakers.beat()
+        before, self._seen_change = self._seen_change, self.targets.change
+        if before is not self._seen_change:
+            self.inboxes.wake()
 
     def may_claim(self) -> bool:
         """Return whether claiming makes sense now; the claim itself checks the lease in the database."""
-        return not (self.draining.is_set() or self.finalizer.is_backed_up) and self.heartbeat.is_valid()
+        is_backed_up = self.finalizer.conclusions.count >= HIGH_WATER
+        return not (self.draining.is_set() or is_backed_up) and time.monotonic() < self.lease.valid_until
 
-    def on_wake(self, queue: str, wake: Callable[[Sequence[Lane], datetime | None], None]) -> None:
-        """Let `wake(queue, lanes, since)` reach the consumer of a queue."""
-        self._wakers[queue] = wake
-
-    def wake(self, queue: str | None = None, lanes: Sequence[Lane] = (), since: datetime | None = None) -> None:
-        """Wake the consumer of a queue, or all of them: something is due in these lanes, or may be in any.
-
-        It has been due `since` then, for a short while unless that is said.
-        """
-        if queue is not None and queue not in self.queues:
-            self._on_unknown_queue()
-        for name, wake in list(self._wakers.items()):
-            if queue in (None, name):
-                wake(lanes, since)
-
-    def on_freed(self, queue: str, tell: Callable[[Sequence[tuple[str, str]]], None]) -> None:
-        """Tell the consumer of a queue of which endpoints and limit keys executions ended that made others wait."""
-        self.finalizer.outcomes.tell_freed[queue] = tell
-
-    def on_drain(self, drain: Callable[[], None]) -> None:
+    def on_drain(self, drain: Call) -> None:
         """Call `drain` when this process is to take up nothing more; it must not block, and may be called again."""
         self._drainers.append(drain)
 
     def drain(self) -> None:
         """Stop claiming, at once, and let nothing wait that was not sent."""
         self.draining.set()
-        self.wake()
+        self.inboxes.wake()
         for drain in self._drainers:
             drain()
 
@@ -262,7 +231,8 @@ class WorkerProcess:
         self.drain()
         self.finalizer.abandon()
         self.values.add(series.LOST_LEASES)
-        self.publish()
+        if self._publish is not None:
+            self._publish()
         logging.shutdown()
         # Not sys.exit: this is not the main thread, and deliveries in flight must not be able to conclude.
         os._exit(EXIT_LEASE_LOST)

@@ -4,7 +4,7 @@ import re
 import sys
 from datetime import UTC, datetime
 
-MAX_NAME = 128  # of its endpoint, as of everything in the catalog
+MAX_NAME = 128  # of an endpoint and of all other named rows of the catalog
 MAX_IDEMPOTENCY_KEY = 255
 MAX_JOB_NAME = 200
 MAX_PRIORITY = 255
@@ -14,7 +14,7 @@ LATEST_INSTANT = datetime(2200, 1, 1, tzinfo=UTC)
 
 # The default of TE_MAX_BODY_BYTES: `te_enqueue` cannot read the setting.
 MAX_INPUT_BYTES = 1_048_576
-# Levels of a request body. The body itself is the first: an input in it has one less.
+# Levels of a request body. The body is the first level, so an input in it has one level less.
 MAX_JSON_DEPTH = 100
 MAX_NUMBER = sys.float_info.max
 

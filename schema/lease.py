@@ -1,10 +1,11 @@
-"""Lease: at most one migrator at a time, and another one when it dies."""
+"""Lease of the migrator: at most one migrator runs at a time; after its death another migrator may take over."""
 
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, text
@@ -12,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 T = TypeVar("T")
 
-# An advisory lock would be simpler, but CockroachDB has none that can be relied on.
+# An advisory lock would be simpler, but CockroachDB has no reliable advisory locks.
 CREATE = text(
     "CREATE TABLE IF NOT EXISTS migration_lease (id TEXT NOT NULL, holder TEXT NOT NULL, "
     "expires_at TIMESTAMPTZ NOT NULL, CONSTRAINT pk_migration_lease PRIMARY KEY (id))"
@@ -25,7 +26,7 @@ TAKE = text(
 )
 _DROP = text("DELETE FROM migration_lease WHERE id = 'schema' AND holder = :holder")
 
-# Two CREATE TABLE IF NOT EXISTS at the same instant: PostgreSQL may answer 23505, 42P07 or 42710 to one of them.
+# Of two concurrent CREATE TABLE IF NOT EXISTS, PostgreSQL may fail one with 23505, 42P07 or 42710.
 _RACE = {"23505", "42P07", "42710", "40001", "40P01"}
 
 
@@ -33,8 +34,8 @@ class MigrationBusyError(RuntimeError):
     """Another migrator holds the lease, or may hold it."""
 
 
-class Lease:
-    """A lease that a thread renews while a statement runs, however long that takes."""
+class MigrationLease:
+    """Lease that a thread renews while a statement runs, however long the statement takes."""
 
     def __init__(self, engine: Engine, seconds: float) -> None:
         self._engine = engine
@@ -51,7 +52,7 @@ class Lease:
     def take(self, wait_seconds: float) -> None:
         """Wait for the lease; raises MigrationBusyError after `wait_seconds`."""
         with self._engine.connect() as connection:
-            _retrying(lambda: connection.execute(CREATE))
+            _retrying(partial(connection.execute, CREATE))
             deadline = time.monotonic() + wait_seconds
             while not self._try_to_take(connection):
                 if time.monotonic() > deadline:
@@ -61,7 +62,7 @@ class Lease:
     def keep(self) -> None:
         """Renew the lease until it is stopped or another migrator holds it; the body of a thread."""
         while not self._stopping.wait(self._seconds / 3):
-            # A lost connection is made anew next time; `check` counts the seconds until then.
+            # The next iteration opens a new connection; `check` fails once the lease has expired.
             with suppress(DBAPIError), self._engine.connect() as connection:
                 if not self._try_to_take(connection):
                     self._ends_at = float("-inf")
@@ -72,23 +73,23 @@ class Lease:
         self._stopping.set()
 
     def drop(self) -> None:
-        """Let the next migrator in at once; where that fails, it waits for the end of the lease."""
+        """Release the lease; if that fails, the next migrator waits until the lease expires."""
         with suppress(DBAPIError), self._engine.connect() as connection:
             connection.execute(_DROP, {"holder": self._holder})
 
     def _try_to_take(self, connection: Connection) -> bool:
         began = time.monotonic()
         params = {"holder": self._holder, "seconds": self._seconds}
-        if _retrying(lambda: connection.execute(TAKE, params).first()) is None:
+        if _retrying(partial(connection.execute, TAKE, params)).first() is None:
             return False
         self._ends_at = began + self._seconds
         return True
 
 
 @contextmanager
-def held(engine: Engine, *, seconds: float, wait_seconds: float) -> Iterator[Lease]:
+def held(engine: Engine, *, seconds: float, wait_seconds: float) -> Iterator[MigrationLease]:
     """Hold the migrators' lease; raises MigrationBusyError when another migrator has it for `wait_seconds`."""
-    lease = Lease(engine, seconds)
+    lease = MigrationLease(engine, seconds)
     lease.take(wait_seconds)
     keeper = threading.Thread(target=lease.keep, name="te-migration-lease", daemon=True)
     keeper.start()

@@ -19,16 +19,16 @@ WAIT_SECONDS = 180
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _REVISION = text("SELECT version_num FROM alembic_version")
 _UNDEFINED_TABLE = "42P01"
-# A connection may wait for an index for an hour, with routers between that forget idle ones.
+# A connection may wait for an index for an hour, and routers drop idle connections.
 _SOCKET_OPTIONS = {"connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 
 
 class UnreleasedSchemaError(RuntimeError):
-    """The database has the schema of an unreleased version, which no revision leads on from."""
+    """The schema of the database comes from an unreleased version, which has no upgrade path."""
 
 
 def head(folders: Sequence[Path] = ()) -> str:
-    """Return the newest revision that this code knows, of its own and of further folders."""
+    """Return the newest revision of this package and of further folders."""
     revision = ScriptDirectory.from_config(_config(folders)).get_current_head()
     if revision is None:
         raise RuntimeError("schema/migrations holds no revision")
@@ -37,7 +37,7 @@ def head(folders: Sequence[Path] = ()) -> str:
 
 def current(connection: Connection) -> str | None:
     """Return the revision of the database; None when it was never migrated."""
-    # Alembic would first look the table up, in what CockroachDB has to build from every table of the database.
+    # Alembic would first look up the table, in a catalog view that CockroachDB builds from every table.
     try:
         revision: str | None = connection.execute(_REVISION).scalar()
     except DBAPIError as error:
@@ -54,10 +54,10 @@ def upgrade(
     lease_seconds: float = LEASE_SECONDS,
     folders: Sequence[Path] = (),
 ) -> str:
-    """Migrate the database to the newest revision and return its name; does nothing when it is there or further.
+    """Migrate the database to the newest revision and return its name; does nothing if it has this or a newer one.
 
-    Raises lease.MigrationBusyError when another migrator holds the lease for `wait_seconds`, or took it over, and
-    UnreleasedSchemaError. `folders` hold further revisions, which come after those of this package.
+    Raises UnreleasedSchemaError, and lease.MigrationBusyError when another migrator holds the lease for `wait_seconds`
+    or took it over. `folders` hold further revisions, which follow the revisions of this package.
     """
     newest, config = head(folders), _config(folders)
     with (
@@ -66,7 +66,7 @@ def upgrade(
     ):
         found = current(connection)
         if found is not None and found > newest:
-            return found  # migrated by newer code, whose release was rolled back: processes start on it all the same
+            return found  # migrated by a newer release that was rolled back: processes start on the newer schema
         if found is not None and found < str(ScriptDirectory.from_config(config).get_base()):
             raise UnreleasedSchemaError(
                 f"the database is at revision {found}, which an unreleased version made; create an empty database and "

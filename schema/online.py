@@ -1,8 +1,8 @@
-"""Online changes: what a revision may do to a table while jobs flow through it.
+"""Online changes: operations that a revision may run on a table while jobs flow through it.
 
-On PostgreSQL an index is built CONCURRENTLY, and a constraint is added NOT VALID and then validated: neither holds up a
-claim. CockroachDB does both online by itself. Each operation may be repeated, also after it was cut off half-way. It
-knows what exists by its name, so what changes gets a new name, and the old one is dropped afterwards.
+On PostgreSQL an index is built CONCURRENTLY, and a constraint is added NOT VALID and then validated: neither blocks a
+claim. CockroachDB does both online by itself. Each operation may be repeated, also after an interruption. Operations
+find existing objects by name, so a changed object gets a new name, and the old object is dropped afterwards.
 """
 
 import logging
@@ -33,17 +33,17 @@ _REFERRED_TABLE = text(
 
 
 def is_cockroach() -> bool:
-    """Return whether the revision runs on CockroachDB; only physical matters may depend on it."""
+    """Return whether the revision runs on CockroachDB; only physical tuning may depend on it."""
     return op.get_context().dialect.name == "cockroachdb"
 
 
 def add_column(table: str, name: str, definition: str) -> None:
-    """Add a column, such as `("jobs", "name", "TEXT")`; one that is NOT NULL needs a constant DEFAULT."""
+    """Add a column, such as `("jobs", "name", "TEXT")`; a NOT NULL column needs a constant DEFAULT."""
     _alter(table, f"ADD COLUMN IF NOT EXISTS {name} {definition}")
 
 
 def drop_column(table: str, name: str) -> None:
-    """Drop a column, if it exists; no process of the release before may name it."""
+    """Drop a column, if it exists; no process of the previous release may name the column."""
     _alter(table, f"DROP COLUMN IF EXISTS {name}")
 
 
@@ -57,9 +57,9 @@ def create_index(
     where: str | None = None,
     leads_with_time: bool = False,
 ) -> None:
-    """Create an index; one that was left half-built is built anew.
+    """Create an index; an index that was left half-built is rebuilt.
 
-    One that leads with a time gets a hash in front on CockroachDB, where one range would take all its writes.
+    On CockroachDB an index that leads with a time gets a hash in front; otherwise one range would take all its writes.
     """
     kind = "UNIQUE INDEX" if unique else "INDEX"
     how = "" if is_cockroach() else " CONCURRENTLY"
@@ -82,12 +82,12 @@ def drop_index(name: str) -> None:
 
 
 def add_check(table: str, name: str, condition: str) -> None:
-    """Add a CHECK that holds for all rows; raises the database's error when one breaks it."""
+    """Add a CHECK; raises the database's error if a row violates it."""
     _add_constraint(table, name, f"CHECK ({condition})")
 
 
 def add_foreign_key(table: str, name: str, columns: Sequence[str], to: str, to_columns: Sequence[str]) -> None:
-    """Add a foreign key that holds for all rows; raises the database's error when one breaks it."""
+    """Add a foreign key; raises the database's error if a row violates it."""
     _add_constraint(table, name, f"FOREIGN KEY ({', '.join(columns)}) REFERENCES {to} ({', '.join(to_columns)})", to)
 
 
@@ -98,29 +98,29 @@ def drop_constraint(table: str, name: str) -> None:
 
 
 def set_storage(table: str, change: str) -> None:
-    """Change the parameters by which PostgreSQL vacuums a table.
+    """Change the vacuum parameters of a table on PostgreSQL.
 
-    Neither reads nor writes queue behind its lock, and an autovacuum gives way to who waits for longer than a second.
+    Neither reads nor writes queue behind the lock, and an autovacuum yields to a lock request after a second.
     """
     _execute_unhurried(f"ALTER TABLE {table} {change}")
 
 
 def execute_if_permitted(statement: str) -> None:
-    """Execute a statement that only makes things faster; where this user may not, log a warning and go on."""
+    """Execute a statement that only improves performance; without the privilege, log a warning and continue."""
     try:
         _execute(statement)
     except DBAPIError as error:
         if getattr(error.orig, "pgcode", None) not in _NOT_PERMITTED:
             raise
         reason = str(error.orig).partition("\n")[0]
-        log.warning("left out, because %s; let somebody who may run it: %s", reason, statement)
+        log.warning("skipped a statement: %s; have a user with the privilege run: %s", reason, statement)
 
 
 def _build(name: str, statement: str) -> None:
-    # CREATE INDEX CONCURRENTLY that was cut off leaves an index that is not valid, and IF NOT EXISTS takes it for one.
+    # An interrupted CREATE INDEX CONCURRENTLY leaves an invalid index, which IF NOT EXISTS accepts.
     while True:
-        # In this order: once nobody is building, the second answer is final. The builder may be the server's process of
-        # a migrator that died, which goes on to the end.
+        # In this order: when no build is running, the second answer is final. A build may still run in the server
+        # process of a migrator that died.
         if _first(_IS_BEING_BUILT, name=name):
             time.sleep(0.2)
             continue
@@ -144,10 +144,10 @@ def _add_constraint(table: str, name: str, definition: str, *referred: str) -> N
 
 
 def _alter(table: str, change: str, *referred: str) -> None:
-    """Change a table; the change locks the tables of `referred`, too.
+    """Change a table; the change also locks the tables of `referred`.
 
-    PostgreSQL cancels an autovacuum once a lock has waited for it for a second, which is longer than LOCK_TIMEOUT_MS.
-    So the first lock waits without a limit: it conflicts with vacuums, and with neither reads nor writes of rows.
+    PostgreSQL cancels an autovacuum after a lock request has waited for a second, which is longer than LOCK_TIMEOUT_MS.
+    So the first lock waits without a limit: it conflicts with vacuums, but with neither reads nor writes of rows.
     """
     statement = f"ALTER TABLE {table} {change}"
     if not is_cockroach():
@@ -158,7 +158,7 @@ def _alter(table: str, change: str, *referred: str) -> None:
 
 
 def _execute_unhurried(statement: str) -> None:
-    """Execute what may wait for hours: no reader or writer of rows ever queues behind its locks."""
+    """Execute a statement that may wait for hours: readers and writers of rows never queue behind its locks."""
     _execute("SET lock_timeout = 0")
     _execute(statement)
     _execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}")

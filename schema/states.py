@@ -1,4 +1,4 @@
-"""The states of jobs and executions, and the transitions that are legal between them.
+"""States of jobs and executions, and the legal transitions between them.
 
 `TRANSITIONS` is the single truth: ARCHITECTURE.md draws it, the statements in `app.queue` implement it, tests
 compare both with it, and the CHECK constraints in `schema.tables` enforce what SQL can express.
@@ -20,7 +20,7 @@ class ExecutionStatus(StrEnum):
 
 
 class JobStatus(StrEnum):
-    """The state of a job: a PAUSED job starts nothing until it is resumed, a RETIRED one never again."""
+    """State of a job: a PAUSED job starts no executions until it is resumed, a RETIRED job never again."""
 
     ACTIVE = "ACTIVE"
     PAUSED = "PAUSED"
@@ -28,14 +28,14 @@ class JobStatus(StrEnum):
 
 
 class AttemptStatus(StrEnum):
-    """How an attempt ended."""
+    """Result of an attempt."""
 
     SUCCESS = "SUCCESS"
     FAILED = "FAILED"
 
 
 class Trigger(StrEnum):
-    """What makes a job fire."""
+    """Kind of trigger that fires a job."""
 
     IMMEDIATE = "IMMEDIATE"
     DELAYED = "DELAYED"
@@ -44,12 +44,11 @@ class Trigger(StrEnum):
 
     @property
     def repeats(self) -> bool:
-        """Return whether a job of this trigger fires more than once."""
         return self in {Trigger.CRON, Trigger.INTERVAL}
 
 
 class KeepResponse(StrEnum):
-    """What is stored of the answers to an endpoint's deliveries, beyond status and sizes."""
+    """Rule for storing the bodies of answers; status and sizes are always stored."""
 
     ALWAYS = "always"
     ON_ERROR = "on_error"  # of attempts that failed
@@ -57,7 +56,7 @@ class KeepResponse(StrEnum):
 
 
 class CatchUp(StrEnum):
-    """The rule for ticks that no scheduler materialised in time."""
+    """Rule for ticks that no scheduler materialised in time."""
 
     ALL = "all"
     LATEST = "latest"
@@ -65,14 +64,14 @@ class CatchUp(StrEnum):
 
 
 class Overlap(StrEnum):
-    """The rule for a tick that is due while an execution of the same job is unfinished."""
+    """Rule for a tick that is due while an execution of the same job is unfinished."""
 
     ALLOW = "allow"
     SKIP = "skip"
 
 
 class EndpointType(StrEnum):
-    """The transport of an endpoint."""
+    """Transport of an endpoint."""
 
     HTTP = "HTTP"
     KAFKA = "KAFKA"
@@ -81,7 +80,7 @@ class EndpointType(StrEnum):
 
     @property
     def queue(self) -> str:
-        """The Dramatiq queue whose actor serves this transport."""
+        """Return the Dramatiq queue whose actor serves this transport."""
         return self.value.lower()
 
 
@@ -95,14 +94,14 @@ class LogLevel(StrEnum):
 
 
 class WorkerStatus(StrEnum):
-    """The state of a worker process: DEAD once it shut down cleanly; the lease of one that crashed only runs out."""
+    """State of a worker process: DEAD after a clean shutdown; after a crash only its lease runs out."""
 
     ALIVE = "ALIVE"
     DEAD = "DEAD"
 
 
 class BreakerState(StrEnum):
-    """The state of a circuit breaker: closed lets all through, open nothing, half open a single probe."""
+    """State of a circuit breaker: closed admits all deliveries, open none, half open a single probe."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -110,18 +109,18 @@ class BreakerState(StrEnum):
 
 
 class RouteSource(StrEnum):
-    """Where the routes from endpoints to queues come from: TE_ROUTES, until somebody sets others through the API."""
+    """Source of the routes from endpoints to queues: TE_ROUTES until routes are set through the API."""
 
     ENVIRONMENT = "environment"
     API = "api"
 
 
 class CallbackEvent(StrEnum):
-    """What another endpoint can be called back on; the values are the fields in which it is named."""
+    """Event of a callback to another endpoint; the values are the names of the request fields."""
 
     ON_SUCCESS = "on_success"
-    ON_FAILURE = "on_failure"  # whatever ends in FAILED, with an attempt or without
-    ON_ATTEMPT_FAILED = "on_attempt_failed"  # each attempt that failed, the last one too
+    ON_FAILURE = "on_failure"  # any end in FAILED, with or without an attempt
+    ON_ATTEMPT_FAILED = "on_attempt_failed"  # each failed attempt, the last included
 
 
 class Followed(IntFlag):
@@ -131,7 +130,7 @@ class Followed(IntFlag):
     FAILURE = 2  # also a rejection by the retry policy
     CANCELLATION = 4
     ATTEMPT_FAILED = 8  # each failed attempt, the last included
-    NOTIFICATION = 16  # the execution delivers a notification: its own end causes none
+    NOTIFICATION = 16  # the execution delivers a notification, so its end causes no notification
 
 
 FOLLOWED_BY = {
@@ -142,7 +141,7 @@ FOLLOWED_BY = {
 
 
 class NotificationEvent(StrEnum):
-    """What a message tells people of."""
+    """Event that a notification reports."""
 
     EXECUTION_FAILED = "execution.failed"
     JOB_FAILING = "job.failing"  # several failures of a repeating job in a row
@@ -151,11 +150,11 @@ class NotificationEvent(StrEnum):
     WORKER_LOST = "worker.lost"
     BREAKER_OPENED = "breaker.opened"
     QUEUE_LATE = "queue.late"
-    TEST = "test"  # nothing: somebody tries out an endpoint
+    TEST = "test"  # a test message, sent on request
 
 
 class Severity(StrEnum):
-    """How much a message matters."""
+    """Severity of a notification."""
 
     INFO = "info"
     WARNING = "warning"
@@ -163,24 +162,24 @@ class Severity(StrEnum):
 
 
 class Resolution(StrEnum):
-    """What became of a dead letter."""
+    """Resolution of a dead letter."""
 
     RETRIED = "RETRIED"  # its execution was retried manually
-    REDRIVEN = "REDRIVEN"  # the same, or a new job was made of it, as somebody asked for with the letter
-    ARCHIVED = "ARCHIVED"  # nothing is to follow
+    REDRIVEN = "REDRIVEN"  # its execution was retried, or a new job created, by a redrive of the dead letter
+    ARCHIVED = "ARCHIVED"  # closed without another attempt
 
 
-class WalkStatus(StrEnum):
-    """The state of what goes on in the background over all rows of a filter: a redrive, or a bulk operation."""
+class BulkJobStatus(StrEnum):
+    """State of a bulk job over all rows that match a filter: a redrive or a bulk operation."""
 
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
-    STOPPED = "STOPPED"  # for good, before its end
+    STOPPED = "STOPPED"  # stopped finally, before its end
     DONE = "DONE"
 
 
 class BulkAction(StrEnum):
-    """What a bulk operation does to each execution of its filter, or to each dead letter."""
+    """Action of a bulk operation on each execution or dead letter that matches its filter."""
 
     CANCEL = "cancel"
     RETRY = "retry"
@@ -193,7 +192,7 @@ _S = ExecutionStatus
 FINAL = frozenset({_S.SUCCESS, _S.FAILED, _S.CANCELLED})
 CANCELLABLE = frozenset({_S.PENDING, _S.QUEUED, _S.RETRYING})
 
-# from -> to: the verb that does it
+# (from, to): the operations that make the transition
 TRANSITIONS: dict[tuple[ExecutionStatus | None, ExecutionStatus], str] = {
     (None, _S.PENDING): "create, due beyond the look-ahead",
     (None, _S.QUEUED): "create, due now or soon; materialize a cron tick",

@@ -1,4 +1,4 @@
-"""Database URLs, from what users write to what SQLAlchemy takes."""
+"""Database URLs: parse the text of a setting into a SQLAlchemy URL."""
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError

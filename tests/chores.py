@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from app.scheduler.chore import ChoreContext
-from app.scheduler.plan import plan
+from app.scheduler.chore_plan import plan
 
 
 def chores_of(context: ChoreContext) -> Any:

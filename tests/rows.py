@@ -78,13 +78,16 @@ def add_executions(
             WITH u AS (SELECT * FROM unnest(CAST(:jobs AS TEXT[]), CAST(:execs AS TEXT[]), CAST(:shards AS BIGINT[]))
                          AS u (job_id, execution_id, shard)),
             j AS (INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, idempotency_key,
-                                    input, max_attempts)
-                  SELECT job_id, :endpoint, 1, :type, 'IMMEDIATE', job_id, CAST(:input AS JSONB), :max FROM u
-                  RETURNING job_id)
+                                    input, max_attempts, max_age_ms)
+                  SELECT job_id, :endpoint, 1, :type, 'IMMEDIATE', job_id, CAST(:input AS JSONB), :max,
+                         (SELECT CAST(retry_policy->>'max_age_ms' AS BIGINT) FROM endpoints WHERE name = :endpoint)
+                    FROM u
+                  RETURNING job_id, max_age_ms)
             INSERT INTO executions (execution_id, job_id, endpoint, endpoint_version, endpoint_type, queue, shard,
-                                    idempotency_key, status, max_attempts, run_at, scheduled_at)
+                                    idempotency_key, status, max_attempts, run_at, scheduled_at, expires_at)
             SELECT u.execution_id, u.job_id, :endpoint, 1, :type, :queue, u.shard, u.job_id, :status, :max,
-                   now() + :ms * INTERVAL '1 millisecond', now() + :ms * INTERVAL '1 millisecond'
+                   now() + :ms * INTERVAL '1 millisecond', now() + :ms * INTERVAL '1 millisecond',
+                   now() + (:ms + j.max_age_ms) * INTERVAL '1 millisecond'
               FROM u JOIN j ON j.job_id = u.job_id
             """
         ),

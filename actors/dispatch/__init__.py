@@ -22,12 +22,8 @@ class Dispatchers:
     """The dispatchers of a process, and the network that they share."""
 
     def __init__(self, by_type: Mapping[EndpointType, Dispatcher], network: Network) -> None:
-        self._by_type = by_type
+        self.by_type = by_type
         self._network = network
-
-    def __getitem__(self, endpoint_type: EndpointType) -> Dispatcher:
-        """Return the dispatcher of a transport."""
-        return self._by_type[endpoint_type]
 
     def drain(self) -> None:
         """Let no delivery wait for a turn at its target any more."""
@@ -35,12 +31,12 @@ class Dispatchers:
 
     async def sweep(self) -> None:
         """Close connections that have been idle for long."""
-        for dispatcher in self._by_type.values():
+        for dispatcher in self.by_type.values():
             await dispatcher.sweep()
 
     async def close(self) -> None:
         """Close everything."""
-        for dispatcher in self._by_type.values():
+        for dispatcher in self.by_type.values():
             await dispatcher.close()
         self._network.resolver.stop()
 

@@ -13,7 +13,7 @@ _MOST_NAMES = 1000
 
 
 @dataclass(slots=True)
-class _Found:
+class _CachedAddresses:
     """What a name led to, and until when that counts, on time.monotonic()."""
 
     addresses: list[AddressInfo]
@@ -32,7 +32,7 @@ class Addresses:
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
-        self._found: dict[tuple[str, int], _Found] = {}
+        self._found: dict[tuple[str, int], _CachedAddresses] = {}
 
     async def of(self, host: str, port: int) -> list[AddressInfo]:
         """Return the addresses of a host, at least one; raises OSError."""
@@ -45,11 +45,11 @@ class Addresses:
             found = self._remember((host, port), await self._resolver.look_up(host, port))
         return found.next_order()
 
-    def _remember(self, name: tuple[str, int], addresses: list[AddressInfo]) -> _Found:
+    def _remember(self, name: tuple[str, int], addresses: list[AddressInfo]) -> _CachedAddresses:
         self._found.pop(name, None)
         while len(self._found) >= _MOST_NAMES:
             del self._found[next(iter(self._found))]
-        found = self._found[name] = _Found(addresses, time.monotonic() + FRESH_SECONDS)
+        found = self._found[name] = _CachedAddresses(addresses, time.monotonic() + FRESH_SECONDS)
         return found
 
 

@@ -3,16 +3,17 @@
 import hashlib
 import math
 import random
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.per_host import FairLimit, PerHostLimit, at_any_time
+from actors.dispatch.per_host import PerHostLimit
+from actors.dispatch.permission import UNCONDITIONAL, Permission
 from actors.dispatch.resolver import Resolver
-from app.catalog.scrub import Scrubber
+from app.catalog.scrub import NO_SECRETS, Scrubber
 from app.kernel.formats import rfc3339
 from app.kernel.tracing.context import TraceContext
 from app.queue.executions.execution_model import Claim
@@ -22,7 +23,6 @@ MAX_BODY_BYTES = 16_384
 knows the secrets, sees a short one whole, and enough of a long one, before it cuts:
 `scrubber.scrub(output, MAX_BODY_BYTES)`."""
 SCRUB_MARGIN_BYTES = 8_192
-NO_SECRETS = Scrubber(())
 
 # How long a delivery waits for a turn.
 PATIENCE_SECONDS = 1.0
@@ -43,49 +43,36 @@ class History:
 NO_HISTORY = History()
 
 
-class SoftLimit(NamedTuple):
-    """What to call when a delivery has taken so many milliseconds, of those that its time limit counts."""
-
-    after_ms: int
-    on_passed: Callable[[], None]
-
-
-def _always() -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Identity of a delivery, the same on each attempt except for the number; user templates cannot override it."""
+    """Identity of a delivery, the same on each attempt except for the number; user templates cannot override it.
+
+    The id of the execution is the idempotency key.
+    """
 
     execution_id: str
     job_id: str
     attempt: int
     scheduled_at: datetime
+    """In UTC."""
     traceparent: str
     tracestate: str = ""
     scrubber: Scrubber = NO_SECRETS
     """Knows the secrets in the spec: for what a library logs by itself."""
-    may_send: Callable[[], bool] = _always
-    """Whether this process still holds the claim of the attempt, and it is not too late.
-
-    Each transport asks right before the first byte, by way of `Progress.begin_sending`: another worker may be sending
-    it by now."""
+    permission: Permission = UNCONDITIONAL
     history: History = NO_HISTORY
-    soft_limit: SoftLimit | None = None
-    begin: Callable[[], None] = at_any_time
-    """Called when it has waited for a connection and has one; raises NotSentError when it may not start any more."""
+    soft_limit_ms: int | None = None
+    """Time after which `permission.pass_soft_limit` is called, counted as the time limit is."""
 
     @classmethod
     def of(
         cls,
         claim: Claim,
         scrubber: Scrubber,
-        may_send: Callable[[], bool],
+        permission: Permission,
         history: History,
-        soft_limit: SoftLimit | None = None,
         *,
-        begin: Callable[[], None] = at_any_time,
+        soft_limit_ms: int | None = None,
         trace: TraceContext | None = None,
     ) -> Self:
         """Return the identity of a claimed attempt.
@@ -105,34 +92,23 @@ class Identity:
             execution_id=claim.execution_id,
             job_id=claim.job_id,
             attempt=claim.attempt,
-            scheduled_at=claim.scheduled_at,
+            scheduled_at=claim.scheduled_at.astimezone(UTC),
             traceparent=traceparent,
             tracestate=tracestate,
             scrubber=scrubber,
-            may_send=may_send,
+            permission=permission,
             history=history,
-            soft_limit=soft_limit,
-            begin=begin,
+            soft_limit_ms=soft_limit_ms,
         )
-
-    @property
-    def idempotency_key(self) -> str:
-        """The key that stays the same on every attempt."""
-        return self.execution_id
-
-    @property
-    def scheduled_at_text(self) -> str:
-        """The scheduled time in RFC 3339, UTC, with milliseconds."""
-        return rfc3339(self.scheduled_at.astimezone(UTC), "milliseconds")
 
     def as_metadata(self) -> dict[str, str]:
         """Return it by the names that begin with `te-` on every transport that has room for names."""
         return {
-            "te-idempotency-key": self.idempotency_key,
+            "te-idempotency-key": self.execution_id,
             "te-job-id": self.job_id,
             "te-execution-id": self.execution_id,
             "te-attempt": str(self.attempt),
-            "te-scheduled-at": self.scheduled_at_text,
+            "te-scheduled-at": rfc3339(self.scheduled_at, "milliseconds"),
             "traceparent": self.traceparent,
         } | ({"tracestate": self.tracestate} if self.tracestate else {})
 
@@ -159,7 +135,6 @@ class Network:
         self.connections_per_host = connections_per_host
         self._stuck_seconds = stuck_seconds
         self._turns = PerHostLimit(connections_per_host)
-        self._limits: list[PerHostLimit] = [self._turns]
         # Where a process can never have more deliveries than one host may get, none has to wait.
         self._has_to_wait = connections > connections_per_host
 
@@ -167,23 +142,12 @@ class Network:
         """Wait for a turn of a delivery at its target, and hold it; raises NotSentError when none comes in time."""
         if not self._has_to_wait:
             return nullcontext()
-        return self._turns.take(target, self.patience(timeout_ms), identity.begin)
-
-    def patience(self, timeout_ms: int, most_seconds: float | None = None) -> float:
-        """Return for how many seconds a delivery may wait before its own time begins: PATIENCE_SECONDS at most."""
-        most = PATIENCE_SECONDS if most_seconds is None else most_seconds
-        return min(most, self._stuck_seconds - timeout_ms / 1000)
-
-    def limited(self, limit: int, in_all: int) -> FairLimit:
-        """Return a limit of what a transport does at a time, for which nobody waits once this is drained."""
-        made = FairLimit(limit, in_all)
-        self._limits.append(made)
-        return made
+        patience_seconds = min(PATIENCE_SECONDS, self._stuck_seconds - timeout_ms / 1000)
+        return self._turns.take(target, patience_seconds, identity.permission)
 
     def drain(self) -> None:
         """Let no delivery wait for a turn any more."""
-        for limit in self._limits:
-            limit.drain()
+        self._turns.drain()
 
 
 class Dispatcher(Protocol):

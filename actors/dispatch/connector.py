@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,6 +13,7 @@ from aiohappyeyeballs import start_connection
 from actors.dispatch.addresses import Addresses
 from actors.dispatch.base import Network
 from actors.dispatch.egress import AddressInfo, EgressRefusedError
+from app.kernel.function_types import Run
 from app.queue.executions.execution_model import DeliveryError
 
 RECEIVE_BUFFER_BYTES = 65_536
@@ -39,7 +40,7 @@ class Connector:
         self._addresses = Addresses(network.resolver)
         self._tls_protocols = tls_protocols
 
-    async def connect(self, origin: Origin, make_protocol: Callable[[], P]) -> P:
+    async def connect(self, origin: Origin, make_protocol: Run[P]) -> P:
         """Open a connection to the first address that answers, TLS included; returns its protocol.
 
         Raises DeliveryError: nothing was sent.
@@ -56,8 +57,13 @@ class Connector:
                     raise _failure(origin, error) from None
             addresses = others
 
+    async def reach(self, origin: Origin) -> socket.socket:
+        """Return a socket that is connected to the first address that answers, without TLS; raises DeliveryError."""
+        return await self._reach(origin, await self._look_up(origin))
+
     @cached_property
-    def _tls(self) -> ssl.SSLContext:
+    def tls(self) -> ssl.SSLContext:
+        """Context of all connections with TLS."""
         # Made when it is needed: it holds the certificates of all authorities.
         context = ssl.create_default_context()
         if self._tls_protocols:
@@ -96,8 +102,8 @@ class Connector:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         return sock
 
-    async def _open(self, origin: Origin, sock: socket.socket, make_protocol: Callable[[], P]) -> P:
-        tls = self._tls if origin.is_tls else None
+    async def _open(self, origin: Origin, sock: socket.socket, make_protocol: Run[P]) -> P:
+        tls = self.tls if origin.is_tls else None
         _, protocol = await asyncio.get_running_loop().create_connection(
             make_protocol,
             sock=sock,

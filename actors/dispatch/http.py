@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from actors.dispatch.base import Dispatcher, Identity, Network
@@ -12,7 +12,7 @@ from actors.dispatch.http1.request import LONGEST_KEPT, read_url, write_fields, 
 from actors.dispatch.http_outcome import failure, judge
 from actors.dispatch.send_progress import bounded
 from actors.dispatch.signing import signed
-from app.kernel.formats import compact_json
+from app.kernel.formats import compact_json, rfc3339
 from app.kernel.version import version
 from app.queue.executions.execution_model import DeliveryError
 
@@ -49,15 +49,11 @@ class HttpDispatcher:
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Send one request and judge the answer; `timeout_ms` bounds everything from connecting to the last byte."""
-        origin, request = _compose(spec, identity)
+        origin, request = compose(spec, identity)
         timeout_ms = spec["timeout_ms"]
         async with self._network.turn(identity, timeout_ms, origin.host, origin.port):
-            answer = await bounded(
-                timeout_ms,
-                identity,
-                failure,
-                lambda progress: self._client.exchange(origin, request, progress.begin_sending),
-            )
+            exchange = partial(self._client.exchange, origin, request)
+            answer = await bounded(timeout_ms, identity, failure, exchange)
         return judge(answer.status, answer.retry_after, answer.text, spec["expected_status_codes"])
 
     async def sweep(self) -> None:
@@ -76,8 +72,8 @@ class _Given(NamedTuple):
     """Whether a body that is a text goes out as it is, and not as JSON."""
 
 
-def _compose(spec: Mapping[str, Any], identity: Identity) -> tuple[Origin, bytes]:
-    """Return where a request goes, and its bytes."""
+def compose(spec: Mapping[str, Any], identity: Identity) -> tuple[Origin, bytes]:
+    """Return the origin of a request, and its bytes; raises DeliveryError."""
     method, template, headers = spec["method"], spec.get("body_template"), spec["headers"]
     is_kept = len(spec["url"]) + sum(map(len, headers.values())) <= LONGEST_KEPT
     read, give = (read_url, _given) if is_kept else (read_url.__wrapped__, _given.__wrapped__)
@@ -89,7 +85,7 @@ def _compose(spec: Mapping[str, Any], identity: Identity) -> tuple[Origin, bytes
     body = b"" if template is None else _encode(template, given)
     fields = given.fields + _own(identity)
     if "signing" in spec:
-        proofs = signed(spec["signing"], identity.idempotency_key, int(time.time()), body, identity.attempt)
+        proofs = signed(spec["signing"], identity.execution_id, int(time.time()), body, identity.attempt)
         fields += write_fields(proofs.items())
     if template is not None or method != "GET":
         fields += f"Content-Length: {len(body)}\r\n"
@@ -110,11 +106,11 @@ def _given(headers: tuple[tuple[str, str], ...], authorization: str | None, has_
 
 def _own(identity: Identity) -> str:
     return (
-        f"Idempotency-Key: {identity.idempotency_key}\r\n"
+        f"Idempotency-Key: {identity.execution_id}\r\n"
         f"X-Task-Executor-Job-Id: {identity.job_id}\r\n"
         f"X-Task-Executor-Execution-Id: {identity.execution_id}\r\n"
         f"X-Task-Executor-Attempt: {identity.attempt}\r\n"
-        f"X-Task-Executor-Scheduled-At: {identity.scheduled_at_text}\r\n"
+        f"X-Task-Executor-Scheduled-At: {rfc3339(identity.scheduled_at, 'milliseconds')}\r\n"
         f"traceparent: {identity.traceparent}\r\n"
     ) + (f"tracestate: {identity.tracestate}\r\n" if identity.tracestate else "")
 

@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import Callable, Coroutine, Hashable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -66,7 +67,7 @@ class IdlePool(Generic[T]):
         shared = self._shared.get(key)
         if shared is None:
             shared = self._shared[key] = _Shared(asyncio.create_task(open_()))
-            shared.opening.add_done_callback(lambda _: self._forget_failed(key))
+            shared.opening.add_done_callback(partial(self._forget_failed, key))
         return _Use(shared)
 
     def forget(self, target: T) -> None:
@@ -99,7 +100,7 @@ class IdlePool(Generic[T]):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await asyncio.gather(*map(self._close, targets), return_exceptions=True)
 
-    def _forget_failed(self, key: Hashable) -> None:
+    def _forget_failed(self, key: Hashable, _opening: object) -> None:
         shared = self._shared.get(key)
         if shared is not None and shared.opening.done() and shared.target() is None:
             del self._shared[key]

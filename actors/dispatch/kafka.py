@@ -7,17 +7,18 @@ and a timeout of 2.4 s or more), and nowhere else. The record header `te-idempot
 import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from actors.dispatch.base import NO_SECRETS, Dispatcher, Identity, Network
+from actors.dispatch.base import Dispatcher, Identity, Network
 from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
 from actors.dispatch.kafka_bootstrap import checked_servers
 from actors.dispatch.kafka_outcome import broker_error, failure, timed_out
 from actors.dispatch.kafka_producer import ProducerFailedError, Report, SharedProducer
 from actors.dispatch.send_progress import Progress, bounded
-from app.catalog.scrub import Scrubber
+from app.catalog.scrub import NO_SECRETS, Scrubber
 from app.kernel.formats import compact_json
 from app.queue.executions.execution_model import DeliveryError
 
@@ -78,7 +79,7 @@ class KafkaDispatcher:
         # A producer logs for all who share it: to whom a server's name is a secret needs one that does not show it.
         shown = scrubber.text(servers)
         key = servers, shown, frozenset(spec["properties"].items()), spec["acks"], spec["timeout_ms"]
-        return self._producers.use(key, lambda: self._open(spec, scrubber))
+        return self._producers.use(key, partial(self._open, spec, scrubber))
 
     async def sweep(self, idle_seconds: float = IDLE_SECONDS) -> None:
         """Close producers that have not been used for long."""
@@ -90,7 +91,7 @@ class KafkaDispatcher:
 
     async def _open(self, spec: Mapping[str, Any], scrubber: Scrubber) -> SharedProducer:
         servers = await checked_servers(spec["bootstrap_servers"], self._network)
-        producer = SharedProducer(_configuration(spec, servers), log_scrubbers(spec, scrubber))
+        producer = SharedProducer(_configuration(spec, servers), log_scrubbers(spec, scrubber), self._producers)
         try:
             await producer.opened.wait()
         except asyncio.CancelledError:
@@ -98,7 +99,6 @@ class KafkaDispatcher:
             raise
         if producer.failure is not None:
             raise producer.failure
-        producer.on_fault = lambda: self._producers.forget(producer)
         return producer
 
     def _judge(self, report: Report, progress: Progress, producer: SharedProducer) -> dict[str, Any]:

@@ -4,14 +4,16 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from actors.dispatch.idle_pool import IdlePool
 from app.catalog.scrub import Scrubber
+from app.kernel.function_types import Call
 from app.kernel.threads import BackgroundThread
 
 log = logging.getLogger(__name__)
@@ -40,15 +42,17 @@ class SharedProducer(BackgroundThread):
     """Makes and destroys the producer on a thread of its own, because either may take long; the event loop serves it.
 
     What librdkafka reports comes from the brokers of one target, and costs that target's deliveries only: where it
-    cannot be read they fail with ProducerFailedError, and `on_fault` is called, so that the producer is replaced.
+    cannot be read they fail with ProducerFailedError, and its pool forgets it, so that the producer is replaced.
     """
 
-    def __init__(self, configuration: Mapping[str, Any], scrubbers: Iterable[Scrubber]) -> None:
+    def __init__(
+        self, configuration: Mapping[str, Any], scrubbers: Iterable[Scrubber], pool: "IdlePool[SharedProducer]"
+    ) -> None:
         super().__init__("te-kafka")
         self.opened = asyncio.Event()
         self.closed = asyncio.Event()
         self.failure: Exception | None = None
-        self.on_fault: Callable[[], None] = lambda: None
+        self._pool = pool
         self.last_error: KafkaError | None = None
         self._loop = asyncio.get_running_loop()
         self._configuration = {**configuration, "error_cb": self.note_error}
@@ -139,7 +143,7 @@ class SharedProducer(BackgroundThread):
             log.warning("the producer of a Kafka target is replaced after %s", type(error).__name__)
             self._fault = ProducerFailedError(type(error).__name__)
             self.stop()
-            self.on_fault()
+            self._pool.forget(self)
             return
         self._settle()
         longest = LATE_SECONDS if self._waiting else IDLE_SECONDS
@@ -168,7 +172,7 @@ class SharedProducer(BackgroundThread):
             if not future.done():
                 future.set_result(report)
 
-    def _wake(self, callback: Callable[[], object]) -> None:
+    def _wake(self, callback: Call) -> None:
         # The loop may be gone when the process is about to end.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback)

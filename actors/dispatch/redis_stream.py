@@ -6,6 +6,7 @@ import math
 import re
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from actors.dispatch.base import Dispatcher, Identity, Network
 from actors.dispatch.connector import Connector
 from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
 from actors.dispatch.redis_outcome import failure
-from actors.dispatch.resp.redis_connection import Connection
+from actors.dispatch.resp.redis_connection import RedisConnection
 from actors.dispatch.resp.redis_target import open_connection, read_target
 from actors.dispatch.resp.replies import RefusedError, UnreadableError, write_command
 from actors.dispatch.send_progress import Progress, bounded
@@ -47,7 +48,7 @@ class RedisStreamDispatcher:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._connector = Connector(network)
-        self._connections = IdlePool(Connection.close)
+        self._connections = IdlePool(RedisConnection.close)
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Append one entry; on a retry after an unknown outcome, find the entry that is there already.
@@ -56,9 +57,7 @@ class RedisStreamDispatcher:
         """
         timeout_ms = spec["timeout_ms"]
         async with self._network.turn(identity, timeout_ms, spec["redis_url"]):
-            reply = await bounded(
-                timeout_ms, identity, failure, lambda progress: self._append(spec, identity, progress)
-            )
+            reply = await bounded(timeout_ms, identity, failure, partial(self._append, spec))
         output: dict[str, Any] = {"message_id": reply.removeprefix(_FOUND), "stream": spec["stream"]}
         since = identity.history.uncertain_since
         is_old = since is not None and time.monotonic() - since >= note_seconds(identity)
@@ -74,16 +73,16 @@ class RedisStreamDispatcher:
         """Close every connection."""
         await self._connections.close()
 
-    async def _append(self, spec: Mapping[str, Any], identity: Identity, progress: Progress) -> str:
-        arguments = _arguments(spec, identity)
+    async def _append(self, spec: Mapping[str, Any], progress: Progress) -> str:
+        arguments = _arguments(spec, progress.identity)
         while True:
             try:
-                async with self._connections.use(spec["redis_url"], lambda: self._open(spec)) as connection:
+                async with self._connections.use(spec["redis_url"], partial(self._open, spec)) as connection:
                     return await _run_script(connection, arguments, progress)
             except _OpeningEndedError:
                 await asyncio.sleep(0)  # the pool forgets it, and who has time left begins anew
 
-    async def _open(self, spec: Mapping[str, Any]) -> Connection:
+    async def _open(self, spec: Mapping[str, Any]) -> RedisConnection:
         """Open the connection to a URL, for all who wait for it by then."""
         try:
             target = read_target(spec["redis_url"])
@@ -95,14 +94,14 @@ class RedisStreamDispatcher:
             raise _OpeningEndedError from None
 
 
-async def _run_script(connection: Connection, arguments: list[str], progress: Progress) -> str:
+async def _run_script(connection: RedisConnection, arguments: list[str], progress: Progress) -> str:
     try:
-        reply = await connection.call(write_command(["EVALSHA", _SHA, *arguments]), progress.begin_sending)
+        reply = await connection.call(write_command(["EVALSHA", _SHA, *arguments]), progress)
     except RefusedError as error:
         if not str(error).startswith("NOSCRIPT"):
             raise
         progress.is_sent = False  # nothing was appended
-        reply = await connection.call(write_command(["EVAL", SCRIPT, *arguments]), progress.begin_sending)
+        reply = await connection.call(write_command(["EVAL", SCRIPT, *arguments]), progress)
     if not _ENTRY_ID.fullmatch(reply):
         raise UnreadableError("not the id of an entry")
     return reply.decode()

@@ -11,11 +11,11 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from actors.dispatch.egress import AddressInfo
+from app.kernel.function_types import Clock
 
 THREADS = 64
 THREADS_PER_ZONE = 8
@@ -50,7 +50,7 @@ class Resolver:
     them, so that the names of others are looked up meanwhile.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self._todo: queue.SimpleQueue[_Lookup | None] = queue.SimpleQueue()
         self._idle = threading.Semaphore(0)
@@ -81,7 +81,7 @@ class Resolver:
 
     def _begin(self, key: _Key) -> _Lookup:
         lookup = self._lookups[key] = _Lookup(key, asyncio.get_running_loop().create_future())
-        lookup.answer.add_done_callback(lambda answer: answer.exception())  # nobody may wait for it any more
+        lookup.answer.add_done_callback(asyncio.Future.exception)  # nobody may wait for it any more
         zone = self._zones.setdefault(_zone_of(key[0]), _Zone())
         if zone.running < THREADS_PER_ZONE:
             self._run(zone, lookup)

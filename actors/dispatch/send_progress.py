@@ -21,7 +21,7 @@ class Progress:
 
     def begin_sending(self) -> None:
         """Note that the first byte follows; raises NotSentError when it must not be sent any more."""
-        if not self.identity.may_send():
+        if not self.identity.permission.may_send():
             raise NotSentError("its claim is not held any more, or it is too late")
         self.is_sent = True
 
@@ -41,8 +41,10 @@ async def bounded(
 
     A DeliveryError and a NotSentError say already what they mean.
     """
-    progress, soft = Progress(timeout_ms, identity), identity.soft_limit
-    timer = soft and asyncio.get_running_loop().call_later(soft.after_ms / 1000, soft.on_passed)
+    progress, soft_ms, timer = Progress(timeout_ms, identity), identity.soft_limit_ms, None
+    if soft_ms is not None:
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(soft_ms / 1000, identity.permission.pass_soft_limit, soft_ms)
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             return await send(progress)

@@ -1,1 +1,1 @@
-"""Catalogue: endpoints, payload specs, configs and secrets, and the templates that combine them."""
+"""Catalog: endpoints, payload specs, configs and secrets, and the templates that combine them."""

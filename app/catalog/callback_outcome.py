@@ -1,4 +1,4 @@
-"""Outcome: what an endpoint that is called back has as its input, and what its payload spec has to accept."""
+"""Outcome: input of a callback. The payload spec of the endpoint called back must accept it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -53,11 +53,11 @@ OUTCOME_SCHEMA: dict[str, Any] = {
     "required": list(_PROPERTIES),
 }
 FIELDS = frozenset(_PROPERTIES)
-"""What each outcome has, though it may be null."""
+"""Names of the fields; every outcome has all of them, some null."""
 
 
 def samples(event: CallbackEvent) -> list[dict[str, Any]]:
-    """Return outcomes as an endpoint may get them on an event."""
+    """Return sample outcomes of an event."""
     if event is _E.ON_SUCCESS:
         return [_sample(event, "SUCCESS"), _sample(event, "SUCCESS") | _UNNAMED]
     if event is _E.ON_FAILURE:

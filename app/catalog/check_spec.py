@@ -1,4 +1,4 @@
-"""Checks of an endpoint at registration: faults that would fail every delivery and can be found before.
+"""Checks of an endpoint at registration, for faults that would fail every delivery.
 
 A spec of the wrong shape is InvalidRequestError (400); a template that cannot be resolved is TemplateError (422).
 """
@@ -11,10 +11,12 @@ from marshmallow import Schema
 from app.catalog.retry_policy import RETRY_POLICY
 from app.catalog.specs import TRANSPORTS, compile_spec
 from app.catalog.templates.compilation import SpecTemplate
-from app.catalog.templates.nodes import Placeholder, Url, resolve
+from app.catalog.templates.nodes import Placeholder, UrlNode, resolve
 from app.kernel.errors import Detail, InvalidRequestError, TemplateError
 from app.kernel.formats import escaped, marshmallow_faults, pointer
 from schema.states import EndpointType
+
+Exist = Callable[[Iterable[str]], set[str]]
 
 
 def check_spec(
@@ -22,13 +24,13 @@ def check_spec(
     spec: Any,
     *,
     config: Mapping[str, Any] | None,
-    secret_names_exist: Callable[[Iterable[str]], set[str]],
+    secret_names_exist: Exist,
     payload_schema: Any | None,
     stuck_timeout_ms: int,
 ) -> SpecTemplate:
     """Check a spec against its config, secrets and payload schema; return it compiled.
 
-    `secret_names_exist` returns those of the names that exist; it is called at most once, and never without names.
+    `secret_names_exist` returns the existing names among its arguments; it is called at most once, never without names.
     """
     transport = TRANSPORTS[endpoint_type]
     _check_shape(transport.spec, spec, "/spec")
@@ -100,9 +102,9 @@ def _render_what_is_known(template: SpecTemplate, config: Mapping[str, Any]) -> 
     for name, node in template.root.items:
         below = f"/spec/{escaped(name)}"
         here = [item for item in template.placeholders if (item.pointer + "/").startswith(below + "/")]
-        if isinstance(node, Url) and all(item.namespace != "secret" for item in here):
+        if isinstance(node, UrlNode) and all(item.namespace != "secret" for item in here):
             pieces = tuple(("x", None) if _is_input(part) else (part, escape) for part, escape in node.pieces)
-            Url(pieces, node.pointer, node.schemes, node.finish).render({"config": config})
+            UrlNode(pieces, node.pointer, node.schemes, node.finish).render({"config": config})
         elif all(item.namespace == "config" for item in here):
             node.render({"config": config})
 
@@ -111,7 +113,7 @@ def _is_input(part: str | Placeholder) -> bool:
     return isinstance(part, Placeholder) and part.namespace == "input"
 
 
-def _secret_faults(template: SpecTemplate, exist: Callable[[Iterable[str]], set[str]]) -> Iterator[Detail]:
+def _secret_faults(template: SpecTemplate, exist: Exist) -> Iterator[Detail]:
     refs = template.secret_refs
     missing = refs - exist(sorted(refs)) if refs else refs
     for item in template.placeholders:
@@ -120,7 +122,7 @@ def _secret_faults(template: SpecTemplate, exist: Callable[[Iterable[str]], set[
 
 
 def input_faults(placeholders: Iterable[Placeholder], payload_schema: Any | None) -> Iterator[Detail]:
-    """Find the placeholders of the input that no input which the payload schema allows can have."""
+    """Report input placeholders that no input valid by the payload schema can fill."""
     for item in placeholders:
         if item.namespace == "input" and payload_schema is not None and not _is_possible(item.path, payload_schema):
             yield Detail(pointer=item.pointer, message=f"{item} is never there: the payload spec does not allow it")
@@ -129,7 +131,7 @@ def input_faults(placeholders: Iterable[Placeholder], payload_schema: Any | None
 def _is_possible(path: tuple[str, ...], schema: Any) -> bool:
     """Return whether a value at this path can be valid.
 
-    Only the schema's own keywords count: `$ref`, `anyOf` and the like could forbid more, never allow more.
+    Only the schema's own keywords count: `$ref`, `anyOf` and similar keywords can forbid more, never allow more.
     """
     if not path or not isinstance(schema, Mapping):
         return schema is not False
@@ -147,7 +149,7 @@ def _property(name: str, schema: Mapping[str, Any]) -> Any:
     if name in schema.get("properties", {}):
         return schema["properties"][name]
     if schema.get("patternProperties"):
-        return True  # patterns of clients are not run here
+        return True  # does not run patterns of clients
     return schema.get("additionalProperties", True)
 
 

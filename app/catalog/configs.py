@@ -1,6 +1,6 @@
 """Configs: static values that templates refer to as {{config.*}}.
 
-A change affects executions that have not begun: one that has keeps the values of its first claim in all its attempts.
+A change affects executions that have not begun. All attempts of an execution use the values as of its first claim.
 """
 
 from app.catalog import dependents

@@ -1,4 +1,4 @@
-"""Encryption of secrets at rest: encrypted on write, decrypted in workers, and while the encryption key is rotated."""
+"""Encryption of secrets at rest: encrypted on write, decrypted in workers and during key rotation."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""Dependents: what refers to a payload spec, config or secret, and what prevents the deletion of an endpoint.
+"""Dependents: references to a payload spec, config or secret, and rows that prevent the deletion of an endpoint.
 
-A live endpoint refers by its current version; an unfinished execution and a repeating job that is not retired refer by
-the version they were made with, which may be an older one.
+A live endpoint refers by its current version. Unfinished executions and unretired repeating jobs refer by the version
+with which they were created, which may be older.
 """
 
 from sqlalchemy import Connection, TextClause
@@ -11,8 +11,8 @@ from app.kernel.sql import statement
 
 SHOWN = 10
 
-# What is unfinished either waits or runs; each is the predicate of a partial index, so only such rows are read. Each
-# part has a limit of its own and no order, so that it ends with the first few that it finds among very many.
+# Unfinished executions either wait or run; both predicates are predicates of partial indexes, so only such rows are
+# read. Each part of the query has its own limit and no order, so that it stops after the first few rows.
 _WAITS, _RUNS = "completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')", "status = 'RUNNING'"
 _OF_VERSIONS = f"""
     WITH v AS (SELECT endpoint, version FROM endpoint_versions WHERE {{refers}}),
@@ -65,7 +65,7 @@ OF_ENDPOINT = statement(
 
 
 def refuse(connection: Connection, query: TextClause, noun: str, name: str) -> None:
-    """Raise ConflictError with the names of the dependents, if there are any."""
+    """Raise ConflictError, with the names of the dependents, if any exist."""
     found = [f"{row.what} {row.id}" for row in connection.execute(query, {"name": name})]
     if not found:
         return

@@ -31,7 +31,7 @@ _MAPS = ("$defs", "definitions", "dependentSchemas", "patternProperties", "prope
 
 
 class _Part(NamedTuple):
-    """One schema object in the document: where it is, and how references in it are resolved."""
+    """Schema object in the document: its place, and the resolver of its references."""
 
     pointer: str
     schema: Mapping[str, Any]
@@ -39,7 +39,7 @@ class _Part(NamedTuple):
 
 
 def check_schema(schema: Any) -> None:
-    """Raise InvalidSchemaError unless this is a JSON Schema 2020-12 that can be used here."""
+    """Raise InvalidSchemaError unless this is a supported JSON Schema 2020-12."""
     _check_outside(schema)
     try:
         with Budget():
@@ -69,7 +69,7 @@ def _against_metaschema(schema: Any) -> Iterator[Any]:
 
 
 def _faults(schema: Any) -> Iterator[tuple[str, str]]:
-    """Find what the metaschema does not: references that lead nowhere, and patterns that RE2 refuses."""
+    """Find faults beyond the metaschema: unresolvable references, and patterns that RE2 refuses."""
     parts = list(_parts(schema))
     known = {id(part.schema) for part in parts}
     has_patterns = any("patternProperties" in part.schema for part in parts)
@@ -114,7 +114,7 @@ def _resolves(part: _Part, reference: str, known: set[int]) -> bool:
         target = part.resolver.lookup(reference)
     except (Unresolvable, ValueError):
         return False
-    # A pointer may lead to something that is not a schema and was therefore not checked.
+    # A pointer can resolve to a value that is not a schema and was not checked.
     return isinstance(target.contents, bool) or id(target.contents) in known or reference.startswith(_SPECIFICATION)
 
 

@@ -1,27 +1,29 @@
-"""Catalogue as a worker sees it: endpoint versions, configs and secrets, cached and rendered.
+"""Catalog of a worker: endpoint versions, configs and secrets, cached and rendered.
 
-Secrets are decrypted here, and where their key is rotated, and nowhere else.
+Only this module and the key rotation decrypt secrets.
 """
 
 import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from app.catalog import superseded_configs
 from app.catalog.cache import Cache
 from app.catalog.crypto import HOW_TO_READ, VARIABLE, SecretBox, UndecryptableError
 from app.catalog.retry_policy import RetryPolicy
-from app.catalog.scrub import Scrubber
+from app.catalog.scrub import NO_SECRETS, Scrubber
 from app.catalog.specs import compile_spec
 from app.catalog.target_name import apart_of, target_name
 from app.catalog.templates.compilation import SpecTemplate
 from app.kernel.db import Database
 from app.kernel.errors import TemplateError
 from app.kernel.formats import Unreadable
+from app.kernel.function_types import Clock
 from app.kernel.sql import statement
 from schema.states import EndpointType, KeepResponse
 
@@ -43,14 +45,12 @@ SECRETS = statement(
 
 
 class SecretUnreadableError(Exception):
-    """A secret that this process cannot decrypt: its own fault, so another process or a later start may succeed."""
-
-    policy = RetryPolicy()  # of the version that needs it
+    """This process lacks the key of a secret; another process, or a restart with the key, may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An attempt ready to be sent. The rendered spec holds secrets, so no repr shows it."""
+    """Attempt that is ready to be sent. The rendered spec holds secrets, so no repr shows it."""
 
     endpoint_type: EndpointType
     policy: RetryPolicy
@@ -58,14 +58,14 @@ class Prepared:
     scrubber: Scrubber = field(repr=False)
     keep_response: KeepResponse
     target: str
-    """The server that it goes to, as it may be shown; empty where the spec names none."""
+    """Name of the target, without secrets; empty if the spec names no server."""
 
     def keeps_answer(self, *, failed: bool) -> bool:
-        """Return whether the receiver's own words are stored."""
+        """Return whether the body of the answer is stored."""
         return self.keep_response is KeepResponse.ALWAYS or (failed and self.keep_response is KeepResponse.ON_ERROR)
 
     def kept(self, outcome: Mapping[str, Any], limit_bytes: int, *, failed: bool) -> dict[str, Any]:
-        """Return what is stored of an output, or of what a receiver said in an error: scrubbed, each text clipped."""
+        """Return the part of an output or error that is stored: scrubbed, each text clipped."""
         if "body" in outcome and not self.keeps_answer(failed=failed):
             size = len(outcome["body"].encode(errors="surrogatepass"))
             outcome = {name: value for name, value in outcome.items() if name != "body"} | {"body_bytes": size}
@@ -74,7 +74,7 @@ class Prepared:
 
 
 class _Target(NamedTuple):
-    """Where a version leads, by a config as of a revision and secrets as of another; its input has no say in that."""
+    """Target of a version, by a config and by secrets, each as of a revision; the input never changes the target."""
 
     config_revision: int
     revision: int
@@ -88,14 +88,14 @@ class _Version:
     template: SpecTemplate
     policy: RetryPolicy
     keep_response: KeepResponse
-    target: _Target | None = None  # as it was found last
+    target: _Target | None = None  # as resolved last
 
 
 class Catalog:
-    """Reads the catalogue through caches; safe to use from several threads.
+    """Cached reader of the catalog; safe to use from several threads.
 
-    Endpoint versions are immutable and cached for ever. Configs are those of a catalogue revision, secrets are the
-    newest: cached for their time to live, secrets until a claim brings a newer revision.
+    Endpoint versions are immutable and cached for ever. Configs are read as of a catalog revision, and cached for their
+    time to live. Secrets are the newest, cached for their time to live or until a claim brings a newer revision.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Catalog:
         *,
         config_ttl_seconds: float,
         secret_ttl_seconds: float,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
         self._database = database
         self._box = box
@@ -115,35 +115,31 @@ class Catalog:
         self._configs = Cache[tuple[str, int], Mapping[str, Any]](MAX_VALUES, config_ttl_seconds, clock)
         self._secrets = Cache[str, str](MAX_VALUES, secret_ttl_seconds, clock)
         self._scrubbers = Cache[frozenset[str], Scrubber](
-            MAX_SCRUBBER_WEIGHT, math.inf, clock, weight=lambda scrubber: scrubber.weight
+            MAX_SCRUBBER_WEIGHT, math.inf, clock, weight=attrgetter("weight")
         )
         self._reported: set[str] = set()  # secrets that cannot be decrypted
 
     def observe(self, revision: int) -> None:
-        """Take note of the catalogue revision that came with a claim."""
+        """Note the catalog revision of a claim."""
         with self._revision_lock:
-            self._revision = max(self._revision, revision)  # claims of several consumers come in any order
+            self._revision = max(self._revision, revision)  # claims of several consumers arrive in any order
 
     def prepare(self, endpoint: str, number: int, input_: Any, config_revision: int) -> Prepared:
-        """Render the spec of an endpoint version for an input, with the config of a catalogue revision.
+        """Render the spec of an endpoint version for an input, with the config as of a catalog revision.
 
-        Raises TemplateError for a variable that can never be resolved, SecretUnreadableError for a secret that this
-        process lacks the key of, and UnavailableError when the database fails.
+        Raises TemplateError for a variable that can never be resolved, SecretUnreadableError if this process lacks the
+        key of a secret, and UnavailableError when the database fails.
         """
         if isinstance(input_, Unreadable):
             raise TemplateError(f"the input cannot be read: {input_.why}")
         version = self._version(endpoint, number)
         config = self._config(version.config_ref, config_revision) if version.config_ref else {}
-        try:
-            secrets = self._named_secrets(version.template.secret_refs)
-        except SecretUnreadableError as error:
-            error.policy = version.policy
-            raise
+        secrets = self._named_secrets(refs) if (refs := version.template.secret_refs) else {}
         try:
             spec = version.template.render(input_, config, secrets)
         except RecursionError:
             raise TemplateError("the input is nested too deeply") from None
-        scrubber = self._scrubber(frozenset(secrets.values()))
+        scrubber = self._scrubber(frozenset(secrets.values())) if secrets else NO_SECRETS
         target = version.target
         if target is None or target.config_revision != config_revision or target.revision != self._revision:
             masked = version.template.masked(input_, config) if secrets else spec
@@ -153,10 +149,10 @@ class Catalog:
         return Prepared(version.endpoint_type, version.policy, spec, scrubber, version.keep_response, target.name)
 
     def prepare_newest(self, endpoint: str, revision: int) -> tuple[Prepared, tuple[int, int]]:
-        """Render an endpoint's newest version to see where it leads, by what is new as of a catalogue revision.
+        """Render an endpoint's newest version to resolve its target, as of a catalog revision or newer.
 
-        Returns the version and the revision of its config as well, which may be newer. The input has no say in where it
-        leads, so it is made up. Raises as `prepare`.
+        Returns also the version, and the revision of its config. The input never changes the target, so a made-up input
+        is used. Raises as `prepare`.
         """
         self.observe(revision)
         as_of = self._revision
@@ -201,7 +197,7 @@ class Catalog:
         found = {name: value for name, value in cached.items() if value is not None}
         missing = sorted(names - found.keys())
         if missing:
-            # A missing secret stays absent: rendering the template that needs it names the field.
+            # A missing secret stays absent: rendering then raises an error that names the field.
             for row in self._database.fetch(SECRETS, {"names": missing}):
                 found[row.name] = self._decrypt(row.name, row.encrypted_value)
                 self._secrets.put(row.name, found[row.name], revision)
@@ -220,7 +216,7 @@ class Catalog:
     def _unreadable(self, name: str, reason: str) -> SecretUnreadableError:
         message = f"the secret {name!r} cannot be decrypted: {reason}"
         if name not in self._reported:
-            # A missing key is the operator's mistake, and operators read the log, not the state of executions.
-            log.error("%s; executions that need it wait: %s", message, HOW_TO_READ)
+            # A missing key is an operator's mistake, and operators read the log.
+            log.error("%s; executions that need it are deferred: %s", message, HOW_TO_READ)
         self._reported.add(name)
         return SecretUnreadableError(message)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, Table, TextClause, delete, func, null, select, update
@@ -10,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from app.catalog import dependents, revision, superseded_configs
 from app.kernel import audit
-from app.kernel.audit import Action, ResourceType
+from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
@@ -18,15 +19,15 @@ from app.kernel.errors import ConflictError, NotFoundError, UnavailableError
 
 
 class Check(Protocol):
-    """Refuses a value by raising."""
+    """Check of a value; raises to refuse the value."""
 
     def __call__(self, connection: Connection, name: str, value: Any, *, is_new: bool) -> None:
-        """Look at what the value refers to, and lock it."""
+        """Read and lock the rows to which the value refers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A row; `value` is None where it is hidden."""
+    """Named row; `value` is None if the table hides values."""
 
     name: str
     value: Any
@@ -37,10 +38,10 @@ class Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedTable:
-    """A table of named values. A hidden value is never read; a change of what workers cache moves the revision.
+    """Table of named values. Hidden values are never read; changes that workers must see increment the revision.
 
-    What is replaced or deleted of a table that `is_kept` stays available to executions that have begun. `check` may
-    refuse a value in the transaction that would store it; `forget` follows a deletion in its transaction.
+    With `is_kept`, replaced and deleted values stay available to executions that have begun. `check` may refuse a
+    value in the transaction that stores the value; `forget` runs in the transaction of a deletion.
     """
 
     table: Table
@@ -67,17 +68,17 @@ class NamedTable:
             ).first()
             if row is None:
                 raise ConflictError(f"A {self.noun} named {name!r} exists already.")
-            self._note(connection, change, Action.CREATE, None, row)
+            self._note(connection, change, AuditAction.CREATE, None, row)
             return self._named(row)
 
-        return change.make(database, body, again=lambda connection: self._read(connection, name))
+        return change.make(database, body, again=partial(self._read, name=name))
 
     def replace(self, database: Database, name: str, value: Any, change: AuditedChange) -> Named:
-        """Change the value of a row; raises its *_NOT_FOUND error, or PreconditionFailedError."""
+        """Change the value of a row; raises `not_found` or PreconditionFailedError."""
 
         def body(connection: Connection) -> Named:
             if self.check is not None:
-                # What is referred to is locked before the row, as in `create`: in two orders they could deadlock.
+                # Lock the references before the row, as in `create`, to avoid deadlocks.
                 self.check(connection, name, value, is_new=False)
             before = self._lock(connection, name, change)
             columns = self.table.c
@@ -88,16 +89,16 @@ class NamedTable:
                 .returning(*self._columns())
             ).first()
             if row is None:
-                raise UnavailableError(f"The {self.noun} keeps changing; try again.")
-            self._note(connection, change, Action.REPLACE, before, row)
+                raise UnavailableError(f"The {self.noun} is being changed concurrently; retry the request.")
+            self._note(connection, change, AuditAction.REPLACE, before, row)
             return self._named(row)
 
-        return change.make(database, body, again=lambda connection: self._read(connection, name))
+        return change.make(database, body, again=partial(self._read, name=name))
 
     def delete(self, database: Database, name: str, change: AuditedChange) -> None:
-        """Delete a row; raises its *_NOT_FOUND error, PreconditionFailedError, or ConflictError when it is needed.
+        """Delete a row; raises `not_found`, PreconditionFailedError, or ConflictError while dependents exist.
 
-        A transaction that would refer to it waits for the lock, and then finds it gone.
+        A transaction that adds a reference waits for the lock, and then finds no row.
         """
 
         def body(connection: Connection) -> None:
@@ -107,12 +108,12 @@ class NamedTable:
             connection.execute(delete(self.table).where(self.table.c.name == name))
             if self.forget is not None:
                 self.forget(connection, name)
-            self._note(connection, change, Action.DELETE, before, None)
+            self._note(connection, change, AuditAction.DELETE, before, None)
 
-        change.make(database, body, again=lambda _connection: None)
+        change.make(database, body)
 
     def get(self, database: Database, name: str) -> Named:
-        """Read a row; raises its *_NOT_FOUND error when there is none."""
+        """Read a row; raises `not_found`."""
         rows = database.fetch(select(*self._shown()).where(self.table.c.name == name))
         return self._named(self._found(rows[0] if rows else None, name))
 
@@ -140,7 +141,7 @@ class NamedTable:
         self,
         connection: Connection,
         change: AuditedChange,
-        action: Action,
+        action: AuditAction,
         before: Row[Any] | None,
         after: Row[Any] | None,
     ) -> None:
@@ -170,7 +171,7 @@ class NamedTable:
         return [columns.name, self.value.label("value"), columns.revision, columns.created_at, columns.updated_at]
 
     def _shown(self) -> list[ColumnElement[Any]]:
-        """Return the columns without a hidden value, which a mere read never takes out of the database."""
+        """Return the columns that reads select; never a hidden value."""
         name, value, *rest = self._columns()
         return [name, null().label("value") if self.is_hidden else value, *rest]
 

@@ -1,4 +1,4 @@
-"""Payload specs: the JSON Schemas that the input of jobs must match; a change affects jobs created from then on."""
+"""Payload specs: JSON Schemas for the input of jobs; a change affects jobs created from then on."""
 
 from typing import Any
 
@@ -28,6 +28,6 @@ def create(database: Database, name: str, schema: Any, change: AuditedChange) ->
 
 
 def replace(database: Database, name: str, schema: Any, change: AuditedChange) -> Named:
-    """Change a payload spec; raises InvalidSchemaError too."""
+    """Change a payload spec; raises as `NamedTable.replace`, and InvalidSchemaError."""
     json_schema.check_schema(schema)
     return PAYLOAD_SPECS.replace(database, name, schema, change)

@@ -1,7 +1,7 @@
-"""Revisions of the catalogue, read with each claim.
+"""Revisions of the catalog, read with each claim.
 
-Configs are resolved by the one of configs and secrets, and cached secrets end with it. What workers know of the flow of
-endpoints ends with its own.
+CATALOG counts changes of configs and secrets: it selects config values and invalidates cached secrets. FLOW counts
+changes of live settings and invalidates the workers' copies.
 """
 
 from sqlalchemy import Connection
@@ -16,9 +16,9 @@ BUMP = statement(
 
 
 def bump(connection: Connection, of: str = CATALOG) -> int:
-    """Count a change, in the transaction that makes it; returns the revision.
+    """Count a change, in the transaction of the change; return the new revision.
 
-    Changes wait for each other here, so a revision that somebody has read stands for all changes up to it.
+    Changes are serialised by this row, so a visible revision implies that all earlier changes are visible.
     """
     number: int = connection.execute(BUMP, {"id": of}).scalar_one()
     return number

@@ -1,12 +1,12 @@
-"""Rotation of the encryption key: stored secrets per key, and their encryption anew with the first key.
+"""Rotation of the encryption key: count the stored secrets per key, and re-encrypt them with the first key.
 
-Which key a secret is under is found by trying the keys. A column would be cheaper to count, but while processes of an
-earlier version write secrets without it, it would be wrong, and somebody would remove a key that is still in use.
+The key of a secret is found by trying all keys. A column would be cheaper, but wrong while processes of an earlier
+version write secrets without it; an operator could then remove a key that is still in use.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,12 +17,13 @@ from app.catalog.crypto import HOW_TO_READ, VARIABLE, SecretBox
 from app.kernel.db import Database
 from app.kernel.db.retries import explained
 from app.kernel.errors import UnavailableError
+from app.kernel.function_types import Counted, uncounted
 from app.kernel.sql import statement
 
 log = logging.getLogger(__name__)
 
 BATCH = 20  # a secret may have 64 Ki characters, and CockroachDB reads messages of up to 16 MiB
-MOST_NAMED = 10
+MAX_NAMED = 10
 
 PAGE = statement(
     "secrets.page",
@@ -30,8 +31,8 @@ PAGE = statement(
     SELECT name, encrypted_value, created_at, revision FROM secrets WHERE name > :after ORDER BY name LIMIT {BATCH}
     """,  # noqa: S608 - a constant of this module
 )
-# A secret that was replaced meanwhile, or deleted and created anew, is left alone. The revision stays, since the value
-# does: workers may keep what they have cached, and clients their ETags.
+# Secrets that were replaced or recreated concurrently are skipped. The revision stays, since the value stays: caches of
+# workers and ETags of clients remain valid.
 REENCRYPT = statement(
     "secrets.reencrypt",
     """
@@ -46,7 +47,7 @@ REENCRYPT = statement(
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """How many secrets are under which key, by its id, and the names of those that none of the keys decrypts."""
+    """Number of secrets per key id, and the names of secrets that no key decrypts."""
 
     counts: Counter[str] = field(default_factory=Counter)
     unreadable: list[str] = field(default_factory=list)
@@ -65,12 +66,11 @@ def key_use(database: Database, box: SecretBox | None) -> KeyUse:
     return use
 
 
-def rotate(database: Database, box: SecretBox, done: Callable[[int], None] = lambda _: None) -> int:
-    """Encrypt all secrets with the first key that are under another one, in batches; returns how many.
+def rotate(database: Database, box: SecretBox, done: Counted = uncounted) -> int:
+    """Re-encrypt secrets of other keys with the first key, in batches; return their number.
 
-    `done` is told how many were looked at.
-
-    It may run while everything else does, be cut off anywhere, and run again. What no key decrypts stays as it is.
+    Calls `done` with the number of secrets read in each batch. Safe to run at any time, to interrupt and to repeat.
+    Secrets that no key decrypts stay unchanged.
     """
     changed = 0
     for page in _pages(database):
@@ -82,12 +82,12 @@ def rotate(database: Database, box: SecretBox, done: Callable[[int], None] = lam
 def warn_of_unreadable(database: Database, box: SecretBox | None) -> None:
     """Log an error when secrets exist that this process cannot decrypt.
 
-    It does not refuse to start: one damaged secret that nothing uses would otherwise stop the whole service.
+    The process starts all the same: one damaged, unused secret must not stop the whole service.
     """
     try:
         names = key_use(database, box).unreadable
     except (UnavailableError, SQLAlchemyError) as error:
-        log.warning("could not look whether all secrets can be decrypted: %s", explained(error))
+        log.warning("could not check whether all secrets can be decrypted: %s", explained(error))
         return
     if names:
         reason = f"{VARIABLE} is not set" if box is None else f"this process has the keys {', '.join(box.key_ids)}"
@@ -95,8 +95,8 @@ def warn_of_unreadable(database: Database, box: SecretBox | None) -> None:
 
 
 def named(names: Sequence[str]) -> str:
-    """List the first names."""
-    return ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
+    """List the first MAX_NAMED names."""
+    return ", ".join(names[:MAX_NAMED]) + (", ..." if len(names) > MAX_NAMED else "")
 
 
 def _pages(database: Database) -> Iterator[Sequence[Row[Any]]]:

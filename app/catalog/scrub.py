@@ -8,43 +8,44 @@ from app.catalog.scrubbing.secret_traces import Traces
 
 MASK = "[secret]"
 SHORT = 256
-MOST_CLEAN = 64
+MAX_CLEAN = 64
 
 
 class Scrubber:
-    """Replaces secret values, raw or encoded, whole or in part, by `[secret]`."""
+    """Masking of secret values, raw or encoded, whole or in part, by `[secret]`."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self._traces = Traces(values)
+        self._is_needed = self._traces.has_any
         self._clean: set[bytes] = set()
 
     @property
     def weight(self) -> int:
-        """A measure of the memory that it takes, at least 1."""
+        """Memory in grams, at least 1; see `Traces.weight`."""
         return self._traces.weight + 1
 
     def text(self, text: str) -> str:
         """Scrub a text."""
-        if not self._traces:
+        if not self._is_needed:
             return text
         raw = text.encode(errors="surrogatepass")
         masked = self._masked(raw, len(raw))
         return text if masked is None else masked
 
     def clip(self, text: str, limit_bytes: int) -> str:
-        """Scrub a text and keep what its first `limit_bytes` of UTF-8 hold.
+        """Scrub a text and keep its first `limit_bytes` of UTF-8.
 
-        A secret across the limit is masked as a whole, so pass more text than the limit, not text cut there.
+        A secret across the limit is masked as a whole, so pass text that extends beyond the limit.
         """
         raw = text.encode(errors="surrogatepass")
-        limit = _boundary(raw, min(limit_bytes, len(raw)))
-        masked = self._masked(raw, limit) if self._traces else None
+        limit = len(raw) if len(raw) <= limit_bytes else _boundary(raw, limit_bytes)
+        masked = self._masked(raw, limit) if self._is_needed else None
         if masked is not None:
             return masked
         return text if limit == len(raw) else _text(raw[:limit])
 
     def scrub(self, value: Any, limit_bytes: int | None = None) -> Any:
-        """Scrub every string of a JSON value except keys, which are ours; `limit_bytes` clips each string."""
+        """Scrub every string of a JSON value except keys; `limit_bytes` clips each string."""
         if isinstance(value, str):
             return self.text(value) if limit_bytes is None else self.clip(value, limit_bytes)
         if isinstance(value, dict):
@@ -54,7 +55,7 @@ class Scrubber:
         return value
 
     def _masked(self, raw: bytes, limit: int) -> str | None:
-        """Return a text masked and cut; None when there is nothing to mask."""
+        """Return the text masked and cut; None without secrets before the limit."""
         if raw in self._clean:
             return None
         found = [layer.original(span) for layer in layers_of(raw) for span in self._traces.find(layer)]
@@ -70,11 +71,14 @@ class Scrubber:
         return "".join([*kept, _text(raw[position:limit])]) if kept else None
 
     def _remember(self, raw: bytes) -> None:
-        """Remember that nothing was found in a short text: most receivers give the same answer each time."""
+        """Remember a short text without secrets: most receivers give the same answer each time."""
         if len(raw) <= SHORT:
-            if len(self._clean) >= MOST_CLEAN:
+            if len(self._clean) >= MAX_CLEAN:
                 self._clean.clear()
             self._clean.add(raw)
+
+
+NO_SECRETS = Scrubber(())
 
 
 def _merged(spans: Iterable[Span]) -> Iterator[Span]:
@@ -99,7 +103,7 @@ def _whole_characters(raw: bytes, span: Span) -> Span:
 
 
 def _boundary(raw: bytes, place: int) -> int:
-    """Return the beginning of the character that is there."""
+    """Return the start of the character at this place."""
     while 0 < place < len(raw) and raw[place] & 0xC0 == 0x80:
         place -= 1
     return place

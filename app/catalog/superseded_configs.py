@@ -1,19 +1,17 @@
 """Superseded configs: values that were replaced or deleted, for executions that began before.
 
-An execution notes the catalogue revision of its first claim. Its value of a config is the one that was superseded first
-after that revision, or else the present one.
+An execution stores the catalog revision of its first claim. It uses the first value of a config that was superseded
+after that revision, or else the present value.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection
 
 from app.kernel.db import Database
 from app.kernel.formats import compact_json
+from app.kernel.function_types import Stopping
 from app.kernel.sql import statement
-
-PAGE = 2000  # executions
 
 KEEP = statement(
     "superseded_configs.keep",
@@ -33,7 +31,7 @@ AS_OF = statement(
      ORDER BY c.superseded_by NULLS LAST LIMIT 1
     """,
 )
-# A claim is under way for seconds at most: what was superseded an hour ago is needed by what is stored, or by nobody.
+# A claim takes seconds at most, so only stored executions can need values that were superseded an hour ago.
 EXPIRING = statement(
     "superseded_configs.expiring",
     """
@@ -71,29 +69,29 @@ def keep(connection: Connection, name: str, superseded_by: int, values: Any) -> 
     connection.execute(KEEP, {"name": name, "superseded_by": superseded_by, "values": compact_json(values)})
 
 
-def needless_up_to(database: Database, stopping: Callable[[], bool]) -> int | None:
-    """Return up to which revision no unfinished execution can need what was superseded; None when nothing is known.
+def needless_up_to(database: Database, stopping: Stopping, *, page: int) -> int | None:
+    """Return the newest revision whose superseded values no unfinished execution needs; None if unknown.
 
-    Looks through the unfinished executions only when something was superseded.
+    Reads the unfinished executions, in pages of `page`, only if superseded values exist.
     """
     up_to: int | None = database.fetch(EXPIRING)[0].newest
     if up_to is None:
         return None
-    in_use = _oldest_in_use(database, stopping)
+    in_use = _oldest_in_use(database, stopping, page)
     if stopping():
-        return None  # not all of them were seen
+        return None  # stopped before the last page
     return up_to if in_use is None else min(up_to, in_use)
 
 
 def prune(database: Database, *, up_to: int, limit: int) -> int:
-    """Delete up to `limit` values that were superseded by this revision or an earlier one; returns how many."""
+    """Delete up to `limit` values superseded by this or an earlier revision; return their number."""
     return len(database.fetch(PRUNE, {"up_to": up_to, "limit": limit}))
 
 
-def _oldest_in_use(database: Database, stopping: Callable[[], bool]) -> int | None:
-    """Return the oldest revision that an unfinished execution began with; None when none has begun."""
+def _oldest_in_use(database: Database, stopping: Stopping, page: int) -> int | None:
+    """Return the oldest `config_revision` of unfinished executions; None if none has begun."""
     oldest: int | None = None
-    params = {"after_job": "", "after_execution": "", "limit": PAGE}
+    params = {"after_job": "", "after_execution": "", "limit": page}
     while not stopping():
         rows = database.fetch(OLDEST_IN_USE, params)
         if not rows:
@@ -101,7 +99,7 @@ def _oldest_in_use(database: Database, stopping: Callable[[], bool]) -> int | No
         row = rows[0]
         if row.oldest is not None:
             oldest = row.oldest if oldest is None else min(oldest, row.oldest)
-        if row.seen < PAGE:
+        if row.seen < page:
             break
         params |= {"after_job": row.job_id, "after_execution": row.execution_id}
     return oldest

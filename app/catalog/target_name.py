@@ -1,4 +1,4 @@
-"""Name of a target: what a rendered spec leads to, as it may be shown and be part of keys. Pure."""
+"""Name of the target of a rendered spec, without secrets, for display and for keys. Pure."""
 
 import hashlib
 from collections.abc import Mapping
@@ -9,16 +9,16 @@ from app.catalog.specs import TRANSPORTS
 from app.catalog.templates.compilation import STAND_IN, SpecTemplate
 from schema.states import EndpointType
 
-MAX_CHARACTERS, KEPT_CHARACTERS = 200, 150  # it is part of keys, whose size databases bound
+MAX_CHARACTERS, KEPT_CHARACTERS = 200, 150  # databases bound the size of keys
 
 
 def target_name(
     type_: EndpointType, spec: Mapping[str, Any], masked: Mapping[str, Any] | None, scrubber: Scrubber, apart: str = ""
 ) -> str:
-    """Return the server that a spec leads to; what is secret of its name is masked, or too long is left out.
+    """Return the server of a spec, with secrets masked and a long name truncated.
 
-    Such names are told apart by a digest, as are those of one server by what `apart_of` says. `masked` is the spec with
-    other values for its secrets: a host is not spelt as the secret that it holds, so no scrubber would find that.
+    A digest keeps masked, truncated and `apart` names distinct. `masked` is the spec with STAND_IN for its secrets: a
+    host can be spelt differently from the secret that it contains, so the scrubber alone might not find the secret.
     """
     target = TRANSPORTS[type_].target
     try:
@@ -35,11 +35,11 @@ def target_name(
 
 
 def apart_of(type_: EndpointType, template: SpecTemplate, config: Mapping[str, Any]) -> str:
-    """Return what tells the targets of one server apart, with the names of secrets; empty where the server is one."""
+    """Return a text that distinguishes targets of one server, with names of secrets; empty if each server is one."""
     return TRANSPORTS[type_].apart(template, config)
 
 
 def with_digest(shown: str, of: str) -> str:
-    """Return a name that differs where `of` does; what is too long of it is left out."""
+    """Return the name, truncated if too long, and a digest of `of`."""
     kept = shown if len(shown) <= MAX_CHARACTERS else shown[:KEPT_CHARACTERS]
     return f"{kept}~{hashlib.blake2b(of.encode(), digest_size=4).hexdigest()}"

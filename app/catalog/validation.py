@@ -1,8 +1,8 @@
 """Validation by JSON Schema, bounded: neither a schema nor an input can stall the process.
 
-Both come from clients. So patterns run on RE2, which takes linear time and refuses what cannot (look-around, back
-references); equal items are found in one pass; and every keyword that is evaluated counts against a budget of CPU
-time. References are looked up in the document and in the specification's own schemas, never fetched.
+Both come from clients. So patterns run on RE2, which takes linear time and refuses look-around and back references;
+equal items are found in one pass; and every evaluated keyword counts against a budget of CPU time. References are
+resolved in the document and in the specification's own schemas, never fetched.
 """
 
 import functools
@@ -28,26 +28,26 @@ MAX_CPU_SECONDS = 1.0
 MAX_FAULTS = 20
 MAX_MESSAGE = 300
 MAX_PATTERN = 4_096
-# RE2 is linear in the text, times the size of the compiled pattern when its states do not fit into memory: some 8 ns
-# for each pair. It cannot be interrupted, so this is asked before.
+# RE2 takes up to 8 ns per byte of text and instruction of the pattern, if its states do not fit into memory. A search
+# cannot be interrupted, so the product is bounded before.
 MAX_PATTERN_WORK = 100_000_000
 
 Keyword = Callable[[Any, Any, Any, Any], Any]
 
 
 class TooCostlyError(Exception):
-    """A validation used up its budget."""
+    """A validation has used up its budget."""
 
 
 class Validator:
-    """A compiled schema; safe to share between threads."""
+    """Compiled schema; safe to share between threads."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._validator = BoundedValidator(schema, registry=REGISTRY)
         self._accepts = quick_check(schema)
 
     def faults(self, instance: Any) -> list[Detail]:
-        """Return the first twenty faults of an input; none when it is valid."""
+        """Return the first MAX_FAULTS faults of an input; empty if it is valid."""
         if self._accepts is not None and self._accepts(instance):
             return []
         try:
@@ -60,7 +60,7 @@ class Validator:
 
 
 def compiled(schema: Mapping[str, Any]) -> Validator:
-    """Compile a stored schema, or return it compiled already."""
+    """Return the validator of a stored schema; the newest 512 are cached."""
     return _compiled(json.dumps(schema, sort_keys=True))
 
 
@@ -75,7 +75,7 @@ def _compiled(schema: str) -> Validator:
 
 
 class Budget:
-    """The CPU time that one validation may take in its thread; a context manager."""
+    """Budget of CPU time for one validation in its thread; a context manager."""
 
     current = threading.local()
 
@@ -87,7 +87,7 @@ class Budget:
 
     @classmethod
     def spend(cls) -> None:
-        """Raise TooCostlyError when the time is used up; called at each step, and takes a tenth of a step's time."""
+        """Raise TooCostlyError when the time is used up; called at each step, at a tenth of its cost."""
         if time.thread_time() > cls.current.deadline:
             raise TooCostlyError
 
@@ -107,7 +107,7 @@ def regex(pattern: str) -> Any:
         raise re2.error(f"longer than {MAX_PATTERN} characters")
     options = re2.Options()
     options.log_errors = False
-    # \uXXXX is ECMA-262's spelling; RE2 knows \x{XXXX} only. An escaped backslash before the u stays what it is.
+    # ECMA-262 writes \uXXXX, RE2 reads only \x{XXXX}. An escaped backslash before the u stays unchanged.
     return re2.compile(re.sub(r"\\(?:\\|u([0-9A-Fa-f]{4}))", _code_point, pattern), options)
 
 
@@ -197,7 +197,7 @@ BoundedValidator: Any = validators.extend(
 def _evolve(validator: Any, **changes: Any) -> Any:
     """Return the validator for another part of the schema.
 
-    jsonschema would choose a class by that part's own `$schema`: one of its own, without our bounds.
+    jsonschema would choose a class of its own, without the bounds, by the `$schema` of that part.
     """
     Budget.spend()
     return attrs.evolve(validator, **changes)

@@ -1,18 +1,21 @@
-"""Quick checks of inputs against plain schemas, as most are: they accept, or they do not know.
+"""Fast path of the validation: checks of inputs against plain schemas, which most schemas are.
 
-A check is compiled from its schema. A schema with a keyword that is not known here has none; what a check does not
-accept is judged by the validator, which knows all keywords and has words for faults.
+A check is compiled from its schema, and either accepts an input or is undecided. Undecided inputs, and schemas with
+other keywords than the ones below, go to the validator, which supports all keywords and reports faults.
 
-A check needs no budget: it looks at each keyword of its schema once, and inside of arrays, which do not nest, at most
-for so many items.
+A check needs no budget: it evaluates each keyword of its schema once, and in arrays, which do not nest, at most
+MAX_ITEMS times.
 """
 
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Mapping, Sized
+from functools import partial
 from typing import Any
 
 Check = Callable[[Any], bool]
+Operator = Callable[[Any, Any], bool]
 
-MOST_ITEMS = 64
+MAX_ITEMS = 64
 MAX_DEPTH = 20
 
 _ANNOTATIONS = frozenset(
@@ -21,24 +24,35 @@ _ANNOTATIONS = frozenset(
         *("title", "writeOnly"),
     }
 )
-_TYPES: Mapping[str, Check] = {
-    "array": lambda value: isinstance(value, list),
-    "boolean": lambda value: isinstance(value, bool),
-    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
-    "null": lambda value: value is None,
-    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
-    "object": lambda value: isinstance(value, dict),
-    "string": lambda value: isinstance(value, str),
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "array": (list,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "null": (type(None),),
+    "number": (int, float),
+    "object": (dict,),
+    "string": (str,),
 }
-_is_number = _TYPES["number"]
+_NUMBERS = {"integer", "number"}
+# Keywords that bound numbers, or the lengths of a type.
+_BOUNDS: Mapping[str, tuple[type[Sized] | None, Operator]] = {
+    "maxItems": (list, operator.le),
+    "maxLength": (str, operator.le),
+    "maxProperties": (dict, operator.le),
+    "maximum": (None, operator.le),
+    "minItems": (list, operator.ge),
+    "minLength": (str, operator.ge),
+    "minProperties": (dict, operator.ge),
+    "minimum": (None, operator.ge),
+}
 
 
 class _NotPlainError(Exception):
-    """A schema has more than is known here."""
+    """The schema uses a keyword that the fast path does not support."""
 
 
 def quick_check(schema: Any) -> Check | None:
-    """Return a check that accepts nothing but valid inputs; None for a schema that is not plain."""
+    """Return a check that accepts only valid inputs; None for a schema that is not plain."""
     try:
         return _check_of(schema, depth=0, in_array=False)
     except _NotPlainError:
@@ -47,7 +61,7 @@ def quick_check(schema: Any) -> Check | None:
 
 def _check_of(schema: Any, *, depth: int, in_array: bool) -> Check:
     if schema is True:
-        return lambda _: True
+        return _anything
     if not isinstance(schema, dict) or depth == MAX_DEPTH:
         raise _NotPlainError
     checks = []
@@ -66,9 +80,47 @@ def _check_of(schema: Any, *, depth: int, in_array: bool) -> Check:
 
 
 def _simple(name: str, wanted: Any) -> Check:
-    if name not in _SIMPLE:
+    match name:
+        case "const":
+            return _one_of([wanted])
+        case "enum":
+            return _one_of(wanted)
+        case "required":
+            return partial(_has, frozenset(wanted))
+        case "type":
+            return _of_type([wanted] if isinstance(wanted, str) else wanted)
+    if name not in _BOUNDS:
         raise _NotPlainError
-    return _SIMPLE[name](wanted)
+    type_, compare = _BOUNDS[name]
+    return partial(_number_is, compare, wanted) if type_ is None else partial(_length_is, type_, compare, wanted)
+
+
+def _anything(_value: Any) -> bool:
+    return True
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _number_is(compare: Operator, bound: float, value: Any) -> bool:
+    return not _is_number(value) or compare(value, bound)
+
+
+def _length_is(type_: type[Sized], compare: Operator, bound: int, value: Any) -> bool:
+    return not isinstance(value, type_) or compare(len(value), bound)
+
+
+def _has(names: frozenset[str], value: Any) -> bool:
+    return not isinstance(value, dict) or value.keys() >= names
+
+
+def _has_no_other(names: frozenset[str], value: Any) -> bool:
+    return not isinstance(value, dict) or value.keys() <= names
+
+
+def _is_among(texts: frozenset[str], value: Any) -> bool:
+    return isinstance(value, str) and value in texts
 
 
 def _all(checks: list[Check]) -> Check:
@@ -100,47 +152,26 @@ def _additional(schema: Mapping[str, Any]) -> list[Check]:
         return []
     if schema["additionalProperties"] is not False:
         raise _NotPlainError
-    names = schema.get("properties", {}).keys()
-    return [lambda value: not isinstance(value, dict) or value.keys() <= names]
+    return [partial(_has_no_other, frozenset(schema.get("properties", {})))]
 
 
 def _items(each: Check) -> Check:
     def check(value: Any) -> bool:
-        return not isinstance(value, list) or (len(value) <= MOST_ITEMS and all(map(each, value)))
+        return not isinstance(value, list) or (len(value) <= MAX_ITEMS and all(map(each, value)))
 
     return check
 
 
-def _of_type(wanted: Any) -> Check:
-    if isinstance(wanted, str):
-        return _TYPES[wanted]
-    types = [_TYPES[name] for name in wanted]
-    return lambda value: any(is_one(value) for is_one in types)
+def _of_type(names: list[str]) -> Check:
+    types = tuple(type_ for name in names for type_ in _TYPES[name])
+    is_flag_allowed = "boolean" in names or _NUMBERS.isdisjoint(names)
 
+    def check(value: Any) -> bool:
+        return isinstance(value, types) and (is_flag_allowed or not isinstance(value, bool))
 
-def _required(names: list[str]) -> Check:
-    needed = frozenset(names)
-    return lambda value: not isinstance(value, dict) or value.keys() >= needed
+    return check
 
 
 def _one_of(values: list[Any]) -> Check:
-    # Texts only: for numbers and what holds them JSON Schema has an equality of its own.
-    texts = {value for value in values if isinstance(value, str)}
-    return lambda value: isinstance(value, str) and value in texts
-
-
-# Keywords that stand for themselves.
-_SIMPLE: Mapping[str, Callable[[Any], Check]] = {
-    "const": lambda wanted: _one_of([wanted]),
-    "enum": _one_of,
-    "maxItems": lambda most: lambda value: not isinstance(value, list) or len(value) <= most,
-    "maxLength": lambda most: lambda value: not isinstance(value, str) or len(value) <= most,
-    "maxProperties": lambda most: lambda value: not isinstance(value, dict) or len(value) <= most,
-    "maximum": lambda most: lambda value: not _is_number(value) or value <= most,
-    "minItems": lambda least: lambda value: not isinstance(value, list) or len(value) >= least,
-    "minLength": lambda least: lambda value: not isinstance(value, str) or len(value) >= least,
-    "minProperties": lambda least: lambda value: not isinstance(value, dict) or len(value) >= least,
-    "minimum": lambda least: lambda value: not _is_number(value) or value >= least,
-    "required": _required,
-    "type": _of_type,
-}
+    # Strings only: JSON Schema has its own equality for numbers, and for objects and arrays with numbers.
+    return partial(_is_among, frozenset(value for value in values if isinstance(value, str)))

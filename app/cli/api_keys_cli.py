@@ -1,4 +1,4 @@
-"""`flask api-keys`: the keys of clients of the API."""
+"""`flask api-keys`: API keys of clients."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from app.cli.command_session import actor, confirm, ready_database, yes_option
-from app.cli.commands import Group
+from app.cli.commands import ServiceGroup
 from app.cli.console import json_option, print_json, show_table
 from app.cli.exit_statuses import NOT_FOUND, CommandError
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope, StoredKey
 
-group = Group("api-keys", help="The keys of the API.")
+group = ServiceGroup("api-keys", help="API keys of clients.")
 
 _DURATION = re.compile(r"([1-9][0-9]{0,4})([dhm])")
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}
@@ -47,12 +47,12 @@ def _expiry(_context: click.Context, _parameter: click.Parameter, text: str | No
 @click.option("--expires", callback=_expiry, help="90d, 12h, 30m, or a time such as 2030-01-01T00:00:00Z")
 @json_option
 def create(name: str, scopes: list[Scope], expires: datetime | None, as_json: bool) -> None:
-    """Make a key and print it, this once: only its hash is stored.
+    """Create a key and print it. It cannot be shown again: only its hash is stored.
 
-    The key alone goes to standard output, so that KEY=$(flask --app app api-keys create ci) works.
+    Standard output has only the key, so that KEY=$(flask --app app api-keys create ci) works.
     """
     if not scopes or not name.strip() or len(name) > 200 or not name.isprintable():
-        raise click.UsageError("a name of 1 to 200 printable characters and at least one scope are needed")
+        raise click.UsageError("use a name of 1 to 200 printable characters and at least one scope")
     with ready_database() as database:
         key = api_keys.create(database, name, scopes, expires, by=actor())
     if as_json:
@@ -67,9 +67,9 @@ def create(name: str, scopes: list[Scope], expires: datetime | None, as_json: bo
 @click.argument("prefix", default="")
 @json_option
 def list_(prefix: str, as_json: bool) -> None:
-    """List all keys, or those whose name, id or key begins with PREFIX.
+    """List all keys, or the keys whose name, id or text begins with PREFIX.
 
-    The part of a key before its second underscore is te_ and the id shown here.
+    The text of a key begins with te_, the listed id and an underscore.
     """
     with ready_database() as database:
         stored = api_keys.list_keys(database, prefix)
@@ -88,15 +88,13 @@ def list_(prefix: str, as_json: bool) -> None:
 @yes_option
 @json_option
 def revoke(key_id: str, yes: bool, as_json: bool) -> None:
-    """Refuse the key with this id from now on; running servers notice within a few seconds."""
+    """Revoke the key with this id; running servers refuse it within a few seconds."""
     with ready_database() as database:
         wanted = api_keys.id_in(key_id)
         name = next((key.name for key in api_keys.list_keys(database, wanted) if key.key_id == wanted), None)
         if name is None:
-            raise CommandError(
-                f"there is no key with the id {wanted!r}; see `flask --app app api-keys list`", NOT_FOUND
-            )
-        confirm(f"Refuse the key {name!r} ({wanted}) from now on, for good?", yes=yes)
+            raise CommandError(f"no key has the id {wanted!r}; see `flask --app app api-keys list`", NOT_FOUND)
+        confirm(f"Revoke the key {name!r} ({wanted}) for good?", yes=yes)
         api_keys.revoke(database, wanted, by=actor())
     if as_json:
         return print_json({"key_id": wanted, "name": name})

@@ -1,4 +1,4 @@
-"""Session: the migrated database that a command works on, who works, and what it asks that person."""
+"""Session of a command: the migrated database, the actor for the audit log, and confirmation."""
 
 import getpass
 import os
@@ -19,14 +19,14 @@ yes_option = click.option("--yes", is_flag=True, help="do not ask")
 
 @contextmanager
 def ready_database() -> Iterator[Database]:
-    """Yield the database, if it is migrated; raises the errors of the block as click's."""
+    """Yield the migrated database; raises errors of the block as click's."""
     with one_line():
         startup.check_ready(services().database)
         yield services().database
 
 
 def actor() -> Actor:
-    """Return the user of the operating system for the audit log; a container's user may have no name."""
+    """Return the operating system's user for the audit log; a container's user may lack a name."""
     try:
         return Actor(f"cli:{getpass.getuser()}")
     except (KeyError, OSError):
@@ -34,10 +34,10 @@ def actor() -> Actor:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something is destroyed, unless `--yes` was given; raises click's Abort after a no."""
+    """Ask before a destructive change, unless `--yes` is given; raises click's Abort after a no."""
     if yes:
         return
     question = plain(question)
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{question} Nobody can be asked here: add --yes.")
+        raise click.UsageError(f"{question} Standard input is not a terminal: add --yes to confirm.")
     click.confirm(question, abort=True, err=True)

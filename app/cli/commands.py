@@ -1,4 +1,4 @@
-"""Commands and groups: whatever goes wrong in one ends it with one line and an exit status, without a traceback."""
+"""Commands and groups whose errors become one line and an exit status instead of a traceback."""
 
 import sys
 from functools import partial
@@ -11,28 +11,28 @@ from flask.cli import AppGroup
 from app.cli.exit_statuses import one_line
 
 
-class Command(click.Command):
-    """A command of ours."""
+class ServiceCommand(click.Command):
+    """Command with the product's error handling."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it. What the terminal or file has no letter for is written as an escape sequence."""
+        """Run the command; characters that the output cannot encode become escape sequences."""
         for stream in (sys.stdout, sys.stderr):
-            # None where the caller has closed it.
+            # None if the caller has closed the stream.
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         with one_line():
             return super().invoke(ctx)
 
 
-class Group(AppGroup):
-    """A group of them."""
+class ServiceGroup(AppGroup):
+    """Group of such commands."""
 
-    command_class = Command
-
-
-class Listing(Command, Group):
-    """A group that is a command by itself: without one of its members it lists what they are about."""
+    command_class = ServiceCommand
 
 
-command = partial(click.command, cls=Command)
+class Listing(ServiceCommand, ServiceGroup):
+    """Group that lists its subject when it is called without a subcommand."""
+
+
+command = partial(click.command, cls=ServiceCommand)
 listing = partial(click.group, cls=Listing, invoke_without_command=True)

@@ -1,4 +1,4 @@
-"""Console: tables and lines for a person at a terminal, or plain lines for a file."""
+"""Console: tables and lines for a terminal, or plain lines for a file."""
 
 import io
 import json
@@ -17,15 +17,15 @@ from app.kernel.formats import compact_json, rfc3339
 
 _NEVER_WRAPPED = 10_000  # columns of a file
 _STYLES = {"green": ["SUCCESS", "ALIVE", "CLOSED"], "red": ["FAILED", "DEAD", "OPEN"], "yellow": ["RETRYING", "PAUSED"]}
-_LEAST_TEXT = 24  # columns of a terminal, of what has words
-MOST_SHOWN = 2_000  # characters of an input or an output
+_MIN_TEXT_WIDTH = 24  # columns for cells with spaces
+MAX_SHOWN = 2_000  # characters of an input or an output
 
-json_option = click.option("--json", "as_json", is_flag=True, help="print JSON, with the fields that the API has")
+json_option = click.option("--json", "as_json", is_flag=True, help="print JSON with the fields of the API")
 
 
 def open_console(out: TextIO | None = None) -> Console:
-    """Return a console; whatever FORCE_COLOR says, a file gets no escape codes, and no bracket is taken for markup."""
-    # There is none where the caller has closed it.
+    """Return a console without markup; files get no escape codes, even with FORCE_COLOR."""
+    # None if the caller has closed standard output.
     out = out or sys.stdout or io.StringIO()
     is_tty = out.isatty()
     width = None if is_tty else _NEVER_WRAPPED
@@ -37,9 +37,9 @@ def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Col
     table = Table(box=None, show_edge=False, padding=(0, 0, 0, 2), header_style="dim")
     cells = list(rows)
     for number, heading in enumerate(header):
-        # An id or an instant is copied in one piece; only what has words is folded.
+        # Only cells with spaces are folded, so that ids and instants can be copied in one piece.
         is_text = any(" " in row[number] for row in cells)
-        least = _LEAST_TEXT if is_text else max(cell_len(each[number]) for each in (header, *cells))
+        least = _MIN_TEXT_WIDTH if is_text else max(cell_len(each[number]) for each in (header, *cells))
         justify: JustifyMethod = "right" if heading in right else "left"
         table.add_column(heading, justify=justify, overflow="fold", no_wrap=not is_text, min_width=least)
     for row in cells:
@@ -48,12 +48,12 @@ def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Col
 
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[object]], *, right: Collection[str] = ()) -> None:
-    """Print a table of values that others have worded."""
+    """Print a table of values."""
     print_whole(table_of(header, ([shown(cell) for cell in row] for row in rows), right=right))
 
 
 def print_whole(shape: RenderableType) -> None:
-    """Print it as wide as it has to be: the terminal then wraps lines, rather than that ids are cut in pieces."""
+    """Print without cropping: the terminal wraps long lines, and ids stay complete."""
     console = open_console()
     least = console.measure(shape, options=console.options.update_width(_NEVER_WRAPPED)).minimum
     console.width = max(console.width, least)
@@ -61,7 +61,7 @@ def print_whole(shape: RenderableType) -> None:
 
 
 def show_fields(fields: Mapping[str, object]) -> None:
-    """Print names and values, one a line; what is None is left out."""
+    """Print a name and a value on each line, without None values."""
     given = {name: shown(value) for name, value in fields.items() if value is not None}
     width = max(map(len, given), default=0)
     for name, value in given.items():
@@ -69,31 +69,31 @@ def show_fields(fields: Mapping[str, object]) -> None:
 
 
 def show_line(text: str, style: str = "") -> None:
-    """Print a line, which the terminal wraps: it can be copied in one piece."""
+    """Print a line that the terminal wraps, so that it can be copied in one piece."""
     line = _with_statuses(plain(text))
     line.stylize(style)
     open_console().print(line, soft_wrap=True)
 
 
 def print_json(value: object, *, lines: bool = False) -> None:
-    """Print a value as JSON in ASCII: a document, or one of many `lines`."""
+    """Print a value as JSON in ASCII: an indented document, or with `lines` a single line."""
     click.echo(json.dumps(value, indent=None if lines else 2, default=str))
 
 
 def shown(value: object) -> str:
-    """Write a value for a person."""
+    """Format a value for display."""
     if value is None:
         return "-"
     if isinstance(value, datetime):
         return rfc3339(value.replace(microsecond=value.microsecond // 1000 * 1000), "milliseconds")
     if isinstance(value, dict | list):
         text = compact_json(value)
-        return plain(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}… ({len(text):,} characters)")
+        return plain(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}… ({len(text):,} characters)")
     return plain(str(value))
 
 
 def plain(text: str) -> str:
-    """Escape what a terminal would obey, such as control characters and changes of the writing direction."""
+    """Escape characters that a terminal would interpret, such as control characters and direction marks."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 

@@ -1,21 +1,21 @@
-"""`flask db`: the database's schema."""
+"""`flask db`: schema of the database."""
 
 import click
 
-from app.cli.commands import Group
+from app.cli.commands import ServiceGroup
 from app.cli.console import json_option, print_json
 from app.cli.progress_bar import progress
 from app.kernel.db import Database, startup
 from app.web.services import services
 from schema import migrate
 
-group = Group("db", help="The database's schema.")
+group = ServiceGroup("db", help="Schema of the database.")
 
 
 @group.command("upgrade")
 @json_option
 def upgrade(as_json: bool) -> None:
-    """Bring the database to the newest schema; does nothing when it is there. Waits for the database."""
+    """Migrate the database to the newest schema, waiting until it is reachable. Safe to repeat."""
     settings, database = services().settings, services().database
     with progress("migrating"):
         startup.wait_until_ready(database, settings.startup_timeout_seconds, check=_reach)
@@ -30,7 +30,7 @@ def upgrade(as_json: bool) -> None:
 @group.command("current")
 @json_option
 def current(as_json: bool) -> None:
-    """Show the revision that the database is at, and the newest one."""
+    """Show the revision of the database and the newest revision."""
     revision = services().database.transact(migrate.current)
     if as_json:
         return print_json({"revision": revision, "newest": migrate.head()})

@@ -1,4 +1,4 @@
-"""`flask endpoints`: what an endpoint would send for an input, without its secrets, and a delivery of it."""
+"""`flask endpoints`: preview of an endpoint's request for an input, with masked secrets, and a test delivery."""
 
 import json
 import secrets
@@ -19,10 +19,10 @@ from app.catalog.secrets import SECRETS
 from app.catalog.specs import TRANSPORTS, compile_spec
 from app.catalog.target_name import apart_of, with_digest
 from app.catalog.templates.compilation import STAND_IN, SpecTemplate
-from app.catalog.templates.nodes import Array, Placeholder, Url
+from app.catalog.templates.nodes import Array, Placeholder, UrlNode
 from app.cli import executions_tail
 from app.cli.command_session import ready_database
-from app.cli.commands import Group
+from app.cli.commands import ServiceGroup
 from app.cli.console import json_option, print_json, show_fields, show_line
 from app.cli.exit_statuses import FAILED, REFUSED, CommandError
 from app.cli.progress_bar import progress
@@ -36,12 +36,12 @@ from app.web.http.body import parse_json
 from app.web.services import services
 from schema.states import EndpointType, ExecutionStatus, Trigger
 
-group = Group("endpoints", help="Endpoints: try one.")
+group = ServiceGroup("endpoints", help="Endpoints: try one.")
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What an endpoint would send; no secret was read for it, and names of those that are missing."""
+    """Rendered request of an endpoint with masked secrets; `missing` names secrets that do not exist."""
 
     endpoint: Endpoint
     target: str | None
@@ -59,23 +59,23 @@ def _input(_context: click.Context, _parameter: click.Parameter, text: str) -> d
     except InvalidRequestError as error:
         raise click.BadParameter(error.message.replace("The body", "it", 1)) from None
     if not isinstance(value, dict):
-        raise click.BadParameter("use a JSON object, or @FILE with one")
+        raise click.BadParameter("use a JSON object, or @FILE that contains one")
     return value
 
 
 @group.command("test")
 @click.argument("name", **OF_ENDPOINTS)
-@click.option("--input", "input_", default="{}", callback=_input, help="of the job: a JSON object, or @FILE with one")
-@click.option("--send", is_flag=True, help="send it once: create a job, and wait for its end")
+@click.option("--input", "input_", default="{}", callback=_input, help="input of the job: a JSON object, or @FILE")
+@click.option("--send", is_flag=True, help="send it once: create a job and wait for its end")
 @json_option
 def test(name: str, input_: dict[str, Any], send: bool, as_json: bool) -> None:
-    """Show what an endpoint would send for an input, with [secret] for each secret, and with --send do send it.
+    """Show an endpoint's request for an input, with [secret] in place of secrets; --send delivers it.
 
-    Sending is a job like any other, but for retries: it needs a worker, and limits, pauses and breakers count. Exits
-    with 1 when the input does not fit, a template cannot be resolved, a secret is missing, or the delivery fails.
+    --send creates an ordinary job without retries: it needs a worker and obeys limits, pauses and breakers. Exits with
+    1 if the input is invalid, a template cannot be resolved, a secret is missing, or the delivery fails.
     """
     with ready_database() as database:
-        # As at the creation of a job: the input has to fit its payload spec.
+        # Validate the input against the payload spec, as at the creation of a job.
         services().creator.targets.fitting(name, input_)
         rendered = _render(database, name, input_)
         if not as_json:
@@ -100,7 +100,7 @@ def _render(database: Database, name: str, input_: dict[str, Any]) -> Rendered:
     template = compile_spec(definition.type, definition.spec)
     whole = _begin_urls(template)
     spec = template.render(input_, config, dict.fromkeys(template.secret_refs, STAND_IN) | whole)
-    # Where a URL begins with a secret, only that says where it leads.
+    # If a URL begins with a secret, only the secret determines the target.
     target = None if whole else _target(definition.type, template, config, spec)
     missing = [each for each in sorted(template.secret_refs) if not _exists(database, each)]
     return Rendered(endpoint, target, _shown(spec, whole.values()), missing)
@@ -118,7 +118,7 @@ def _target(
 
 
 def _shown(spec: Mapping[str, Any], urls: Iterable[str]) -> dict[str, Any]:
-    """Return a spec as it may be shown: masked where something stands for a secret, be it encoded."""
+    """Return a spec with its stand-ins for secrets, also percent-encoded ones, replaced by the mask."""
     written = json.dumps(spec)
     for url in urls:
         written = written.replace(url, MASK).replace(quote(url, safe=""), MASK)
@@ -127,12 +127,12 @@ def _shown(spec: Mapping[str, Any], urls: Iterable[str]) -> dict[str, Any]:
 
 
 def _begin_urls(template: SpecTemplate) -> dict[str, str]:
-    """Return the secrets that URLs begin with, each with a URL that stands for it."""
+    """Return the secrets at the beginning of URLs, each with a stand-in URL."""
     found: dict[str, str] = {}
     nodes = [node for _, node in template.root.items]
     while nodes:
         match nodes.pop():
-            case Url(pieces=((Placeholder(namespace="secret", path=path), _), *_), schemes=schemes):
+            case UrlNode(pieces=((Placeholder(namespace="secret", path=path), _), *_), schemes=schemes):
                 found[".".join(path)] = f"{min(schemes)}://{STAND_IN}"
             case Array(items=items):
                 nodes += items
@@ -155,9 +155,9 @@ def _send(database: Database, endpoint: Endpoint, input_: dict[str, Any]) -> Exe
     execution = services().creator.create(new, attempts=1).job.execution
     if execution is None:
         raise CommandError("the job has no execution")
-    click.echo(f"sending as {execution.execution_id}; Ctrl-C leaves it to the workers", err=True)
+    click.echo(f"sending as {execution.execution_id}; after Ctrl-C the delivery continues", err=True)
     look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
-    with progress("waiting for its end"):
+    with progress("waiting for the end of the execution"):
         executions_tail.until_its_end(executions_tail.Life(database, execution.execution_id, look_ahead))
     return get_execution(database, execution.execution_id)
 

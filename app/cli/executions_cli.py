@@ -1,13 +1,14 @@
-"""`flask executions`: find, show, cancel, retry and explain executions, and follow them."""
+"""`flask executions`: list, show, explain, retry, cancel and follow executions."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import click
 
 from app.cli import executions_tail
 from app.cli.command_session import actor, confirm, ready_database, yes_option
-from app.cli.commands import Group
+from app.cli.commands import ServiceGroup
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.options import QUEUE, TEXT, created_options, enum_option, gather, tell_more
 from app.cli.shell_completion import OF_ENDPOINTS, OF_EXECUTIONS, OF_JOBS
@@ -25,22 +26,22 @@ from schema.states import ExecutionStatus
 
 LATEST = 10  # attempts that `show` lists
 
-group = Group("executions", help="Executions: find them, look at one, follow, retry or cancel it.")
+group = ServiceGroup("executions", help="List, show, explain, retry, cancel and follow executions.")
 group.add_command(executions_tail.command)
 
 
 @group.command("list")
-@enum_option("--status", ExecutionStatus, "only those in this state")
-@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only those of this endpoint")
-@click.option("--job", "job_id", type=TEXT, **OF_JOBS, help="only those of this job")
-@click.option("--queue", type=QUEUE, help="only those in this queue")
+@enum_option("--status", ExecutionStatus, "only executions in this state")
+@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only executions of this endpoint")
+@click.option("--job", "job_id", type=TEXT, **OF_JOBS, help="only executions of this job")
+@click.option("--queue", type=QUEUE, help="only executions in this queue")
 @created_options
 @json_option
 def list_(limit: int, as_json: bool, **filters: Any) -> None:
     """List executions, newest first."""
     with ready_database() as database:
         wanted = ExecutionFilter(**filters)
-        found, is_more = gather(lambda page: page_of_executions(database, wanted, page), limit)
+        found, is_more = gather(partial(page_of_executions, database, wanted), limit)
     if as_json:
         return print_json({"items": [ExecutionSchema().dump(shape_record(each)) for each in found], "more": is_more})
     header = ("EXECUTION", "STATUS", "ATTEMPTS", "DUE", "ENDED", "ENDPOINT", "QUEUE", "LAST ERROR")
@@ -60,11 +61,11 @@ def list_(limit: int, as_json: bool, **filters: Any) -> None:
 @click.argument("execution_id", **OF_EXECUTIONS)
 @json_option
 def show(execution_id: str, as_json: bool) -> None:
-    """Show an execution with its input and output, its latest attempts, and each change of its state."""
+    """Show an execution with its input, output, latest attempts and changes of state."""
     look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
     with ready_database() as database:
         execution = execution_queries.get_execution(database, execution_id)
-        attempts, _ = gather(lambda wanted: execution_queries.attempts_of(database, execution_id, wanted), LATEST)
+        attempts, _ = gather(partial(execution_queries.attempts_of, database, execution_id), LATEST)
         history = history_of(database, execution_id, look_ahead=look_ahead)
     shaped = ExecutionSchema().dump(shape_record(execution))
     if as_json:
@@ -85,10 +86,11 @@ def show(execution_id: str, as_json: bool) -> None:
 @click.argument("execution_id", **OF_EXECUTIONS)
 @json_option
 def explain(execution_id: str, as_json: bool) -> None:
-    """Say in one sentence why an execution is in its state."""
+    """Explain in one sentence why an execution is in its state."""
     reclaim_every = timedelta(seconds=services().settings.reclaim_interval_seconds)
     with ready_database() as database:
-        found = explanation.explain(database, execution_id, reclaim_every=reclaim_every)
+        reasons = services().reasons
+        found = explanation.explain(database, execution_id, reclaim_every=reclaim_every, reasons=reasons)
     if as_json:
         return print_json(ExplanationSchema().dump(found))
     show_line(f"{found.status} ({found.reason})")
@@ -101,10 +103,10 @@ def explain(execution_id: str, as_json: bool) -> None:
 @click.argument("execution_id", **OF_EXECUTIONS)
 @json_option
 def retry(execution_id: str, as_json: bool) -> None:
-    """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its endpoint allows.
+    """Queue a FAILED or CANCELLED execution again, due now, with the endpoint's number of attempts.
 
-    Exits with 3 when there is no such execution, with 4 when it did not end that way, or when its dead letter was
-    archived or redriven as a new job.
+    Exits with 3 if the execution does not exist, with 4 if it is in another state or its dead letter was archived or
+    redriven as a new job.
     """
     with ready_database() as database:
         wake(retry_execution(database, execution_id, actor=actor().name))
@@ -118,13 +120,13 @@ def retry(execution_id: str, as_json: bool) -> None:
 
 @group.command("cancel")
 @click.argument("execution_id", **OF_EXECUTIONS)
-@enum_option("--if-running", IfRunning, "request: it is not tried again; abort: and its attempt is broken off")
+@enum_option("--if-running", IfRunning, "request: no further attempts; abort: also abort the running attempt")
 @yes_option
 @json_option
 def cancel(execution_id: str, if_running: IfRunning | None, yes: bool, as_json: bool) -> None:
-    """Cancel an execution that has not begun, or ask one that is under way to end.
+    """Cancel a waiting execution, or with --if-running a running execution.
 
-    Exits with 3 when there is no such execution, with 4 when it is over, or under way without --if-running.
+    Exits with 3 if the execution does not exist, with 4 if it has ended, or is running without --if-running.
     """
     with ready_database() as database:
         execution = execution_queries.get_execution(database, execution_id)

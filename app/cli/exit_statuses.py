@@ -1,4 +1,4 @@
-"""Errors of commands: one line and an exit status that scripts can tell apart, no traceback."""
+"""Exit statuses and error lines of commands."""
 
 import errno
 import os
@@ -15,23 +15,23 @@ from app.kernel.errors import TaskExecutorError
 from schema.lease import MigrationBusyError
 from schema.migrate import UnreleasedSchemaError
 
-# 2 is click's, for a command line that makes no sense.
+# 2 is click's status for an invalid command line.
 FAILED, MEANINGLESS, NOT_FOUND, REFUSED, UNAVAILABLE = 1, 2, 3, 4, 5
 _BY_HTTP_STATUS = {404: NOT_FOUND, 409: REFUSED, 412: REFUSED}
 
 
 class CommandError(click.ClickException):
-    """A message for standard error, and the exit status."""
+    """Message for standard error with an exit status."""
 
     def __init__(self, message: str, exit_code: int = FAILED) -> None:
-        # It may quote what is stored, or stands in a file.
+        # The message may quote stored values or files.
         super().__init__(plain(message))
         self.exit_code = exit_code  # type: ignore[misc]
 
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Raise the errors of the block as click's."""
+    """Convert errors of the block to click's."""
     try:
         yield
     except TaskExecutorError as error:
@@ -42,11 +42,11 @@ def one_line() -> Iterator[None]:
     except UnreleasedSchemaError as error:
         raise CommandError(str(error), REFUSED) from error
     except SQLAlchemyError as error:
-        raise CommandError(f"the database said: {driver_message(error)}") from error
+        raise CommandError(f"database error: {driver_message(error)}") from error
     except UnicodeEncodeError as error:
-        raise CommandError("what the command line says is not UTF-8", MEANINGLESS) from error
+        raise CommandError("the command line is not UTF-8", MEANINGLESS) from error
     except OSError as error:
-        # click ends quietly what nobody reads any more.
+        # click handles a closed pipe quietly.
         if error.errno == errno.EPIPE:
             raise
         if error.filename is None:
@@ -55,12 +55,12 @@ def one_line() -> Iterator[None]:
 
 
 def _abandon_output() -> None:
-    """Keep what could not be written from failing again, with words and a status of Python's own, at the very end."""
+    """Redirect standard output to /dev/null, so that Python's final flush does not fail again."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _worded(error: TaskExecutorError) -> str:
-    told = error.explained
-    new = [each for each in error.details if each["pointer"] not in told or each["message"] not in told]
-    return "; ".join([told, *(f"{each['pointer']}: {each['message']}" for each in new)])
+    text = error.explained
+    new = [each for each in error.details if each["pointer"] not in text or each["message"] not in text]
+    return "; ".join([text, *(f"{each['pointer']}: {each['message']}" for each in new)])

@@ -1,11 +1,12 @@
-"""`flask jobs`: find, show and cancel jobs."""
+"""`flask jobs`: list, show and cancel jobs."""
 
+from functools import partial
 from typing import Any
 
 import click
 
 from app.cli.command_session import actor, confirm, ready_database, yes_option
-from app.cli.commands import Group
+from app.cli.commands import ServiceGroup
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.options import LABELS, QUEUE, TEXT, created_options, enum_option, gather, tell_more
 from app.cli.progress_bar import progress
@@ -26,22 +27,22 @@ from schema.states import JobStatus, Trigger
 
 LATEST = 5  # executions that `show` lists
 
-group = Group("jobs", help="Jobs: find them, look at one, cancel one.")
+group = ServiceGroup("jobs", help="List, show and cancel jobs.")
 
 
 @group.command("list")
-@enum_option("--status", JobStatus, "only those in this state")
-@enum_option("--trigger", Trigger, "only those of this trigger")
-@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only those of this endpoint")
-@click.option("--name", type=TEXT, help="only those of this name")
-@click.option("--labels", type=LABELS, help="only those with all of these: team=billing,env=prod")
-@click.option("--queue", type=QUEUE, help="only those that name this queue themselves")
+@enum_option("--status", JobStatus, "only jobs in this state")
+@enum_option("--trigger", Trigger, "only jobs with this trigger")
+@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only jobs of this endpoint")
+@click.option("--name", type=TEXT, help="only jobs with this name")
+@click.option("--labels", type=LABELS, help="only jobs with all of these labels: team=billing,env=prod")
+@click.option("--queue", type=QUEUE, help="only jobs that set this queue themselves")
 @created_options
 @json_option
 def list_(limit: int, as_json: bool, **filters: Any) -> None:
     """List jobs, newest first."""
     with ready_database() as database:
-        found, is_more = gather(lambda wanted: page_of_jobs(database, JobFilter(**filters), wanted), limit)
+        found, is_more = gather(partial(page_of_jobs, database, JobFilter(**filters)), limit)
     if as_json:
         return print_json({"items": [shape_job(job) for job in found], "more": is_more})
     header = ("JOB", "STATUS", "TRIGGER", "WHEN", "ENDPOINT", "NAME", "CREATED")
@@ -54,11 +55,11 @@ def list_(limit: int, as_json: bool, **filters: Any) -> None:
 @click.argument("job_id", **OF_JOBS)
 @json_option
 def show(job_id: str, as_json: bool) -> None:
-    """Show a job, how it is doing, and its latest executions."""
+    """Show a job, its health and its latest executions."""
     with ready_database() as database:
         report = status_of(database, job_id)
         of_job = ExecutionFilter(job_id=job_id)
-        latest, _ = gather(lambda wanted: page_of_executions(database, of_job, wanted), LATEST)
+        latest, _ = gather(partial(page_of_executions, database, of_job), LATEST)
     job, status = shape_job(report.job), StatusSchema().dump(shape_status(report))
     if as_json:
         executions = [ExecutionSchema().dump(shape_record(each)) for each in latest]
@@ -73,24 +74,24 @@ def show(job_id: str, as_json: bool) -> None:
 
 @group.command("cancel")
 @click.argument("job_id", **OF_JOBS)
-@enum_option("--if-running", IfRunning, "request: nothing of it is tried again; abort: and what runs is broken off")
+@enum_option("--if-running", IfRunning, "request: no further attempts; abort: also abort running attempts")
 @yes_option
 @json_option
 def cancel(job_id: str, if_running: IfRunning | None, yes: bool, as_json: bool) -> None:
-    """Retire a job and cancel what has not begun of it; does nothing to one that is cancelled already.
+    """Cancel a job and its waiting executions. Cancelling a cancelled job changes nothing.
 
-    Exits with 3 when there is no such job, with 4 when it ran once and that is under way or over.
+    Exits with 3 if the job does not exist, with 4 if it is a one-shot job whose execution is running or has ended.
     """
     with ready_database() as database:
         job = get_job(database, job_id)
         confirm(f"Cancel the {job.trigger} job {job_id} of the endpoint {job.endpoint!r}?", yes=yes)
-        # It may have very many open executions.
+        # The job may have very many open executions.
         with progress("cancelling"):
             done = job_cancellation.cancel_job(database, job_id, if_running=if_running, actor=actor().name)
         job = get_job(database, job_id)
     if as_json:
         return print_json({"job": shape_job(job), "cancelled": done.ended, "asked_to_end": done.asked})
-    asked = f"; {done.asked} under way asked to end" if done.asked else ""
+    asked = f"; {done.asked} running executions asked to end" if done.asked else ""
     show_line(f"{job_id} is {job.status}: {done.ended} executions cancelled{asked}")
     return None
 

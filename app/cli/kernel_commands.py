@@ -1,4 +1,4 @@
-"""Commands of the kernel; those of the features stand in their folders."""
+"""Commands of the kernel; commands of features are in the features' folders."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Options: values that the API takes too, read by its own fields, and lists that are read page by page."""
+"""Options of commands, parsed by the API's fields, and page-wise reading of lists."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -18,19 +18,19 @@ from app.web.jobs.labels import LabelSelector
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-MOST_LISTED = 10_000
+MAX_LISTED = 10_000
 _MAX_TEXT = 200
 
 
 class Value(click.ParamType[Any]):
-    """A value that a field of the API reads."""
+    """Value parsed by a field of the API."""
 
     def __init__(self, name: str, field: fields.Field[Any]) -> None:
         self.name = name
         self._field = field
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read the text."""
+        """Parse the text."""
         try:
             return self._field.deserialize(value)
         except ValidationError as error:
@@ -38,12 +38,12 @@ class Value(click.ParamType[Any]):
 
 
 class Moment(click.ParamType[datetime]):
-    """An instant, or how long ago it was."""
+    """Instant, absolute or as an age."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Read 2h, 30m or an instant with an offset."""
+        """Parse an age such as 2h or 30m, or an instant with an offset."""
         if isinstance(value, datetime):
             return value
         milliseconds = duration_ms(value)
@@ -52,16 +52,16 @@ class Moment(click.ParamType[datetime]):
         try:
             return Instant().deserialize(value)  # type: ignore[no-any-return]
         except ValidationError:
-            self.fail("use how long ago (30m, 2h, 7d) or a time with offset (2030-01-31T09:00:00Z)", param, ctx)
+            self.fail("use an age (30m, 2h, 7d) or a time with offset (2030-01-31T09:00:00Z)", param, ctx)
 
 
 class Duration(click.ParamType[timedelta]):
-    """A length of time."""
+    """Length of time."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Read 500ms, 10s, 5m, 2h or 1d."""
+        """Parse 500ms, 10s, 5m, 2h or 1d."""
         if isinstance(value, timedelta):
             return value
         milliseconds = duration_ms(value)
@@ -76,7 +76,7 @@ LABELS = Value("key=value,…", LabelSelector())
 
 
 def enum_option(name: str, values: type[StrEnum], help_: str) -> Callable[[F], F]:
-    """Declare an option with the values of an enumeration, in either case."""
+    """Declare an option with the values of an enumeration, ignoring case."""
 
     def read(_context: click.Context, _parameter: click.Parameter, text: str | None) -> StrEnum | None:
         return None if text is None else values(text)
@@ -86,19 +86,23 @@ def enum_option(name: str, values: type[StrEnum], help_: str) -> Callable[[F], F
 
 
 limit_option = click.option(
-    "--limit", type=click.IntRange(1, MOST_LISTED), default=20, show_default=True, help="how many, newest first"
+    "--limit",
+    type=click.IntRange(1, MAX_LISTED),
+    default=20,
+    show_default=True,
+    help="number of items, newest first",
 )
 
 
 def created_options(command: F) -> F:
-    """Declare the options between which instants something was created, and how much is listed."""
+    """Declare the options --created-after, --created-before and --limit."""
     command = limit_option(command)
-    command = click.option("--created-before", type=Moment(), help="30m, 2h, 7d ago, or a time with offset")(command)
-    return click.option("--created-after", type=Moment(), help="30m, 2h, 7d ago, or a time with offset")(command)
+    command = click.option("--created-before", type=Moment(), help="age (30m, 2h, 7d) or time with offset")(command)
+    return click.option("--created-after", type=Moment(), help="age (30m, 2h, 7d) or time with offset")(command)
 
 
 def gather(read_page: Callable[[PageRequest], Page[T]], limit: int) -> tuple[list[T], bool]:
-    """Read pages until there are `limit` items; returns them, and whether more follow."""
+    """Read pages up to `limit` items; return the items and whether more exist."""
     found, after = list[T](), None
     while True:
         page = read_page(PageRequest(min(limit - len(found), MAX_LIMIT), after))
@@ -109,6 +113,6 @@ def gather(read_page: Callable[[PageRequest], Page[T]], limit: int) -> tuple[lis
 
 
 def tell_more(is_more: bool) -> None:
-    """Say on standard error that a list goes on."""
+    """Report on standard error that a list is incomplete."""
     if is_more:
         click.echo("there are more: raise --limit, or add filters", err=True)

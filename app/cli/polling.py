@@ -1,4 +1,4 @@
-"""Looks: to look again and again, until Ctrl-C."""
+"""Polls at an interval until Ctrl-C."""
 
 import signal
 import threading
@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from types import FrameType
 
 
-def looks(every: float) -> Iterator[None]:
-    """Yield for each look, so many seconds after the one before; Ctrl-C ends it, and a second one breaks the look off.
+def polls(every: float) -> Iterator[None]:
+    """Yield every `every` seconds until Ctrl-C; a second Ctrl-C raises KeyboardInterrupt during a poll.
 
-    Python raises KeyboardInterrupt wherever the program is, and what is raised in a destructor or a callback is lost:
-    so nothing is raised at first.
+    The first Ctrl-C only sets a flag: a KeyboardInterrupt inside a destructor or a callback would be lost.
     """
     stopping, before = threading.Event(), signal.getsignal(signal.SIGINT)
 

@@ -1,21 +1,20 @@
-"""Progress: how far long work is, on a terminal and nowhere else, whatever is printed meanwhile to a file."""
+"""Progress bar for long work, shown only on a terminal."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from app.cli.console import open_console
-
-Advance = Callable[[int], None]
+from app.kernel.function_types import Counted
 
 
 @contextmanager
-def progress(what: str, total: int | None = None) -> Iterator[Advance]:
-    """Show a bar, or without a total how many are done and for how long; yields what tells of so many more.
+def progress(what: str, total: int | None = None) -> Iterator[Counted]:
+    """Show a bar, or without `total` a count and the elapsed time; yields a function that adds finished items.
 
-    It is drawn on standard error, and gone at the end. A terminal without cursor movement (TERM=dumb) shows none.
+    The bar is drawn on standard error and removed at the end. A terminal without cursor movement (TERM=dumb) has none.
     """
     console = open_console(sys.stderr)
     is_drawn = console.is_terminal and not console.is_dumb_terminal

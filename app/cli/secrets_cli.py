@@ -1,4 +1,4 @@
-"""`flask secrets`: the keys that secrets are encrypted with, and their rotation."""
+"""`flask secrets`: encryption keys of secrets and their rotation."""
 
 from typing import Any
 
@@ -8,19 +8,19 @@ from app.catalog import crypto, rotation
 from app.catalog.crypto import VARIABLE, SecretBox
 from app.catalog.rotation import KeyUse
 from app.cli.command_session import confirm, ready_database, yes_option
-from app.cli.commands import Group
+from app.cli.commands import ServiceGroup
 from app.cli.console import json_option, print_json
 from app.cli.exit_statuses import CommandError
 from app.cli.progress_bar import progress
 from app.web.services import secret_box
 
-group = Group("secrets", help="The encryption of secrets.")
+group = ServiceGroup("secrets", help="Encryption keys of secrets.")
 
 
 @group.command("generate-key", with_appcontext=False)
 @json_option
 def generate_key(as_json: bool) -> None:
-    """Print a new value for TE_SECRET_ENCRYPTION_KEY; needs neither settings nor a database."""
+    """Print a new value for TE_SECRET_ENCRYPTION_KEY. Needs neither settings nor a database."""
     key = crypto.generate_key()
     if as_json:
         return print_json({"key": key})
@@ -31,7 +31,7 @@ def generate_key(as_json: bool) -> None:
 @group.command("status")
 @json_option
 def status(as_json: bool) -> None:
-    """Count the secrets under each key of TE_SECRET_ENCRYPTION_KEY; exits with 1 when none of them decrypts some."""
+    """Count the secrets under each key of TE_SECRET_ENCRYPTION_KEY. Exits with 1 if a secret matches no key."""
     box = secret_box()
     with ready_database() as database:
         use = rotation.key_use(database, box)
@@ -46,10 +46,10 @@ def status(as_json: bool) -> None:
 @yes_option
 @json_option
 def rotate(yes: bool, as_json: bool) -> None:
-    """Encrypt all secrets with the first key of TE_SECRET_ENCRYPTION_KEY, while everything runs.
+    """Re-encrypt all secrets with the first key of TE_SECRET_ENCRYPTION_KEY, while the service runs.
 
-    Exits with 0 once all secrets are under that key, so that the others may be removed from the setting; may be
-    interrupted and repeated.
+    Exits with 0 when all secrets use that key; then the other keys may be removed from the setting. May be interrupted
+    and repeated.
     """
     box = secret_box()
     with ready_database() as database:
@@ -65,13 +65,13 @@ def rotate(yes: bool, as_json: bool) -> None:
     if as_json:
         print_json({"encrypted_anew": changed} | _shape(box, use))
     else:
-        click.echo(f"{changed} encrypted anew")
+        click.echo(f"{changed} secrets re-encrypted")
         _show(box, use)
     _refuse_unreadable(use)
     if any(use.counts[key] for key in box.key_ids[1:]):
         raise CommandError(
-            "some secrets were written with another key meanwhile; put the same key first for all web processes, "
-            "restart them, and run this again"
+            "some secrets were written with another key concurrently; put the same key first for all web processes, "
+            "restart them, and run the command again"
         )
 
 
@@ -83,11 +83,11 @@ def _show(box: SecretBox, use: KeyUse) -> None:
     for number, key in enumerate(box.key_ids):
         click.echo(f"key {key}: {use.counts[key]} secrets{' (encrypts)' if number == 0 else ''}")
     if use.unreadable:
-        click.echo(f"none of these keys: {len(use.unreadable)} secrets ({rotation.named(use.unreadable)})")
+        click.echo(f"no key: {len(use.unreadable)} secrets ({rotation.named(use.unreadable)})")
 
 
 def _refuse_unreadable(use: KeyUse) -> None:
     if use.unreadable:
         raise CommandError(
-            f"{len(use.unreadable)} secrets cannot be decrypted; add their key to {VARIABLE}, or store them anew"
+            f"{len(use.unreadable)} secrets cannot be decrypted; add their key to {VARIABLE}, or store them again"
         )

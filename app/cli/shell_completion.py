@@ -1,4 +1,4 @@
-"""Completion: names and ids that the shell offers, read from the database; silence where that cannot be reached."""
+"""Shell completion with names and ids from the database; empty if the database is unreachable."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -8,8 +8,6 @@ from click.shell_completion import CompletionItem
 from flask.cli import ScriptInfo
 
 from app.cli.console import plain
-from app.features.control import queue_statistics, worker_list
-from app.features.control.worker_list import WorkerState
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.kernel.sql import statement
@@ -18,24 +16,24 @@ from app.queue.jobs.job_list import page_of_jobs
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
 from app.web.services import services
 
-MOST = 100  # that are offered; ids are those of the newest
+MAX_OFFERED = 100
 
 ENDPOINTS = statement(
     "cli.endpoint_names",
-    f"SELECT name FROM endpoints WHERE name >= :start AND deleted_at IS NULL ORDER BY name LIMIT {MOST}",  # noqa: S608 - a constant
+    f"SELECT name FROM endpoints WHERE name >= :start AND deleted_at IS NULL ORDER BY name LIMIT {MAX_OFFERED}",  # noqa: S608 - a constant
 )
 
-Found = Iterable[tuple[str, str]]  # with what is said of each
+Found = Iterable[tuple[str, str]]  # names and descriptions
 
 
-def _offered(read: Callable[[Database, str], Found]) -> dict[str, Any]:
-    """Return the keyword of click's parameters."""
+def offered(read: Callable[[Database, str], Found]) -> dict[str, Any]:
+    """Return the keyword argument of a click parameter for completion with names and descriptions."""
 
     def complete(context: click.Context, _parameter: click.Parameter, start: str) -> list[CompletionItem]:
         try:
             with context.ensure_object(ScriptInfo).load_app().app_context():
                 found = list(read(services().database, start))
-        except Exception:  # noqa: BLE001 - of settings or the database; nobody wants it in the middle of a command line
+        except Exception:  # noqa: BLE001 - an error of settings or the database must not disturb the command line
             return []
         return [CompletionItem(name, help=plain(about)) for name, about in found if name.startswith(start)]
 
@@ -47,23 +45,13 @@ def _endpoints(database: Database, start: str) -> Found:
 
 
 def _jobs(database: Database, _start: str) -> Found:
-    found = page_of_jobs(database, JobFilter(), PageRequest(MOST)).items
+    found = page_of_jobs(database, JobFilter(), PageRequest(MAX_OFFERED)).items
     return [(job.job_id, f"{job.status} {job.trigger} {job.endpoint} {job.name or ''}") for job in found]
 
 
 def _executions(database: Database, _start: str) -> Found:
-    found = page_of_executions(database, ExecutionFilter(), PageRequest(MOST)).items
+    found = page_of_executions(database, ExecutionFilter(), PageRequest(MAX_OFFERED)).items
     return [(each.execution_id, f"{each.status} {each.endpoint}") for each in found]
 
 
-def _queues(database: Database, _start: str) -> Found:
-    return [(queue, "") for queue in queue_statistics.known(database, MOST)]
-
-
-def _workers(database: Database, _start: str) -> Found:
-    found = worker_list.page(database, WorkerState.ALIVE, PageRequest(MOST)).items
-    return [(each.worker_id, f"{each.host} (pid {each.pid})") for each in found]
-
-
-OF_ENDPOINTS, OF_JOBS, OF_EXECUTIONS = _offered(_endpoints), _offered(_jobs), _offered(_executions)
-OF_QUEUES, OF_WORKERS = _offered(_queues), _offered(_workers)
+OF_ENDPOINTS, OF_JOBS, OF_EXECUTIONS = offered(_endpoints), offered(_jobs), offered(_executions)

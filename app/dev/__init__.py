@@ -1,1 +1,1 @@
-"""Development stack: servers from wheels, a recording receiver, the demo, the verifier. No part of the product."""
+"""Development stack: servers from wheels, a recording receiver, the demo and the verifier. Not part of the product."""

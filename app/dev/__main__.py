@@ -10,18 +10,20 @@ _COMMANDS = ["demo", "serve"]
 
 
 def main() -> int:
-    """Run a command and return its exit status; a failure is a message, not a traceback."""
+    """Run a command and return its exit status; failures become messages."""
     catch_signals()
     try:
         return _run(_command())
     except KeyboardInterrupt:
-        print("\n  interrupted; everything that was started is stopped")
+        print("\n  interrupted; all processes and servers are stopped")
         return 130
 
 
 def _command() -> str:
     parser = argparse.ArgumentParser(prog="python -m app.dev", description="The development stack of Task Executor.")
-    parser.add_argument("command", choices=_COMMANDS, help="demo: run jobs and show them; serve: only run the stack")
+    parser.add_argument(
+        "command", choices=_COMMANDS, help="demo: run the stack and show jobs; serve: run the stack only"
+    )
     return str(parser.parse_args().command)
 
 
@@ -29,7 +31,7 @@ def _run(name: str) -> int:
     if find_spec("app.dev.demo") is None:
         print("the demo and the development stack need a checkout of the repository, not its wheel", file=sys.stderr)
         return 2
-    # Imported here: it takes a moment, in which Ctrl-C may come.
+    # Imported after the signal handlers are set, because the import takes a moment.
     from app.dev.demo.scenario import run_demo  # noqa: PLC0415
     from app.dev.demo.serve import serve  # noqa: PLC0415
     from app.dev.process.child import ChildError  # noqa: PLC0415
@@ -39,8 +41,8 @@ def _run(name: str) -> int:
     terminal = Terminal()
     try:
         return (run_demo if name == "demo" else serve)(terminal)
-    except (ChildError, ApiError, OSError) as error:  # the last for a directory that is somebody else's
-        terminal.line(("\nIt did not work:", "red"), f" {error}")
+    except (ChildError, ApiError, OSError) as error:  # OSError: a directory of another user
+        terminal.line(("\nfailed:", "red"), f" {error}")
         return 1
 
 

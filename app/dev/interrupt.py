@@ -1,12 +1,12 @@
-"""Interrupt: Ctrl-C, and the signals that mean the same."""
+"""Interrupt: Ctrl-C and equivalent signals."""
 
 import signal
 from types import FrameType
 
 
 def catch_signals() -> None:
-    """Raise KeyboardInterrupt from now on at INT, TERM and HUP: closing the terminal must not leave servers behind."""
-    # INT too, explicitly: a shell starts background jobs with it ignored, and they are stopped by it all the same.
+    """Raise KeyboardInterrupt on INT, TERM and HUP, so that closing the terminal leaves no servers behind."""
+    # INT explicitly: shells start background jobs with INT ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup

@@ -1,4 +1,4 @@
-"""Terminal: steps with their duration, one updating line and tables, for a person or for the log of a CI server."""
+"""Terminal: steps with durations, an updating status line and tables, for a terminal or a CI log."""
 
 import sys
 import threading
@@ -22,7 +22,7 @@ Part = str | Text | tuple[str, str]
 
 
 class Terminal:
-    """Writes for a person at a terminal, or plain lines for a file; safe to use from any thread."""
+    """Output for a terminal, or plain lines for a file; thread-safe."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         out = out or sys.stdout
@@ -33,7 +33,7 @@ class Terminal:
         self._status_at = -_PLAIN_STATUS_SECONDS
 
     def line(self, *parts: Part) -> None:
-        """Print a line, put together from its parts."""
+        """Print a line assembled from parts."""
         self._print(Text.assemble(*parts))
 
     def heading(self, text: str) -> None:
@@ -41,7 +41,7 @@ class Terminal:
 
     @contextmanager
     def step(self, what: str) -> Iterator[None]:
-        """Announce a step, and print how long it took."""
+        """Announce a step and print its duration."""
         started = time.monotonic()
         if self._is_live:
             self.status(f"  … {what}")
@@ -53,7 +53,7 @@ class Terminal:
         self.line("  ", ("✓", "green"), f" {what}  ", (f"{time.monotonic() - started:.1f} s", "dim"))
 
     def status(self, text: str) -> None:
-        """Replace the updating line; without a terminal, print it when it is time."""
+        """Replace the status line; in a file print it at most every few seconds."""
         with self._lock:
             if self._is_live:
                 self._clear_status()
@@ -65,13 +65,13 @@ class Terminal:
                 self._console.print(Text(text), soft_wrap=True)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[str] = ()) -> None:
-        """Print a table; the columns with the headings in `right` are aligned to the right."""
+        """Print a table; `right` names the right-aligned columns."""
         self._print(table_of(header, rows, right=right))
 
     def _print(self, what: Text | Table) -> None:
         with self._lock:
             self._clear_status()
-            # A line is wrapped by the terminal, so that it can be copied in one piece; a table by its columns.
+            # The terminal wraps lines, so that they can be copied in one piece; tables wrap in their columns.
             self._console.print(what, soft_wrap=isinstance(what, Text))
             self._console.file.flush()
 

@@ -22,9 +22,10 @@ from app.features.results import Results
 from app.features.simulate import Simulate
 
 FEATURES: Sequence[Feature] = (
+    Doctor(),
     Queues(),
-    Limits(),
     Breakers(),
+    Limits(),
     Expiry(),
     DeadLetters(),
     BulkJobs(),
@@ -33,7 +34,6 @@ FEATURES: Sequence[Feature] = (
     Events(),
     Results(),
     Control(),
-    Doctor(),
     Simulate(),
     CatalogFiles(),
 )

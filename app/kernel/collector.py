@@ -1,16 +1,13 @@
-"""Collector of cycles: what it need not look at in a process that lasts, and how often it looks."""
+"""Garbage collector: settings for long-lived processes."""
 
 import gc
 
-# Deliveries and requests make no cycles as a rule, so there is little to find; thousands of jobs make each look long.
+# Deliveries and requests rarely create cycles, and with thousands of jobs in memory each collection is slow.
 THRESHOLDS = (5_000, 10, 10)
 
 
 def spare_what_is_there() -> None:
-    """Leave out of all collections what this process has by now: its modules stay for as long as it lives.
-
-    A collection holds up every thread for as long as it looks.
-    """
+    """Exempt all current objects, mostly modules, from collections, which stop every thread while they run."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)

@@ -19,11 +19,14 @@ MOST_ROUTES = 200
 ROUTE_PATTERN = re.compile(r"^[a-z0-9*?_-]{1,128}$")
 
 
+Parse = Callable[[str], Any]
+
+
 class SettingError(ValueError):
     """A setting is missing or malformed; the message names the variable and the fix."""
 
 
-def _whole(minimum: int, maximum: int = 2**31) -> Callable[[str], int]:
+def _whole(minimum: int, maximum: int = 2**31) -> Parse:
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,10}", text) or not minimum <= int(text) <= maximum:
             raise ValueError(f"a whole number from {minimum} to {maximum} is needed")
@@ -32,7 +35,7 @@ def _whole(minimum: int, maximum: int = 2**31) -> Callable[[str], int]:
     return parse
 
 
-def _seconds(minimum: float, maximum: float = 10**6, unit: str = "seconds") -> Callable[[str], float]:
+def _seconds(minimum: float, maximum: float = 10**6, unit: str = "seconds") -> Parse:
     def parse(text: str) -> float:
         if not re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,9})?", text) or not minimum <= float(text) <= maximum:
             raise ValueError(f"a number of {unit} from {minimum} to {maximum} is needed")
@@ -42,10 +45,11 @@ def _seconds(minimum: float, maximum: float = 10**6, unit: str = "seconds") -> C
 
 
 def _days(text: str) -> float:
-    return _seconds(0, 36_500, "days")(text)
+    days: float = _seconds(0, 36_500, "days")(text)
+    return days
 
 
-def _choice(*values: str) -> Callable[[str], str]:
+def _choice(*values: str) -> Parse:
     def parse(text: str) -> str:
         if text not in values:
             raise ValueError(f"one of {', '.join(values)} is needed")
@@ -119,7 +123,7 @@ def _route(text: str) -> tuple[str, str]:
     return pattern, queue
 
 
-def _env(name: str, default: Any, parse: Callable[[str], Any] = str) -> Any:
+def _env(name: str, default: Any, parse: Parse = str) -> Any:
     return field(default=default, metadata={"env": name, "parse": parse})
 
 
@@ -195,7 +199,7 @@ class Settings:
         return 16 if cockroach else 1
 
 
-def _parse(name: str, text: str, parse: Callable[[str], Any]) -> Any:
+def _parse(name: str, text: str, parse: Parse) -> Any:
     try:
         return parse(text)
     except ValueError as error:

@@ -61,7 +61,7 @@ class KeyedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredAnswer:
     """An answer as it is sent."""
 
     status: int
@@ -70,7 +70,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class KeyClaim:
     """What is stored under a key: whether this very sending took it, for which request, and the answer.
 
     Without an answer the work was cut off between two transactions, or is not done yet.
@@ -78,10 +78,10 @@ class Taken:
 
     is_own: bool
     fingerprint: str
-    answer: Answer | None
+    answer: StoredAnswer | None
 
 
-def take(database: Database, request: KeyedRequest) -> Taken:
+def take(database: Database, request: KeyedRequest) -> KeyClaim:
     """Take a key in the current transaction, or read what it was taken for; waits for another that is taking it."""
     key = _primary(request)
     database.fetch(TAKE, key | {"fingerprint": request.fingerprint, "request_id": request.request_id})
@@ -89,11 +89,11 @@ def take(database: Database, request: KeyedRequest) -> Taken:
     if not rows:
         raise UnavailableError("The idempotency key has just been forgotten; try again.")
     row = rows[0]
-    answer = None if row.status is None else Answer(row.status, row.etag, row.body)
-    return Taken(row.request_id == request.request_id, row.fingerprint, answer)
+    answer = None if row.status is None else StoredAnswer(row.status, row.etag, row.body)
+    return KeyClaim(row.request_id == request.request_id, row.fingerprint, answer)
 
 
-def store(database: Database, request: KeyedRequest, answer: Answer) -> None:
+def store(database: Database, request: KeyedRequest, answer: StoredAnswer) -> None:
     """Store the answer to the request that took a key; one that is there already stays."""
     database.fetch(ANSWER, _primary(request) | {"status": answer.status, "etag": answer.etag, "body": answer.body})
 

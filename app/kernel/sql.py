@@ -26,6 +26,8 @@ class HotStatement(TextClause):
         self.name = name
 
 
+Make = Callable[[str, str], T]
+
 REGISTRY: dict[str, TextClause] = {}
 IN_REGIONS: dict[Executable, TextClause] = {}
 """For statements that choose what a process works on: their second form, which chooses in `:regions` only."""
@@ -35,7 +37,7 @@ _PLACE = re.compile(r"@regions\((\w*)\)")
 
 def statement(name: str, sql: str) -> TextClause:
     """Register a statement under a unique name and return it."""
-    return _registered(name, sql, lambda _name, sql: text(sql))
+    return _registered(name, sql, _text)
 
 
 def hot_statement(name: str, sql: str) -> HotStatement:
@@ -56,15 +58,23 @@ def in_regions(table: str) -> str:
     return f" AND {f'{table}.' if table else ''}crdb_region = ANY (CAST(:regions AS TEXT[]))"
 
 
-def _registered(name: str, sql: str, make: Callable[[str, str], T]) -> T:
+def _text(_name: str, sql: str) -> TextClause:
+    return text(sql)
+
+
+def _in_regions(place: re.Match[str]) -> str:
+    return in_regions(place[1])
+
+
+def _registered(name: str, sql: str, make: Make[T]) -> T:
     clause = _named(name, _PLACE.sub("", sql), make)
     if _PLACE.search(sql):
-        narrowed = _PLACE.sub(lambda place: in_regions(place.group(1)), sql)
+        narrowed = _PLACE.sub(_in_regions, sql)
         IN_REGIONS[clause] = _named(f"{name}_in_regions", narrowed, make)
     return clause
 
 
-def _named(name: str, sql: str, make: Callable[[str, str], T]) -> T:
+def _named(name: str, sql: str, make: Make[T]) -> T:
     if name in REGISTRY:
         raise ValueError(f"two statements are called {name!r}")
     clause = make(name, sql)

@@ -9,6 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from urllib.parse import quote, unquote
 
 import redis
@@ -31,20 +32,20 @@ NOTIFY = statement("wakeup.notify", "SELECT pg_notify('te_wakeup', :queues)")
 MOST_BYTES = 6000
 
 Place = tuple[int, str, str, int]
-"""A lane, as app.queue.claiming.partition has it: shard, endpoint, limit key and priority."""
+"""A partition, as app.queue.claiming.partition has it: shard, endpoint, limit key and priority."""
 
 Send = Callable[[str], None]
 SendAtOnce = Callable[[str], bool]
 
 
-class Notifier(BackgroundThread):
+class WakeupSender(BackgroundThread):
     """Sends hints after the caller's commit; the first at once, more of them batched, by a thread of its own.
 
     The caller sends the first one itself where it need not wait for an answer: a thread woken for it would get the
     interpreter only once the caller has made its own answer.
     """
 
-    def __init__(self, send: Send | None, send_at_once: SendAtOnce = lambda _payload: False) -> None:
+    def __init__(self, send: Send | None, send_at_once: SendAtOnce | None = None) -> None:
         super().__init__("te-notifier")
         self._send = send
         self._send_at_once = send_at_once
@@ -53,13 +54,13 @@ class Notifier(BackgroundThread):
         self._hints: dict[str, set[Place | None]] = {}
 
     @classmethod
-    def over(cls, database: Database, redis_url: str) -> "Notifier":
+    def over(cls, database: Database, redis_url: str) -> "WakeupSender":
         """Return a notifier over Redis when its URL is set, else over NOTIFY on PostgreSQL, else over nothing."""
         if redis_url:
             return cls(_by_redis(redis_url))
         if database.is_cockroach:
             return cls(None)
-        return cls(_by_notify(database), lambda payload: database.unawaited.send(NOTIFY, {"queues": payload}))
+        return cls(_by_notify(database), partial(_notify_at_once, database))
 
     def hint(self, queue: str, place: Place | None = None) -> None:
         """Send a hint that something of `queue` may be claimable now or soon; at once, where its place is named."""
@@ -69,7 +70,7 @@ class Notifier(BackgroundThread):
             self.ensure_started()
             now = time.monotonic()
             is_first = not self._hints and now - self._sent_at >= MIN_INTERVAL_SECONDS
-            if is_first and self._send_at_once(encode({queue: (place,)})):
+            if is_first and self._send_at_once is not None and self._send_at_once(encode({queue: (place,)})):
                 self._sent_at = now
                 return
             self._hints.setdefault(queue, set()).add(place)
@@ -80,12 +81,15 @@ class Notifier(BackgroundThread):
         with self._ready:
             self._ready.notify()
 
+    def _has_something(self) -> bool:
+        return bool(self._hints) or self.stopping.is_set()
+
     def run(self) -> None:
         """Send the gathered hints, at most once in a few milliseconds."""
         send = self._send
         while send is not None:
             with self._ready:
-                self._ready.wait_for(lambda: self._hints or self.stopping.is_set())
+                self._ready.wait_for(self._has_something)
                 early = self._sent_at + MIN_INTERVAL_SECONDS - time.monotonic()
             self.stopping.wait(max(0.0, early))
             with self._ready:
@@ -139,6 +143,10 @@ def redis_client(url: str) -> "redis.Redis":
         health_check_interval=REDIS_HEALTH_SECONDS,
         decode_responses=True,
     )
+
+
+def _notify_at_once(database: Database, payload: str) -> bool:
+    return database.unawaited.send(NOTIFY, {"queues": payload})
 
 
 def _by_notify(database: Database) -> Send:

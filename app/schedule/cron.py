@@ -28,7 +28,7 @@ from app.kernel.errors import InvalidRequestError
 from app.kernel.formats import MICROSECOND
 from app.schedule.cron_expression import CronExpression
 
-# Ticks are searched for between these; zones cannot shift times at the ends of Python's calendar.
+# Bounds of the search: zones cannot shift times at the ends of Python's calendar.
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = datetime(9900, 1, 1, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
@@ -63,7 +63,7 @@ class Schedule:
         if self.fires_in_both_passes:
             back = self._clock_goes_back_over(local)
             if back is not None and (tick is None or tick >= back):
-                # The second pass begins before that tick, at a local time that lies behind the present one.
+                # The second pass begins before that tick, at an earlier local time.
                 start = back.astimezone(self._zone).replace(tzinfo=None)
                 return self._first_tick(start - _MINUTE, back - MICROSECOND)
         return tick
@@ -78,12 +78,12 @@ class Schedule:
 
     @property
     def fires_in_both_passes(self) -> bool:
-        """Return whether local times that come twice fire twice."""
+        """True if repeated local times fire twice."""
         return self._fields.every_hour or self._fields.sub_hourly
 
     @property
     def passes_over_gaps(self) -> bool:
-        """Return whether local times that are skipped do not fire at all."""
+        """True if skipped local times do not fire at all."""
         return self._fields.every_hour
 
     def _first_tick(self, wall: datetime, instant: datetime) -> datetime | None:
@@ -95,8 +95,8 @@ class Schedule:
         return None
 
     def _local_times(self, wall: datetime) -> Iterator[datetime]:
-        """Walk the matching local times after a whole minute, as if no clock ever changed."""
-        # A croniter keeps its position in itself, so each walk takes a copy of its own.
+        """Iterate over the matching local times after a whole minute, ignoring clock changes."""
+        # A croniter holds its position, so each iteration needs its own copy.
         calendar = copy.copy(self._calendar)
         calendar.set_current(wall.replace(second=0, microsecond=0, fold=0))
         while True:
@@ -147,7 +147,7 @@ def _parse(expression: str, timezone: str) -> Schedule:
 
 
 def is_time_zone(name: str) -> bool:
-    """Return whether a name is that of a time zone of the IANA database."""
+    """Return whether the IANA database has a time zone of this name."""
     return name in _zones()
 
 

@@ -59,10 +59,10 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class CronExpression:
-    """The values that each field matches; Sunday is 0.
+    """Values that each field matches; Sunday is 0.
 
-    `either_day` is crontab(5)'s rule: when neither day field begins with `*`, one of them is enough, otherwise both
-    must match. `sub_hourly` means that the minute field begins with `*`.
+    `either_day` is crontab(5)'s rule: if neither day field begins with `*`, one match is enough, otherwise both must
+    match. `sub_hourly`: the minute field begins with `*`.
     """
 
     minutes: tuple[int, ...]
@@ -75,9 +75,9 @@ class CronExpression:
 
     @classmethod
     def parse(cls, text: str) -> "CronExpression":
-        """Parse an expression; raises InvalidCronError for one that is malformed or matches no date."""
+        """Parse an expression; raises InvalidCronError if it is malformed or matches no date."""
         if len(text) > MAX_LENGTH or not text.isascii():
-            raise _invalid(f"at most {MAX_LENGTH} ASCII characters are taken")
+            raise _invalid(f"at most {MAX_LENGTH} ASCII characters are allowed")
         text = text.strip(" \t")
         fields = re.split(r"[ \t]+", WORDS.get(text.lower(), text).upper())
         if len(fields) != len(_FIELDS):
@@ -108,7 +108,7 @@ class CronExpression:
         return day and wall.month in self.months and wall.hour in self.hours and wall.minute in self.minutes
 
     def has_day_of_month(self) -> bool:
-        """Return whether one of the months has one of the days; 29 February falls on every weekday in time."""
+        """True if one of the months has one of the days; 29 February eventually falls on every weekday."""
         return min(self.days) <= max(_LONGEST_MONTH.get(month, 31) for month in self.months)
 
 

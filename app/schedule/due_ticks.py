@@ -1,6 +1,6 @@
-"""Due ticks: which ticks of a job become executions now, and which are left out. Pure, by the database's clock.
+"""Due ticks of repeating jobs: chosen ticks become executions, other ticks are skipped. Pure, by the database's clock.
 
-Ticks are taken ahead of their instant. A tick before `now` was missed: no scheduler ran, or it lagged.
+Ticks are chosen ahead of their instant. A tick before `now` was missed: no scheduler ran, or it lagged.
 """
 
 from collections import deque
@@ -13,15 +13,15 @@ from app.schedule.interval import Interval
 from app.schedule.timetable import Timetable
 from schema.states import CatchUp, EndpointType, Overlap
 
-MOST_STEPS = 5000  # ticks of a cron job considered per statement; more than any max_catch_up
+MAX_STEPS = 5000  # ticks of a cron job considered per statement; more than any max_catch_up
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class DueJob:
-    """A repeating job with a tick at or before the horizon, which is the database's now plus the look-ahead.
+    """Repeating job with a tick at or before the horizon, which is the database's now plus the look-ahead.
 
-    `busy` means that executions of the job must not overlap and one is unfinished.
+    `busy`: executions of the job must not overlap, and an execution is unfinished.
     """
 
     job_id: str
@@ -35,9 +35,9 @@ class DueJob:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Ticks of one job, in order, the tick after them, and how many were left out.
+    """Chosen ticks of one job, in order, its next tick, and the numbers of skipped ticks.
 
-    Without a tick after them the job retires, unless it `waits` for the end of the last one.
+    Without a next tick the job retires, unless it `waits` for the end of the execution.
     """
 
     job: DueJob
@@ -48,22 +48,22 @@ class Advance:
 
     @property
     def waits(self) -> bool:
-        """Return whether the end of the execution sets the next tick."""
+        """True if the end of the execution sets the next tick."""
         return self.job.timetable.fixed_delay and bool(self.ticks)
 
     @property
     def retires(self) -> bool:
-        """Return whether the job has no tick left."""
+        """True if the job has no tick left."""
         return self.next_run_at is None and not self.waits
 
     @property
     def exclusive(self) -> bool:
-        """Return whether the tick may become an execution only while the job has no unfinished one."""
+        """True if the tick may become an execution only while the job has no unfinished execution."""
         return self.job.timetable.overlap is Overlap.SKIP and bool(self.ticks)
 
 
 def choose_ticks(job: DueJob, limit: int, grace: timedelta, late: int) -> Advance | None:
-    """Choose at most `limit` ticks of a job up to its horizon, `late` of them past ones; None when it has to wait.
+    """Choose at most `limit` ticks of a job up to its horizon, at most `late` of them missed; None: wait.
 
     Ticks that were missed by less than `grace` still run under `catch_up: none`. Raises InvalidCronError or
     InvalidRequestError for a timetable that cannot be read.
@@ -76,19 +76,19 @@ def choose_ticks(job: DueJob, limit: int, grace: timedelta, late: int) -> Advanc
         return _walk(job, limit, grace, late)
     if not job.busy:
         return _walk(job, 1, grace, late)
-    # Decided when the tick is due and not ahead of it: until then the execution may have ended.
+    # Decided only when the tick is due: until then the execution may end.
     return _skip_while_busy(job) if job.next_run_at <= job.now else None
 
 
 def makes_up_for_all(job: DueJob, grace: timedelta) -> bool:
-    """Return whether a job is late by more than `grace` with ticks that all are to run, side by side if need be."""
+    """Return whether a job is late by more than `grace`, and all its missed ticks may run concurrently."""
     table = job.timetable
     follows_none = not table.fixed_delay and table.overlap is Overlap.ALLOW
     return job.next_run_at < job.now - grace and follows_none and table.catch_up is CatchUp.ALL
 
 
 def may_wait(job: DueJob, more: int) -> bool:
-    """Return whether none of the ticks that `makes_up_for_all` is left out when it waits until `more` were missed.
+    """Return whether no missed tick of a job that `makes_up_for_all` is skipped after `more` missed ticks.
 
     Raises like `choose_ticks`.
     """
@@ -100,11 +100,11 @@ def may_wait(job: DueJob, more: int) -> bool:
 
 
 def _one(job: DueJob) -> Advance:
-    """Take the only tick that exists until the next execution ends; it never counts as missed."""
+    """Choose the only tick until the next execution ends; it never counts as missed."""
     if job.timetable.is_over(job.next_run_at):
         return Advance(job, (), None)
     if job.timetable.overlap is Overlap.SKIP and job.busy:
-        # A manually requested execution (run now): its end does not start the interval.
+        # The unfinished execution was started manually (run now), so its end does not start the interval.
         return Advance(job, (), job.now + timedelta(milliseconds=job.timetable.every_ms or 0), skipped_overlap=1)
     return Advance(job, (job.next_run_at,), None)
 
@@ -113,20 +113,20 @@ def _walk(job: DueJob, limit: int, grace: timedelta, late: int) -> Advance:
     most, until = _policy(job, grace)
     chosen, skipped, tick = _missed(job, most, until)
     if tick is not None and tick <= until:
-        # More missed ticks than one statement considers: later ones may displace these, so none is taken yet.
+        # More missed ticks than one statement considers: later ticks may displace these, so none is chosen yet.
         return Advance(job, (), chosen[0] if chosen else tick, skipped_catch_up=skipped)
     following = _series(job)
     while tick is not None and tick <= job.horizon and len(chosen) < limit:
         chosen.append(tick)
         tick = following(tick)
-    # Ticks stay in order: where not all the late ones are taken, those ahead wait too.
+    # Ticks stay in order: unless all missed ticks are chosen, future ticks wait too.
     size = late if sum(tick <= job.now for tick in chosen) > late else limit
     rest = chosen[size] if len(chosen) > size else tick
     return Advance(job, tuple(chosen[:size]), rest, skipped_catch_up=skipped)
 
 
 def _missed(job: DueJob, most: int, until: datetime) -> tuple[list[datetime], int, datetime | None]:
-    """Return the last of the missed ticks, which run, how many are left out, and the tick after them."""
+    """Return the missed ticks that run (the latest `most`), the number of skipped ticks, and the tick after them."""
     first, ticks = _first(job), job.timetable.ticks()
     if first is None or first > until:
         return [], 0, first
@@ -135,7 +135,7 @@ def _missed(job: DueJob, most: int, until: datetime) -> tuple[list[datetime], in
     kept: deque[datetime] = deque(maxlen=most)
     tick: datetime | None = first
     following, steps = _series(job), 0
-    while tick is not None and tick <= until and steps < MOST_STEPS:
+    while tick is not None and tick <= until and steps < MAX_STEPS:
         kept.append(tick)
         steps += 1
         tick = following(tick)
@@ -145,7 +145,7 @@ def _missed(job: DueJob, most: int, until: datetime) -> tuple[list[datetime], in
 def _missed_of_interval(
     job: DueJob, ticks: Interval, most: int, until: datetime
 ) -> tuple[list[datetime], int, datetime | None]:
-    """Compute what `_missed` returns at once: an interval of 10 ms misses millions of ticks in a day."""
+    """Compute `_missed` without iterating: an interval of 10 ms misses millions of ticks in a day."""
     first, ends_at = job.next_run_at, job.timetable.ends_at
     last = until if ends_at is None else min(until, ends_at - MICROSECOND)
     numbers = ticks.numbers(first, last)
@@ -157,7 +157,7 @@ def _missed_of_interval(
 
 
 def _policy(job: DueJob, grace: timedelta) -> tuple[int, datetime]:
-    """Return how many missed ticks run, and up to which instant a tick counts as missed."""
+    """Return the number of missed ticks that run, and the instant up to which a tick counts as missed."""
     table = job.timetable
     if table.catch_up is CatchUp.NONE:
         return 0, job.now - grace

@@ -1,4 +1,4 @@
-"""Preview of a schedule: its next runs, with a note where the clock changes, and its rule in English."""
+"""Preview of a schedule: its next runs, with notes on clock changes, and the schedule in English."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ _SUFFIXES = {"1": "st", "2": "nd", "3": "rd"}
 
 @dataclass(frozen=True, slots=True)
 class NextRun:
-    """One run to come: the instant, the same in the schedule's zone, and what a clock change did to it."""
+    """Future run: the instant, its local time in the schedule's zone, and a note on a clock change."""
 
     run_at: datetime
     local_time: datetime
@@ -43,19 +43,23 @@ def describe(text: str) -> str:
     months = "*" if len(fields.months) == 12 else ",".join(map(str, fields.months))
     explained = Expression([_stepped(fields.minutes), _listed(fields.hours, 24), days, months, weekdays])
     explained.day_and = not fields.either_day
-    # cronsim's "and" could be read as both, and it writes the 21th, 22th, 23th and 31th.
+    # cronsim writes an ambiguous "and", and 21th, 22th, 23th and 31th.
     text = explained.explain().replace(" and on ", " or on ")
-    return re.sub("([23])([123])th", lambda found: found[1] + found[2] + _SUFFIXES[found[2]], text)
+    return re.sub("([23])([123])th", _with_suffix, text)
+
+
+def _with_suffix(found: re.Match[str]) -> str:
+    return found[1] + found[2] + _SUFFIXES[found[2]]
 
 
 def _stepped(minutes: Sequence[int]) -> str:
-    """Write minutes as a step where it is as long over the end of the hour as within it."""
+    """Write minutes as a step if the step also continues evenly into the next hour."""
     step = 60 // len(minutes)
     return f"*/{step}" if 1 < step < 30 and tuple(minutes) == tuple(range(0, 60, step)) else _listed(minutes, 60)
 
 
 def _listed(values: Sequence[int], size: int) -> str:
-    """Write values as `*`, a range or a list: a step reads as if it went on over the end."""
+    """Write values as `*`, a range or a list; a step would suggest that it continues past the end."""
     values = sorted(values)
     if len(values) == size:
         return "*"
@@ -73,7 +77,7 @@ def _note(schedule: Schedule, tick: datetime) -> str | None:
         return f"{time}: it runs the first time only."
     gap = _gap_before(schedule, tick)
     if gap is not None and any(map(schedule.matches, _minutes(*gap))):
-        return f"Local times from {_date(gap[0])} to {_date(gap[1])} do not exist: what was due then runs once, here."
+        return f"Local times from {_date(gap[0])} to {_date(gap[1])} do not exist: runs due then merge into this one."
     return None
 
 
@@ -83,7 +87,7 @@ def _comes_twice(local: datetime) -> bool:
 
 
 def _gap_before(schedule: Schedule, tick: datetime) -> tuple[datetime, datetime] | None:
-    """Return the local times that a clock change at this very instant leaves out, from and to."""
+    """Return start and end of the local times that a clock change at this instant skips."""
     if schedule.passes_over_gaps:
         return None
     end = schedule.local(tick).replace(tzinfo=None)

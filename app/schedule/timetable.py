@@ -11,7 +11,7 @@ from app.schedule.cron import Schedule
 from app.schedule.interval import Interval
 from schema.states import CatchUp, Overlap
 
-# Of an outage that nobody noticed, this many ticks of a job run late, unless it says otherwise.
+# After a long outage, this many missed ticks of a job run, unless the job sets `max_catch_up`.
 DEFAULT_MAX_CATCH_UP = 100
 
 
@@ -69,7 +69,7 @@ class Timetable:
         }
 
     def ticks(self) -> Ticks:
-        """Return the series of ticks; raises InvalidCronError or InvalidRequestError when it cannot be read."""
+        """Return the series of ticks; raises InvalidCronError or InvalidRequestError if it cannot be parsed."""
         if self.every_ms is not None:
             return Interval(self.starts_at, self.every_ms)
         return Schedule.parse(self.cron or "", self.timezone or "")
@@ -90,11 +90,11 @@ class Timetable:
         return Schedule.parse(self.cron, self.timezone or "").local(instant)
 
     def first_tick(self, now: datetime, *, start_given: bool, after: datetime | None = None) -> datetime:
-        """Return the tick that a new job begins with, strictly after `after`.
+        """Return the first tick of a new job, strictly after `after`.
 
-        A start in the past counts as now: the job did not exist then, so it missed no tick. Without a given start an
-        interval passes before the first tick, as in setInterval. Raises InvalidCronError for a cron expression that
-        does not fire in its time, InvalidRequestError for an interval that does not.
+        A start in the past counts as now: the job did not exist then, so it missed no tick. Without a given start, an
+        interval passes before the first tick, as in setInterval. Raises InvalidCronError, or InvalidRequestError for an
+        interval, if no tick lies between start and end.
         """
         tick = self.next_after(max(self.starts_at, now) - MICROSECOND) if start_given else self.next_tick(now)
         if tick is not None and after is not None and tick <= after:
@@ -107,7 +107,7 @@ class Timetable:
         raise InvalidRequestError(f"every {message}", [Detail(pointer="/every", message=message)])
 
     def next_tick(self, now: datetime) -> datetime | None:
-        """Return the tick with which a job continues now; with a fixed delay, an interval passes first."""
+        """Return the tick with which a job continues now; with a fixed delay, after one interval."""
         if not self.fixed_delay or self.every_ms is None or now < self.starts_at:
             return self.next_after(now)
         tick = now + timedelta(milliseconds=self.every_ms)

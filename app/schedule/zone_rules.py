@@ -1,4 +1,4 @@
-"""Rules of the time zones: which ones this process reads, and what a change of them does to a next run."""
+"""Time zone rules: their digest in this process, and the next run of a cron job after a change of the rules."""
 
 import hashlib
 import zoneinfo
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from app.schedule.timetable import Timetable
 
-# Governments move a zone by an hour, rarely by more: what ran before this does not count as run by the new rules.
+# Zones move by an hour, rarely by more: a run that lies further back does not count as a run by the new rules.
 _LARGEST_SHIFT = timedelta(hours=3)
 
 
 def digest() -> str:
-    """Return a digest of all zone files that this process reads: not every system says which version it has."""
+    """Return a digest of all zone files that this process reads: not every system reports a version."""
     content = hashlib.sha256()
     for name in sorted(zoneinfo.available_timezones()):
         content.update(name.encode() + b"\0" + _file(name))
@@ -23,10 +23,10 @@ def digest() -> str:
 def moved(
     table: Timetable, next_run_at: datetime, *, last_tick_at: datetime | None, created_at: datetime, horizon: datetime
 ) -> datetime:
-    """Return where the present rules want the next run of a cron job.
+    """Return the next run of a cron job by the present rules.
 
-    Ticks up to the horizon may have their executions already, so a next run is never moved there. One that the present
-    rules would have had before it stays where it is: late, rather than lost.
+    Ticks up to the horizon may already have executions, so a next run is never moved there. A next run that the present
+    rules place before the horizon stays unchanged: late rather than lost.
     """
     last = last_tick_at or created_at
     tick = table.next_after(max(horizon, last))
@@ -37,7 +37,7 @@ def moved(
 
 
 def _file(name: str) -> bytes:
-    # In the order in which zoneinfo looks.
+    # In the search order of zoneinfo.
     for directory in zoneinfo.TZPATH:
         path = Path(directory, name)
         if path.is_file():

@@ -12,12 +12,12 @@ from app.kernel.db.startup import NotReadyError, wait_until_ready
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.process_metrics import serving
 from app.kernel.processes.heartbeat_thread import HealthThread
-from app.kernel.processes.process_heartbeat import Component, Kind
+from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from app.kernel.processes.region import REGION
 from app.kernel.tracing.exporting import exporting
-from app.kernel.wakeup import Notifier
+from app.kernel.wakeup import WakeupSender
 from app.scheduler.chore import ChoreContext
-from app.scheduler.plan import plan
+from app.scheduler.chore_plan import plan
 from app.scheduler.scheduler_process import SchedulerProcess, StuckError
 
 EXIT_STUCK = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
@@ -34,7 +34,7 @@ def main() -> int:
     log.configure(settings.log_level, settings.log_format)
     PROCESS.endpoints.most = settings.metrics_max_endpoints
     database = db.connect(settings.database_url, pool_size=settings.db_pool_size or 10, application_name="te-scheduler")
-    health = HealthThread(database, Component(REGION, Kind.SCHEDULER))
+    health = HealthThread(database, Component(REGION, ProcessKind.SCHEDULER))
     process = SchedulerProcess()
     process.catch_signals()
     try:
@@ -42,7 +42,7 @@ def main() -> int:
             thread.start()
         wait_until_ready(database, settings.startup_timeout_seconds, stopping=process.is_stopping)
         health.start()
-        hint = Notifier.over(database, settings.wakeup_redis_url).hint
+        hint = WakeupSender.over(database, settings.wakeup_redis_url).hint
         context = ChoreContext.of(database, settings, hint=hint, stopping=process.is_stopping, exporting=spans)
         return process.run(plan(context))
     except NotReadyError as error:

@@ -1,31 +1,31 @@
-"""Bulk chores: go on with the bulk jobs of a kind, and delete the finished ones after the retention."""
+"""Bulk chores: run the bulk jobs of a kind, and delete the finished ones after the retention."""
 
 from functools import partial
 from typing import Any
 
 from app.kernel import ids
-from app.queue.bulk.walker import Kind, Lap, Walker
-from app.scheduler.chore import BATCH, Chore, ChoreContext, Counts, counts_so_far
+from app.queue.bulk.bulk_job_runner import BulkCounts, BulkJobKind, BulkJobRunner
+from app.scheduler.chore import Chore, ChoreContext, Counts, counts_so_far
 
 
-def bulk_chores(name: str, kind: Kind[Any, Any, Any], context: ChoreContext) -> list[Chore]:
+def bulk_chores(name: str, kind: BulkJobKind[Any, Any, Any], context: ChoreContext) -> list[Chore]:
     """Return the chores of one kind of bulk job, of which `name` is the plural."""
-    walker = Walker(context.database, [kind], ids.process_id(), hint=context.hint, stopping=context.stopping)
+    runner = BulkJobRunner(context.database, [kind], ids.process_id(), hint=context.hint, stopping=context.stopping)
 
-    def walk() -> Counts:
-        """Go on with what is under way, each at its rate."""
+    def run() -> Counts:
+        """Run the bulk jobs under way, each at its rate."""
         counts = counts_so_far()
 
-        def tell(lap: Lap) -> None:
-            counts.update(walked=lap.done, refused=lap.refused)
+        def tell(batch: BulkCounts) -> None:
+            counts.update(processed=batch.done, refused=batch.refused)
 
-        tell(Lap())
-        walker.walk(tell)
+        tell(BulkCounts())
+        runner.run(tell)
         return counts
 
     def prune() -> Counts:
         """Delete finished rows after the retention."""
-        delete = partial(kind.walks.prune, context.database, retention_ms=context.retention_ms, limit=BATCH)
-        return Counts({name: context.until_short(delete, BATCH)})
+        delete = partial(kind.bulk_jobs.prune, context.database, retention_ms=context.retention_ms, limit=context.batch)
+        return Counts({name: context.until_short(delete)})
 
-    return [Chore(name.replace("_", " "), 1, walk), Chore(f"prune_{name}", 3600, prune)]
+    return [Chore(name.replace("_", " "), 1, run), Chore(f"prune_{name}", 3600, prune)]

@@ -1,7 +1,7 @@
 """A chore: one entry of the scheduler's plan, and what chores have in common."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -10,19 +10,15 @@ from typing import Self
 
 from app.kernel.config import Settings
 from app.kernel.db import Database
+from app.kernel.function_types import Call, Hint, Run, Stopping
 from app.kernel.tracing.exporting import Exporting
 from app.queue.claiming.shards import ShardCount, stored_beyond
+from app.queue.executions.watermark import SWEEP_SECONDS
 
 BATCH = 500  # rows in one statement
 
 Counts = Counter[str]
 """Counts of what one run of a chore changed, by name; the log shows those that are not zero."""
-
-Hint = Callable[[str], None]
-"""Takes the name of a queue in which something became claimable; may be lost."""
-
-Stopping = Callable[[], bool]
-"""Returns true once a chore shall end between two statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +27,7 @@ class Chore:
 
     name: str
     every_seconds: float
-    run: Callable[[], Counts]
+    run: Run[Counts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +40,8 @@ class ChoreContext:
     stopping: Stopping
     served: ShardCount
     exporting: Sequence[Exporting] = ()
+    batch: int = BATCH
+    full_scan_seconds: float = SWEEP_SECONDS
 
     @classmethod
     def of(
@@ -79,9 +77,9 @@ class ChoreContext:
         for queue in queues:
             self.hint(queue)
 
-    def until_short(self, do_batch: Callable[[], int], size: int = BATCH) -> int:
+    def until_short(self, do_batch: Run[int], size: int | None = None) -> int:
         """Repeat until a batch is shorter than `size`, or the process stops; returns the sum of the batches."""
-        return until_short(do_batch, size, self.stopping)
+        return until_short(do_batch, self.batch if size is None else size, self.stopping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +87,14 @@ class _Run:
     """A run of a chore: what it has done so far, and whom to tell that it gets on."""
 
     counts: Counts
-    tell: Callable[[], None]
+    tell: Call
 
 
 _CURRENT: ContextVar[_Run | None] = ContextVar("run", default=None)
 
 
 @contextmanager
-def counting(tell: Callable[[], None]) -> Iterator[Counts]:
+def counting(tell: Call) -> Iterator[Counts]:
     """Give the counts of the run that this thread begins; they hold what it has done until an error ended it.
 
     `tell` is called after each of its batches, unless it is the last one.
@@ -121,7 +119,7 @@ def got_on() -> None:
         run.tell()
 
 
-def until_short(do_batch: Callable[[], int], size: int, stopping: Stopping) -> int:
+def until_short(do_batch: Run[int], size: int, stopping: Stopping) -> int:
     """Repeat until a batch comes back shorter than `size`, or the process stops; returns the sum of them."""
     total = 0
     while not stopping():

@@ -7,19 +7,20 @@ from app.kernel.metrics.series import FAILED
 from app.queue.claiming.shards import SURVEY_SECONDS
 from app.queue.ending.handler import Handler
 from app.scheduler.chore import Chore, ChoreContext
+from app.scheduler.finding import SafetyNet
 from app.scheduler.materializer import Materializer
 from app.scheduler.outbox_chore import Outbox
 from app.scheduler.promoter import Promoter
 from app.scheduler.pruner import Pruner
 from app.scheduler.reclaimer import Reclaimer
-from app.scheduler.repairs_chore import Sweeper
+from app.scheduler.safety_nets import Repairs
 from app.scheduler.upkeep import Upkeep
 
-_FAILING = ("reclaim from dead workers", "reclaim of stuck executions", "expire", "exhaust")
+_FAILING = ("reclaim from dead workers", "reclaim of stuck executions", "expire", "repairs")
 
 
-def kernel_chores(context: ChoreContext, handlers: Sequence[Handler]) -> list[Chore]:
-    """Build the chores of the kernel; `handlers` are those of completion events."""
+def kernel_chores(context: ChoreContext, handlers: Sequence[Handler], nets: Sequence[SafetyNet]) -> list[Chore]:
+    """Build the chores of the kernel; `handlers` are those of completion events, `nets` all safety nets."""
     for name in _FAILING:
         PROCESS.add(FAILED, name, amount=0)  # a rate needs to have seen that before the first one
     settings, outbox, upkeep = context.settings, Outbox(context, handlers), Upkeep(context)
@@ -32,11 +33,11 @@ def kernel_chores(context: ChoreContext, handlers: Sequence[Handler]) -> list[Ch
         Chore("reclaim from dead workers", dead_every, reclaimer.reclaim_from_dead_workers),
         Chore("reclaim of stuck executions", settings.reclaim_interval_seconds, reclaimer.reclaim_stuck),
         Chore("outbox", 2, outbox.handle),
-        Chore("retire", 60, Sweeper(context, pruner.prune_versions).retire),
         Chore("finish changes", 60, upkeep.finish),
-        Chore("exhaust", 300, upkeep.exhaust),
+        Chore("repairs", 3600, Repairs(context, nets).repair),
         Chore("time zones", 60, upkeep.follow_time_zones),
         Chore("prune", 3600, pruner.prune),
+        Chore("prune_versions", 3600, pruner.prune_versions),
         Chore("prune_audit", 3600, pruner.prune_audit),
         Chore("prune_configs", 3600, pruner.prune_configs),
         Chore("prune_keys", 3600, pruner.prune_keys),

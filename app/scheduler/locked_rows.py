@@ -25,7 +25,8 @@ class LockedRows:
     succession have found it locked in the same state.
     """
 
-    def __init__(self, consequence: str) -> None:
+    def __init__(self, consequence: str, *, silent_seconds: float = SILENT_SECONDS) -> None:
+        self._silent_seconds = silent_seconds
         self._consequence = consequence
         self._last_run: Set[LockedRow] = frozenset()
         self._silent_until: dict[str, float] = {}
@@ -37,5 +38,5 @@ class LockedRows:
         names = {row.name for row in found & self._last_run} - self._silent_until.keys()
         for name in sorted(names)[: MAX_NAMED - len(self._silent_until)]:
             log.warning("%s is locked by another transaction; %s until it is released", name, self._consequence)
-            self._silent_until[name] = now + SILENT_SECONDS
+            self._silent_until[name] = now + self._silent_seconds
         self._last_run = found

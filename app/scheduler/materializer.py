@@ -24,7 +24,7 @@ class Materializer:
 
     def __init__(self, context: ChoreContext) -> None:
         self._context = context
-        self._ticks = LowWater()
+        self._ticks = LowWater(sweep_seconds=context.full_scan_seconds)
         self._locked_jobs = LockedRows("its ticks wait")
         self._unreadable: set[str] = set()
 

@@ -7,7 +7,7 @@ from functools import partial
 from app.queue.executions import on_hold
 from app.queue.executions.promotion import promote
 from app.queue.executions.watermark import LowWater
-from app.scheduler.chore import BATCH, ChoreContext, Counts, counts_so_far
+from app.scheduler.chore import ChoreContext, Counts, counts_so_far
 
 
 class Promoter:
@@ -15,7 +15,8 @@ class Promoter:
 
     def __init__(self, context: ChoreContext) -> None:
         self._context = context
-        self._waiting: dict[int, LowWater] = defaultdict(LowWater)  # of each shard
+        new_mark = partial(LowWater, sweep_seconds=context.full_scan_seconds)
+        self._waiting: dict[int, LowWater] = defaultdict(new_mark)  # by shard
 
     def promote(self) -> Counts:
         """Queue every PENDING execution due within the look-ahead; hold back the retries of paused jobs."""
@@ -28,7 +29,11 @@ class Promoter:
     def _promote_batch(self, shard: int, counts: Counts) -> int:
         mark = self._waiting[shard]
         done = promote(
-            self._context.database, shard=shard, ahead_ms=self._context.ahead_ms, limit=BATCH, since=mark.since
+            self._context.database,
+            shard=shard,
+            ahead_ms=self._context.ahead_ms,
+            limit=self._context.batch,
+            since=mark.since,
         )
         mark.advance(done.seen_up_to, time.monotonic())
         self._context.hint_all(done.queues)

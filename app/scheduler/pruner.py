@@ -2,16 +2,17 @@
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from app.catalog import superseded_configs
 from app.kernel import audit, idempotency
 from app.kernel.db.paging import Position
 from app.kernel.formats import EPOCH
+from app.kernel.function_types import Counted, uncounted
 from app.kernel.processes import process_heartbeat, worker_commands
 from app.queue.executions import execution_pruning
-from app.scheduler.chore import BATCH, ChoreContext, Counts
+from app.scheduler.chore import ChoreContext, Counts
 
 DAY_MS = 24 * 3600 * 1000
 MAX_PRUNE_SECONDS = 900.0  # what is left waits for the next run
@@ -22,67 +23,82 @@ EXECUTIONS, CHILDREN = 1_000, 2_000
 class Pruner:
     """The chores that delete; `deleted` is called with the number of executions of each batch."""
 
-    def __init__(self, context: ChoreContext, *, deleted: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        context: ChoreContext,
+        *,
+        deleted: Counted = uncounted,
+        executions: int = EXECUTIONS,
+        children: int = CHILDREN,
+        seconds: float = MAX_PRUNE_SECONDS,
+    ) -> None:
         self._context = context
+        self._page, self._children, self._seconds = executions, children, seconds
         self._database = context.database
         self._deleted = deleted
 
     def prune(self) -> Counts:
         """Delete what finished before the retention, the oldest first; then worker rows of the distant past."""
         counts = Counts()
-        ends_at = time.monotonic() + MAX_PRUNE_SECONDS
+        ends_at = time.monotonic() + self._seconds
         shards = self._context.served.survey()
         # Anywhere, so that the last shards get their turn where time runs out, and several schedulers differ.
         first = random.randrange(shards)
         for shard in (*range(first, shards), *range(first)):
             self._prune_shard(shard, ends_at, counts)
-        counts.update(workers=execution_pruning.prune_workers(self._database, limit=BATCH))
+        counts.update(workers=execution_pruning.prune_workers(self._database, limit=self._context.batch))
         return counts
 
     def _prune_shard(self, shard: int, ends_at: float, counts: Counts) -> None:
         retention_ms, after = self._context.retention_ms, Position.behind(EPOCH)
         while not self._context.stopping() and time.monotonic() < ends_at:
             expired = execution_pruning.expired(
-                self._database, shard=shard, after=after, retention_ms=retention_ms, limit=EXECUTIONS
+                self._database, shard=shard, after=after, retention_ms=retention_ms, limit=self._page
             )
             if expired.executions:
                 self._prune_batch(expired.executions, retention_ms, counts)
-            if expired.seen < EXECUTIONS:
+            if expired.seen < self._page:
                 break
             after = expired.reached
 
     def _prune_batch(self, executions: Sequence[str], retention_ms: int, counts: Counts) -> None:
         self._context.until_short(
-            partial(execution_pruning.prune_children, self._database, executions, limit=CHILDREN), CHILDREN
+            partial(execution_pruning.prune_children, self._database, executions, limit=self._children), self._children
         )
         if not self._context.stopping():
             pruned = execution_pruning.prune_executions(self._database, executions, retention_ms=retention_ms)
             counts.update(executions=pruned.executions, jobs=pruned.jobs)
             self._deleted(pruned.executions)
 
-    def prune_versions(self, jobs: Sequence[str]) -> Counts:
-        """Delete those of the repeating jobs that ended before the retention, old versions among them."""
-        retention_ms = self._context.retention_ms
-        return Counts(versions=execution_pruning.prune_versions(self._database, jobs, retention_ms=retention_ms))
+    def prune_versions(self) -> Counts:
+        """Delete repeating jobs that ended before the retention, old versions among them."""
+        counts, retention_ms = Counts(), self._context.retention_ms
+        after: Position | None = Position(EPOCH, "")
+        while after is not None and not self._context.stopping():
+            after, deleted = execution_pruning.prune_versions(
+                self._database, after=after, retention_ms=retention_ms, limit=self._context.batch
+            )
+            counts.update(versions=deleted)
+        return counts
 
     def prune_audit(self) -> Counts:
         """Delete entries of the audit log that are older than its own retention, the oldest first."""
         retention_ms = int(self._context.settings.audit_retention_days * DAY_MS)
         # A batch is also short when another scheduler was faster, so only an empty one is the end.
-        delete = partial(audit.prune, self._database, retention_ms=retention_ms, limit=BATCH)
+        delete = partial(audit.prune, self._database, retention_ms=retention_ms, limit=self._context.batch)
         return Counts(entries=self._context.until_short(delete, 1))
 
     def prune_configs(self) -> Counts:
         """Delete superseded values of configs that no unfinished execution began with."""
-        up_to = superseded_configs.needless_up_to(self._database, self._context.stopping)
+        up_to = superseded_configs.needless_up_to(self._database, self._context.stopping, page=self._context.batch)
         if up_to is None:
             return Counts()
-        delete = partial(superseded_configs.prune, self._database, up_to=up_to, limit=BATCH)
-        return Counts(values=self._context.until_short(delete, BATCH))
+        delete = partial(superseded_configs.prune, self._database, up_to=up_to, limit=self._context.batch)
+        return Counts(values=self._context.until_short(delete))
 
     def prune_keys(self) -> Counts:
         """Delete idempotency keys that have been kept for their time, the oldest first."""
-        delete = partial(idempotency.prune, self._database, limit=BATCH)
+        delete = partial(idempotency.prune, self._database, limit=self._context.batch)
         return Counts(idempotency_keys=self._context.until_short(delete, 1))
 
     def prune_heartbeats(self) -> Counts:
@@ -90,8 +106,6 @@ class Pruner:
 
         And commands to workers, after a day.
         """
-        delete = partial(process_heartbeat.prune, self._database, limit=BATCH)
-        old_commands = partial(worker_commands.prune, self._database, limit=BATCH)
-        return Counts(
-            heartbeats=self._context.until_short(delete, BATCH), commands=self._context.until_short(old_commands, BATCH)
-        )
+        delete = partial(process_heartbeat.prune, self._database, limit=self._context.batch)
+        old_commands = partial(worker_commands.prune, self._database, limit=self._context.batch)
+        return Counts(heartbeats=self._context.until_short(delete), commands=self._context.until_short(old_commands))

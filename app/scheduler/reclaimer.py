@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from app.queue.executions import reclaim
-from app.queue.executions.reclaim import START, Candidate, Place, Reclaimed
+from app.queue.executions.reclaim import START, Candidate, CandidatePosition, Reclaimed
 from app.scheduler import lost_spans
 from app.scheduler.chore import BATCH, ChoreContext, Counts, counts_so_far, until_short
 from app.scheduler.locked_rows import LockedRow, LockedRows
@@ -37,7 +37,7 @@ class Reclaimer:
 
     def _reclaim(
         self,
-        find: Callable[[Place], list[Candidate]],
+        find: Callable[[CandidatePosition], list[Candidate]],
         take: Callable[[Sequence[Candidate]], Reclaimed],
         locked: LockedRows,
         page: int,

@@ -1,10 +1,7 @@
 """Upkeep: the small chores of the kernel."""
 
-from app.queue.executions.repairs import fail_exhausted
 from app.queue.jobs import time_zones, unfinished_changes
-from app.scheduler.chore import BATCH, ChoreContext, Counts, counts_so_far
-
-EXHAUSTED_BATCH = 100
+from app.scheduler.chore import ChoreContext, Counts
 
 
 class Upkeep:
@@ -19,7 +16,10 @@ class Upkeep:
         if self._follows_zones:
             return Counts()
         moved = time_zones.follow_rules(
-            self._context.database, ahead_ms=self._context.ahead_ms, stopping=self._context.stopping
+            self._context.database,
+            ahead_ms=self._context.ahead_ms,
+            limit=self._context.batch,
+            stopping=self._context.stopping,
         )
         self._follows_zones = not self._context.stopping()
         return Counts(moved=moved)
@@ -32,19 +32,7 @@ class Upkeep:
     def finish(self) -> Counts:
         """End the changes of jobs with very many executions that a request was cut off from."""
         done = unfinished_changes.finish(
-            self._context.database, self._context.ahead_ms, limit=BATCH, stopping=self._context.stopping
+            self._context.database, self._context.ahead_ms, limit=self._context.batch, stopping=self._context.stopping
         )
         self._context.hint_all(done.queues)
         return Counts(finished=done.changes)
-
-    def exhaust(self) -> Counts:
-        """Fail the executions that wait although all their attempts are used up."""
-        counts = counts_so_far()
-
-        def fail_batch() -> int:
-            failed = fail_exhausted(self._context.database, limit=EXHAUSTED_BATCH)
-            counts.update(failed=failed)
-            return failed
-
-        self._context.until_short(fail_batch, EXHAUSTED_BATCH)
-        return counts

@@ -1,7 +1,6 @@
-"""REST API: Flask blueprints that parse a request, call the store and format its answer."""
+"""Flask application of the REST API."""
 
 import os
-from functools import partial
 from typing import cast
 
 import click
@@ -11,45 +10,40 @@ from flask.json.provider import DefaultJSONProvider
 
 from app.features import FEATURES
 from app.kernel.config import SettingError, Settings
-from app.kernel.db import deadline
 from app.web import audit_api, cron_api, executions, health_api, jobs, metrics_api
 from app.web.catalog import configs_api, endpoint_settings_api, payload_specs_api, secrets_api
-from app.web.http import (
-    authentication,
-    body,
-    error_envelope,
-    idempotent_requests,
-    pagination,
-    request_ids,
-    request_traces,
-    requests_counted,
-    suspension,
-)
+from app.web.http import body, error_envelope, idempotent_requests
+from app.web.http.authentication import Authentication
+from app.web.http.request_log import RequestLog
 from app.web.openapi import document, swagger_ui
 from app.web.openapi.resource import Resource
-from app.web.services import EXTENSION, NotConfiguredError, Services, services
+from app.web.services import EXTENSION, NotConfiguredError, Services
 
 
 def resources() -> list[Resource]:
-    """Return all resources of the API, in the order of the OpenAPI document."""
+    """Return all resources of the API, in the order of the OpenAPI document.
+
+    A feature may also add operations to a resource of the kernel, which is listed once.
+    """
     catalog = [payload_specs_api, configs_api, secrets_api, endpoint_settings_api]
     service = [audit_api, cron_api, health_api, metrics_api]
     kernel = [each.resource for each in (*catalog, jobs, executions, *service)]
-    return [*kernel, *(resource for feature in FEATURES for resource in feature.resources())]
+    added = [resource for feature in FEATURES for resource in feature.resources()]
+    return [*dict.fromkeys([*kernel, *added])]
 
 
 def create_app(settings: Settings | None = None) -> Flask:
-    """Build the web application; connects to nothing yet. Reads the environment only when given no settings.
+    """Build the web application without connecting; reads the environment if no settings are given.
 
-    Under `flask ...` it also has the commands. With a wrong setting it has nothing else: `--help` lists them, and each
-    that needs the service fails with one line.
+    Under `flask ...` the application also has the commands. With an invalid setting it has only the commands: `--help`
+    works, and a command that needs the service fails with one line.
     """
     app = Flask("task_executor", static_folder=None)
     context = click.get_current_context(silent=True)
     if context is not None:
         _add_commands(app)
     try:
-        built = Services.connect(settings or Settings.from_env(os.environ))
+        built = Services.connect(settings or Settings.from_env(os.environ), FEATURES)
     except SettingError as error:
         if context is None:
             raise
@@ -70,23 +64,17 @@ def _add_commands(app: Flask) -> None:
 
 
 def _register(app: Flask, built: Services) -> None:
-    """Add the resources, and the conventions that all operations share."""
+    """Add the resources and the conventions of all operations."""
     app.config["MAX_CONTENT_LENGTH"] = built.settings.max_body_bytes
     cast("DefaultJSONProvider", app.json).sort_keys = False
-    # One path per resource: /jobs/ is not /jobs, and a redirect between them could lose a body.
+    # One path per resource: a redirect from // to / could lose a body.
     app.url_map.merge_slashes = False
-    request_ids.register(app)
-    requests_counted.register(app)
-    request_traces.register(app, built.exporting)
-    # No request waits for the database for ever: after a while it is answered 504.
-    begin_deadline = partial(deadline.begin, built.settings.request_timeout_seconds)
-    app.before_request(begin_deadline)
-    app.teardown_request(lambda _error: deadline.end())
-    suspension.register(app, begin_deadline, authentication.verify_again)
+    exporting = built.exporting[0] if built.exporting else None
+    RequestLog(app, exporting, built.settings.request_timeout_seconds)
     body.register(app)
-    pagination.register(app, lambda: services().cursor_key)
-    authentication.register(app)
-    document.register(app, resources())
-    idempotent_requests.register(app)
+    registered = resources()
+    Authentication(app, registered)
+    document.register(app, registered)
+    idempotent_requests.register(app, registered)
     swagger_ui.register(app)
     error_envelope.register(app)

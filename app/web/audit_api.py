@@ -7,22 +7,22 @@ from marshmallow import Schema, fields, validate
 
 from app.kernel import audit
 from app.kernel.access.api_keys import Scope
-from app.kernel.audit import Action, AuditFilter, ResourceType
+from app.kernel.audit import AuditAction, AuditFilter, ResourceType
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Instant, QueryInstant
 from app.web.openapi.resource import Resource
 from app.web.services import services
 
 _HASH = {
-    "description": "SHA-256 of the canonical JSON, of a secret's ciphertext; null where nothing was",
+    "description": "SHA-256 of the canonical JSON, for a secret of its ciphertext; `null` if it did not exist",
     "example": "9f86d081884c7d65",
 }
 
-resource = Resource("audit", "Who changed what in the catalogue and the keys.", read_scope=Scope.ADMIN)
+resource = Resource("audit", "Changes of the catalog and the API keys, with their actors.", read_scope=Scope.ADMIN)
 
 
 class AuditEntrySchema(Schema):
-    """One change. Values are not kept, only hashes of what was there before and after."""
+    """One change; values are not kept, only their hashes before and after."""
 
     audit_id = fields.String(required=True, metadata={"example": "aud_4d3c2b1a0f9e"})
     actor_id = fields.String(
@@ -31,12 +31,12 @@ class AuditEntrySchema(Schema):
     actor_name = fields.String(
         required=True, metadata={"description": "name of the API key, or cli:USER", "example": "deploy-bot"}
     )
-    action = fields.Enum(Action, by_value=True, required=True, metadata={"example": Action.REPLACE.value})
+    action = fields.Enum(AuditAction, by_value=True, required=True, metadata={"example": AuditAction.REPLACE.value})
     resource_type = fields.Enum(
         ResourceType, by_value=True, required=True, metadata={"example": ResourceType.CONFIG.value}
     )
     resource = fields.String(
-        required=True, metadata={"description": "its name; the id of an API key", "example": "email-service"}
+        required=True, metadata={"description": "name of the resource, or id of an API key", "example": "email-service"}
     )
     before_hash = fields.String(required=True, allow_none=True, metadata=_HASH)
     after_hash = fields.String(required=True, allow_none=True, metadata=_HASH)
@@ -45,12 +45,12 @@ class AuditEntrySchema(Schema):
 
 
 class AuditQuery(PageQuery):
-    """Filters of the log."""
+    """Filters of the audit log."""
 
     actor = fields.String(
         validate=validate.Length(1, 200), metadata={"description": "name or id of an API key, or cli:USER"}
     )
-    action = fields.Enum(Action, by_value=True)
+    action = fields.Enum(AuditAction, by_value=True)
     resource_type = fields.Enum(ResourceType, by_value=True)
     resource = fields.String(validate=validate.Length(1, 200))
     after = QueryInstant(metadata={"description": "this time or later"})

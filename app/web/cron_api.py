@@ -14,45 +14,47 @@ from app.web.openapi.resource import Resource
 
 MAX_RUNS = 100
 
-# It stores nothing, so a key that may only read may ask.
-resource = Resource("cron", "What a schedule will do.", write_scope=Scope.READ)
+# It stores nothing, so the scope `read` is enough.
+resource = Resource("cron", "Previews of schedules.", write_scope=Scope.READ)
 
 
 class RunSchema(Schema):
-    """A run to come."""
+    """A future run."""
 
     run_at = Instant(required=True, metadata={"example": "2026-03-16T03:30:00Z"})
     local_time = Instant(
         required=True,
-        metadata={"description": "the same in the schedule's time zone", "example": "2026-03-16T09:00:00+05:30"},
+        metadata={"description": "`run_at` in the schedule's time zone", "example": "2026-03-16T09:00:00+05:30"},
     )
     note = fields.String(
         required=True,
         allow_none=True,
-        metadata={"description": "what a change of the clock does to this run", "example": None},
+        metadata={"description": "effect of a clock change on this run", "example": None},
     )
 
 
 class CronPreviewQuestionSchema(Body):
-    """A schedule to look at."""
+    """A schedule to preview."""
 
     cron = fields.String(required=True, validate=validate.Length(1, 256), metadata={"description": "five fields"})
     timezone = fields.String(
         required=True, validate=validate.Length(1, 64), metadata={"description": "an IANA time zone"}
     )
     count = fields.Integer(strict=True, load_default=10, validate=validate.Range(1, MAX_RUNS), metadata={"example": 1})
-    after = Instant(allow_none=True, metadata={"description": "runs after this instant; now when absent"})
+    after = Instant(allow_none=True, metadata={"description": "list runs after this instant; now when absent"})
 
 
 class CronPreviewSchema(Schema):
-    """What the schedule will do."""
+    """Preview of a schedule."""
 
     cron = fields.String(required=True)
     timezone = fields.String(required=True)
     description = fields.String(required=True, metadata={"example": "At 09:00 on Monday"})
     after = Instant(required=True)
     runs = fields.List(
-        fields.Nested(RunSchema), required=True, metadata={"description": "fewer than asked for at the calendar's end"}
+        fields.Nested(RunSchema),
+        required=True,
+        metadata={"description": "fewer than `count` at the end of the calendar"},
     )
 
 
@@ -60,7 +62,7 @@ class CronPreviewSchema(Schema):
     "POST", "/cron/preview", body=CronPreviewQuestionSchema, returns=CronPreviewSchema, errors=[InvalidCronError]
 )
 def preview_(body: dict[str, Any]) -> dict[str, Any]:
-    """Preview a schedule: its rule in English and its next runs, with a note where the clock changes."""
+    """Preview a schedule: its rule in English and its next runs, with notes on clock changes."""
     after = body.get("after") or datetime.now(UTC)
     schedule = Schedule.parse(body["cron"], body["timezone"])
     return {

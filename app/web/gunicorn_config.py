@@ -26,7 +26,7 @@ from app.kernel.metrics import PROCESS
 from app.kernel.metrics.process_metrics import sharing
 from app.kernel.metrics.series import REQUESTS_WAITING, SCHEDULED, STREAMS_OPEN, WAITING_PLACES
 from app.kernel.processes.heartbeat_thread import HealthThread
-from app.kernel.processes.process_heartbeat import Component, Kind
+from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from app.kernel.processes.region import REGION
 from app.kernel.threads import BackgroundThread
 from app.queue.jobs import enqueue_settings
@@ -45,7 +45,7 @@ def _settings() -> tuple[Settings, SecretBox | None]:
 
 
 def _raise_open_files(connections: int) -> int:
-    """Raise the soft limit for so many clients; returns how many there may be, since one too many ends a worker."""
+    """Raise the soft limit of open files for `connections`; returns the number possible; more are fatal."""
     others = 128 + (_SETTINGS.db_pool_size or POOL_SIZE)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < connections + others:
@@ -61,14 +61,14 @@ bind = _SETTINGS.listen_addr
 worker_class = "app.web.server.gunicorn_worker.Worker"
 workers = _SETTINGS.web_workers
 threads = _SETTINGS.web_threads
-# Whoever waits in the line for a thread must leave enough for others, so that health is always accepted.
+# Queued requests are added to the limit of connections, so that health checks are always accepted.
 _IN_LINE = _SETTINGS.web_queue or shedding.QUEUED_PER_THREAD * _SETTINGS.web_threads
 worker_connections = _raise_open_files(1000 + _IN_LINE + _SETTINGS.web_threads + _SETTINGS.web_waiting)
 keepalive = 15
 graceful_timeout = 30
 accesslog = None  # the application logs each request, with its ids
 limit_request_line = 8190
-forwarder_headers = ""  # else SCRIPT_NAME from this machine, or through a proxy on it, changes the path
+forwarder_headers = ""  # otherwise a SCRIPT_NAME header from this machine or a proxy on it changes the path
 proc_name = "te-web"
 control_socket_disable = True  # otherwise gunicorn opens an administrative socket in the home directory
 if Path("/dev/shm").is_dir():  # noqa: S108 - the heartbeat file must not wait for a disk
@@ -76,7 +76,7 @@ if Path("/dev/shm").is_dir():  # noqa: S108 - the heartbeat file must not wait f
 
 
 class _Logger(gunicorn.glogging.Logger):  # type: ignore[misc] # gunicorn ships no types
-    """Writes gunicorn's own lines like all others, from the first one on."""
+    """Logger that formats gunicorn's lines like the application's."""
 
     def setup(self, cfg: Any) -> None:
         """Set up logging, in the master."""
@@ -91,7 +91,7 @@ logger_class = _Logger
 
 
 def on_starting(_server: Any) -> None:
-    """Wait for the database before any worker starts; exits with one line when it stays unreachable."""
+    """Wait for the database before any worker starts; exits with one line if it stays unreachable."""
     database = db.connect(_SETTINGS.database_url, pool_size=1, application_name="te-web")
     try:
         startup.wait_until_ready(database, _SETTINGS.startup_timeout_seconds)
@@ -103,7 +103,7 @@ def on_starting(_server: Any) -> None:
     except UnavailableError as error:
         sys.exit(f"task-executor web: {error.message}")
     finally:
-        # Workers must not inherit any of its connections.
+        # Workers must not inherit connections.
         database.close()
 
 
@@ -111,34 +111,31 @@ def _of_services(application: Any) -> list[BackgroundThread]:
     services = getattr(application, "extensions", {}).get(EXTENSION)
     if services is None:
         return []
-    return [*services.exporting, HealthThread(services.database, Component(REGION, Kind.WEB))]
+    return [*services.exporting, HealthThread(services.database, Component(REGION, ProcessKind.WEB))]
 
 
 def post_worker_init(worker: Any) -> None:
     """Prepare a worker that has loaded the application, before it serves."""
     worker.patience_seconds = _SETTINGS.request_timeout_seconds / 4
-    # As many as there were to be, unless the hard limit of open files leaves no place for others besides.
-    worker.most_queued = min(_IN_LINE, max(worker_connections - _SETTINGS.web_waiting - 500, worker_connections // 4))
-    # Whoever waits leaves as many places to others as there would be without.
+    # The configured queue, unless the hard limit of open files leaves too few connections.
+    worker.max_queued = min(_IN_LINE, max(worker_connections - _SETTINGS.web_waiting - 500, worker_connections // 4))
+    # Kept connections take at most half of all connections.
     most = min(_SETTINGS.web_waiting, worker_connections // 2)
     of_key = _SETTINGS.web_waiting_per_key
-    worker.offer_places(most, (most + 1) // 2 if of_key is None else of_key)
-    PROCESS.read(REQUESTS_WAITING, lambda: worker.parked)
-    PROCESS.read(STREAMS_OPEN, lambda: worker.streaming)
+    worker.set_slots(most, (most + 1) // 2 if of_key is None else of_key)
+    PROCESS.read(REQUESTS_WAITING, worker.waiting)
+    PROCESS.read(STREAMS_OPEN, worker.streaming)
     PROCESS.set(WAITING_PLACES, most)
-    found = getattr(worker.app.wsgi(), "extensions", {}).get(EXTENSION)
-    if found is not None:
-        worker.end_streams = found.streams.end_all
     PROCESS.endpoints.most = _SETTINGS.metrics_max_endpoints
     for trigger in Trigger:
-        PROCESS.add(SCHEDULED, trigger, amount=0)  # a rate needs to have seen that before the first one
+        PROCESS.add(SCHEDULED, trigger, amount=0)  # a rate needs an initial 0
     worker.background = [GatheredLog(), *sharing("web"), *_of_services(worker.app.wsgi())]
     for thread in worker.background:
         thread.start()
-    spare_what_is_there()  # so it looks for cycles among what requests make only
+    spare_what_is_there()  # so that collections scan only objects of requests
 
 
 def worker_exit(_server: Any, worker: Any) -> None:
-    """Let a worker say that it has ended, and leave what it has counted for the others."""
+    """Stop the background threads, which report the worker's end and share its counters."""
     for thread in reversed(getattr(worker, "background", ())):
         thread.stop()

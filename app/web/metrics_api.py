@@ -1,13 +1,12 @@
-"""/metrics: what all processes of the API have counted, for Prometheus."""
+"""/metrics: metrics of the API processes, for Prometheus."""
 
 from flask import Response
 
 from app.kernel.metrics.exposition import CONTENT_TYPE
 from app.kernel.metrics.process_metrics import EXPOSITION
-from app.web.openapi.resource import Resource
+from app.web.openapi.resource import Resource, TextAnswer
 
-resource = Resource("metrics", "What was counted, for Prometheus.")
-
+resource = Resource("metrics", "Metrics for Prometheus.")
 
 EXAMPLE = """\
 # HELP task_executor_tasks_scheduled_total Jobs created, by their trigger.
@@ -16,10 +15,10 @@ task_executor_tasks_scheduled_total{trigger="IMMEDIATE"} 412.0
 """
 
 
-@resource.route("GET", "/metrics", returns=None, text=CONTENT_TYPE, text_example=EXAMPLE)
+@resource.route("GET", "/metrics", returns=None, text=TextAnswer(CONTENT_TYPE, EXAMPLE))
 def metrics() -> Response:
-    """Tell what the processes of the API have counted since they were started together, in Prometheus's text format.
+    """Get the metrics of the API processes since the start of the server, in Prometheus's text format.
 
-    Workers and schedulers tell it at addresses of their own.
+    Workers and schedulers serve their metrics at addresses of their own.
     """
     return Response(EXPOSITION.text(), content_type=CONTENT_TYPE)

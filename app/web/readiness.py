@@ -1,4 +1,4 @@
-"""Readiness of a web process: what `/health/ready` tells to anybody who asks, however often."""
+"""Readiness of a web process, for `/health/ready`."""
 
 import logging
 import math
@@ -19,10 +19,10 @@ GOOD_FOR_SECONDS = 1.0
 
 
 class Readiness:
-    """Looks at the database at most once a second, for all who ask; only the log says what is wrong.
+    """Cached check of the database, at most once a second; only the log gives the reason of a failure.
 
-    While one caller looks, the others wait for a second at most: strangers must not hold the threads of a process whose
-    database hangs.
+    While one thread checks, other threads wait for at most a second: anonymous requests must not hold the threads of a
+    process whose database hangs.
     """
 
     def __init__(
@@ -40,22 +40,22 @@ class Readiness:
         self._good_until = -math.inf
 
     def check(self) -> None:
-        """Raise UnavailableError unless the database can be reached and has the schema this code needs."""
+        """Raise UnavailableError unless the database can be reached and has the required schema."""
         if not self._is_ready_now():
-            raise UnavailableError("This process is not ready: its log says why.")
+            raise UnavailableError("This process is not ready; see its log for the reason.")
 
     def _is_ready_now(self) -> bool:
         if not self._lock.acquire(timeout=self._patience_seconds):
             return False
         try:
             if self._good_until <= self._clock():
-                self._is_ready = self._look()
+                self._is_ready = self._query()
                 self._good_until = self._clock() + GOOD_FOR_SECONDS
             return self._is_ready
         finally:
             self._lock.release()
 
-    def _look(self) -> bool:
+    def _query(self) -> bool:
         try:
             check_ready(self._database)
         except (TaskExecutorError, SQLAlchemyError) as error:

@@ -1,16 +1,15 @@
-"""Services that the views use: built once per application by `create_app`, found through the current application."""
+"""Services of the views: built once per application by `create_app`, found through the current application."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any, Self, cast
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 import click
 from flask import current_app, g
 from flask.cli import NoAppException
 
 from app.catalog.crypto import SecretBox
-from app.features.events.streams import Streams
 from app.kernel import db
 from app.kernel.access.key_ring import KeyRing
 from app.kernel.access.signing_key import SigningKey
@@ -18,12 +17,17 @@ from app.kernel.config import SettingError, Settings
 from app.kernel.db import Database
 from app.kernel.errors import UnavailableError
 from app.kernel.tracing.exporting import Exporting, exporting
-from app.kernel.wakeup import Notifier, Place
+from app.kernel.wakeup import Place, WakeupSender
 from app.queue.jobs.job_creation import Creator
 from app.queue.reading.waits import Waits
 from app.web.http.rate_limits import CounterStorage, RateLimit
 from app.web.http.refusal_log import RefusalLog
 from app.web.readiness import Readiness
+
+if TYPE_CHECKING:
+    from app.cli.catalog_section import CatalogSection
+    from app.feature import Feature
+    from app.queue.reading.waiting_reasons import WaitingReason
 
 APPLICATION_NAME = "te-web"
 EXTENSION = "task_executor"
@@ -32,7 +36,7 @@ POOL_SIZE = 20
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The objects that live as long as the application."""
+    """Objects that live as long as the application."""
 
     settings: Settings
     database: Database
@@ -46,14 +50,14 @@ class Services:
     shards: int
     look_ahead_ms: int
     secret_box: SecretBox | None
-    notifier: Notifier
+    notifier: WakeupSender
     waits: Waits
-    streams: Streams
+    features: "Sequence[Feature]"
     exporting: Sequence[Exporting]
 
     @classmethod
-    def connect(cls, settings: Settings) -> Self:
-        """Build them from the settings; the first statement connects."""
+    def connect(cls, settings: Settings, features: "Sequence[Feature]") -> Self:
+        """Build the services from the settings; the first statement connects."""
         database = db.connect(
             settings.database_url, pool_size=settings.db_pool_size or POOL_SIZE, application_name=APPLICATION_NAME
         )
@@ -76,11 +80,21 @@ class Services:
             secret_box=SecretBox.from_setting(settings.secret_encryption_key)
             if settings.secret_encryption_key
             else None,
-            notifier=Notifier.over(database, settings.wakeup_redis_url),
+            notifier=WakeupSender.over(database, settings.wakeup_redis_url),
             waits=Waits(database),
-            streams=Streams(database, keys),
+            features=features,
             exporting=exporting(settings.traces, "web"),
         )
+
+    @property
+    def catalog_sections(self) -> "list[CatalogSection]":
+        """Return the sections of the catalog document that features add."""
+        return [section for feature in self.features for section in feature.catalog_sections()]
+
+    @property
+    def reasons(self) -> "list[WaitingReason]":
+        """Return the waiting reasons of all features."""
+        return [reason for feature in self.features for reason in feature.reasons()]
 
 
 def _limit(name: str, rate: str, counters: CounterStorage) -> RateLimit | None:
@@ -88,17 +102,17 @@ def _limit(name: str, rate: str, counters: CounterStorage) -> RateLimit | None:
 
 
 class NotConfiguredError(NoAppException):
-    """A command needs the service, but its settings are wrong: one line, and a non-zero exit status."""
+    """A command needs the service, but a setting is invalid: one line, and a non-zero exit status."""
 
     exit_code = 1
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the message without Flask's words on usage: the command line was right."""
+        """Print the message without usage help, since the command line was correct."""
         click.ClickException.show(self, file)
 
 
 def services() -> Services:
-    """Return the services of the current application; raises NotConfiguredError in a command without settings."""
+    """Return the services of the current application; raises NotConfiguredError if a setting is invalid."""
     found = current_app.extensions[EXTENSION]
     if isinstance(found, SettingError):
         raise NotConfiguredError(str(found))
@@ -112,15 +126,15 @@ class SecretsDisabledError(UnavailableError):
 
 
 def secret_box() -> SecretBox:
-    """Return what encrypts secrets; raises SecretsDisabledError when the service has no key for it."""
+    """Return the encryption of secrets; raises SecretsDisabledError without an encryption key."""
     box = services().secret_box
     if box is None:
-        raise SecretsDisabledError("This service has no TE_SECRET_ENCRYPTION_KEY, so it cannot keep secrets.")
+        raise SecretsDisabledError("Secrets are disabled: the service has no TE_SECRET_ENCRYPTION_KEY.")
     return box
 
 
 def wake(queue: str, place: Place | None = None) -> None:
-    """Hint that an execution of `queue` became claimable; it may get lost, and nothing depends on it."""
+    """Send a wake-up for a queue in which an execution became claimable; a wake-up may get lost."""
     held: set[tuple[str, Place | None]] | None = g.get("held_hints")
     if held is None:
         services().notifier.hint(queue, place)
@@ -130,7 +144,7 @@ def wake(queue: str, place: Place | None = None) -> None:
 
 @contextmanager
 def holding_hints() -> Iterator[set[tuple[str, Place | None]]]:
-    """Hold this request's hints back until the end, since a worker finds nothing before the commit."""
+    """Delay this request's wake-ups until the end, since workers find nothing before the commit."""
     held = g.held_hints = set[tuple[str, Place | None]]()
     try:
         yield held

@@ -1,1 +1,1 @@
-"""Sharing a worker process: which lanes are claimed next, and how many slots an endpoint may hold."""
+"""Sharing a worker process: which partitions are claimed next, and how many slots an endpoint may hold."""

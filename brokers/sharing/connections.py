@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from app.queue.claiming.admission import NOTHING_OPENED, OPEN, AdmissionRule, Opened, Room
 from app.queue.claiming.known_rules import FlowRules
-from app.queue.claiming.partition import Lane
-from brokers.known_targets import Targets
+from app.queue.claiming.partition import Partition
+from brokers.sharing.bindings import Bindings
 from brokers.sharing.fair_shares import Shares
 
 
@@ -16,8 +16,8 @@ class ConnectionAdmission(AdmissionRule):
     endpoints of the same target, and for sliding windows: what a window has counted must not wait for a connection.
     """
 
-    def __init__(self, targets: Targets, shares: Shares, rules: FlowRules) -> None:
-        self._targets = targets
+    def __init__(self, bindings: Bindings, shares: Shares, rules: FlowRules) -> None:
+        self._bindings = bindings
         self._shares = shares
         self._rules = rules
         self._used: dict[str, int] = {}  # connections, by name of the target, or of an endpoint without one yet
@@ -29,22 +29,22 @@ class ConnectionAdmission(AdmissionRule):
         self._ahead.clear()
         return NOTHING_OPENED
 
-    def room(self, lane: Lane, now: float) -> Room:
+    def room(self, partition: Partition, now: float) -> Room:
         """Return how many more find a connection."""
-        bound = self._targets.bound.get(lane.endpoint)
-        if bound is not None and (bound.target.is_shut or not bound.has_turns):
+        bound = self._bindings.bound.get(partition.endpoint)
+        if bound is not None and (bound.target.is_open or not bound.has_turns):
             return OPEN
-        limit = self._targets.limit if bound is None else min(self._targets.limit, bound.turns)
-        name = lane.endpoint if bound is None else bound.name
+        limit = self._bindings.limit
+        name = partition.endpoint if bound is None else bound.name
         if name not in self._used:  # counted once: all of very many endpoints at a busy host are asked in each claim
-            self._count(name, (lane.endpoint,) if bound is None else self._targets.sharing(name), limit)
-        is_quick = lane.endpoint in self._shares.quick and lane.endpoint not in self._rules.windowed
+            self._count(name, (partition.endpoint,) if bound is None else self._bindings.sharing(name), limit)
+        is_quick = partition.endpoint in self._shares.quick and partition.endpoint not in self._rules.windowed
         return Room(max(0, (limit + self._ahead[name] if is_quick else limit) - self._used[name]))
 
-    def reserved(self, lane: Lane, slots: int) -> None:
+    def reserved(self, partition: Partition, slots: int) -> None:
         """Count what the claim takes."""
-        bound = self._targets.bound.get(lane.endpoint)
-        name = lane.endpoint if bound is None else bound.name
+        bound = self._bindings.bound.get(partition.endpoint)
+        name = partition.endpoint if bound is None else bound.name
         if name in self._used:
             self._used[name] += slots
 
@@ -54,31 +54,3 @@ class ConnectionAdmission(AdmissionRule):
         self._used[name] = sum(held.get(endpoint, 0) for endpoint in sharing)
         slow = any(each in others or (each in windowed and each in self._shares.quick) for each in sharing)
         self._ahead[name] = 0 if slow else limit
-
-
-class BreakerAdmission(AdmissionRule):
-    """Nothing of a lane whose target's breaker is open, and one execution for its probe."""
-
-    def __init__(self, targets: Targets, shares: Shares) -> None:
-        self._targets = targets
-        self._shares = shares
-        self._closed = set[str]()
-
-    def begin(self, now: float) -> Opened:
-        """Open the endpoints whose breaker has closed."""
-        if not self._closed:
-            return NOTHING_OPENED
-        opened = self._closed - self._targets.shut.keys()
-        self._closed -= opened
-        return Opened(opened)
-
-    def room(self, lane: Lane, now: float) -> Room:
-        """Return no room while the breaker is open, one for a probe of this process."""
-        target = self._targets.shut.get(lane.endpoint)
-        if target is None:
-            return OPEN
-        slots = self._targets.room_of_shut(target, lane.endpoint, self._shares.slots.get(lane.endpoint, 0))
-        if slots:
-            return Room(slots)
-        self._closed.add(lane.endpoint)
-        return Room(0, target.shut_until(now, lane.endpoint), of_endpoint=True)

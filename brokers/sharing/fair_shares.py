@@ -3,12 +3,15 @@
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
+from app.kernel.function_types import Clock
 from app.queue.executions.execution_model import Claim, ClaimKey
+from brokers.inbox import Inboxes
+from brokers.lease_heartbeat import Lease
 from brokers.sharing.quota import Crowd, Pace, allowance, most, pace, reserve
 
 REMEMBERED_SECONDS = 60.0  # how long an endpoint that holds nothing is remembered by its last end, at least
@@ -48,21 +51,23 @@ class Shares:
     A slot is reserved before the claim is sent and given back when the attempt ends, not when its result is written.
     An execution that was taken back and claimed again takes a slot for each of its attempts that has not ended here.
 
-    A claim is certainly held while `is_leased` says so and for `stuck_seconds` from when it was asked for: later it may
-    have been taken back.
+    A claim is certainly held while the lease holds, and for `stuck_seconds` from when it was asked for: after that
+    another worker may have it.
     """
 
     def __init__(
         self,
         capacity: int,
+        inboxes: Inboxes | None = None,
         *,
         stuck_seconds: float = math.inf,
-        is_leased: Callable[[], bool] = lambda: True,
-        clock: Callable[[], float] = time.monotonic,
+        lease: Lease | None = None,
+        clock: Clock = time.monotonic,
     ) -> None:
         self.capacity = capacity
         self._stuck_seconds = stuck_seconds
-        self._is_leased = is_leased
+        self._lease = lease or Lease(math.inf, math.inf)
+        self._inboxes = inboxes or Inboxes()
         self._clock = clock
         self._changed = threading.Condition()
         self._claims: dict[ClaimKey, tuple[float, str]] = {}  # until when it is held, on the clock; its endpoint
@@ -79,23 +84,22 @@ class Shares:
         self._survey_at = self._forgot_at = -math.inf
         self._refused: set[str] = set()
         self._resting: dict[str, float] = {}  # endpoints that get no slots, and until when, on the clock
-        self._wakers: dict[str, Callable[[], None]] = {}
 
     def __len__(self) -> int:
         return len(self._claims)
+
+    def in_use(self) -> int:
+        """Return the slots that claims and reservations hold."""
+        return sum(tuple(self._slots.values()))
+
+    def utilization(self) -> float:
+        """Return the slots in use as a share of the capacity."""
+        return self.in_use() / self.capacity
 
     @property
     def most(self) -> int:
         """Return how many claims there may be at once, with the reserve."""
         return most(self.capacity)
-
-    def on_room(self, queue: str, wake: Callable[[], None]) -> None:
-        """Call `wake` when there may be room again after a reservation was refused; it must not block nor call back.
-
-        It replaces the one that the queue's last consumer gave. That others want less, or are slower than they were,
-        wakes nobody: whoever was refused asks again after a while.
-        """
-        self._wakers[queue] = wake
 
     def want(self, queue: str, endpoints: Collection[str]) -> None:
         """Take in which endpoints of a queue have something due, before slots are reserved for some of them."""
@@ -194,7 +198,7 @@ class Shares:
     def holds(self, claim: ClaimKey) -> bool:
         """Return whether a claim is certainly held; may turn false early, since the database decides."""
         is_newest = self._newest.get(claim.execution_id) == claim
-        return is_newest and self._clock() < self._claims.get(claim, (0.0,))[0] and self._is_leased()
+        return is_newest and self._clock() < min(self._claims.get(claim, (0.0,))[0], self._lease.valid_until)
 
     def claims(self) -> set[ClaimKey]:
         """List the claims in flight."""
@@ -204,7 +208,10 @@ class Shares:
     def wait_until_empty(self, timeout_seconds: float) -> bool:
         """Wait until every attempt has ended; False after the timeout."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._claims, timeout_seconds)
+            return self._changed.wait_for(self._is_empty, timeout_seconds)
+
+    def _is_empty(self) -> bool:
+        return not self._claims
 
     def _forget(self, now: float) -> None:
         """Forget endpoints that hold nothing and have had no end for long."""
@@ -215,8 +222,10 @@ class Shares:
                 del self._shares[endpoint]
 
     def _wake_refused(self, before: int, endpoints: Collection[str]) -> None:
-        """Wake the consumers when slots were given back that somebody may have been refused for."""
+        """Wake the consumers if slots were given back after a reservation was refused.
+
+        Nothing else wakes them: a consumer asks again after a while, in case that others want less or are slower.
+        """
         if before >= self.capacity or not self._refused.isdisjoint(endpoints):
             self._refused.clear()
-            for wake in list(self._wakers.values()):
-                wake()
+            self._inboxes.tell_room()

@@ -1,58 +1,48 @@
-"""Lanes: which lanes of a queue are known to have something due, from when on, and where each is read from."""
+"""Known partitions of a queue: those with something due, from when on, and where each is read from."""
 
 import heapq
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import inf
 
 from app.kernel.formats import EPOCH
-from app.queue.claiming.partition import Lane, Wanted
+from app.queue.claiming.partition import Partition, Wanted
 from app.queue.executions.watermark import SLACK
-from brokers.sharing.ready_partitions import Ready, Take
+from brokers.sharing.ready_partitions import Known, Ready, Take
 
 FIRST_APPETITE = 25
 MOST_PER_CLAIM = 200
-MOST_LANES = 20_000  # of one endpoint that are known of; the next sweeps find the others
-FEW_INSTANTS = 1000  # to come, of which it does not matter how many are those of forgotten lanes
+MOST_PARTITIONS = 20_000  # of one endpoint that are known of; the next full scans find the others
+FEW_INSTANTS = 1000  # to come, of which it does not matter how many are those of forgotten partitions
 REFUSED_SECONDS = 0.05  # after which what found no room is tried again, though nobody told of room
 
 
-@dataclass(slots=True)
-class _Known:
-    """A lane with something due, or due soon."""
+class KnownPartitions:
+    """The known partitions of one queue; belongs to one thread, does no I/O and is told the time.
 
-    since: datetime  # nothing before it is known to wait
-    appetite: int
-    instants: set[datetime | float] = field(default_factory=set)  # to come, by the database's clock or by ours
-    is_ready: bool = False
-    rests_until: float = -inf
-
-
-class Lanes:
-    """The known lanes of one queue; belongs to one thread, does no I/O and is told the time.
-
-    `now` and what is compared with it is on one monotonic clock, datetimes are by the database's. A lane is known while
-    it has something due, or due soon, so what is forgotten has nothing that a look or a sweep will not find. It may be
-    picked `ahead` seconds before its instant. A read of a lane begins at its mark, behind which only what was handed
-    back can wait: dead entries of what was claimed stay in the index until they are vacuumed.
+    `now` and what is compared with it is on one monotonic clock, datetimes are by the database's. A partition is known
+    while it has something due, or due soon, so what is forgotten has nothing that a poll or a full scan will not find.
+    It may be picked `ahead` seconds before its instant. A read of a partition begins at its mark, behind which only
+    what was handed back can wait: dead entries of what was claimed stay in the index until they are vacuumed.
     """
 
     def __init__(self, shards: int, *, ahead: float, appetite: int = FIRST_APPETITE) -> None:
         self._ahead = ahead
         self._first_appetite = appetite
-        self._since: list[datetime] = []  # of the looks, by shard
-        self._known: dict[Lane, _Known] = {}
+        self.since: list[datetime] = []  # the `run_at` from which a poll reads each shard; replaced, never changed
+        self._known: dict[Partition, Known] = {}
         self._counts: dict[str, int] = {}  # of each endpoint
-        self._resting: dict[str, dict[Lane, None]] = {}  # those that rest, of each endpoint
-        self._instants: list[tuple[float, int, Lane, datetime | float]] = []  # a heap
+        self._resting: dict[str, dict[Partition, None]] = {}  # those that rest, of each endpoint
+        self._instants: list[tuple[float, int, Partition, datetime | float]] = []  # a heap
         self._most_instants = FEW_INSTANTS
         self._order = itertools.count()
         self._ready = Ready()
         self._event_at = inf  # when the next instant comes, or the next endpoint that is shut opens
         self._pick_at = inf  # when a pick may find room
-        self._start = EPOCH  # where to begin to read a lane of which nothing is known but that it has got something
+        self._start = (
+            EPOCH  # where to begin to read a partition of which nothing is known but that it has got something
+        )
         self.extend(shards)
 
     def __len__(self) -> int:
@@ -60,11 +50,7 @@ class Lanes:
 
     def extend(self, shards: int) -> None:
         """Look at so many shards at least from now on."""
-        self._since += [EPOCH] * (shards - len(self._since))
-
-    def since(self) -> list[datetime]:
-        """Return from which `run_at` on a look reads each shard."""
-        return list(self._since)
+        self.since = self.since + [EPOCH] * (shards - len(self.since))
 
     def wanting(self, now: float) -> Collection[str]:
         """Return the endpoints that have something due and are not shut."""
@@ -72,66 +58,65 @@ class Lanes:
             self._come_due(now)
         return self._ready.wanting
 
-    def looked(self, due: Iterable[tuple[Lane, datetime]], db_now: datetime, now: float) -> None:
-        """Take in what a look at all shards found."""
-        self.swept(due, db_now, now)
-        self._since = [self._start] * len(self._since)
-
-    def swept(self, due: Iterable[tuple[Lane, datetime]], db_now: datetime, now: float) -> None:
-        """Take in rows that were found, which may lie behind the marks of their lanes."""
+    def found(
+        self, due: Iterable[tuple[Partition, datetime]], db_now: datetime, now: float, *, by_poll: bool = False
+    ) -> None:
+        """Take in rows that a poll of all shards or a full scan found; they may lie behind the marks of partitions."""
         self._start = db_now - SLACK
-        for lane, run_at in due:
-            is_new_to_many = self._counts.get(lane.endpoint, 0) >= MOST_LANES and lane not in self._known
-            if is_new_to_many and not self._give_place(lane.endpoint):
-                continue  # the next sweep finds it
+        if by_poll:
+            self.since = [self._start] * len(self.since)
+        for partition, run_at in due:
+            is_new_to_many = self._counts.get(partition.endpoint, 0) >= MOST_PARTITIONS and partition not in self._known
+            if is_new_to_many and not self._give_place(partition.endpoint):
+                continue  # the next full scan finds it
             pick_at = now + (run_at - db_now).total_seconds() - self._ahead
-            self._expect(lane, run_at, pick_at, min(run_at, self._start), now)
+            self._expect(partition, run_at, pick_at, min(run_at, self._start), now)
 
-    def noticed(self, lane: Lane, due_at: float, since: datetime | None = None) -> None:
-        """Take in that a lane has something due at an instant, and nothing before `since`."""
-        if self._counts.get(lane.endpoint, 0) < MOST_LANES or lane in self._known:
-            self._expect(lane, due_at - self._ahead, due_at - self._ahead, since)
+    def noticed(self, partition: Partition, due_at: float, since: datetime | None = None) -> None:
+        """Take in that a partition has something due at an instant, and nothing before `since`."""
+        if self._counts.get(partition.endpoint, 0) < MOST_PARTITIONS or partition in self._known:
+            self._expect(partition, due_at - self._ahead, due_at - self._ahead, since)
 
-    def rest(self, lane: Lane, until: float, since: datetime | None = None) -> None:
-        """Leave a lane that has something due alone until an instant."""
-        known = self._expect(lane, until, until, since)
+    def rest(self, partition: Partition, until: float, since: datetime | None = None) -> None:
+        """Leave a partition that has something due alone until an instant."""
+        known = self._expect(partition, until, until, since)
         known.rests_until = until
         if known.is_ready:
-            self._ready.discard(lane)
+            self._ready.discard(partition)
             known.is_ready = False
-        self._resting.setdefault(lane.endpoint, {})[lane] = None
+        self._resting.setdefault(partition.endpoint, {})[partition] = None
 
     def shut(self, endpoint: str, until: float) -> None:
-        """Leave all lanes of an endpoint alone until an instant; one that has passed opens them."""
+        """Leave all partitions of an endpoint alone until an instant; one that has passed opens them."""
         self._ready.shut(endpoint, until)
         self._event_at = min(self._event_at, until)
 
     def pick(self, now: float, take: Take, arms: int = 16, most: int = MOST_PER_CLAIM) -> list[Wanted]:
-        """Choose the lanes of the next claim and reserve slots for them, their quotas, `most` in all.
+        """Choose the partitions of the next claim and reserve slots for them, their quotas, `most` in all.
 
         After an empty one `next_at` tells when to pick again; so should whoever refused, once there is room.
         """
         if self._event_at <= now:
             self._come_due(now)
-        if not self._ready.open_lanes:
+        if not self._ready.open_partitions:
             self._pick_at = inf
             return []
         known = self._known
-        slots = self._ready.pick(take, lambda lane: known[lane].appetite, arms=arms, most=most)
+        slots = self._ready.pick(take, known, arms=arms, most=most)
         self._pick_at = -inf if slots else now + REFUSED_SECONDS
-        return [Wanted(lane, quota, known[lane].since) for lane, quota in slots.items()]
+        return [Wanted(partition, quota, known[partition].since) for partition, quota in slots.items()]
 
     def claimed(
-        self, wanted: Sequence[Wanted], found: Mapping[Lane, tuple[int, datetime]], db_now: datetime, now: float
+        self, wanted: Sequence[Wanted], found: Mapping[Partition, tuple[int, datetime]], db_now: datetime, now: float
     ) -> None:
-        """Take in how many rows were found of each lane that was wanted, and up to where everything was seen."""
+        """Take in how many rows were found of each partition that was wanted, and up to where everything was seen."""
         self._start = db_now - SLACK
         ready = self._ready
         if ready.top is not None:
-            ready.claimed({lane: found[lane][0] for lane, _, _ in wanted})
-        for lane, quota, _ in wanted:
-            count, seen = found[lane]
-            known = self._known.get(lane)
+            ready.claimed({partition: found[partition][0] for partition, _, _ in wanted})
+        for partition, quota, _ in wanted:
+            count, seen = found[partition]
+            known = self._known.get(partition)
             if known is None:
                 continue  # it was put to rest meanwhile
             if count >= quota:
@@ -140,13 +125,13 @@ class Lanes:
                 continue
             known.since = self._start
             if known.is_ready:
-                ready.discard(lane)
+                ready.discard(partition)
                 known.is_ready = False
             if known.instants:
                 known.instants = self._to_come(known.instants, db_now, now)
             if not known.instants:
-                self._forget(lane)
-        if not ready.open_lanes:
+                self._forget(partition)
+        if not ready.open_partitions:
             self._pick_at = inf
 
     def next_at(self) -> float:
@@ -154,53 +139,53 @@ class Lanes:
         return min(self._event_at, self._pick_at)
 
     def _expect(
-        self, lane: Lane, instant: datetime | float, pick_at: float, since: datetime | None, now: float = -inf
-    ) -> _Known:
-        """Know a lane, to be picked from now on if its instant has come, else then."""
-        known = self._known.get(lane)
+        self, partition: Partition, instant: datetime | float, pick_at: float, since: datetime | None, now: float = -inf
+    ) -> Known:
+        """Know a partition, to be picked from now on if its instant has come, else then."""
+        known = self._known.get(partition)
         if known is None:
-            known = self._known[lane] = _Known(self._start if since is None else since, self._first_appetite)
-            self._counts[lane.endpoint] = self._counts.get(lane.endpoint, 0) + 1
+            known = self._known[partition] = Known(self._start if since is None else since, self._first_appetite)
+            self._counts[partition.endpoint] = self._counts.get(partition.endpoint, 0) + 1
         elif since is not None:
             known.since = min(known.since, since)
         if pick_at <= now and known.rests_until <= now:
             if not known.is_ready:
                 known.is_ready = True
-                self._ready.add(lane)
+                self._ready.add(partition)
                 self._pick_at = -inf
         elif instant not in known.instants:
             known.instants.add(instant)
-            heapq.heappush(self._instants, (pick_at, next(self._order), lane, instant))
+            heapq.heappush(self._instants, (pick_at, next(self._order), partition, instant))
             self._event_at = min(self._event_at, pick_at)
         return known
 
     def _give_place(self, endpoint: str) -> bool:
-        """Forget a lane of an endpoint that rests; False when there is none."""
+        """Forget a partition of an endpoint that rests; False when there is none."""
         resting = self._resting.get(endpoint, {})
         while resting:
-            lane = next(iter(resting))
-            del resting[lane]
-            known = self._known.get(lane)
+            partition = next(iter(resting))
+            del resting[partition]
+            known = self._known.get(partition)
             if known is not None and not known.is_ready:  # it may have come back meanwhile
-                self._forget(lane)
+                self._forget(partition)
                 if len(self._instants) > self._most_instants:
                     self._drop_instants()
                 return True
         return False
 
-    def _forget(self, lane: Lane) -> None:
-        del self._known[lane]
-        resting = self._resting.get(lane.endpoint)
+    def _forget(self, partition: Partition) -> None:
+        del self._known[partition]
+        resting = self._resting.get(partition.endpoint)
         if resting:
-            resting.pop(lane, None)
-        left = self._counts.pop(lane.endpoint) - 1
+            resting.pop(partition, None)
+        left = self._counts.pop(partition.endpoint) - 1
         if left:
-            self._counts[lane.endpoint] = left
+            self._counts[partition.endpoint] = left
         else:
-            self._resting.pop(lane.endpoint, None)
+            self._resting.pop(partition.endpoint, None)
 
     def _drop_instants(self) -> None:
-        """Drop the instants of forgotten lanes; seldom enough that each costs little."""
+        """Drop the instants of forgotten partitions; seldom enough that each costs little."""
         kept = [
             entry for entry in self._instants if entry[2] in self._known and entry[3] in self._known[entry[2]].instants
         ]
@@ -208,19 +193,19 @@ class Lanes:
         self._instants, self._most_instants = kept, max(FEW_INSTANTS, 2 * len(kept))
 
     def _come_due(self, now: float) -> None:
-        """Let the lanes be picked whose instants have come."""
+        """Let the partitions be picked whose instants have come."""
         while self._instants and self._instants[0][0] <= now:
-            _, _, lane, instant = heapq.heappop(self._instants)
-            known = self._known.get(lane)
+            _, _, partition, instant = heapq.heappop(self._instants)
+            known = self._known.get(partition)
             if known is None or instant not in known.instants:
                 continue  # it was claimed before
             known.instants.discard(instant)
             # One that rests has another instant to come.
             if not known.is_ready and known.rests_until <= now:
                 known.is_ready = True
-                self._ready.add(lane)
+                self._ready.add(partition)
         opens_at = self._ready.open_until(now)
-        if self._ready.open_lanes:
+        if self._ready.open_partitions:
             self._pick_at = -inf
         self._event_at = min(self._instants[0][0] if self._instants else inf, opens_at)
 

@@ -1,41 +1,53 @@
-"""Ready: the lanes that have something due, in the order in which they are claimed."""
+"""Ready: the partitions that have something due, in the order in which they are claimed."""
 
 import heapq
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from math import inf
 
-from app.queue.claiming.partition import Lane
+from app.queue.claiming.partition import Partition
 
-Take = Callable[[Lane, int], int]
-"""Reserves up to so many slots for a lane; returns how many, 0 where its endpoint has no room."""
+Take = Callable[[Partition, int], int]
+"""Reserves up to so many slots for a partition; returns how many, 0 where its endpoint has no room."""
 
 ONE_IN = 8  # rows go to lower priorities
 MOST_PASSED_OVER = 1400  # rows for which lower priorities are owed some, once they have room
 MOST_REMEMBERED = 4096  # endpoints, by when they were served; the others count as never served
 
 
+@dataclass(slots=True)
+class Known:
+    """A partition with something due, or due soon."""
+
+    since: datetime  # nothing before it is known to wait
+    appetite: int
+    instants: set[datetime | float] = field(default_factory=set)  # to come, by the database's clock or by ours
+    is_ready: bool = False
+    rests_until: float = -inf
+
+
 @dataclass(slots=True, eq=False)
 class _Group:
-    """The lanes of one endpoint and priority, the one served longest ago first."""
+    """The partitions of one endpoint and priority, the one served longest ago first."""
 
     endpoint: str
     priority: int
-    lanes: OrderedDict[Lane, None] = field(default_factory=OrderedDict)
+    partitions: OrderedDict[Partition, None] = field(default_factory=OrderedDict)
     entry: int = 0  # the number of its valid entry in the heap of its priority; 0 for none
 
 
 class Ready:
-    """Lanes that have something due, by priority, then by which endpoint was served longest ago, then by which lane.
+    """Partitions that have something due, by priority, then the endpoint and the partition served longest ago.
 
     Lower priorities get one of ONE_IN rows as long as the highest one takes all others. Not thread-safe.
     """
 
     def __init__(self) -> None:
-        self.open_lanes: dict[int, int] = {}  # how many, by priority
-        self.wanting: set[str] = set()  # endpoints that have a lane here and are not shut
+        self.open_partitions: dict[int, int] = {}  # how many, by priority
+        self.wanting: set[str] = set()  # endpoints that have a partition here and are not shut
         self.top: int | None = None  # the priority of which each row counts for the lower ones
         self._groups: dict[str, dict[int, _Group]] = {}
         self._bands: dict[int, list[tuple[int, int, _Group]]] = {}  # heaps, by when the endpoint was served
@@ -44,72 +56,72 @@ class Ready:
         self._shut: dict[str, float] = {}
         self._passed_over = 0  # rows of the highest priority that were claimed while lower ones waited
 
-    def add(self, lane: Lane) -> None:
-        """Take in a lane that is not here yet, as the last one of its endpoint."""
-        endpoint, priority = lane.endpoint, lane.priority
+    def add(self, partition: Partition) -> None:
+        """Take in a partition that is not here yet, as the last one of its endpoint."""
+        endpoint, priority = partition.endpoint, partition.priority
         groups = self._groups.setdefault(endpoint, {})
         group = groups.get(priority)
         if group is None:
             group = groups[priority] = _Group(endpoint, priority)
-        group.lanes[lane] = None
+        group.partitions[partition] = None
         if endpoint not in self._shut:
             self.wanting.add(endpoint)
-            self.open_lanes[priority] = self.open_lanes.get(priority, 0) + 1
+            self.open_partitions[priority] = self.open_partitions.get(priority, 0) + 1
             if not group.entry:
                 group.entry = next(self._numbers)
                 entry = self._served.get(endpoint, 0), group.entry, group
                 heapq.heappush(self._bands.setdefault(priority, []), entry)
 
-    def discard(self, lane: Lane) -> None:
-        """Let a lane go that is here."""
-        groups = self._groups[lane.endpoint]
-        group = groups[lane.priority]
-        del group.lanes[lane]
-        if lane.endpoint not in self._shut:
-            left = self.open_lanes.pop(lane.priority) - 1
+    def discard(self, partition: Partition) -> None:
+        """Let a partition go that is here."""
+        groups = self._groups[partition.endpoint]
+        group = groups[partition.priority]
+        del group.partitions[partition]
+        if partition.endpoint not in self._shut:
+            left = self.open_partitions.pop(partition.priority) - 1
             if left:
-                self.open_lanes[lane.priority] = left
+                self.open_partitions[partition.priority] = left
             else:
-                del self._bands[lane.priority]
-        if not group.lanes:
+                del self._bands[partition.priority]
+        if not group.partitions:
             group.entry = 0
-            del groups[lane.priority]
+            del groups[partition.priority]
         if not groups:
-            del self._groups[lane.endpoint]
-            self.wanting.discard(lane.endpoint)
+            del self._groups[partition.endpoint]
+            self.wanting.discard(partition.endpoint)
 
     def shut(self, endpoint: str, until: float) -> None:
-        """Offer no lane of an endpoint before an instant."""
+        """Offer no partition of an endpoint before an instant."""
         was_open = endpoint not in self._shut
         self._shut[endpoint] = until
         self.wanting.discard(endpoint)
         for group in self._groups.get(endpoint, {}).values() if was_open else ():
             group.entry = 0
-            self._count(group.priority, -len(group.lanes))
+            self._count(group.priority, -len(group.partitions))
 
     def open_until(self, now: float) -> float:
         """Open whatever was shut until now; returns when the next one opens."""
         for endpoint in [endpoint for endpoint, until in self._shut.items() if until <= now]:
             del self._shut[endpoint]
             for group in self._groups.get(endpoint, {}).values():
-                self._count(group.priority, len(group.lanes))
+                self._count(group.priority, len(group.partitions))
                 self.wanting.add(endpoint)
                 self._enqueue(group)
         return min(self._shut.values(), default=inf)
 
-    def pick(self, take: Take, appetite_of: Callable[[Lane], int], *, arms: int, most: int) -> dict[Lane, int]:
-        """Choose up to `arms` lanes and reserve slots for them, `most` in all; returns how many each has got."""
+    def pick(self, take: Take, known: Mapping[Partition, Known], *, arms: int, most: int) -> dict[Partition, int]:
+        """Choose up to `arms` partitions and reserve slots for them, `most` in all; returns how many each has got."""
         if len(self._served) > MOST_REMEMBERED:
             self._served.clear()
-        priorities = sorted(self.open_lanes, reverse=True)
-        if len(priorities) == 1 and self.open_lanes[priorities[0]] == 1:
+        priorities = sorted(self.open_partitions, reverse=True)
+        if len(priorities) == 1 and self.open_partitions[priorities[0]] == 1:
             self.top, self._passed_over = None, 0
             (endpoint,) = self.wanting
-            (lane,) = self._groups[endpoint][priorities[0]].lanes
+            (partition,) = self._groups[endpoint][priorities[0]].partitions
             self._served[endpoint] = next(self._numbers)
-            got = take(lane, min(most, appetite_of(lane)))
-            return {lane: got} if got else {}
-        choice = _Choice(take, appetite_of, arms, most)
+            got = take(partition, min(most, known[partition].appetite))
+            return {partition: got} if got else {}
+        choice = _Choice(take, known, arms, most)
         owed = self._passed_over // (ONE_IN - 1) if len(priorities) > 1 else 0
         if owed:
             self._fill(choice, priorities[1:], min(owed, most))
@@ -120,43 +132,43 @@ class Ready:
         for priority in (*priorities[1:], priorities[0]):
             self._fill(choice, [priority], most)
         # With few slots there may be none left for the highest after what was owed: it is no less the highest.
-        self.top = priorities[0] if owed else max((lane.priority for lane in choice.slots), default=None)
+        self.top = priorities[0] if owed else max((partition.priority for partition in choice.slots), default=None)
         if self.top is None or min(priorities) == self.top:
             self.top, self._passed_over = None, 0
         self._passed_over = min(self._passed_over, MOST_PASSED_OVER)
         return choice.slots
 
-    def claimed(self, found: Mapping[Lane, int]) -> None:
-        """Take in how many rows were found of the lanes that were picked last, if that was with a `top`."""
-        for lane, count in found.items():
-            self._passed_over += count if lane.priority == self.top else -count * (ONE_IN - 1)
+    def claimed(self, found: Mapping[Partition, int]) -> None:
+        """Take in how many rows were found of the partitions that were picked last, if that was with a `top`."""
+        for partition, count in found.items():
+            self._passed_over += count if partition.priority == self.top else -count * (ONE_IN - 1)
         self._passed_over = max(0, self._passed_over)
 
     def _fill(self, choice: "_Choice", priorities: Sequence[int], most: int) -> None:
-        """Choose lanes of some priorities, one of each endpoint before a second one of any."""
-        most, waiting = min(most, choice.most), sum(self.open_lanes[priority] for priority in priorities)
-        chosen: list[Lane] = []
+        """Choose partitions of some priorities, one of each endpoint before a second one of any."""
+        most, waiting = min(most, choice.most), sum(self.open_partitions[priority] for priority in priorities)
+        chosen: list[Partition] = []
         aside: list[_Group] = []
         while most > 0 and len(choice.slots) < choice.arms:
             group = self._next(priorities)
             if group is None:
                 break
-            lane = next(iter(group.lanes))
-            if lane in choice.slots or group.endpoint in choice.refused:
+            partition = next(iter(group.partitions))
+            if partition in choice.slots or group.endpoint in choice.refused:
                 aside.append(group)
                 continue
-            group.lanes.move_to_end(lane)
+            group.partitions.move_to_end(partition)
             arms = max(1, min(choice.arms - len(choice.slots), waiting - len(chosen)))
-            got = choice.ask(lane, -(-most // arms))
+            got = choice.ask(partition, -(-most // arms))
             if got:
                 most -= got
-                chosen.append(lane)
+                chosen.append(partition)
                 self._served[group.endpoint] = next(self._numbers)
                 self._enqueue(group)
             else:
                 aside.append(group)
-        for lane in chosen:
-            most -= choice.ask(lane, most)
+        for partition in chosen:
+            most -= choice.ask(partition, most)
         for group in aside:
             self._enqueue(group)
 
@@ -182,12 +194,12 @@ class Ready:
         heapq.heappush(self._bands[group.priority], (self._served.get(group.endpoint, 0), group.entry, group))
 
     def _count(self, priority: int, more: int) -> None:
-        lanes = self.open_lanes.get(priority, 0) + more
-        if lanes:
-            self.open_lanes[priority] = lanes
+        partitions = self.open_partitions.get(priority, 0) + more
+        if partitions:
+            self.open_partitions[priority] = partitions
             self._bands.setdefault(priority, [])
         else:
-            del self.open_lanes[priority], self._bands[priority]
+            del self.open_partitions[priority], self._bands[priority]
 
 
 @dataclass(slots=True)
@@ -195,24 +207,24 @@ class _Choice:
     """What a pick has chosen so far."""
 
     take: Take
-    appetite_of: Callable[[Lane], int]
+    known: Mapping[Partition, Known]
     arms: int
     most: int
-    slots: dict[Lane, int] = field(default_factory=dict)
+    slots: dict[Partition, int] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
-    eager: int | None = None  # the priority whose lanes are asked for more than their appetite
+    eager: int | None = None  # the priority whose partitions are asked for more than their appetite
 
-    def ask(self, lane: Lane, most: int) -> int:
-        """Reserve up to so many more slots for a lane, within its appetite; returns how many."""
+    def ask(self, partition: Partition, most: int) -> int:
+        """Reserve up to so many more slots for a partition, within its appetite; returns how many."""
         most = min(most, self.most)
-        if lane.priority != self.eager:
-            most = min(most, self.appetite_of(lane) - self.slots.get(lane, 0))
+        if partition.priority != self.eager:
+            most = min(most, self.known[partition].appetite - self.slots.get(partition, 0))
         if most <= 0:
             return 0
-        got = self.take(lane, most)
+        got = self.take(partition, most)
         self.most -= got
         if got:
-            self.slots[lane] = self.slots.get(lane, 0) + got
+            self.slots[partition] = self.slots.get(partition, 0) + got
         else:
-            self.refused.add(lane.endpoint)
+            self.refused.add(partition.endpoint)
         return got

@@ -1,1 +1,1 @@
-"""Writes the client's generated modules from an OpenAPI document: `make client`. No part of what is installed."""
+"""Generator of client modules from an OpenAPI document: `make client`. Not part of the installed package."""

@@ -1,4 +1,4 @@
-"""`python -m client.generator < openapi.json`: write the generated modules of the client anew."""
+"""`python -m client.generator < openapi.json`: rewrite the generated modules of the client."""
 
 import json
 import sys

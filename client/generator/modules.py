@@ -1,11 +1,12 @@
-"""The text of the generated modules: models, errors, and the operations twice, which differ in `await` alone."""
+"""Text of the generated modules: models, errors, defaults, and blocking and asynchronous operations."""
 
 import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from client.generator.codes import base_of, class_of, codes_of
@@ -17,7 +18,7 @@ _WIDTH = 108
 
 
 def modules_of(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return the generated modules by the names of their files, formatted."""
+    """Return the formatted text of each generated file."""
     found = operations_of(document)
     texts = {
         "models.py": _models(document, found),
@@ -43,11 +44,11 @@ def _formatted(text: str) -> str:
 
 def _models(document: Mapping[str, Any], operations: list[Operation]) -> str:
     schemas = document["components"]["schemas"]
-    # What only answers hold need not be imported by anybody who sends; what is in both is read more often.
+    # Schemas of requests accept wider types, unless the schema also occurs in answers.
     read = reachable((name for each in operations for name in references(each.answer)), schemas)
     sent = reachable((each.body for each in operations if each.body is not None), schemas)
     parts = [
-        _HEAD.format(title="The bodies of requests and answers, as dictionaries with known fields."),
+        _HEAD.format(title="Bodies of requests and answers as TypedDicts."),
         "from __future__ import annotations",
         "from collections.abc import Mapping, Sequence",
         "from datetime import datetime",
@@ -82,7 +83,7 @@ def _errors(document: Mapping[str, Any]) -> str:
     codes = codes_of(document)
     ordered = sorted(codes, key=lambda code: (base_of(code) != "ApiError", code))
     lines = [
-        _HEAD.format(title="The errors that the service documents, a class for each code."),
+        _HEAD.format(title="Error classes, one for each documented code."),
         "from .failures import ApiError",
         "",
     ]
@@ -101,7 +102,7 @@ def _defaults(document: Mapping[str, Any]) -> str:
         if values := {field: described["default"] for field, described in fields if "default" in described}:
             found[name] = values
     lines = [
-        _HEAD.format(title="What the service takes for fields that a body leaves out."),
+        _HEAD.format(title="Defaults of the service for missing fields of a body."),
         "from typing import Any",
         "",
     ]
@@ -110,10 +111,10 @@ def _defaults(document: Mapping[str, Any]) -> str:
 
 def _operations(operations: list[Operation], *, is_async: bool) -> str:
     prefix, twin = ("Async", "asynchronous") if is_async else ("", "synchronous")
-    by_group: Callable[[Operation], str] = lambda each: each.group  # noqa: E731
+    by_group = attrgetter("group")
     groups = {name: list(each) for name, each in groupby(sorted(operations, key=by_group), by_group)}
     lines = [
-        _HEAD.format(title=f"The operations of the service, {twin}; one class per group."),
+        _HEAD.format(title=f"Operations of the service, {twin}, with a class for each group."),
         "from collections.abc import Sequence",
         "from datetime import datetime",
         "from typing import Any, Literal, Unpack",
@@ -182,7 +183,7 @@ def _call(operation: Operation) -> str:
         parts.append("path={" + ", ".join(f'"{name}": {name}' for name in operation.path_names) + "}")
     for kind, each in (("query", operation.query), ("headers", [h for h in operation.headers if h.wire != KEY])):
         if each:
-            parts.append(kind + "={" + ", ".join(f'"{one.wire}": {one.name}' for one in each) + "}")
+            parts.append(kind + "={" + ", ".join(f'"{item.wire}": {item.name}' for item in each) + "}")
     if operation.body is not None:
         parts.append("body=body")
     if operation.takes_key:
@@ -199,11 +200,11 @@ def _call(operation: Operation) -> str:
 
 
 def _doc(operation: Operation) -> str:
-    # The paragraphs of the document, without its line breaks.
+    # Paragraphs stay, single line breaks become spaces.
     lines = [re.sub(r"(?<!\n)\n(?!\n|- )", " ", operation.doc)]
-    told = [each for each in (*operation.query, *operation.headers) if each.meaning]
-    if told:
-        lines.append("\n".join(f"`{each.name}`: {each.meaning}." for each in told))
+    described = [each for each in (*operation.query, *operation.headers) if each.meaning]
+    if described:
+        lines.append("\n".join(f"`{each.name}`: {each.meaning}." for each in described))
     return _docstring("\n\n".join(lines), 8)
 
 

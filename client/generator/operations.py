@@ -1,4 +1,4 @@
-"""The operations of an OpenAPI document as values."""
+"""Operations of an OpenAPI document as values."""
 
 import keyword
 import re
@@ -17,7 +17,7 @@ _JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of the query or a header: the name on the wire, its name in Python, its schema, its meaning."""
+    """Query parameter or header; `wire` is its name in HTTP, `name` its name in Python."""
 
     wire: str
     name: str
@@ -28,10 +28,11 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation; `answer` is None without a body, `is_text` says that it is no JSON, `item` is that of a page.
+    """Operation of the API.
 
-    `body` names the schema of its body, whose fields are keyword arguments if `spread`. With `key_in_body` an
-    idempotency key may be among them.
+    `answer` is the schema of the answer's body, None without a body; `is_text` marks a body that is not JSON. `item` is
+    the schema of a page's items. `body` names the schema of the request's body; with `spread` its fields are keyword
+    arguments, with `key_in_body` they include the idempotency key.
     """
 
     id: str
@@ -53,7 +54,7 @@ class Operation:
 
 
 def operations_of(document: Document) -> list[Operation]:
-    """Return the operations by group and in the order of the document; streams of events are no part of them."""
+    """Return the operations in the order of the document, without event streams."""
     return [
         _operation(document, path, method, item[method], item.get("parameters", []))
         for path, item in document["paths"].items()

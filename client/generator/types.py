@@ -1,4 +1,4 @@
-"""JSON Schemas as Python types."""
+"""Python types of JSON Schemas."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,8 +13,8 @@ ANY = "Any"
 def type_of(schema: Schema, *, sent: bool, models: str = "") -> str:
     """Return the annotation of a schema.
 
-    What is `sent` may be given more freely: any sequence for an array, a `datetime` for an instant. `models` is the
-    prefix of other schemas' names.
+    With `sent` the types are wider: any Sequence for an array, also `datetime` for an instant. `models` is the prefix
+    of schema names.
     """
     return " | ".join(_alternatives(schema, sent=sent, models=models))
 
@@ -61,7 +61,7 @@ def _united(names: Iterator[str]) -> list[str]:
 
 
 def references(value: Any) -> Iterator[str]:
-    """Yield the names of the schemas that a part of the document refers to."""
+    """Yield the names of the schemas that a part of the document references."""
     if isinstance(value, Mapping):
         reference = value.get("$ref")
         if isinstance(reference, str):
@@ -74,7 +74,7 @@ def references(value: Any) -> Iterator[str]:
 
 
 def reachable(roots: Iterator[str], schemas: Mapping[str, Schema]) -> set[str]:
-    """Return the names of schemas and of all that they refer to."""
+    """Return the names of the roots and of all schemas that they reference."""
     found: set[str] = set()
     waiting = list(roots)
     while waiting:

@@ -1,4 +1,4 @@
-"""Client of Task Executor: `Client` over requests, and `AsyncClient` over aiohttp (the extra `async`)."""
+"""Client of Task Executor: `Client` over requests, and `AsyncClient` over aiohttp (extra `async`)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import AsyncClient when somebody asks for it: without the extra there is no aiohttp."""
+    """Import AsyncClient on first use, because aiohttp is only installed with the extra `async`."""
     if name == "AsyncClient":
         from .async_client import AsyncClient  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Where the service is and with which key: both are checked before anything is sent."""
+"""Address of the service with the API key, both checked before the first request."""
 
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -6,33 +6,33 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The service; its `repr` has no key."""
+    """Base URL and API key; `repr` hides the key."""
 
     base_url: str
     api_key: str = field(repr=False)
 
     @classmethod
     def of(cls, base_url: str, api_key: str) -> "Address":
-        """Check and build an address; raises ValueError with a message that holds neither a key nor a password."""
+        """Check and build an address; raises ValueError with a message without key or password."""
         parts = urlsplit(base_url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError("base_url must be like https://task-executor.example.org")
+            raise ValueError("base_url must be an http or https URL, such as https://task-executor.example.org")
         if parts.username is not None or parts.password is not None:
-            raise ValueError("base_url must hold no user and no password: the API key is given apart")
+            raise ValueError("base_url must not contain a user or password: pass the key as api_key")
         if parts.query or parts.fragment:
-            raise ValueError("base_url must have no query and no fragment")
-        # A library would repeat the header in its message.
+            raise ValueError("base_url must not contain a query or fragment")
+        # Checked here, because the message of an HTTP library would contain the key.
         if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
-            raise ValueError("api_key must be one word of printable ASCII: is there a line break at its end?")
+            raise ValueError("api_key must be printable ASCII without spaces: check for a trailing line break")
         return cls(base_url.rstrip("/"), api_key)
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of every request."""
+        """Headers of every request."""
         return {
             "Authorization": f"Bearer {self.api_key}",
             "Accept": "application/json, text/plain",
-            # What is not compressed cannot unfold into more than was read.
+            # No compression: a small compressed body could decompress beyond the limit.
             "Accept-Encoding": "identity",
             "User-Agent": "task-executor-client",
         }

@@ -1,4 +1,4 @@
-"""Answers: dictionaries that also know the headers they came with."""
+"""Answers: JSON objects of the service together with their response headers."""
 
 import json
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from .call import Call
 from .errors import BY_CODE
 from .failures import ApiError, NotModifiedError, UnexpectedAnswerError
 
-MOST_BYTES = 64 * 1024 * 1024  # of an answer; the largest page of the service has a few MiB
+MAX_BYTES = 64 * 1024 * 1024  # of a response body; the largest page of the service has a few MiB
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer as it came; the names of headers in lower case."""
+    """HTTP response; names of headers in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -23,23 +23,28 @@ class Reply:
 
 
 class Answer(dict[str, Any]):
-    """A JSON object of the service, with the headers that it came with: see `etag`, `replayed` and `request_id`."""
+    """JSON object with its response headers: see `etag`, `replayed` and `request_id`."""
 
     headers: Mapping[str, str] = {}
 
 
 def etag(answer: Mapping[str, Any]) -> str | None:
-    """Return the tag of the state that an answer shows, for `if_match` and `if_none_match`."""
+    """Return the ETag of an answer, for `if_match` and `if_none_match`.
+
+    Example:
+        found = te.endpoints.get("mail")
+        te.endpoints.replace("mail", if_match=etag(found), **changed)
+    """
     return _header(answer, "etag")
 
 
 def replayed(answer: Mapping[str, Any]) -> bool:
-    """Return whether an answer is that of an earlier request with the same idempotency key."""
+    """Return whether an earlier request with the same idempotency key produced the answer."""
     return _header(answer, "idempotency-replayed") == "true"
 
 
 def request_id(answer: Mapping[str, Any]) -> str | None:
-    """Return the id by which the log of the service knows the request."""
+    """Return the request's id in the log of the service."""
     return _header(answer, "x-request-id")
 
 
@@ -48,12 +53,15 @@ def _header(answer: Mapping[str, Any], name: str) -> str | None:
 
 
 def read(call: Call, reply: Reply) -> Any:
-    """Return what a reply says: an Answer, text, another JSON value, or None.
+    """Return the content of a reply: an Answer, text, another JSON value, or None.
 
-    Raises ApiError, NotModifiedError or UnexpectedAnswerError.
+    Raises:
+        ApiError: The service refused the request.
+        NotModifiedError: The state still matches `if_none_match`.
+        UnexpectedAnswerError: The reply is not an answer of the service.
     """
     if reply.status == 304:
-        raise NotModifiedError(f"{call.operation}: nothing has changed")
+        raise NotModifiedError(f"{call.operation}: not modified since if_none_match")
     if not 200 <= reply.status < 300:
         raise error_of(call, reply)
     if reply.status == 204 or not reply.content:
@@ -69,15 +77,14 @@ def read(call: Call, reply: Reply) -> Any:
 
 
 def error_of(call: Call, reply: Reply) -> ApiError | UnexpectedAnswerError:
-    """Return the error that a reply is."""
+    """Return the error of a reply with a status outside 200 to 299."""
     try:
         error = json.loads(reply.content)["error"]
         code, message = str(error["code"]), str(error["message"])
         details = [{"pointer": str(d["pointer"]), "message": str(d["message"])} for d in error.get("details", [])]
     except (ValueError, LookupError, TypeError):
         return UnexpectedAnswerError(
-            f"{call.operation} was answered {reply.status} by something that is not the service: "
-            "is base_url right, and is a proxy in between?"
+            f"{call.operation}: status {reply.status} without an error of Task Executor; check base_url and proxies"
         )
     return BY_CODE.get(code, ApiError)(
         call.operation,
@@ -92,7 +99,7 @@ def error_of(call: Call, reply: Reply) -> ApiError | UnexpectedAnswerError:
 
 
 def retry_after(reply: Reply, now: float | None = None) -> float | None:
-    """Return how many seconds the service asks to wait; `now` is the epoch for a date."""
+    """Return the seconds of Retry-After, None without it; a date needs `now`, a Unix time in seconds."""
     text = reply.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdecimal() and len(text) < 10:
         return float(text)
@@ -108,4 +115,4 @@ def _parsed(call: Call, reply: Reply) -> Any:
     try:
         return json.loads(reply.content)
     except ValueError:
-        raise UnexpectedAnswerError(f"{call.operation} was answered {reply.status} without JSON") from None
+        raise UnexpectedAnswerError(f"{call.operation}: status {reply.status} without JSON") from None

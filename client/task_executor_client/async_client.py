@@ -1,4 +1,4 @@
-"""AsyncClient: the same operations, with the same retries, over aiohttp (the extra `async`)."""
+"""AsyncClient: the operations of the service, with retries, over aiohttp (extra `async`)."""
 
 import asyncio
 import time
@@ -19,24 +19,34 @@ from .waiting import until_ended
 
 
 class AsyncClient(AsyncService):
-    """The service at an address: `await AsyncClient("https://te.example.org", key).jobs.create(…)`.
+    """Asynchronous client of one service, for one event loop. Use it with `async with`, or close it.
 
-    Each event loop needs its own. Use it with `async with`, or close it.
+    Args:
+        base_url: URL of the service.
+        api_key: API key.
+        retries: Limits of retries; `Retries()` by default.
+        connections: Largest number of open connections; `wait` uses at most half of them.
+
+    Raises:
+        ValueError: The URL or the key is malformed.
+
+    Example:
+        async with AsyncClient("https://te.example.org", key) as te:
+            job = await te.jobs.create(endpoint="mail", trigger="IMMEDIATE", input={"to": "a@example.org"})
     """
 
     def __init__(self, base_url: str, api_key: str, *, retries: Retries | None = None, connections: int = 100) -> None:
-        """Connect to nothing yet; raises ValueError for an address or a key that cannot be one."""
         self._address = Address.of(base_url, api_key)
         self._retries = retries or Retries()
         self._transport = AsyncTransport(self._address, connections)
         self._declared = Declarations()
-        # The other half is for all other calls: they would wait until the service lets go of one.
-        self._most_held = connections // 2
+        # Half of the connections stay free, so that long polls do not delay other calls.
+        self._max_held = connections // 2
         self._held = 0
         super().__init__(self)
 
     def __repr__(self) -> str:
-        """Show where the service is, and no key."""
+        """Return the class and the URL, without the key."""
         return f"AsyncClient({self._address.base_url!r})"
 
     async def __aenter__(self) -> Self:
@@ -48,11 +58,11 @@ class AsyncClient(AsyncService):
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections; calls raise RuntimeError from then on. Again it does nothing."""
+        """Close the connections; later calls raise RuntimeError. Closing twice is allowed."""
         await self._transport.close()
 
     async def send(self, call: Call) -> Any:
-        """Send a call, again if need be, and return its answer; raises TaskExecutorError."""
+        """Send a call with retries and return its answer; raises TaskExecutorError."""
         return await self._send(call, self._retries)
 
     async def _send(self, call: Call, retries: Retries) -> Any:
@@ -65,9 +75,18 @@ class AsyncClient(AsyncService):
         return read(call, await drive_async(exchange(call, retries, time.monotonic, time.time), do))
 
     async def wait(self, id_: str, /, *, timeout: float = 60.0) -> models.Execution:
-        """Return an execution once it has ended; for a job's id its newest one.
+        """Wait until an execution has ended.
 
-        Raises WaitTimeoutError after `timeout` seconds: the execution goes on.
+        Args:
+            id_: Id of an execution, or of a job for its newest execution.
+            timeout: Limit in seconds.
+
+        Returns:
+            The ended execution.
+
+        Raises:
+            WaitTimeoutError: The execution has not ended within `timeout`; it continues.
+            ValueError: The id belongs to neither an execution nor a job.
         """
 
         async def do(step: Call | Pause) -> Any:
@@ -79,12 +98,12 @@ class AsyncClient(AsyncService):
         return await drive_async(until_ended(id_, timeout), do)
 
     async def _hold(self, call: Call) -> Any:
-        """Send a call that the service holds, once, unless half of the connections have one: then return None."""
-        if self._held >= self._most_held:
+        """Send a long poll without retries; return None if half of the connections are polling already."""
+        if self._held >= self._max_held:
             return None
         self._held += 1
         try:
-            return await self._send(call, replace(self._retries, most_tries=1))
+            return await self._send(call, replace(self._retries, max_tries=1))
         finally:
             self._held -= 1
 
@@ -95,10 +114,19 @@ class AsyncClient(AsyncService):
         name: str | None = None,
         **fields: Any,
     ) -> Callable[[Callable[P, R]], Declared[P, R]]:
-        """Declare an endpoint whose input is the arguments of the function; `register` makes the service have it.
+        """Declare an endpoint whose input has the arguments of the decorated function; see `register`.
 
-        `fields` are those of `endpoints.create`, `spec` above all. The name is that of the function, with hyphens.
-        Raises TypeError for arguments without types of JSON, and ValueError for a name that is declared already.
+        Args:
+            type: Transport.
+            name: Name of the endpoint; by default the function's name with hyphens.
+            fields: Further fields of `endpoints.create`, such as `spec`.
+
+        Returns:
+            A decorator; the decorated function is still callable and has `input(...)` for the input of a job.
+
+        Raises:
+            TypeError: An argument of the function has no type, or a type that JSON does not have.
+            ValueError: The name is declared already.
         """
 
         def declare(function: Callable[P, R]) -> Declared[P, R]:
@@ -108,9 +136,16 @@ class AsyncClient(AsyncService):
         return declare
 
     async def register(self, *, dry_run: bool = False) -> list[Change]:
-        """Make the service have the declared endpoints and their payload specs, and return what was to change.
+        """Create or update the declared endpoints and their payload specs; unchanged definitions are skipped.
 
-        What is as declared stays; what differs becomes a new version. A dry run reads only. Raises
-        RegistrationConflictError, after which register again: what was done is done.
+        Args:
+            dry_run: Only read, and return the changes that would be made.
+
+        Returns:
+            A change for each payload spec and endpoint.
+
+        Raises:
+            RegistrationConflictError: The type differs, or another client changed a definition. Earlier changes of the
+                call stay; call `register` again.
         """
         return await drive_async(self._declared.register(dry_run=dry_run), self.send)

@@ -1,4 +1,4 @@
-"""The operations of the service, asynchronous; one class per group.
+"""Operations of the service, asynchronous, with a class for each group.
 
 Written by `make client` from the OpenAPI document; do not edit.
 """
@@ -68,7 +68,7 @@ class AsyncBreakers(AsyncGroup):
         state: Literal["closed", "open", "half_open"] | None = None,
         timeout: float | None = None,
     ) -> AsyncPages[models.Breaker]:
-        """List breakers, those that changed last first.
+        """List breakers, last changed first.
 
         `cursor`: `cursor` of the page before.
         """
@@ -107,12 +107,12 @@ class AsyncBreakers(AsyncGroup):
     async def close(
         self, target: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Breaker:
-        """Let all be sent to a target again, without a probe; what failed there until now is forgotten.
+        """Close the breaker of a target without a probe, and reset its counters.
 
-        Workers know it within a second. Closing a breaker that is closed changes nothing.
+        Workers apply it within a second. Closing a closed breaker changes nothing.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "breakers.close",
@@ -133,7 +133,7 @@ class AsyncBulkOperationPreviews(AsyncGroup):
     async def preview(
         self, *, timeout: float | None = None, **body: Unpack[models.NewBulkOperation]
     ) -> models.BulkPreview:
-        """Count what a bulk operation would see to, and show the first executions; nothing is changed."""
+        """Count the executions that a bulk operation would change, and show the first ones; changes nothing."""
         call = Call.of(
             "bulk_operation_previews.preview",
             "POST",
@@ -168,20 +168,18 @@ class AsyncBulkOperations(AsyncGroup):
         timeout: float | None = None,
         **body: Unpack[models.NewBulkOperation],
     ) -> models.BulkOperation:
-        """Cancel, retry or reschedule all executions of a filter that there are now, or archive what has
-        failed.
+        """Start an operation that cancels, retries or reschedules the executions of a filter, or archives dead
+        letters.
 
-        A scheduler does so within seconds.
+        A scheduler starts it within seconds. It changes the executions that exist now, oldest first, each
+        exactly once, also when processes die, in the same way as `POST /executions/{execution_id}/cancel`
+        or `/retry`. Repeating jobs continue: only their executions change. `reschedule` moves waiting
+        executions, also those that wait for a retry, never into the past. `archive` resolves open dead
+        letters as `POST /dead-letters/{letter_id}/archive` does, all with the same `note`. A filter without
+        matches changes nothing. A filter by state only needs `all`.
 
-        Each is cancelled or retried as `POST /executions/{execution_id}/cancel` or `/retry` does, exactly
-        once, the oldest first, whatever dies meanwhile. A filter that matches nothing is an operation that
-        changes nothing; one that names no more than a state needs `all`. A job that repeats goes on: only
-        its executions are changed. Rescheduled are those that wait, for another attempt too; nothing is
-        moved into the past. Archived are open dead letters, as by `POST /dead-letters/{letter_id}/archive`,
-        with one `note` for all.
-
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "bulk_operations.begin",
@@ -210,10 +208,10 @@ class AsyncBulkOperations(AsyncGroup):
     async def pause(
         self, operation_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.BulkOperation:
-        """Let a bulk operation wait where it is.
+        """Pause a bulk operation.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "bulk_operations.pause",
@@ -230,10 +228,10 @@ class AsyncBulkOperations(AsyncGroup):
     async def resume(
         self, operation_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.BulkOperation:
-        """Let a paused bulk operation go on where it is.
+        """Resume a paused bulk operation.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "bulk_operations.resume",
@@ -250,10 +248,10 @@ class AsyncBulkOperations(AsyncGroup):
     async def stop(
         self, operation_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.BulkOperation:
-        """End a bulk operation where it is; what it came to stays changed.
+        """Stop a bulk operation for good; its changes so far stay.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "bulk_operations.stop",
@@ -272,9 +270,7 @@ class AsyncCallbacks(AsyncGroup):
     """Operations on `callbacks`."""
 
     async def schema(self, *, timeout: float | None = None) -> models.OutcomeSchema:
-        """Get the JSON Schema of the input with which endpoints are called back; a payload spec can be made of
-        it.
-        """
+        """Get the JSON Schema of the input of callback jobs, for use in a payload spec."""
         call = Call.of("callbacks.schema", "GET", "/callbacks/schema", timeout=timeout)
         answer: models.OutcomeSchema = await self._sender.send(call)
         return answer
@@ -298,8 +294,8 @@ class AsyncConfigs(AsyncGroup):
     ) -> models.Config:
         """Create a config.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "configs.create", "POST", "/configs", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -334,10 +330,10 @@ class AsyncConfigs(AsyncGroup):
         timeout: float | None = None,
         **body: Unpack[models.ChangedConfig],
     ) -> models.Config:
-        """Change a config; it takes effect for executions that have not begun.
+        """Replace the values of a config, for executions that have not begun.
 
-        One that has keeps the values of its first attempt in all its attempts; a manual retry takes the new
-        ones.
+        An execution that has begun keeps the values of its first attempt; a manual retry uses the new
+        values.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -354,7 +350,7 @@ class AsyncConfigs(AsyncGroup):
         return answer
 
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
-        """Delete a config; refused while an endpoint, or an unfinished job, needs it.
+        """Delete a config; refused while an endpoint or an unfinished job uses it.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -375,7 +371,7 @@ class AsyncCron(AsyncGroup):
     async def preview(
         self, *, timeout: float | None = None, **body: Unpack[models.CronPreviewQuestion]
     ) -> models.CronPreview:
-        """Preview a schedule: its rule in English and its next runs, with a note where the clock changes."""
+        """Preview a schedule: its rule in English and its next runs, with notes on clock changes."""
         call = Call.of("cron.preview", "POST", "/cron/preview", body=body, only_reads=True, timeout=timeout)
         answer: models.CronPreview = await self._sender.send(call)
         return answer
@@ -397,13 +393,13 @@ class AsyncDeadLetters(AsyncGroup):
         failed_before: str | datetime | None = None,
         timeout: float | None = None,
     ) -> AsyncPages[models.DeadLetter]:
-        """List dead letters, those that failed last first.
+        """List dead letters, latest failure first.
 
-        A page may have fewer than `limit`, even none, where what `labels` or `error_type` want are few
-        among very many others: go on as long as there is a cursor.
+        A page may have fewer letters than `limit`, even none, if few of very many match `labels` or
+        `error_type`: continue as long as there is a cursor.
 
         `cursor`: `cursor` of the page before.
-        `labels`: `key=value`, or several of them with commas in between: the jobs that have all of these.
+        `labels`: `key=value`, or several separated by commas: jobs with all of these labels.
         """
         call = Call.of(
             "dead_letters.list",
@@ -440,16 +436,16 @@ class AsyncDeadLetters(AsyncGroup):
         timeout: float | None = None,
         **body: Unpack[models.Redrive],
     ) -> models.DeadLetter:
-        """Let what has failed run once more, which resolves the letter.
+        """Redrive a dead letter, which resolves it.
 
-        With `{}` its execution gets as many attempts more as its retry policy allows, with the idempotency
-        key and the version of the endpoint that it had. With an `endpoint` (its own one, too) or an `input`
-        it becomes a new IMMEDIATE job with the name, the labels and the callbacks of the old one, at the
-        same endpoint also with its queue and its priority, checked as any other job. The same request again
-        changes nothing more; 409 for a letter that is resolved otherwise.
+        With `{}` its execution gets a full set of new attempts by its retry policy, with the same
+        idempotency key and the same version of the endpoint. With an `endpoint` (its own or another) or an
+        `input`, a new IMMEDIATE job is created with the name, labels and callbacks of the old job, at the
+        same endpoint also with its queue and priority; it is validated like any other job. Repeating the
+        same request changes nothing. The status is 409 if the letter was resolved in another way.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "dead_letters.redrive",
@@ -473,10 +469,10 @@ class AsyncDeadLetters(AsyncGroup):
         timeout: float | None = None,
         **body: Unpack[models.Archive],
     ) -> models.DeadLetter:
-        """Resolve a letter that nothing is to follow. From then on the retention counts.
+        """Archive a dead letter: it is resolved without a retry, and deleted after the retention.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "dead_letters.archive",
@@ -510,8 +506,8 @@ class AsyncEndpoints(AsyncGroup):
     ) -> models.Endpoint:
         """Register an endpoint.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "endpoints.create", "POST", "/endpoints", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -546,7 +542,7 @@ class AsyncEndpoints(AsyncGroup):
         timeout: float | None = None,
         **body: Unpack[models.ChangedEndpoint],
     ) -> models.Endpoint:
-        """Change an endpoint for the jobs created from now on; it gets a new version.
+        """Replace an endpoint by a new version, for jobs created from now on.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -565,11 +561,10 @@ class AsyncEndpoints(AsyncGroup):
     async def patch(
         self, name: str, /, *, if_match: str | None = None, timeout: float | None = None, **body: Unpack[models.Flow]
     ) -> models.Endpoint:
-        """Change the queue, priority, limits or breaker of an endpoint, in the same version.
+        """Change the queue, priority, limits or breaker of an endpoint without a new version.
 
-        Limits and the breaker count within a second, also for what waits already. A queue and a priority
-        are those of the executions that are created from now on. A key of limits is that of jobs created
-        from now on.
+        Limits and breaker apply within a second, also to waiting executions. Queue and priority apply to
+        executions created from now on, and the key of limits to jobs created from now on.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -586,8 +581,7 @@ class AsyncEndpoints(AsyncGroup):
         return answer
 
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
-        """Delete an endpoint; refused while it has a repeating job that is not retired, or an unfinished
-        execution.
+        """Delete an endpoint; refused while it has an unretired repeating job or an unfinished execution.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -604,13 +598,12 @@ class AsyncEndpoints(AsyncGroup):
     async def pause(
         self, name: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Endpoint:
-        """Let nothing of an endpoint start, from a second later at most until it is resumed; what runs goes
-        on.
+        """Pause an endpoint: within a second its executions stop starting; running attempts continue.
 
-        Its jobs are accepted meanwhile, and its executions wait. Pausing it again changes nothing.
+        Its jobs are still accepted, and its executions wait. Pausing a paused endpoint changes nothing.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "endpoints.pause",
@@ -627,10 +620,10 @@ class AsyncEndpoints(AsyncGroup):
     async def resume(
         self, name: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Endpoint:
-        """Let executions of an endpoint start again, those that wait included.
+        """Resume an endpoint: its executions start again, including the waiting executions.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "endpoints.resume",
@@ -645,7 +638,7 @@ class AsyncEndpoints(AsyncGroup):
         return answer
 
     async def limits(self, name: str, /, *, key: str | None = None, timeout: float | None = None) -> models.LimitsState:
-        """Tell what runs and waits behind the limits of an endpoint, and how many may start.
+        """Get the running and waiting executions of a limited endpoint, and the number that may start.
 
         `key`: a value of `per_key.key`.
         """
@@ -677,19 +670,19 @@ class AsyncEvents(AsyncGroup):
         last_event_id: str | None = None,
         timeout: float | None = None,
     ) -> models.EventPage:
-        """List what has happened, the earliest first; with `Accept: text/event-stream`, send it as it happens.
+        """List events, earliest first; with `Accept: text/event-stream`, stream them.
 
-        A page may have fewer than `limit`, even none: go on from its `next`, then or later. A stream
-        (Server-Sent Events) begins now, unless `after`, `Last-Event-ID` or `since` say otherwise; events
-        come about a second late. Whoever comes again with the last id misses none and gets none twice, for
-        as long as they are kept: 410 afterwards. So is an id that is ahead of the database's clock, which
-        was set back then: begin anew.
+        A page may have fewer events than `limit`, even none: continue with its `next`, now or later. A
+        stream (Server-Sent Events) starts now, unless `after`, `Last-Event-ID` or `since` is given; events
+        arrive about a second late. A client that reconnects with its last event id misses nothing and gets
+        nothing twice. The status is 410 if the following events were deleted already, or if the id is ahead
+        of the database's clock: start again with `since`.
 
-        `kind`: kinds, or groups of them, with commas between them.
-        `labels`: `key=value`, or several of them with commas in between: the jobs that have all of these.
-        `after`: the id of an event, or `next` of the page before: what follows it.
-        `since`: without `after`: what has happened from then on.
-        `last_event_id`: of a stream: the id of the last event that came; `after` in its place.
+        `kind`: kinds or groups of kinds, separated by commas.
+        `labels`: `key=value`, or several separated by commas: jobs with all of these labels.
+        `after`: the id of an event, or `next` of the previous page: only later events are returned.
+        `since`: without `after`: events from this instant on.
+        `last_event_id`: of a stream: the id of the last event received; same as `after`.
         """
         call = Call.of(
             "events.list",
@@ -729,8 +722,8 @@ class AsyncExecutions(AsyncGroup):
     ) -> AsyncPages[models.Execution]:
         """List executions, newest first.
 
-        A page of a `queue` may have fewer than `limit`, even none, where they are few among very many
-        others: go on as long as there is a cursor.
+        A page filtered by `queue` may have fewer than `limit`, even none, if matches are rare: continue
+        while there is a `cursor`.
 
         `cursor`: `cursor` of the page before.
         """
@@ -763,7 +756,7 @@ class AsyncExecutions(AsyncGroup):
     def list_attempts(
         self, execution_id: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> AsyncPages[models.Attempt]:
-        """List the attempts of an execution, the latest first.
+        """List the attempts of an execution, latest first.
 
         `cursor`: `cursor` of the page before.
         """
@@ -788,7 +781,7 @@ class AsyncExecutions(AsyncGroup):
         attempt_number: int | None = None,
         timeout: float | None = None,
     ) -> AsyncPages[models.LogLine]:
-        """List the log lines of an execution, the latest first.
+        """List the log lines of an execution, latest first.
 
         `cursor`: `cursor` of the page before.
         """
@@ -811,18 +804,17 @@ class AsyncExecutions(AsyncGroup):
         idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> models.Execution:
-        """Cancel an execution that has not begun; one that is running ends after its present attempt, if asked
-        for (202).
+        """Cancel an execution that has not begun; with `if_running`, a running execution too (202).
 
-        With `if_running=abort` its worker breaks that attempt off within about a second: HTTP closes the
-        connection. The error says that it `may_have_been_delivered`; what was not sent yet leaves no
-        attempt. When the attempt succeeds first the execution is a SUCCESS all the same. 409 for one that
-        is over.
+        With `if_running=request`, the execution ends after its current attempt. With `if_running=abort`,
+        its worker aborts the attempt within about a second, for HTTP by closing the connection. The error
+        then has `may_have_been_delivered`; an attempt that has sent nothing is not recorded. If the attempt
+        succeeds first, the execution is a SUCCESS. 409 if the execution has ended.
 
-        `if_running`: `request`: no further attempt follows (202); `abort`: and the present one is broken
-        off (202); without it the answer is 409.
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `if_running`: `request` (202): the current attempt is the last; `abort` (202): the current attempt
+        is also aborted; absent: 409 if an execution is running.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "executions.cancel",
@@ -840,14 +832,13 @@ class AsyncExecutions(AsyncGroup):
     async def retry(
         self, execution_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Execution:
-        """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its retry policy
-        allows.
+        """Queue a FAILED or CANCELLED execution again, due now, with the attempts of its retry policy added.
 
-        That resolves its dead letter. 409 where somebody has seen to the letter otherwise: archived,
-        nothing is to follow; redriven as a new job, it goes on as the execution that the message names.
+        This resolves its dead letter. 409 if the dead letter was archived, or redriven as a new job; the
+        message names the new execution.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "executions.retry",
@@ -862,9 +853,9 @@ class AsyncExecutions(AsyncGroup):
         return answer
 
     async def history(self, execution_id: str, /, *, timeout: float | None = None) -> models.History:
-        """List every change of state of an execution, the earliest first.
+        """List all state changes of an execution, earliest first.
 
-        Of a very long life only the creation and the latest changes are told: then `truncated` is true.
+        A very long history has only the creation and the latest changes; `truncated` is then true.
         """
         call = Call.of(
             "executions.history",
@@ -877,7 +868,7 @@ class AsyncExecutions(AsyncGroup):
         return answer
 
     async def explain(self, execution_id: str, /, *, timeout: float | None = None) -> models.Explanation:
-        """Say why an execution is where it is, in a word for programs and in a sentence."""
+        """Explain the state of an execution: a reason code and a sentence."""
         call = Call.of(
             "executions.explain",
             "GET",
@@ -891,14 +882,15 @@ class AsyncExecutions(AsyncGroup):
     async def result(
         self, execution_id: str, /, *, wait: str | None = None, timeout: float | None = None
     ) -> models.Result:
-        """Get what an execution came to, and `wait` for it: 202 where it is not over by then.
+        """Get the result of an execution, optionally after a `wait` for it; 202 if the execution has not
+        ended.
 
-        A wait ends with the execution, or a little later: by a quarter of the time waited, half a second at
-        most. A process lets a limited number of requests wait (`TE_WEB_WAITING`) and answers 503 to others,
-        or 429 where too many of them are of the same key. 410 where the endpoint keeps results for a
-        shorter time than executions are kept.
+        A wait ends up to a quarter of the time waited after the execution, at most half a second. A process
+        lets a limited number of requests wait (`TE_WEB_WAITING`); beyond it the answer is 503, or 429 if
+        one API key has too many waiting requests. 410 if the endpoint keeps results for a shorter time than
+        executions, and the result was deleted.
 
-        `wait`: for the end, up to `60s`; not at all when absent.
+        `wait`: wait for the end of the execution, up to `60s`; no wait when absent.
         """
         call = Call.of(
             "executions.result",
@@ -916,13 +908,13 @@ class AsyncHealth(AsyncGroup):
     """Operations on `health`."""
 
     async def live(self, *, timeout: float | None = None) -> models.Health:
-        """Tell that the process answers."""
+        """Check that the process answers."""
         call = Call.of("health.live", "GET", "/health/live", timeout=timeout)
         answer: models.Health = await self._sender.send(call)
         return answer
 
     async def ready(self, *, timeout: float | None = None) -> models.Health:
-        """Tell that the database can be reached and is migrated, as of a second ago at most; 503 otherwise."""
+        """Check that the database can be reached and is migrated, as of at most a second ago; 503 otherwise."""
         call = Call.of("health.ready", "GET", "/health/ready", timeout=timeout)
         answer: models.Health = await self._sender.send(call)
         return answer
@@ -948,12 +940,12 @@ class AsyncJobs(AsyncGroup):
     ) -> AsyncPages[models.Job]:
         """List jobs, newest first.
 
-        A page holds at most 4 MiB of inputs, and is handed out as it is when its jobs are few among very
-        many others. So it may have fewer jobs than `limit`, even none: go on as long as there is a cursor.
+        A page may have fewer jobs than `limit`, even none: it holds at most 4 MiB of inputs, and a slow
+        search for rare jobs is cut short. Continue while there is a `cursor`.
 
         `cursor`: `cursor` of the page before.
-        `labels`: `key=value`, or several of them with commas in between: the jobs that have all of these.
-        `queue`: jobs that name this queue themselves.
+        `labels`: `key=value`, or several separated by commas: jobs with all of these labels.
+        `queue`: jobs with a queue of their own that has this name.
         """
         call = Call.of(
             "jobs.list",
@@ -978,15 +970,15 @@ class AsyncJobs(AsyncGroup):
     async def create(
         self, *, prefer: str | None = None, timeout: float | None = None, **body: Unpack[models.NewJob]
     ) -> models.CreatedJob:
-        """Create a job. The same idempotency key again answers 200 with the first job, whatever the body.
+        """Create a job. A second request with the idempotency key gets 200 with the first job, whatever its
+        body.
 
-        With `Prefer: wait=10` the answer comes once the job's execution is over, and has its `result`;
-        after so many seconds it is a 202, whose `Location` tells where the result will be. The same request
-        again waits for the same job.
+        With `Prefer: wait=10`, the answer comes when the job's execution has ended and includes its
+        `result`; after 10 seconds, the answer is 202 with the `Location` of the result. Repeating the
+        request waits for the same job.
 
-        `prefer`: `wait=10`: answer once the job's execution is over, with its `result`, or after so many
-        seconds (60 at most) with 202; `respond-async`: answer 202 at once. Both, for those that respect
-        neither.
+        `prefer`: `wait=10`: answer when the job's execution has ended, with its `result`, or with 202 after
+        10 seconds (60 at most); `respond-async`: answer 202 at once.
         """
         call = Call.of(
             "jobs.create",
@@ -1011,10 +1003,10 @@ class AsyncJobs(AsyncGroup):
     async def update(
         self, job_id: str, /, *, timeout: float | None = None, **body: Unpack[models.ChangedJob]
     ) -> models.Job:
-        """Replace a CRON or INTERVAL job by its next version, which has a new id; the old one is RETIRED.
+        """Replace a CRON or INTERVAL job by its next version, which has a new id; the old version is RETIRED.
 
-        The new version takes the endpoint as it is now. Executions of the old version that have not begun
-        are cancelled; those that have run to their end, retries included.
+        The new version uses the current endpoint. Executions of the old version that have not begun are
+        cancelled; executions that have begun run to their end, retries included.
         """
         call = Call.of("jobs.update", "PUT", "/jobs/{job_id}", path={"job_id": job_id}, body=body, timeout=timeout)
         answer: models.Job = await self._sender.send(call)
@@ -1023,7 +1015,7 @@ class AsyncJobs(AsyncGroup):
     async def patch(
         self, job_id: str, /, *, timeout: float | None = None, **body: Unpack[models.PatchedJob]
     ) -> models.Job:
-        """Pause or resume a job by its `status`, or replace it as PUT does."""
+        """Pause or resume a job with `status`, or replace it as PUT does."""
         call = Call.of("jobs.patch", "PATCH", "/jobs/{job_id}", path={"job_id": job_id}, body=body, timeout=timeout)
         answer: models.Job = await self._sender.send(call)
         return answer
@@ -1037,16 +1029,17 @@ class AsyncJobs(AsyncGroup):
         idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> models.Job:
-        """Retire a job and cancel what has not begun. 409 when a one-shot job's execution is running or over.
+        """Retire a job and cancel its executions that have not begun; 409 if a one-shot job's execution runs
+        or has ended.
 
         Executions of a CRON or INTERVAL job that have begun run to their end, retries included. With
-        `if_running=request` (202) nothing is attempted again: what is running ends after its present
-        attempt. With `if_running=abort` (202) that attempt is broken off.
+        `if_running=request` (202), running executions end after their current attempt. With
+        `if_running=abort` (202), that attempt is aborted.
 
-        `if_running`: `request`: no further attempt follows (202); `abort`: and the present one is broken
-        off (202); without it the answer is 409.
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `if_running`: `request` (202): the current attempt is the last; `abort` (202): the current attempt
+        is also aborted; absent: 409 if an execution is running.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "jobs.cancel",
@@ -1100,10 +1093,10 @@ class AsyncJobs(AsyncGroup):
     async def create_batch(
         self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.Batch]
     ) -> models.BatchResult:
-        """Create up to 1,000 jobs; one that cannot be created leaves the others alone.
+        """Create up to 1,000 jobs; a job that cannot be created does not affect the other jobs.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "jobs.create_batch", "POST", "/jobs/batch", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -1114,10 +1107,10 @@ class AsyncJobs(AsyncGroup):
     async def pause(
         self, job_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Job:
-        """Stop the ticks of a job and hold back what has not begun; what is running goes on.
+        """Pause a job: its ticks stop and its waiting executions are on hold; running attempts continue.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "jobs.pause",
@@ -1134,10 +1127,10 @@ class AsyncJobs(AsyncGroup):
     async def resume(
         self, job_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Job:
-        """Let a paused job go on: with what was held back, and with the first tick from now on.
+        """Resume a paused job with its next tick; executions on hold are released.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "jobs.resume",
@@ -1154,13 +1147,12 @@ class AsyncJobs(AsyncGroup):
     async def run(
         self, job_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Execution:
-        """Run a job now, also while it is paused: 201 with an extra execution of a CRON or INTERVAL job.
+        """Run a job now, even if it is paused: 201 with an extra execution of a CRON or INTERVAL job.
 
-        The execution of a one-shot job is brought forward and answered with 200; 409 when it is running
-        already.
+        A one-shot job's execution becomes due now: 200, or 409 if it is running already.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "jobs.run",
@@ -1175,10 +1167,10 @@ class AsyncJobs(AsyncGroup):
         return answer
 
     async def status(self, job_id: str, /, *, timeout: float | None = None) -> models.Status:
-        """Tell how a job is doing: HEALTHY when 95 % of a day's executions succeeded, DEGRADED from 50 %,
-        FAILING below.
+        """Get the status of a job: HEALTHY if 95 % of the last 24 hours' executions succeeded, DEGRADED from
+        50 %.
 
-        IDLE when none ended within 24 hours.
+        Below 50 % it is FAILING, and without an execution that ended within 24 hours IDLE.
         """
         call = Call.of("jobs.status", "GET", "/jobs/{job_id}/status", path={"job_id": job_id}, timeout=timeout)
         answer: models.Status = await self._sender.send(call)
@@ -1187,7 +1179,7 @@ class AsyncJobs(AsyncGroup):
     def list_versions(
         self, job_id: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> AsyncPages[models.Job]:
-        """List the versions of a job, the newest first; any of their ids will do.
+        """List the versions of a job, newest first, by the id of any of them.
 
         `cursor`: `cursor` of the page before.
         """
@@ -1204,7 +1196,7 @@ class AsyncJobs(AsyncGroup):
     async def list_next_runs(
         self, job_id: str, /, *, count: int | None = None, timeout: float | None = None
     ) -> models.NextRuns:
-        """List when a job runs next, as far as that is known: nothing for a job that is paused or retired."""
+        """List the next runs of a job, as far as they are known; none if it is paused or retired."""
         call = Call.of(
             "jobs.list_next_runs",
             "GET",
@@ -1221,10 +1213,9 @@ class AsyncMetrics(AsyncGroup):
     """Operations on `metrics`."""
 
     async def metrics(self, *, timeout: float | None = None) -> str:
-        """Tell what the processes of the API have counted since they were started together, in Prometheus's
-        text format.
+        """Get the metrics of the API processes since the start of the server, in Prometheus's text format.
 
-        Workers and schedulers tell it at addresses of their own.
+        Workers and schedulers serve their metrics at addresses of their own.
         """
         call = Call.of("metrics.metrics", "GET", "/metrics", is_text=True, timeout=timeout)
         answer: str = await self._sender.send(call)
@@ -1237,7 +1228,9 @@ class AsyncNotificationPreviews(AsyncGroup):
     async def preview_new(
         self, *, timeout: float | None = None, **body: Unpack[models.NotificationQuestion]
     ) -> models.NotificationPreview:
-        """Show what a notification rule would have told within the last day; nothing is stored or sent."""
+        """Show the messages that a notification rule would have sent within the last day; nothing is stored or
+        sent.
+        """
         call = Call.of(
             "notification_previews.preview_new",
             "POST",
@@ -1250,8 +1243,8 @@ class AsyncNotificationPreviews(AsyncGroup):
         return answer
 
     async def preview_stored(self, name: str, /, *, timeout: float | None = None) -> models.NotificationPreview:
-        """Show what a stored notification rule would have told within the last day, whether or not it was
-        there.
+        """Show the messages that a stored notification rule would have sent within the last day, had it
+        existed.
         """
         call = Call.of(
             "notification_previews.preview_stored",
@@ -1292,10 +1285,10 @@ class AsyncNotificationRules(AsyncGroup):
     ) -> models.NotificationRule:
         """Create a notification rule.
 
-        One that matches everything says so by `"all": true`; several conditions have to be met together.
+        A rule that matches everything needs `"all": true`. All given conditions must match.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "notification_rules.create",
@@ -1336,7 +1329,7 @@ class AsyncNotificationRules(AsyncGroup):
         timeout: float | None = None,
         **body: Unpack[models.ChangedNotificationRule],
     ) -> models.NotificationRule:
-        """Change a notification rule; what it gathers already is told as the new rule says.
+        """Replace a notification rule; unsent events follow the new rule.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1353,7 +1346,7 @@ class AsyncNotificationRules(AsyncGroup):
         return answer
 
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
-        """Delete a notification rule, with what it has gathered and not told yet.
+        """Delete a notification rule with its unsent events.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1370,9 +1363,9 @@ class AsyncNotificationRules(AsyncGroup):
     def list_messages(
         self, name: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> AsyncPages[models.SentMessage]:
-        """List the messages of a notification rule, newest first, beginning with what waits to be told.
+        """List the messages of a notification rule, newest first, beginning with the message that waits.
 
-        What became of a message after that is in the executions of its job.
+        The executions of a message's job show its delivery.
 
         `cursor`: `cursor` of the page before.
         """
@@ -1391,9 +1384,7 @@ class AsyncNotifications(AsyncGroup):
     """Operations on `notifications`."""
 
     async def schema(self, *, timeout: float | None = None) -> models.MessageSchema:
-        """Get the JSON Schema of the input with which endpoints notify people; a payload spec can be made of
-        it.
-        """
+        """Get the JSON Schema of notification messages, for payload specs of channels."""
         call = Call.of("notifications.schema", "GET", "/notifications/schema", timeout=timeout)
         answer: models.MessageSchema = await self._sender.send(call)
         return answer
@@ -1407,17 +1398,15 @@ class AsyncNotifications(AsyncGroup):
         prefer: str | None = None,
         timeout: float | None = None,
     ) -> models.CreatedJob:
-        """Send a message through an endpoint that says that it is a test: a job like any other, with that
-        message as input.
+        """Send a test message through an endpoint, as an ordinary job.
 
-        Answered as `POST /jobs` is, with `Prefer: wait=10` once the message was sent or refused. An
-        endpoint whose payload spec refuses messages is answered with 422.
+        The response is that of `POST /jobs`; with `Prefer: wait=10` it comes when the message was sent or
+        rejected. If the payload spec of the endpoint rejects messages, the response is 422.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
-        `prefer`: `wait=10`: answer once the job's execution is over, with its `result`, or after so many
-        seconds (60 at most) with 202; `respond-async`: answer 202 at once. Both, for those that respect
-        neither.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
+        `prefer`: `wait=10`: answer when the job's execution has ended, with its `result`, or with 202 after
+        10 seconds (60 at most); `respond-async`: answer 202 at once.
         """
         call = Call.of(
             "notifications.test",
@@ -1437,10 +1426,9 @@ class AsyncOperations(AsyncGroup):
     """Operations on `operations`."""
 
     async def operations(self, *, timeout: float | None = None) -> models.Operations:
-        """Tell what works as it should, and yet delivers nothing: queues without workers, open breakers,
-        pauses.
+        """List conditions that stop deliveries: queues without workers, open breakers, pauses.
 
-        The answer is 200 in any case, and needs a key, unlike those of `/health/live` and `/health/ready`.
+        The status is always 200. A key is needed, unlike for `/health/live` and `/health/ready`.
         """
         call = Call.of("operations.operations", "GET", "/health/operations", timeout=timeout)
         answer: models.Operations = await self._sender.send(call)
@@ -1467,8 +1455,8 @@ class AsyncPayloadSpecs(AsyncGroup):
     ) -> models.PayloadSpec:
         """Create a payload spec.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "payload_specs.create",
@@ -1509,7 +1497,7 @@ class AsyncPayloadSpecs(AsyncGroup):
         timeout: float | None = None,
         **body: Unpack[models.ChangedPayloadSpec],
     ) -> models.PayloadSpec:
-        """Change a payload spec; it binds the jobs created from now on.
+        """Replace the schema of a payload spec, for jobs created from now on.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1526,7 +1514,7 @@ class AsyncPayloadSpecs(AsyncGroup):
         return answer
 
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
-        """Delete a payload spec; refused while an endpoint, or an unfinished job, needs it.
+        """Delete a payload spec; refused while an endpoint or an unfinished job uses it.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1553,7 +1541,7 @@ class AsyncProcesses(AsyncGroup):
         kind: Literal["worker", "scheduler", "web"] | None = None,
         timeout: float | None = None,
     ) -> AsyncPages[models.Process]:
-        """List processes, those that started last first; one that has ended is shown for ten minutes.
+        """List processes, newest first; an ended process is shown for ten minutes.
 
         `cursor`: `cursor` of the page before.
         """
@@ -1573,8 +1561,8 @@ class AsyncQueues(AsyncGroup):
     def list(
         self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> AsyncPages[models.Queue]:
-        """List the queues that workers serve, that endpoints or routes name, that are paused, or that hold
-        executions.
+        """List queues: those with workers or waiting executions, paused ones, and the queues of endpoints and
+        routes.
 
         `cursor`: `cursor` of the page before.
         """
@@ -1584,12 +1572,13 @@ class AsyncQueues(AsyncGroup):
     async def pause(
         self, queue: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Queue:
-        """Let nothing of a queue be claimed, from now on until it is resumed; what runs goes on.
+        """Pause a queue: nothing is claimed from it until it is resumed. Running deliveries continue.
 
-        Jobs are accepted meanwhile, and what waits keeps its place. Pausing it again changes nothing.
+        New jobs are accepted, and waiting executions keep their order. Pausing a paused queue changes
+        nothing.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "queues.pause",
@@ -1606,10 +1595,10 @@ class AsyncQueues(AsyncGroup):
     async def resume(
         self, queue: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Queue:
-        """Let workers claim from a queue again; of one that is not paused nothing changes.
+        """Resume a queue: workers claim from it again. Resuming a queue that is not paused changes nothing.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "queues.resume",
@@ -1628,7 +1617,7 @@ class AsyncRedrivePreviews(AsyncGroup):
     """Operations on `redrive_previews`."""
 
     async def preview(self, *, timeout: float | None = None, **body: Unpack[models.NewRedrive]) -> models.Preview:
-        """Count what a redrive would see to, and show the first letters; nothing is changed."""
+        """Count the letters of a redrive, and show the first ones; changes nothing."""
         call = Call.of(
             "redrive_previews.preview", "POST", "/redrives/preview", body=body, only_reads=True, timeout=timeout
         )
@@ -1652,13 +1641,13 @@ class AsyncRedrives(AsyncGroup):
     async def begin(
         self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewRedrive]
     ) -> models.RedriveOfSeveral:
-        """Let all letters of a filter run once more that are open now; a scheduler does so within seconds.
+        """Start a redrive of all letters of a filter that are open now; a scheduler starts it within seconds.
 
-        Each is redriven as `POST /dead-letters/{id}/redrive` does, exactly once, the oldest first, whatever
-        dies meanwhile. A filter that matches nothing is a redrive of nothing; an empty one needs `all`.
+        Each letter is redriven as by `POST /dead-letters/{id}/redrive`, exactly once, oldest first, also
+        when processes die. A filter without matches redrives nothing; an empty filter needs `all`.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "redrives.begin", "POST", "/redrives", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -1677,10 +1666,10 @@ class AsyncRedrives(AsyncGroup):
     async def pause(
         self, redrive_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.RedriveOfSeveral:
-        """Let a redrive wait where it is.
+        """Pause a redrive.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "redrives.pause",
@@ -1697,10 +1686,10 @@ class AsyncRedrives(AsyncGroup):
     async def resume(
         self, redrive_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.RedriveOfSeveral:
-        """Let a paused redrive go on where it is.
+        """Resume a paused redrive.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "redrives.resume",
@@ -1717,10 +1706,10 @@ class AsyncRedrives(AsyncGroup):
     async def stop(
         self, redrive_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.RedriveOfSeveral:
-        """End a redrive where it is; what it came to stays redriven.
+        """Stop a redrive for good; redriven letters stay redriven.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "redrives.stop",
@@ -1739,7 +1728,7 @@ class AsyncRouteTests(AsyncGroup):
     """Operations on `route_tests`."""
 
     async def test(self, *, timeout: float | None = None, **body: Unpack[models.RouteQuestion]) -> models.RouteAnswer:
-        """Say which queue an endpoint's name leads to, and with `routes` which endpoints they would move."""
+        """Return the queue for an endpoint's name; with `routes` also the endpoints that they would move."""
         call = Call.of("route_tests.test", "POST", "/routes/test", body=body, only_reads=True, timeout=timeout)
         answer: models.RouteAnswer = await self._sender.send(call)
         return answer
@@ -1760,7 +1749,7 @@ class AsyncRoutes(AsyncGroup):
     async def replace(
         self, *, if_match: str | None = None, timeout: float | None = None, **body: Unpack[models.NewRoutes]
     ) -> models.Routes:
-        """Replace all routes, for the executions that are created from now on; what waits stays in its queue.
+        """Replace all routes, for executions created from now on. Waiting executions stay in their queue.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1769,7 +1758,7 @@ class AsyncRoutes(AsyncGroup):
         return answer
 
     async def delete(self, *, if_match: str | None = None, timeout: float | None = None) -> models.Routes:
-        """Go back to the routes of TE_ROUTES, as this process has them.
+        """Restore the routes of TE_ROUTES, as set in this process.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1789,8 +1778,7 @@ class AsyncSchedulers(AsyncGroup):
         state: Literal["ALIVE", "LOST", "DEAD"] | None = None,
         timeout: float | None = None,
     ) -> AsyncPages[models.Scheduler]:
-        """List scheduler processes, those that started last first; one that has ended is shown for ten
-        minutes.
+        """List scheduler processes, newest first; an ended process is shown for ten minutes.
 
         `cursor`: `cursor` of the page before.
         """
@@ -1822,8 +1810,8 @@ class AsyncSecrets(AsyncGroup):
     ) -> models.Secret:
         """Create a secret.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "secrets.create", "POST", "/secrets", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -1858,7 +1846,7 @@ class AsyncSecrets(AsyncGroup):
         timeout: float | None = None,
         **body: Unpack[models.ChangedSecret],
     ) -> models.Secret:
-        """Rotate a secret; the next claim of any worker sees the new value.
+        """Rotate a secret; workers use the new value from their next claim on.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1875,7 +1863,7 @@ class AsyncSecrets(AsyncGroup):
         return answer
 
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
-        """Delete a secret; refused while an endpoint, or an unfinished job, needs it.
+        """Delete a secret; refused while an endpoint or an unfinished job uses it.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1896,13 +1884,12 @@ class AsyncStats(AsyncGroup):
     async def get(
         self, *, seconds: int | None = None, endpoint: str | None = None, timeout: float | None = None
     ) -> models.Report:
-        """Tell how many executions ended of late, how late they began and how long they took, and how many
-        run.
+        """Report number, lateness and duration of the executions that ended lately, and running executions.
 
-        It looks at a bounded number of those that ended last, so it is as quick on a long history.
+        It reads a bounded number of the newest executions, so a long history does not slow it down.
 
-        `seconds`: how long ago it ended at most.
-        `endpoint`: of this endpoint alone.
+        `seconds`: executions that ended within so many seconds.
+        `endpoint`: only of this endpoint.
         """
         call = Call.of("stats.get", "GET", "/stats", query={"seconds": seconds, "endpoint": endpoint}, timeout=timeout)
         answer: models.Report = await self._sender.send(call)
@@ -1920,8 +1907,7 @@ class AsyncWorkers(AsyncGroup):
         state: Literal["ALIVE", "DRAINING", "LOST", "DRAINED", "DEAD"] | None = None,
         timeout: float | None = None,
     ) -> AsyncPages[models.Worker]:
-        """List worker processes, those that started last first; one that has ended is shown for a day at
-        least.
+        """List worker processes, newest first; an ended worker is shown for at least a day.
 
         `cursor`: `cursor` of the page before.
         """
@@ -1931,7 +1917,7 @@ class AsyncWorkers(AsyncGroup):
         return AsyncPages(self._sender, call)
 
     async def get(self, worker_id: str, /, *, timeout: float | None = None) -> models.WorkerDetail:
-        """Get a worker process, and what became of the commands to it."""
+        """Get a worker process and its latest commands."""
         call = Call.of("workers.get", "GET", "/workers/{worker_id}", path={"worker_id": worker_id}, timeout=timeout)
         answer: models.WorkerDetail = await self._sender.send(call)
         return answer
@@ -1939,13 +1925,13 @@ class AsyncWorkers(AsyncGroup):
     async def drain(
         self, worker_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Command:
-        """Ask a worker process to claim nothing more, finish what it has begun, and end.
+        """Drain a worker process: it stops claiming, finishes its running deliveries, and ends.
 
-        It learns of it with its next heartbeat, within five seconds. Asking again changes nothing while it
-        drains.
+        It reads the command with its next heartbeat, within five seconds. A second request while it drains
+        changes nothing.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "workers.drain",

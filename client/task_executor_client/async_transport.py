@@ -1,17 +1,17 @@
-"""Calls over aiohttp, the extra `async`."""
+"""Transport of calls over aiohttp (extra `async`)."""
 
 import aiohttp
 from yarl import URL
 
 from .address import Address
-from .answer import MOST_BYTES, Reply
+from .answer import MAX_BYTES, Reply
 from .call import Call
 from .failures import ConnectionFailedError, UnexpectedAnswerError
 from .transport import CONNECT_SECONDS
 
 
 class AsyncTransport:
-    """Connections to the service, of one event loop."""
+    """Connections to the service in one event loop."""
 
     def __init__(self, address: Address, connections: int) -> None:
         self._address = address
@@ -20,18 +20,18 @@ class AsyncTransport:
         self.is_closed = False
 
     async def close(self) -> None:
-        """Close the connections; a call raises RuntimeError from then on."""
+        """Close the connections; later calls raise RuntimeError."""
         self.is_closed = True
         if self._session is not None:
             await self._session.close()
 
     async def attempt(self, call: Call, timeout: float) -> Reply | ConnectionFailedError:
-        """Send a call once; raises RuntimeError when closed, and UnexpectedAnswerError for an endless answer."""
+        """Send a call once; raises RuntimeError when closed, UnexpectedAnswerError above MAX_BYTES."""
         session = self._open()
         try:
             async with session.request(
                 call.method,
-                # As it is: the library would write an escaped slash in a name plainly.
+                # Already encoded: yarl would decode an escaped slash in a name.
                 URL(self._address.base_url + call.target, encoded=True),
                 data=call.content,
                 headers=dict(call.headers) | ({} if call.content is None else {"Content-Type": "application/json"}),
@@ -57,8 +57,8 @@ class AsyncTransport:
                 connector=aiohttp.TCPConnector(limit=self._connections),
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
-            # It would send PUT and DELETE again by itself, and so do twice what may have been done.
-            self._session._retry_connection = False  # noqa: SLF001 - nothing public turns it off
+            # aiohttp would repeat PUT and DELETE by itself after a broken connection.
+            self._session._retry_connection = False  # noqa: SLF001 - no public setting
         return self._session
 
 
@@ -68,6 +68,6 @@ async def _content(call: Call, response: aiohttp.ClientResponse) -> bytes:
     async for part in response.content.iter_any():
         parts.append(part)
         size += len(part)
-        if size > MOST_BYTES:
-            raise UnexpectedAnswerError(f"{call.operation}: the answer has more than {MOST_BYTES} bytes")
+        if size > MAX_BYTES:
+            raise UnexpectedAnswerError(f"{call.operation}: the answer has more than {MAX_BYTES} bytes")
     return b"".join(parts)

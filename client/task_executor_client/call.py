@@ -1,4 +1,4 @@
-"""A call of an operation as a value: what is sent, and whether it may be sent twice."""
+"""Calls: requests of operations as values."""
 
 import json
 import re
@@ -17,9 +17,10 @@ _PREFERRED = re.compile(r'(?:^|,)\s*wait\s*=\s*"?([0-9]{1,9})\b', re.ASCII | re.
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is sent. One that is `repeatable` changes nothing more when it is sent again: it reads, or it has a key.
+    """Request of an operation.
 
-    `timeout` is in seconds, for all tries together; None is that of the client.
+    A `repeatable` call may be sent twice without a second effect: it only reads, or it has an idempotency key.
+    `timeout` is in seconds and covers all tries; None selects the client's timeout.
     """
 
     operation: str
@@ -50,16 +51,18 @@ class Call:
         is_text: bool = False,
         timeout: float | None = None,
     ) -> "Call":
-        """Build a call; one that takes an idempotency key has a random one unless the caller gives it.
+        """Build a call; with `takes_key` and no `key` it gets a random idempotency key.
 
-        Raises ValueError for a part of a path or a header that cannot be one, and TypeError for a body that is no JSON.
+        Raises:
+            ValueError: A path segment or a header is malformed.
+            TypeError: The body is not JSON.
         """
         sent = [(name, _text(value)) for name, value in (headers or {}).items() if value is not None]
         if takes_key and not (key_in_body and key is not None):
             sent.append((KEY_HEADER, key if key is not None else str(uuid.uuid4())))
         for name, value in sent:
             if not value or not value.isascii() or not value.isprintable():
-                raise ValueError(f"{name} must be printable ASCII, and not empty")
+                raise ValueError(f"{name} must be non-empty printable ASCII")
         return cls(
             operation=operation,
             method=method,
@@ -73,12 +76,12 @@ class Call:
         )
 
     def at(self, cursor: str) -> "Call":
-        """Return the call of the page that begins at a cursor."""
+        """Return the call for the page at a cursor."""
         return replace(self, query=(*(pair for pair in self.query if pair[0] != "cursor"), ("cursor", cursor)))
 
     @property
     def held_seconds(self) -> float:
-        """For how long the service is asked to wait with its answer, by `wait` or `Prefer: wait`: a minute at most."""
+        """Seconds for which `wait` or `Prefer: wait` lets the service delay its answer, at most 60."""
         asked = [found for name, value in self.query if name == "wait" and (found := _WAIT.fullmatch(value))]
         held = [int(found[1]) * _SECONDS[found[2]] for found in asked]
         held += [
@@ -88,19 +91,18 @@ class Call:
 
     @property
     def target(self) -> str:
-        """The path and the query."""
         return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
 
 def encoded(body: Any) -> bytes:
-    """Return a body as JSON; raises TypeError or ValueError for what JSON does not have, such as NaN."""
+    """Return a body as JSON; raises TypeError or ValueError for values that JSON does not have, such as NaN."""
     return json.dumps(body, default=_plain, allow_nan=False, separators=(",", ":")).encode()
 
 
 def instant(value: datetime) -> str:
-    """Return an instant as text; raises ValueError without a time zone: nobody could know which one is meant."""
+    """Return an instant in ISO 8601; raises ValueError without a time zone."""
     if value.tzinfo is None:
-        raise ValueError("a datetime without a time zone is not an instant: give it one, such as timezone.utc")
+        raise ValueError("a datetime needs a time zone, such as timezone.utc")
     return value.isoformat()
 
 
@@ -111,17 +113,17 @@ def _plain(value: Any) -> str:
 
 
 def _segment(name: str, value: str) -> str:
-    # The dots would be taken away on the way, and another path be called.
+    # HTTP libraries remove dot segments, which would address another path.
     if not isinstance(value, str) or value in {"", ".", ".."}:
-        raise ValueError(f"{name} must be a name or an id, not {value!r}")
+        raise ValueError(f"{name} must be a non-empty name or id, not {value!r}")
     return quote(value, safe="")
 
 
 def _pairs(query: Mapping[str, Any]) -> list[tuple[str, str]]:
     pairs = []
     for name, value in query.items():
-        each = value if isinstance(value, (list, tuple)) else [value]
-        pairs += [(name, _text(one)) for one in each if one is not None]
+        values = value if isinstance(value, (list, tuple)) else [value]
+        pairs += [(name, _text(each)) for each in values if each is not None]
     return pairs
 
 

@@ -18,13 +18,24 @@ from .waiting import until_ended
 
 
 class Client(Service):
-    """The service at an address: `Client("https://te.example.org", key).jobs.create(endpoint=…, trigger=…)`.
+    """Client of one service, safe to share between threads. Use it with `with`, or close it.
 
-    Threads may share one. Use it with `with`, or close it.
+    Args:
+        base_url: URL of the service.
+        api_key: API key.
+        retries: Limits of retries; `Retries()` by default.
+        connections: Number of connections kept open.
+
+    Raises:
+        ValueError: The URL or the key is malformed.
+
+    Example:
+        with Client("https://te.example.org", key) as te:
+            job = te.jobs.create(endpoint="mail", trigger="IMMEDIATE", input={"to": "a@example.org"})
+            print(te.wait(job["job_id"])["status"])
     """
 
     def __init__(self, base_url: str, api_key: str, *, retries: Retries | None = None, connections: int = 10) -> None:
-        """Connect to nothing yet; raises ValueError for an address or a key that cannot be one."""
         self._address = Address.of(base_url, api_key)
         self._retries = retries or Retries()
         self._transport = Transport(self._address, connections)
@@ -32,7 +43,7 @@ class Client(Service):
         super().__init__(self)
 
     def __repr__(self) -> str:
-        """Show where the service is, and no key."""
+        """Return the class and the URL, without the key."""
         return f"Client({self._address.base_url!r})"
 
     def __enter__(self) -> Self:
@@ -44,11 +55,11 @@ class Client(Service):
         self.close()
 
     def close(self) -> None:
-        """Close the connections; calls raise RuntimeError from then on. Again it does nothing."""
+        """Close the connections; later calls raise RuntimeError. Closing twice is allowed."""
         self._transport.close()
 
     def send(self, call: Call) -> Any:
-        """Send a call, again if need be, and return its answer; raises TaskExecutorError."""
+        """Send a call with retries and return its answer; raises TaskExecutorError."""
         return self._send(call, self._retries)
 
     def _send(self, call: Call, retries: Retries) -> Any:
@@ -61,15 +72,24 @@ class Client(Service):
         return read(call, drive(exchange(call, retries, time.monotonic, time.time), do))
 
     def wait(self, id_: str, /, *, timeout: float = 60.0) -> models.Execution:
-        """Return an execution once it has ended; for a job's id its newest one.
+        """Wait until an execution has ended.
 
-        Raises WaitTimeoutError after `timeout` seconds: the execution goes on.
+        Args:
+            id_: Id of an execution, or of a job for its newest execution.
+            timeout: Limit in seconds.
+
+        Returns:
+            The ended execution.
+
+        Raises:
+            WaitTimeoutError: The execution has not ended within `timeout`; it continues.
+            ValueError: The id belongs to neither an execution nor a job.
         """
 
         def do(step: Call | Pause) -> Any:
             if isinstance(step, Call):
-                # One that cannot be held is not tried again: who waits looks instead.
-                retries = replace(self._retries, most_tries=1) if step.held_seconds else self._retries
+                # A failed long poll is not retried: `until_ended` reads the execution instead.
+                retries = replace(self._retries, max_tries=1) if step.held_seconds else self._retries
                 return self._send(step, retries)
             time.sleep(step.seconds)
             return None
@@ -83,10 +103,23 @@ class Client(Service):
         name: str | None = None,
         **fields: Any,
     ) -> Callable[[Callable[P, R]], Declared[P, R]]:
-        """Declare an endpoint whose input is the arguments of the function; `register` makes the service have it.
+        """Declare an endpoint whose input has the arguments of the decorated function; see `register`.
 
-        `fields` are those of `endpoints.create`, `spec` above all. The name is that of the function, with hyphens.
-        Raises TypeError for arguments without types of JSON, and ValueError for a name that is declared already.
+        Args:
+            type: Transport.
+            name: Name of the endpoint; by default the function's name with hyphens.
+            fields: Further fields of `endpoints.create`, such as `spec`.
+
+        Returns:
+            A decorator; the decorated function is still callable and has `input(...)` for the input of a job.
+
+        Raises:
+            TypeError: An argument of the function has no type, or a type that JSON does not have.
+            ValueError: The name is declared already.
+
+        Example:
+            @te.endpoint(spec={"url": "https://mail.example.org", "body_template": "{{input}}"})
+            def send_mail(to: str, subject: str) -> None: ...
         """
 
         def declare(function: Callable[P, R]) -> Declared[P, R]:
@@ -96,9 +129,16 @@ class Client(Service):
         return declare
 
     def register(self, *, dry_run: bool = False) -> list[Change]:
-        """Make the service have the declared endpoints and their payload specs, and return what was to change.
+        """Create or update the declared endpoints and their payload specs; unchanged definitions are skipped.
 
-        What is as declared stays; what differs becomes a new version. A dry run reads only. Raises
-        RegistrationConflictError, after which register again: what was done is done.
+        Args:
+            dry_run: Only read, and return the changes that would be made.
+
+        Returns:
+            A change for each payload spec and endpoint.
+
+        Raises:
+            RegistrationConflictError: The type differs, or another client changed a definition. Earlier changes of the
+                call stay; call `register` again.
         """
         return drive(self._declared.register(dry_run=dry_run), self.send)

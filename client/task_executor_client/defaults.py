@@ -1,4 +1,4 @@
-"""What the service takes for fields that a body leaves out.
+"""Defaults of the service for missing fields of a body.
 
 Written by `make client` from the OpenAPI document; do not edit.
 """

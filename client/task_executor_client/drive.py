@@ -1,4 +1,4 @@
-"""Drives the generators that say what to do next, and do no I/O themselves."""
+"""Drivers of step generators: a generator yields steps without doing I/O, and the driver performs them."""
 
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 def drive(steps: Generator[Step, Any, Result], do: Callable[[Step], Any]) -> Result:
-    """Do each step, send back what came of it or raise its error in the generator, and return the result."""
+    """Perform each step, send its result or error into the generator, and return the generator's result."""
     go_on = partial(steps.send, None)
     while True:
         try:
@@ -26,7 +26,7 @@ def drive(steps: Generator[Step, Any, Result], do: Callable[[Step], Any]) -> Res
 
 
 async def drive_async(steps: Generator[Step, Any, Result], do: Callable[[Step], Awaitable[Any]]) -> Result:
-    """Do each step, send back what came of it or raise its error in the generator, and return the result."""
+    """Perform each step, send its result or error into the generator, and return the generator's result."""
     go_on = partial(steps.send, None)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The errors that the service documents, a class for each code.
+"""Error classes, one for each documented code.
 
 Written by `make client` from the OpenAPI document; do not edit.
 """
@@ -77,7 +77,7 @@ class JobNotUpdatableError(ApiError):
 
 
 class MethodNotAllowedError(ApiError):
-    """This path does not take that method."""
+    """This path does not support this method."""
 
 
 class NotFoundError(ApiError):

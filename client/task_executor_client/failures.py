@@ -1,21 +1,32 @@
-"""What can go wrong with a call; the errors with a documented code are in `errors`."""
+"""Errors of calls; the classes of documented error codes are in `errors`."""
 
 from typing import Any, TypedDict
 
 
 class Detail(TypedDict):
-    """One fault in a request: where (a JSON pointer into the body, or a parameter's name) and what."""
+    """Fault in a request; `pointer` is a JSON pointer into the body or the name of a parameter."""
 
     pointer: str
     message: str
 
 
 class TaskExecutorError(Exception):
-    """The base of all errors of this package; no message holds the API key or a body that was sent."""
+    """Base of all errors of this package; messages contain neither the API key nor a request body."""
 
 
 class ApiError(TaskExecutorError):
-    """The service refused a request; a code that this version does not know is an instance of this class itself."""
+    """Refusal by the service. Codes unknown to this version raise ApiError itself.
+
+    Attributes:
+        operation: Operation, such as `jobs.create`.
+        status: HTTP status.
+        code: Error code, such as `JOB_NOT_FOUND`.
+        message: Message of the service.
+        details: Faults in the request.
+        request_id: Id of the request in the log of the service.
+        retryable: Whether the same request may succeed later.
+        retry_after: Seconds of Retry-After.
+    """
 
     def __init__(
         self,
@@ -29,7 +40,6 @@ class ApiError(TaskExecutorError):
         retryable: bool = False,
         retry_after: float | None = None,
     ) -> None:
-        """`request_id` finds it in the log of the service; `retry_after` is in seconds."""
         self.operation = operation
         self.status = status
         self.code = code
@@ -39,10 +49,10 @@ class ApiError(TaskExecutorError):
         self.retryable = retryable
         self.retry_after = retry_after
         faults = "".join(f"; {detail['pointer']}: {detail['message']}" for detail in self.details[:5])
-        super().__init__(f"{operation} was answered {status} {code}: {message}{faults} (request {request_id})")
+        super().__init__(f"{operation}: {status} {code}: {message}{faults} (request {request_id})")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let it travel between processes: its arguments are not those of Exception."""
+        """Make the error picklable: its arguments differ from those of Exception."""
         given = (self.operation, self.status, self.code, self.message)
         return _again, (type(self), given, {name: getattr(self, name) for name in _NAMED})
 
@@ -55,24 +65,24 @@ def _again(class_: type[ApiError], given: tuple[str, int, str, str], named: dict
 
 
 class ConnectionFailedError(TaskExecutorError):
-    """No answer came; `may_have_been_done` is False where the request cannot have reached the service."""
+    """Missing answer; `may_have_been_done` is False if the request cannot have reached the service."""
 
     def __init__(self, message: str, may_have_been_done: bool = True) -> None:
         super().__init__(message, may_have_been_done)
         self.may_have_been_done = may_have_been_done
 
     def __str__(self) -> str:
-        """Return the message alone."""
+        """Return the message."""
         return str(self.args[0])
 
 
 class UnexpectedAnswerError(TaskExecutorError):
-    """The answer is none of this service: a redirect, a page of a proxy, JSON of another kind, or too much of it."""
+    """Answer that Task Executor does not send: a redirect, a proxy's page, other JSON, or a body that is too large."""
 
 
 class NotModifiedError(TaskExecutorError):
-    """The state is still that of `if_none_match`."""
+    """Unchanged state: the resource still matches `if_none_match`."""
 
 
 class WaitTimeoutError(TaskExecutorError):
-    """What was waited for has not ended in time; it goes on."""
+    """Timeout of `wait`; the execution continues."""

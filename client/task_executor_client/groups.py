@@ -1,4 +1,4 @@
-"""What the generated classes are made of."""
+"""Base classes of the generated operations."""
 
 from typing import Any, Protocol
 
@@ -6,28 +6,28 @@ from .call import Call
 
 
 class Sender(Protocol):
-    """Sends calls, and waits for their answers."""
+    """Blocking sender of calls."""
 
     def send(self, call: Call) -> Any:
-        """Return the answer."""
+        """Send a call and return its answer."""
 
 
 class AsyncSender(Protocol):
-    """Sends calls; their answers are awaited."""
+    """Asynchronous sender of calls."""
 
     async def send(self, call: Call) -> Any:
-        """Return the answer."""
+        """Send a call and return its answer."""
 
 
 class Group:
-    """Some operations of one sender."""
+    """Group of operations."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
 
 
 class AsyncGroup:
-    """Some operations of one sender."""
+    """Group of asynchronous operations."""
 
     def __init__(self, sender: AsyncSender) -> None:
         self._sender = sender

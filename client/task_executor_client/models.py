@@ -1,4 +1,4 @@
-"""The bodies of requests and answers, as dictionaries with known fields.
+"""Bodies of requests and answers as TypedDicts.
 
 Written by `make client` from the OpenAPI document; do not edit.
 """
@@ -92,9 +92,9 @@ class RateSpec(TypedDict):
     per: str
     """`1s` to `24h`."""
     burst: NotRequired[int]
-    """Starts of a burst, the last 100 ms of which are paced; what 100 ms bring when absent."""
+    """Starts of a burst, the last 100 ms of which are paced; when absent, the starts of 100 ms."""
     window: NotRequired[Literal["sliding"]]
-    """`sliding`: never more than `count` in any `per`, in whatever order; without a burst."""
+    """`sliding`: never more than `count` in any period of `per`; excludes `burst`."""
 
 
 class KeyLimitsSpec(TypedDict):
@@ -106,7 +106,7 @@ class KeyLimitsSpec(TypedDict):
 
 class LimitsSpec(TypedDict):
     max_in_flight: NotRequired[int]
-    """How many may run at the same time."""
+    """Executions that may run at the same time."""
     rate: NotRequired[RateSpec]
     per_key: NotRequired[KeyLimitsSpec]
 
@@ -129,48 +129,52 @@ class SigningSpec(TypedDict):
 
 class HttpSpec(TypedDict):
     url: str
-    """May hold `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
+    """May contain `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
     method: NotRequired[Literal["GET", "POST", "PUT", "PATCH", "DELETE"]]
     headers: NotRequired[dict[str, str]]
-    """Not those that the service sets itself. May hold `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
+    """Headers that the service sets are not allowed. May contain `{{config.…}}`, `{{input.…}}`,
+    `{{secret.…}}`.
+    """
     body_template: NotRequired[Any]
-    """May hold `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
+    """May contain `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
     signing: NotRequired[SigningSpec]
-    """May hold `{{secret.…}}`."""
+    """May contain `{{secret.…}}`."""
     timeout_ms: NotRequired[int]
     soft_timeout_ms: NotRequired[int]
-    """Below `timeout_ms`: an attempt that takes longer goes on, and leaves a WARN line and an event at once."""
+    """Below `timeout_ms`; an attempt that takes longer continues, and writes a WARN line and an event."""
     expected_status_codes: NotRequired[list[int]]
 
 
 class KafkaSpec(TypedDict):
     bootstrap_servers: str
-    """May hold `{{config.…}}`, `{{secret.…}}`."""
+    """May contain `{{config.…}}`, `{{secret.…}}`."""
     topic: str
-    """May hold `{{config.…}}`."""
+    """May contain `{{config.…}}`."""
     key_template: NotRequired[str | None]
-    """May hold `{{config.…}}`, `{{input.…}}`."""
+    """May contain `{{config.…}}`, `{{input.…}}`."""
     value_template: Any
-    """May hold `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
+    """May contain `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
     headers: NotRequired[dict[str, str]]
-    """Not those that the service sets itself. May hold `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
+    """Headers that the service sets are not allowed. May contain `{{config.…}}`, `{{input.…}}`,
+    `{{secret.…}}`.
+    """
     properties: NotRequired[dict[str, Any]]
-    """May hold `{{config.…}}`, `{{secret.…}}`."""
+    """May contain `{{config.…}}`, `{{secret.…}}`."""
     acks: NotRequired[Literal["0", "1", "all"]]
     timeout_ms: NotRequired[int]
     soft_timeout_ms: NotRequired[int]
-    """Below `timeout_ms`: an attempt that takes longer goes on, and leaves a WARN line and an event at once."""
+    """Below `timeout_ms`; an attempt that takes longer continues, and writes a WARN line and an event."""
 
 
 class RedisStreamSpec(TypedDict):
     redis_url: str
-    """May hold `{{config.…}}`, `{{secret.…}}`."""
+    """May contain `{{config.…}}`, `{{secret.…}}`."""
     stream: str
-    """May hold `{{config.…}}`."""
+    """May contain `{{config.…}}`."""
     fields_template: dict[str, Any]
-    """May hold `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
+    """May contain `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
     max_len: NotRequired[int | str]
-    """May hold `{{config.…}}`."""
+    """May contain `{{config.…}}`."""
     approximate_trimming: NotRequired[bool]
     metadata: NotRequired[bool]
     """Add the fields `te-job-id`, `te-execution-id`, `te-idempotency-key`, `te-attempt`, `te-scheduled-at` and
@@ -178,23 +182,27 @@ class RedisStreamSpec(TypedDict):
     """
     timeout_ms: NotRequired[int]
     soft_timeout_ms: NotRequired[int]
-    """Below `timeout_ms`: an attempt that takes longer goes on, and leaves a WARN line and an event at once."""
+    """Below `timeout_ms`; an attempt that takes longer continues, and writes a WARN line and an event."""
 
 
 class NotificationSpec(TypedDict):
     url: str | list[str]
-    """Of Apprise, one or up to 10; what is secret is a placeholder May hold `{{config.…}}`, `{{secret.…}}`."""
+    """A channel, such as `slack://…`, or up to 10; secrets are placeholders May contain `{{config.…}}`,
+    `{{secret.…}}`.
+    """
     title: NotRequired[str]
-    """May hold `{{config.…}}`, `{{input.…}}`."""
+    """May contain `{{config.…}}`, `{{input.…}}`."""
     body: NotRequired[str]
-    """May hold `{{config.…}}`, `{{input.…}}`."""
+    """May contain `{{config.…}}`, `{{input.…}}`."""
     severity: NotRequired[str]
-    """What it renders to, `info`, `warning` or `critical`, is the kind of the message May hold `{{config.…}}`,
+    """`info`, `warning` or `critical` after rendering; marks the message May contain `{{config.…}}`,
     `{{input.…}}`.
     """
+    signing: NotRequired[SigningSpec]
+    """May contain `{{secret.…}}`."""
     timeout_ms: NotRequired[int]
     soft_timeout_ms: NotRequired[int]
-    """Below `timeout_ms`: an attempt that takes longer goes on, and leaves a WARN line and an event at once."""
+    """Below `timeout_ms`; an attempt that takes longer continues, and writes a WARN line and an event."""
 
 
 class RetryPolicySpec(TypedDict):
@@ -203,7 +211,7 @@ class RetryPolicySpec(TypedDict):
     initial_delay_ms: NotRequired[int]
     max_delay_ms: NotRequired[int]
     delays_ms: NotRequired[list[int]]
-    """Of `custom`, which needs them: the waits; the last one repeats."""
+    """Waits between attempts, for `custom` only and required there; the last repeats."""
     fail_on: NotRequired[
         list[
             int
@@ -222,7 +230,7 @@ class RetryPolicySpec(TypedDict):
             | dict[str, Any]
         ]
     ]
-    """What is final: looked at first."""
+    """Errors and answers that are final; checked first."""
     reject_on: NotRequired[
         list[
             int
@@ -241,7 +249,7 @@ class RetryPolicySpec(TypedDict):
             | dict[str, Any]
         ]
     ]
-    """What is final too, marked `rejected`: it needs nobody's attention."""
+    """Final too, and marked `rejected`: needs no attention."""
     ignore_on: NotRequired[
         list[
             int
@@ -260,7 +268,7 @@ class RetryPolicySpec(TypedDict):
             | dict[str, Any]
         ]
     ]
-    """What counts as a success, with the error kept."""
+    """Errors that count as a success; the error is kept."""
     retry_on: NotRequired[
         list[
             int
@@ -279,9 +287,9 @@ class RetryPolicySpec(TypedDict):
             | dict[str, Any]
         ]
     ]
-    """What is tried again; where it is given, no other error is, not even a lost worker."""
+    """Errors and answers that are retried; if given, no others are, not even a lost worker."""
     max_age_ms: NotRequired[int | None]
-    """Since `scheduled_at`: a retry that would start later is not made."""
+    """Milliseconds since `scheduled_at`; a retry that would start later is not made."""
 
 
 class NewCallbacks(TypedDict):
@@ -292,30 +300,30 @@ class NewCallbacks(TypedDict):
 
 class NewEndpoint(TypedDict):
     queue: NotRequired[str | None]
-    """Where its executions wait from now on; that of the routes or of its transport when absent."""
+    """Queue of its executions from now on; when absent, the queue of its route or transport."""
     priority: NotRequired[int | None]
-    """Of its executions from now on, 0 to 255, higher first; 128 when absent."""
+    """Priority of executions from now on, 0 to 255, higher first; default 128."""
     limits: NotRequired[LimitsSpec | None]
-    """Over all workers; none when absent."""
+    """Limits over all workers; none when absent."""
     breaker: NotRequired[BreakerSpec | Literal["off"] | None]
-    """The usual one when absent, none when `off`."""
+    """The default breaker when absent, none when `off`."""
     result_retention: NotRequired[str | None]
-    """How long after its end an execution that is created from now on keeps what the receiver answered, `1m`
-    to `365d`; as long as executions are kept when absent.
+    """How long after its end an execution created from now on keeps the receiver's answer, `1m` to `365d`; as
+    long as executions are kept when absent.
     """
     name: str
     type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
     payload_spec: NotRequired[str | None]
     config: NotRequired[str | None]
     spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec
-    """That of the type."""
+    """Spec of the given type."""
     retry_policy: NotRequired[RetryPolicySpec | None]
     keep_response: NotRequired[Literal["always", "on_error", "never"]]
-    """Whether the receiver's words are stored: `always`, `on_error` (of failed attempts only) or `never`;
-    without them, its status and the size of its answer.
+    """When the receiver's answer is stored: `always`, `on_error` (failed attempts only) or `never`; otherwise
+    only its status and size are.
     """
     callbacks: NotRequired[NewCallbacks | None]
-    """Whom to tell how its executions end; nobody when absent."""
+    """Endpoints to call when its executions end; none when absent."""
 
 
 class Callbacks(TypedDict):
@@ -330,24 +338,24 @@ class Endpoint(TypedDict):
     payload_spec: str | None
     config: str | None
     spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec
-    """As it was given."""
+    """As given."""
     retry_policy: RetryPolicySpec
-    """With its defaults."""
+    """With defaults filled in."""
     keep_response: Literal["always", "on_error", "never"]
     callbacks: Callbacks | None
     queue: str | None
-    """As it was given."""
+    """As given."""
     queue_in_effect: str
-    """Its own queue, else that of the routes, else that of its transport."""
+    """Its own queue, else the queue of its route, else the queue of its transport."""
     priority: int
     limits: LimitsSpec | None
-    """As they were given."""
+    """As given."""
     breaker: BreakerSpec | Literal["off"] | None
-    """As it was given."""
+    """As given."""
     result_retention: str | None
     """`null`: as long as its executions."""
     paused_at: str | None
-    """Since when nothing of it starts."""
+    """Time of the pause."""
     version: int
     created_at: str
     updated_at: str
@@ -361,78 +369,78 @@ class EndpointPage(TypedDict):
 
 class ChangedEndpoint(TypedDict):
     queue: NotRequired[str | None]
-    """Where its executions wait from now on; that of the routes or of its transport when absent."""
+    """Queue of its executions from now on; when absent, the queue of its route or transport."""
     priority: NotRequired[int | None]
-    """Of its executions from now on, 0 to 255, higher first; 128 when absent."""
+    """Priority of executions from now on, 0 to 255, higher first; default 128."""
     limits: NotRequired[LimitsSpec | None]
-    """Over all workers; none when absent."""
+    """Limits over all workers; none when absent."""
     breaker: NotRequired[BreakerSpec | Literal["off"] | None]
-    """The usual one when absent, none when `off`."""
+    """The default breaker when absent, none when `off`."""
     result_retention: NotRequired[str | None]
-    """How long after its end an execution that is created from now on keeps what the receiver answered, `1m`
-    to `365d`; as long as executions are kept when absent.
+    """How long after its end an execution created from now on keeps the receiver's answer, `1m` to `365d`; as
+    long as executions are kept when absent.
     """
     name: NotRequired[str]
     type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
     payload_spec: NotRequired[str | None]
     config: NotRequired[str | None]
     spec: HttpSpec | KafkaSpec | RedisStreamSpec | NotificationSpec
-    """That of the type."""
+    """Spec of the given type."""
     retry_policy: NotRequired[RetryPolicySpec | None]
     keep_response: NotRequired[Literal["always", "on_error", "never"]]
-    """Whether the receiver's words are stored: `always`, `on_error` (of failed attempts only) or `never`;
-    without them, its status and the size of its answer.
+    """When the receiver's answer is stored: `always`, `on_error` (failed attempts only) or `never`; otherwise
+    only its status and size are.
     """
     callbacks: NotRequired[NewCallbacks | None]
-    """Whom to tell how its executions end; nobody when absent."""
+    """Endpoints to call when its executions end; none when absent."""
 
 
 class Flow(TypedDict):
     queue: NotRequired[str | None]
-    """Where its executions wait from now on; that of the routes or of its transport when absent."""
+    """Queue of its executions from now on; when absent, the queue of its route or transport."""
     priority: NotRequired[int | None]
-    """Of its executions from now on, 0 to 255, higher first; 128 when absent."""
+    """Priority of executions from now on, 0 to 255, higher first; default 128."""
     limits: NotRequired[LimitsSpec | None]
-    """Over all workers; none when absent."""
+    """Limits over all workers; none when absent."""
     breaker: NotRequired[BreakerSpec | Literal["off"] | None]
-    """The usual one when absent, none when `off`."""
+    """The default breaker when absent, none when `off`."""
     result_retention: NotRequired[str | None]
-    """How long after its end an execution that is created from now on keeps what the receiver answered, `1m`
-    to `365d`; as long as executions are kept when absent.
+    """How long after its end an execution created from now on keeps the receiver's answer, `1m` to `365d`; as
+    long as executions are kept when absent.
     """
 
 
 class Gate(TypedDict):
     key: str | None
-    """`null` for the endpoint's own."""
+    """`null`: limit of the endpoint."""
     max_in_flight: int | None
     in_flight: int
-    """How many run now."""
+    """Number of running executions."""
     rate: RateSpec | None
     """With its defaults."""
     tokens: int | None
-    """How many the rate lets start now."""
+    """Number of executions that the rate allows to start now."""
     next_at: str | None
-    """When it lets the next one start."""
+    """Earliest start of the next execution."""
     waiting: int
-    """Queued, or for a retry; up to 1,000 are counted."""
+    """Queued or waiting for a retry; counted up to 1,000."""
 
 
 class LimitsState(TypedDict):
     paused_at: str | None
     gates: list[Gate]
-    """The endpoint's own, and that of `key`."""
+    """Limit of the endpoint, then limit of `key`."""
 
 
 class NewJob(TypedDict):
     name: NotRequired[str | None]
-    """For people and filters; need not be unique."""
+    """For display and filters; need not be unique."""
     labels: NotRequired[Mapping[str, str] | None]
-    """Pairs of strings to find the job by, spelt as labels of Kubernetes."""
+    """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
     queue: NotRequired[str | None]
-    """Where its executions wait; that of the endpoint when absent."""
+    """Queue of its executions; the endpoint's queue when absent."""
     priority: NotRequired[int | None]
-    """0 to 255; of what is due a higher one goes first; that of the endpoint when absent."""
+    """0 to 255; higher starts first; the endpoint's priority when absent."""
     cron: NotRequired[str | None]
     """For CRON; five fields."""
     timezone: NotRequired[str | None]
@@ -440,26 +448,26 @@ class NewJob(TypedDict):
     every: NotRequired[str | int | None]
     """For INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at least 10 ms."""
     fixed_delay: NotRequired[bool | None]
-    """For INTERVAL; count from the end of the execution before, not from tick to tick."""
+    """For INTERVAL; count from the end of the last execution, not from the last tick."""
     starts_at: NotRequired[str | datetime | None]
     """For CRON and INTERVAL; now when absent."""
     ends_at: NotRequired[str | datetime | None]
     """For CRON and INTERVAL; no tick at or after it."""
     catch_up: NotRequired[Literal["all", "latest", "none"] | None]
-    """Which ticks run late when nobody could start them in time; `all` when absent."""
+    """Ticks to run late after an outage; `all` when absent."""
     max_catch_up: NotRequired[int | None]
-    """With `catch_up: all`: at most so many late ticks run, the latest ones; 100 when absent, no limit when
-    `null`.
+    """With `catch_up: all`: maximum number of late ticks to run, keeping the latest; 100 when absent, no limit
+    when `null`.
     """
     overlap: NotRequired[Literal["allow", "skip"] | None]
     """`skip` drops a tick while an execution of the job is unfinished; `allow` when absent."""
     input: NotRequired[Mapping[str, Any] | None]
     callbacks: NotRequired[NewCallbacks | None]
-    """Whom to tell how its executions end, before those of its endpoint; `null` is nobody."""
+    """Endpoints to call when its executions end; override the endpoint's callbacks; `null`: none."""
     endpoint: str
     trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]
     idempotency_key: NotRequired[str | None]
-    """Needed for IMMEDIATE and DELAYED, here or in the Idempotency-Key header."""
+    """Required for IMMEDIATE and DELAYED, here or in the Idempotency-Key header."""
     run_at: NotRequired[str | datetime | None]
     """For DELAYED; a time in the past means now."""
 
@@ -473,31 +481,31 @@ class ExecutionSummary(TypedDict):
 class HttpOutput(TypedDict):
     status_code: int
     body: NotRequired[str]
-    """Its first 16 KiB, unless `keep_response` says otherwise."""
+    """First 16 KiB of the body, unless `keep_response` excludes the body."""
     body_bytes: NotRequired[int]
-    """Where the body is not kept: its size as text, as far as it was read (24 KiB)."""
+    """Size of a body that is not kept, in bytes of text, of at most 24 KiB that are read."""
 
 
 class KafkaOutput(TypedDict):
     partition: int
     offset: int | None
-    """`null` where the brokers do not say: with `acks: "0"`, or when it had to be resent."""
+    """`null` if brokers do not report it: with `acks: "0"`, or after a resend."""
 
 
 class RedisStreamOutput(TypedDict):
     message_id: str
     stream: str
     may_be_duplicate: NotRequired[bool]
-    """True when an earlier attempt of unknown fate is so old that Redis may have forgotten it."""
+    """True if the marker of an earlier attempt with unknown result may have expired in Redis."""
 
 
 class ChannelOutput(TypedDict):
     channel: str
     status_code: NotRequired[int]
-    """The last one, of HTTP or SMTP."""
+    """Last status of HTTP or SMTP."""
     error: NotRequired[str]
     attempt: NotRequired[int]
-    """The one that it was told by, where that was an earlier one."""
+    """Attempt that delivered the message, if an earlier one."""
 
 
 class NotificationOutput(TypedDict):
@@ -510,15 +518,15 @@ class AttemptError(TypedDict):
     status_code: NotRequired[int]
     """Of HTTP_ERROR and ANSWER_REFUSED."""
     body: NotRequired[str]
-    """With the status: the first 16 KiB of the answer."""
+    """With `status_code`: the first 16 KiB of the answer."""
     body_bytes: NotRequired[int]
-    """With the status, where the body is not kept: its size as text."""
+    """With `status_code`, if the body is not kept: its size."""
     retryable: NotRequired[bool]
-    """Whether such an error is tried again."""
+    """True if this kind of error is retried."""
     rejected: NotRequired[bool]
-    """True when `reject_on` names it: a failure that needs nobody's attention."""
+    """True if `reject_on` matches: an expected failure."""
     may_have_been_delivered: NotRequired[bool]
-    """True when the message was sent and no answer came."""
+    """True if the message was sent and no answer came."""
 
 
 class IgnoredError(TypedDict):
@@ -526,7 +534,7 @@ class IgnoredError(TypedDict):
     body: NotRequired[str]
     """The first 16 KiB of the answer, unless it is not kept."""
     body_bytes: NotRequired[int]
-    """Where the body is not kept: its size as text."""
+    """If the body is not kept: its size."""
     ignored_error: AttemptError
 
 
@@ -537,14 +545,14 @@ class Result(TypedDict):
     status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
     attempt_count: int
     completed_at: str | None
-    """`null` until it is over."""
+    """`null` until it has ended."""
     duration_ms: int | None
     kept_until: str | None
-    """`null`: as long as the execution, or not over yet."""
+    """`null`: as long as the execution, or not ended yet."""
     output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | IgnoredError | None
-    """What the receiver answered."""
+    """The receiver's answer."""
     error: AttemptError | None
-    """Of the last attempt, with the whole answer."""
+    """Error of the last attempt, with the whole answer."""
 
 
 class CreatedJob(TypedDict):
@@ -563,17 +571,17 @@ class CreatedJob(TypedDict):
     name: str | None
     labels: dict[str, str]
     queue: str | None
-    """`null`: that of its endpoint."""
+    """`null`: the endpoint's queue."""
     priority: int | None
-    """`null`: that of its endpoint."""
+    """`null`: the endpoint's priority."""
     limit_key: str | None
-    """By which it shares `limits.per_key`; `null` where its endpoint had no key."""
+    """Key by which it shares `limits.per_key`; `null` if its endpoint had no key."""
     callbacks: Callbacks | None
-    """Its own, before those of its endpoint; `null`: those of its endpoint."""
+    """Override the callbacks of its endpoint; `null`: the endpoint's callbacks."""
     callback_of: str | None
-    """The execution whose end it tells."""
+    """For a callback: the execution whose completion it reports."""
     run_at: NotRequired[str]
-    """DELAYED only; after a rescheduling or `POST /jobs/{job_id}/run` the new instant."""
+    """DELAYED only; updated by a rescheduling and by `POST /jobs/{job_id}/run`."""
     cron: NotRequired[str]
     """CRON only."""
     timezone: NotRequired[str]
@@ -595,14 +603,14 @@ class CreatedJob(TypedDict):
     next_run_at: NotRequired[str | None]
     """CRON and INTERVAL only; in the job's time zone."""
     input: dict[str, Any]
-    """`{"unreadable": "why"}` stands for one that SQL has stored and that no process can read."""
+    """`{"unreadable": "reason"}` replaces a value that SQL has stored and no process can read."""
     execution: NotRequired[ExecutionSummary]
     """IMMEDIATE and DELAYED only."""
     created_at: str
     paused_at: str | None
     retired_at: str | None
     result: NotRequired[Result]
-    """With `Prefer: wait` only, once it is over, as long as it is kept."""
+    """With `Prefer: wait` only, if the execution has ended and its result is kept."""
 
 
 class Job(TypedDict):
@@ -621,17 +629,17 @@ class Job(TypedDict):
     name: str | None
     labels: dict[str, str]
     queue: str | None
-    """`null`: that of its endpoint."""
+    """`null`: the endpoint's queue."""
     priority: int | None
-    """`null`: that of its endpoint."""
+    """`null`: the endpoint's priority."""
     limit_key: str | None
-    """By which it shares `limits.per_key`; `null` where its endpoint had no key."""
+    """Key by which it shares `limits.per_key`; `null` if its endpoint had no key."""
     callbacks: Callbacks | None
-    """Its own, before those of its endpoint; `null`: those of its endpoint."""
+    """Override the callbacks of its endpoint; `null`: the endpoint's callbacks."""
     callback_of: str | None
-    """The execution whose end it tells."""
+    """For a callback: the execution whose completion it reports."""
     run_at: NotRequired[str]
-    """DELAYED only; after a rescheduling or `POST /jobs/{job_id}/run` the new instant."""
+    """DELAYED only; updated by a rescheduling and by `POST /jobs/{job_id}/run`."""
     cron: NotRequired[str]
     """CRON only."""
     timezone: NotRequired[str]
@@ -653,7 +661,7 @@ class Job(TypedDict):
     next_run_at: NotRequired[str | None]
     """CRON and INTERVAL only; in the job's time zone."""
     input: dict[str, Any]
-    """`{"unreadable": "why"}` stands for one that SQL has stored and that no process can read."""
+    """`{"unreadable": "reason"}` replaces a value that SQL has stored and no process can read."""
     execution: NotRequired[ExecutionSummary]
     """IMMEDIATE and DELAYED only."""
     created_at: str
@@ -677,27 +685,27 @@ class Execution(TypedDict):
     queue: str
     priority: int
     limit_key: str | None
-    """By which it shares `limits.per_key` of its endpoint; `null` where it has no key."""
+    """Key by which it shares `limits.per_key` of its endpoint; `null` without a key."""
     status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
     input: NotRequired[dict[str, Any]]
-    """`{"unreadable": "why"}` stands for one that SQL has stored and that no process can read."""
+    """`{"unreadable": "reason"}` replaces a value that SQL has stored and no process can read."""
     output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | IgnoredError | None
-    """What the receiver answered."""
+    """The receiver's answer."""
     last_error: AttemptError | None
-    """Of the latest attempt that has ended, if it failed or was ignored; without its `body`."""
+    """Error of the latest attempt that has ended, also if ignored; without `body`."""
     attempt_count: int
     max_attempts: int
     worker_id: str | None
     scheduled_at: str
     run_at: str
-    """When it is, or was, due: later after a failed attempt, and for what was queued late."""
+    """Latest due time: later than `scheduled_at` after a failed attempt, or if it was queued late."""
     started_at: str | None
     completed_at: str | None
     duration_ms: int | None
     cancel_requested_at: str | None
-    """Since when no further attempt may follow."""
+    """Time of a request to allow no further attempt."""
     abort_requested_at: str | None
-    """Since when the attempt under way is to be broken off."""
+    """Time of a request to abort the running attempt."""
     created_at: str
 
 
@@ -716,12 +724,12 @@ class BatchError(TypedDict):
     message: str
     details: list[Detail]
     retryable: bool
-    """Whether the same request may succeed later."""
+    """True if the same request may succeed later."""
 
 
 class BatchItem(TypedDict):
     status: int
-    """As `POST /jobs` would answer."""
+    """As of `POST /jobs`."""
     job: NotRequired[Job]
     error: NotRequired[BatchError]
 
@@ -732,13 +740,13 @@ class BatchResult(TypedDict):
 
 class ChangedJob(TypedDict):
     name: NotRequired[str | None]
-    """For people and filters; need not be unique."""
+    """For display and filters; need not be unique."""
     labels: NotRequired[Mapping[str, str] | None]
-    """Pairs of strings to find the job by, spelt as labels of Kubernetes."""
+    """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
     queue: NotRequired[str | None]
-    """Where its executions wait; that of the endpoint when absent."""
+    """Queue of its executions; the endpoint's queue when absent."""
     priority: NotRequired[int | None]
-    """0 to 255; of what is due a higher one goes first; that of the endpoint when absent."""
+    """0 to 255; higher starts first; the endpoint's priority when absent."""
     cron: NotRequired[str | None]
     """For CRON; five fields."""
     timezone: NotRequired[str | None]
@@ -746,33 +754,33 @@ class ChangedJob(TypedDict):
     every: NotRequired[str | int | None]
     """For INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at least 10 ms."""
     fixed_delay: NotRequired[bool | None]
-    """For INTERVAL; count from the end of the execution before, not from tick to tick."""
+    """For INTERVAL; count from the end of the last execution, not from the last tick."""
     starts_at: NotRequired[str | datetime | None]
     """For CRON and INTERVAL; now when absent."""
     ends_at: NotRequired[str | datetime | None]
     """For CRON and INTERVAL; no tick at or after it."""
     catch_up: NotRequired[Literal["all", "latest", "none"] | None]
-    """Which ticks run late when nobody could start them in time; `all` when absent."""
+    """Ticks to run late after an outage; `all` when absent."""
     max_catch_up: NotRequired[int | None]
-    """With `catch_up: all`: at most so many late ticks run, the latest ones; 100 when absent, no limit when
-    `null`.
+    """With `catch_up: all`: maximum number of late ticks to run, keeping the latest; 100 when absent, no limit
+    when `null`.
     """
     overlap: NotRequired[Literal["allow", "skip"] | None]
     """`skip` drops a tick while an execution of the job is unfinished; `allow` when absent."""
     input: NotRequired[Mapping[str, Any] | None]
     callbacks: NotRequired[NewCallbacks | None]
-    """Whom to tell how its executions end, before those of its endpoint; `null` is nobody."""
+    """Endpoints to call when its executions end; override the endpoint's callbacks; `null`: none."""
 
 
 class PatchedJob(TypedDict):
     name: NotRequired[str | None]
-    """For people and filters; need not be unique."""
+    """For display and filters; need not be unique."""
     labels: NotRequired[Mapping[str, str] | None]
-    """Pairs of strings to find the job by, spelt as labels of Kubernetes."""
+    """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
     queue: NotRequired[str | None]
-    """Where its executions wait; that of the endpoint when absent."""
+    """Queue of its executions; the endpoint's queue when absent."""
     priority: NotRequired[int | None]
-    """0 to 255; of what is due a higher one goes first; that of the endpoint when absent."""
+    """0 to 255; higher starts first; the endpoint's priority when absent."""
     cron: NotRequired[str | None]
     """For CRON; five fields."""
     timezone: NotRequired[str | None]
@@ -780,22 +788,22 @@ class PatchedJob(TypedDict):
     every: NotRequired[str | int | None]
     """For INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at least 10 ms."""
     fixed_delay: NotRequired[bool | None]
-    """For INTERVAL; count from the end of the execution before, not from tick to tick."""
+    """For INTERVAL; count from the end of the last execution, not from the last tick."""
     starts_at: NotRequired[str | datetime | None]
     """For CRON and INTERVAL; now when absent."""
     ends_at: NotRequired[str | datetime | None]
     """For CRON and INTERVAL; no tick at or after it."""
     catch_up: NotRequired[Literal["all", "latest", "none"] | None]
-    """Which ticks run late when nobody could start them in time; `all` when absent."""
+    """Ticks to run late after an outage; `all` when absent."""
     max_catch_up: NotRequired[int | None]
-    """With `catch_up: all`: at most so many late ticks run, the latest ones; 100 when absent, no limit when
-    `null`.
+    """With `catch_up: all`: maximum number of late ticks to run, keeping the latest; 100 when absent, no limit
+    when `null`.
     """
     overlap: NotRequired[Literal["allow", "skip"] | None]
     """`skip` drops a tick while an execution of the job is unfinished; `allow` when absent."""
     input: NotRequired[Mapping[str, Any] | None]
     callbacks: NotRequired[NewCallbacks | None]
-    """Whom to tell how its executions end, before those of its endpoint; `null` is nobody."""
+    """Endpoints to call when its executions end; override the endpoint's callbacks; `null`: none."""
     status: NotRequired[Literal["ACTIVE", "PAUSED", "RETIRED"]]
 
 
@@ -848,8 +856,8 @@ class Day(TypedDict):
 
 class Stats(TypedDict):
     last_24h: Day
-    """Executions that ended within 24 hours, without cancelled ones; durations are `null` when there is none.
-    Of a repeating job only its newest 5,000, and those created within 48 hours, count.
+    """Executions that succeeded or failed within 24 hours; durations are `null` if there are none. For a
+    repeating job, only its newest 5,000 count, and only if created within 48 hours.
     """
 
 
@@ -862,12 +870,12 @@ class Status(TypedDict):
     health: Literal["HEALTHY", "DEGRADED", "FAILING", "IDLE"]
     version: int
     last_execution: LastExecution | None
-    """The newest that has begun; of each final status only the newest 100 are looked at, so a job of which
-    more were cancelled before they began may show an older one.
+    """The newest execution that has begun; only the newest 100 of each final status are searched, so an older
+    execution may be shown if more were cancelled before they began.
     """
     active_executions: ActiveExecutions
-    """Executions that are not over: `pending` wait, `running` run; at most 10,000 are looked at, so where a
-    job has more those that run may be among the others.
+    """Open executions: `pending` wait, `running` run; at most 10,000 are counted, so a job with more may have
+    further running executions.
     """
     cron: NotRequired[CronBlock]
     """CRON only."""
@@ -879,9 +887,9 @@ class Status(TypedDict):
 class Run(TypedDict):
     run_at: str
     local_time: str
-    """The same in the schedule's time zone."""
+    """`run_at` in the schedule's time zone."""
     note: str | None
-    """What a change of the clock does to this run."""
+    """Effect of a clock change on this run."""
 
 
 class NextRuns(TypedDict):
@@ -901,7 +909,7 @@ class Attempt(TypedDict):
     duration_ms: int | None
     output: HttpOutput | KafkaOutput | RedisStreamOutput | NotificationOutput | IgnoredError | None
     error: AttemptError | None
-    """Of a SUCCESS: what `ignore_on` ignores."""
+    """For SUCCESS: the error that `ignore_on` ignored."""
     created_at: str
 
 
@@ -943,17 +951,19 @@ Step = TypedDict(
 class History(TypedDict):
     items: list[Step]
     truncated: bool
-    """True if only the latest 1,000 attempts and 1,000 other changes are told of, and earlier ones left out."""
+    """True if earlier changes are left out: only the latest 1,000 attempts and the latest 1,000 other changes
+    are listed.
+    """
 
 
 class Explanation(TypedDict):
     status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
     reason: str
-    """For programs."""
+    """Reason code."""
     explanation: str
     since: str
     until: str | None
-    """When it will change, where known."""
+    """Time of the next change, if known."""
     details: dict[str, Any]
 
 
@@ -968,11 +978,11 @@ class AuditEntry(TypedDict):
         "payload_spec", "config", "secret", "endpoint", "api_key", "routes", "queue", "worker", "notification_rule"
     ]
     resource: str
-    """Its name; the id of an API key."""
+    """Name of the resource, or id of an API key."""
     before_hash: str | None
-    """SHA-256 of the canonical JSON, of a secret's ciphertext; null where nothing was."""
+    """SHA-256 of the canonical JSON, for a secret of its ciphertext; `null` if it did not exist."""
     after_hash: str | None
-    """SHA-256 of the canonical JSON, of a secret's ciphertext; null where nothing was."""
+    """SHA-256 of the canonical JSON, for a secret of its ciphertext; `null` if it did not exist."""
     request_id: str | None
     occurred_at: str
 
@@ -990,7 +1000,7 @@ class CronPreviewQuestion(TypedDict):
     """An IANA time zone."""
     count: NotRequired[int]
     after: NotRequired[str | datetime | None]
-    """Runs after this instant; now when absent."""
+    """List runs after this instant; now when absent."""
 
 
 class CronPreview(TypedDict):
@@ -999,7 +1009,7 @@ class CronPreview(TypedDict):
     description: str
     after: str
     runs: list[Run]
-    """Fewer than asked for at the calendar's end."""
+    """Fewer than `count` at the end of the calendar."""
 
 
 class Health(TypedDict):
@@ -1009,14 +1019,14 @@ class Health(TypedDict):
 class Queue(TypedDict):
     queue: str
     workers: int
-    """Live worker processes that serve it."""
+    """Live worker processes of the queue."""
     due: int
     """Executions; up to 10,000 are counted."""
     oldest_due_at: str | None
-    """Since when the oldest of them is due."""
+    """Due instant of the oldest one."""
     oldest_due_seconds: float | None
     paused_at: str | None
-    """Since then nothing of it is claimed."""
+    """Start of the pause."""
 
 
 class QueuePage(TypedDict):
@@ -1027,14 +1037,14 @@ class QueuePage(TypedDict):
 
 class Route(TypedDict):
     pattern: str
-    """`*` stands for any number of characters, `?` for one."""
+    """`*` matches any number of characters, `?` one character."""
     queue: str
 
 
 class Routes(TypedDict):
     routes: list[Route]
     source: Literal["environment", "api"]
-    """TE_ROUTES, or what PUT has set."""
+    """Set by TE_ROUTES or by PUT."""
 
 
 class NewRoutes(TypedDict):
@@ -1054,41 +1064,39 @@ class Move(TypedDict):
 
 class RouteAnswer(TypedDict):
     queue: str | None
-    """`null` for that of its transport, where no endpoint has the name."""
+    """`null`: the queue of its transport, unknown because no endpoint has the name."""
     pattern: str | None
     position: int | None
-    """Of the route, from 0."""
+    """Position of the route, from 0."""
     is_default: bool
     """No route matches."""
     moves: NotRequired[list[Move]]
-    """With `routes`: the first 100 that would move."""
+    """With `routes`: the first 100 endpoints that would move."""
     move_count: NotRequired[int]
-    """With `routes`: how many would move."""
+    """With `routes`: number of endpoints that would move."""
 
 
 class Breaker(TypedDict):
     target: str
-    """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints have
-    settings of their own.
-    """
+    """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest for own settings."""
     state: Literal["closed", "open", "half_open"]
-    """`closed` lets all through, `open` nothing, `half_open` a single probe."""
+    """`closed`: deliver; `open`: hold; `half_open`: send a single probe."""
     reason: str | None
     """`FAILURES`, `RETRY_AFTER`, `PROBE`, `PROBE_SUCCEEDED`, `PROBE_FAILED`, `PROBE_UNUSED`, `CLOSED_BY_HAND`,
     `FORGOTTEN`.
     """
     failed: int | None
-    """How many of `results` failed when it opened."""
+    """Number of failures among `results` when it opened."""
     results: int | None
     changed_at: str
     open_until: str | None
-    """From then on what is due next is a probe."""
+    """From then on the next due execution is the probe."""
     probe_worker: str | None
     """The worker that sends the probe."""
     probe_until: str | None
-    """From then on another worker may probe."""
+    """From then on a different worker may probe."""
     endpoints: list[str]
-    """The first 100 that lead to the target, by name."""
+    """First 100 endpoints that resolve to the target, by name."""
 
 
 class BreakerPage(TypedDict):
@@ -1100,9 +1108,7 @@ class BreakerPage(TypedDict):
 class BreakerEvent(TypedDict):
     event_id: str
     target: str
-    """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints have
-    settings of their own.
-    """
+    """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest for own settings."""
     from_state: Literal["closed", "open", "half_open"]
     to_state: Literal["closed", "open", "half_open"]
     reason: str
@@ -1112,7 +1118,7 @@ class BreakerEvent(TypedDict):
     actor: str | None
     """A worker, or the name of the API key that closed it."""
     open_until: str | None
-    """Until when it is open, or its probe has time."""
+    """End of the open state, or deadline of the probe."""
     occurred_at: str
 
 
@@ -1131,20 +1137,20 @@ class DeadLetter(TypedDict):
     labels: dict[str, Any] | None
     """Of the job."""
     error_type: str
-    """Of the last attempt, or why it failed without one: `EXPIRED`."""
+    """Of the last attempt, or of a failure without an attempt: `EXPIRED`."""
     message: str | None
     """Of that error, up to 500 characters."""
     attempt_count: int
     failed_at: str
     resolution: Literal["RETRIED", "REDRIVEN", "ARCHIVED"] | None
-    """`null` while it is open; `RETRIED`: its execution was, without the letter."""
+    """`null` while open; `RETRIED`: its execution was retried directly."""
     resolved_at: str | None
     resolved_by: str | None
     """The name of the API key."""
     note: str | None
-    """Of who archived it."""
+    """Reason of the archiving."""
     redriven_as: str | None
-    """The execution that it goes on as."""
+    """The execution that repeats it."""
 
 
 class DeadLetterPage(TypedDict):
@@ -1162,33 +1168,33 @@ class DeadLetterView(TypedDict):
     labels: dict[str, Any] | None
     """Of the job."""
     error_type: str
-    """Of the last attempt, or why it failed without one: `EXPIRED`."""
+    """Of the last attempt, or of a failure without an attempt: `EXPIRED`."""
     message: str | None
     """Of that error, up to 500 characters."""
     attempt_count: int
     failed_at: str
     resolution: Literal["RETRIED", "REDRIVEN", "ARCHIVED"] | None
-    """`null` while it is open; `RETRIED`: its execution was, without the letter."""
+    """`null` while open; `RETRIED`: its execution was retried directly."""
     resolved_at: str | None
     resolved_by: str | None
     """The name of the API key."""
     note: str | None
-    """Of who archived it."""
+    """Reason of the archiving."""
     redriven_as: str | None
-    """The execution that it goes on as."""
+    """The execution that repeats it."""
     execution: Execution
-    """As it is now, with its input."""
+    """In its current state, with its input."""
     attempts: list[Attempt]
-    """That it failed with, the latest first, up to 100."""
+    """Attempts up to the failure, latest first, 100 at most."""
     more_attempts: str | None
-    """The list that has all, where these are only the latest 100; otherwise `null`."""
+    """URL of the full list if there are more than 100; otherwise `null`."""
 
 
 class Redrive(TypedDict):
     endpoint: NotRequired[str | None]
-    """Where the new job goes, to its newest version; that of the letter when absent."""
+    """Endpoint of the new job, in its newest version; default: the endpoint of the letter."""
     input: NotRequired[Mapping[str, Any] | None]
-    """Of the new job; that of the letter's job when absent."""
+    """Of the new job; default: the input of the letter's job."""
 
 
 class Archive(TypedDict):
@@ -1199,7 +1205,7 @@ class Wanted(TypedDict):
     endpoint: NotRequired[str]
     error_type: NotRequired[str]
     labels: NotRequired[Mapping[str, str] | None]
-    """Pairs of strings to find the job by, spelt as labels of Kubernetes."""
+    """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
     failed_after: NotRequired[str | datetime]
     failed_before: NotRequired[str | datetime]
 
@@ -1207,19 +1213,19 @@ class Wanted(TypedDict):
 class NewRedrive(TypedDict):
     wanted: Wanted
     all: NotRequired[bool]
-    """`true` where `wanted` is empty: all open letters are meant."""
+    """Must be `true` where confirms an empty `wanted`: all open letters."""
     to_endpoint: NotRequired[str | None]
-    """A new job for this endpoint is made of each; without it its execution goes on."""
+    """Create a new job for this endpoint from each letter; default: retry the executions."""
     rate: NotRequired[int]
-    """In a second."""
+    """Maximum per second."""
 
 
 class RedriveOfSeveral(TypedDict):
     redrive_id: str
     status: Literal["RUNNING", "PAUSED", "STOPPED", "DONE"]
     waits_for_turn: bool
-    """`RUNNING`, but no scheduler goes on with it just now: it has only begun, no scheduler runs, or more than
-    20 are under way, which take turns.
+    """`RUNNING`, but no scheduler works on it: it has just begun, no scheduler runs, or more than 20 are
+    running, which take turns.
     """
     wanted: dict[str, Any]
     to_endpoint: str | None
@@ -1227,11 +1233,11 @@ class RedriveOfSeveral(TypedDict):
     actor: str | None
     redriven: int
     refused: int
-    """That stay open, since they could not be redriven."""
+    """Letters that stay open because they could not be redriven."""
     last_refusal: str | None
-    """Why the last one was."""
+    """Reason of the last refusal."""
     reached_at: str | None
-    """When the letter failed that it came to last."""
+    """Failure of the last letter processed."""
     created_at: str
     ended_at: str | None
 
@@ -1245,27 +1251,27 @@ class RedriveOfSeveralPage(TypedDict):
 class Preview(TypedDict):
     count: int
     is_complete: bool
-    """`false` where more than 10,000 would be looked at."""
+    """`false` if more than 10,000 letters would have to be read."""
     sample: list[DeadLetter]
-    """The first ones."""
+    """The first letters."""
 
 
 class WantedExecutions(TypedDict):
     status: NotRequired[Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"] | None]
-    """`retry`: FAILED, which is the default, or CANCELLED; otherwise one in which they wait, and for `cancel`
-    RUNNING; without it all in which they wait, and with `if_running` RUNNING.
+    """`retry`: FAILED (default) or CANCELLED; other actions: a waiting state, for `cancel` also RUNNING.
+    Default: all waiting states, with `if_running` also RUNNING.
     """
     endpoint: NotRequired[str]
     queue: NotRequired[str]
     limit_key: NotRequired[str]
-    """By which they share `limits.per_key`."""
+    """Key of `limits.per_key`."""
     job_id: NotRequired[str]
     name: NotRequired[str]
     """Of their jobs."""
     labels: NotRequired[Mapping[str, str] | None]
-    """Pairs of strings to find the job by, spelt as labels of Kubernetes."""
+    """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
     idempotency_key_prefix: NotRequired[str]
-    """With which the keys of their jobs begin."""
+    """Prefix of the idempotency keys of their jobs."""
     created_after: NotRequired[str | datetime]
     created_before: NotRequired[str | datetime]
     scheduled_after: NotRequired[str | datetime]
@@ -1282,21 +1288,21 @@ class NewBulkOperation(TypedDict):
     action: Literal["cancel", "retry", "reschedule", "archive"]
     wanted: WantedExecutions
     all: NotRequired[bool]
-    """`true` where `wanted` names no more than a state: all such executions are meant, or all open dead
-    letters.
+    """Must be `true` where `wanted` filters by state only: confirms that all such executions, or all open dead
+    letters, are meant.
     """
     if_running: NotRequired[Literal["request", "abort"] | None]
     """`cancel`: as for `POST /executions/{execution_id}/cancel`."""
     run_at: NotRequired[str | datetime | None]
-    """`reschedule`: when they are due; a time in the past means now."""
+    """`reschedule`: new due time; a time in the past means now."""
     delay_seconds: NotRequired[int | None]
-    """`reschedule`: how much later than now planned, or sooner below 0."""
+    """`reschedule`: delay after the planned time; negative: earlier."""
     spread_seconds: NotRequired[int | None]
-    """`reschedule`: each has a place of its own in a span so long, from `run_at`, its delayed time, or now on."""
+    """`reschedule`: spread evenly over this time, starting at `run_at`, at the delayed time, or now."""
     note: NotRequired[str | None]
-    """Needed for `archive`: why nothing is to follow."""
+    """Required for `archive`: the reason."""
     rate: NotRequired[int]
-    """In a second."""
+    """Maximum per second."""
 
 
 class BulkOperation(TypedDict):
@@ -1304,8 +1310,8 @@ class BulkOperation(TypedDict):
     action: Literal["cancel", "retry", "reschedule", "archive"]
     status: Literal["RUNNING", "PAUSED", "STOPPED", "DONE"]
     waits_for_turn: bool
-    """`RUNNING`, but no scheduler goes on with it just now: it has only begun, no scheduler runs, or more than
-    20 are under way, which take turns.
+    """`RUNNING`, but no scheduler works on it: it has just begun, no scheduler runs, or more than 20 are
+    running, which take turns.
     """
     wanted: dict[str, Any]
     if_running: Literal["request", "abort"] | None
@@ -1316,13 +1322,13 @@ class BulkOperation(TypedDict):
     rate: int
     actor: str | None
     changed: int
-    """How many executions, those asked to end, too; or how many letters."""
+    """Changed executions, including running ones that were asked to end, or dead letters."""
     refused: int
-    """That stay as they are, since they had changed, or cannot be."""
+    """Executions left unchanged because their state did not allow it."""
     last_refusal: str | None
-    """Why the last one was."""
+    """Reason of the last refusal."""
     reached_at: str | None
-    """When the execution was created that it came to last; of a letter when it failed."""
+    """Creation of the last execution processed, or failure of the last dead letter."""
     created_at: str
     ended_at: str | None
 
@@ -1336,9 +1342,9 @@ class BulkOperationPage(TypedDict):
 class BulkPreview(TypedDict):
     count: int
     is_complete: bool
-    """`false` where more than 10,000 would be looked at."""
+    """`false` if more than 10,000 rows would have to be read."""
     sample: list[Execution]
-    """The first ones, without their input; those of the letters."""
+    """The first executions, without their input."""
 
 
 class OutcomeSchema(TypedDict):
@@ -1370,35 +1376,35 @@ class NewNotificationRule(TypedDict):
             "test",
         ]
     ]
-    """Each has a severity: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
+    """Severities: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
     `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
     warning.
     """
     channels: Sequence[str]
-    """Endpoints: a message is a job of each of them."""
+    """Endpoints that each get a job per message."""
     endpoint: NotRequired[str | None]
     """A pattern of names of endpoints: `*` stands for any number of characters, `?` for one."""
     label: NotRequired[str | None]
-    """`key=value`, or a key for any value: of jobs that have this label."""
+    """`key=value`, or a key for any value: jobs with this label."""
     queue: NotRequired[str | None]
     """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
     for one.
     """
     all: NotRequired[bool]
-    """Instead of all of these: whatever it is about."""
+    """Match everything; excludes endpoint, label and queue."""
     min_severity: NotRequired[Literal["info", "warning", "critical"]]
     failing_after: NotRequired[int]
-    """`job.failing`: after so many failures in a row."""
+    """`job.failing`: number of failures in a row."""
     late_seconds: NotRequired[int]
-    """`queue.late` and `schedule.overdue`: after so long."""
+    """`queue.late`, `schedule.overdue`: tolerated delay."""
     group_seconds: NotRequired[int]
-    """What comes within so long of the first event is one message."""
+    """Events within this time of the first event are one message."""
     repeat_after_seconds: NotRequired[int]
-    """A subject that was told of is not told of again for so long."""
+    """Time for which a reported subject is not reported again."""
     max_per_hour: NotRequired[int]
-    """Messages; what comes beyond is in the next one."""
+    """Messages; further events wait for the next message."""
     quiet_hours: NotRequired[QuietHours | None]
-    """What comes within them is told at their end."""
+    """Events within them are reported at their end."""
 
 
 class NotificationRule(TypedDict):
@@ -1440,35 +1446,35 @@ class ChangedNotificationRule(TypedDict):
             "test",
         ]
     ]
-    """Each has a severity: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
+    """Severities: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
     `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
     warning.
     """
     channels: Sequence[str]
-    """Endpoints: a message is a job of each of them."""
+    """Endpoints that each get a job per message."""
     endpoint: NotRequired[str | None]
     """A pattern of names of endpoints: `*` stands for any number of characters, `?` for one."""
     label: NotRequired[str | None]
-    """`key=value`, or a key for any value: of jobs that have this label."""
+    """`key=value`, or a key for any value: jobs with this label."""
     queue: NotRequired[str | None]
     """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
     for one.
     """
     all: NotRequired[bool]
-    """Instead of all of these: whatever it is about."""
+    """Match everything; excludes endpoint, label and queue."""
     min_severity: NotRequired[Literal["info", "warning", "critical"]]
     failing_after: NotRequired[int]
-    """`job.failing`: after so many failures in a row."""
+    """`job.failing`: number of failures in a row."""
     late_seconds: NotRequired[int]
-    """`queue.late` and `schedule.overdue`: after so long."""
+    """`queue.late`, `schedule.overdue`: tolerated delay."""
     group_seconds: NotRequired[int]
-    """What comes within so long of the first event is one message."""
+    """Events within this time of the first event are one message."""
     repeat_after_seconds: NotRequired[int]
-    """A subject that was told of is not told of again for so long."""
+    """Time for which a reported subject is not reported again."""
     max_per_hour: NotRequired[int]
-    """Messages; what comes beyond is in the next one."""
+    """Messages; further events wait for the next message."""
     quiet_hours: NotRequired[QuietHours | None]
-    """What comes within them is told at their end."""
+    """Events within them are reported at their end."""
 
 
 class Subject(TypedDict):
@@ -1479,18 +1485,18 @@ class Subject(TypedDict):
 class AtChannel(TypedDict):
     channel: str
     job_id: str | None
-    """`null`: it could not be told."""
+    """`null`: see `fault`."""
     fault: str | None
-    """Why not."""
+    """Reason why no job was created."""
 
 
 class SentMessage(TypedDict):
     opened_at: str
-    """When its first event came."""
+    """Time of the first event."""
     sent_at: str | None
-    """`null`: it still waits."""
+    """`null`: not sent yet."""
     waits_for: Literal["window", "rate", "quiet"] | None
-    """Why it waits."""
+    """Reason to wait."""
     event: Literal[
         "execution.failed",
         "job.failing",
@@ -1504,7 +1510,7 @@ class SentMessage(TypedDict):
     severity: Literal["info", "warning", "critical"]
     title: str
     count: int
-    """Of events."""
+    """Number of events."""
     subjects: list[Subject]
     examples: list[str]
     group_id: str
@@ -1532,44 +1538,44 @@ class NotificationQuestion(TypedDict):
             "test",
         ]
     ]
-    """Each has a severity: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
+    """Severities: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
     `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
     warning.
     """
     channels: Sequence[str]
-    """Endpoints: a message is a job of each of them."""
+    """Endpoints that each get a job per message."""
     endpoint: NotRequired[str | None]
     """A pattern of names of endpoints: `*` stands for any number of characters, `?` for one."""
     label: NotRequired[str | None]
-    """`key=value`, or a key for any value: of jobs that have this label."""
+    """`key=value`, or a key for any value: jobs with this label."""
     queue: NotRequired[str | None]
     """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
     for one.
     """
     all: NotRequired[bool]
-    """Instead of all of these: whatever it is about."""
+    """Match everything; excludes endpoint, label and queue."""
     min_severity: NotRequired[Literal["info", "warning", "critical"]]
     failing_after: NotRequired[int]
-    """`job.failing`: after so many failures in a row."""
+    """`job.failing`: number of failures in a row."""
     late_seconds: NotRequired[int]
-    """`queue.late` and `schedule.overdue`: after so long."""
+    """`queue.late`, `schedule.overdue`: tolerated delay."""
     group_seconds: NotRequired[int]
-    """What comes within so long of the first event is one message."""
+    """Events within this time of the first event are one message."""
     repeat_after_seconds: NotRequired[int]
-    """A subject that was told of is not told of again for so long."""
+    """Time for which a reported subject is not reported again."""
     max_per_hour: NotRequired[int]
-    """Messages; what comes beyond is in the next one."""
+    """Messages; further events wait for the next message."""
     quiet_hours: NotRequired[QuietHours | None]
-    """What comes within them is told at their end."""
+    """Events within them are reported at their end."""
 
 
 class WouldBeMessage(TypedDict):
     opened_at: str
-    """When its first event came."""
+    """Time of the first event."""
     sent_at: str | None
-    """`null`: it still waits."""
+    """`null`: not sent yet."""
     waits_for: Literal["window", "rate", "quiet"] | None
-    """Why it waits."""
+    """Reason to wait."""
     event: Literal[
         "execution.failed",
         "job.failing",
@@ -1583,7 +1589,7 @@ class WouldBeMessage(TypedDict):
     severity: Literal["info", "warning", "critical"]
     title: str
     count: int
-    """Of events."""
+    """Number of events."""
     subjects: list[Subject]
     examples: list[str]
 
@@ -1592,13 +1598,13 @@ class NotificationPreview(TypedDict):
     since: str
     until: str
     truncated: bool
-    """More has happened than is looked at: it is about less than a day."""
+    """Too many events to read; the preview covers less than a day."""
     not_previewed: list[str]
-    """Events of which nothing is kept."""
+    """Events without stored history."""
     events: int
-    """That it matches."""
+    """Number of matching events."""
     repeated: int
-    """That it would not have told: their subjects were."""
+    """Events suppressed by `repeat_after_seconds`."""
     message_count: int
     messages: list[WouldBeMessage]
     """The latest 100."""
@@ -1629,26 +1635,26 @@ class Event(TypedDict):
         "catalogue.changed",
     ]
     at: str
-    """When it began to be written; later ones follow."""
+    """Start of the transaction that wrote it; events are ordered by it."""
     endpoint: str | None
     job_id: str | None
     execution_id: str | None
     subject: str | None
-    """Id of a worker, target of a breaker, name in the catalogue."""
+    """Id of a worker, target of a breaker, or name of a definition."""
     details: dict[str, Any]
 
 
 class EventPage(TypedDict):
     items: list[Event]
     next: str
-    """As `after`, what follows."""
+    """Cursor of the following events, for `after`."""
 
 
 class Worker(TypedDict):
     worker_id: str
     state: Literal["ALIVE", "DRAINING", "LOST", "DRAINED", "DEAD"]
-    """`DRAINING`: asked to drain, it claims nothing more; `DRAINED`: it has ended then; `LOST`: its lease has
-    run out without a word; `DEAD`: it was shut down.
+    """`DRAINING`: asked to drain, claims nothing; `DRAINED`: ended after a drain; `LOST`: its lease has
+    expired without a regular end; `DEAD`: it was shut down.
     """
     host: str
     pid: int
@@ -1656,7 +1662,7 @@ class Worker(TypedDict):
     capacity: int
     """Its slots, without the reserve."""
     in_flight: int
-    """Executions that it held at its last heartbeat."""
+    """Executions held at its last heartbeat."""
     started_at: str
     last_beat_at: str
     lease_expires_at: str
@@ -1673,8 +1679,8 @@ class Command(TypedDict):
     worker_id: str
     command: str
     state: Literal["PENDING", "ACKNOWLEDGED", "EXPIRED"]
-    """`PENDING`: on its way, for a heartbeat or two; `ACKNOWLEDGED`: the worker carries it out; `EXPIRED`: the
-    worker has ended, or has not taken it up within 60 s.
+    """`PENDING`: not yet read by the worker; `ACKNOWLEDGED`: the worker executes it; `EXPIRED`: the worker has
+    ended, or did not read it within 60 s.
     """
     asked_by: str
     """Name of the API key, or cli:USER."""
@@ -1686,8 +1692,8 @@ class Command(TypedDict):
 class WorkerDetail(TypedDict):
     worker_id: str
     state: Literal["ALIVE", "DRAINING", "LOST", "DRAINED", "DEAD"]
-    """`DRAINING`: asked to drain, it claims nothing more; `DRAINED`: it has ended then; `LOST`: its lease has
-    run out without a word; `DEAD`: it was shut down.
+    """`DRAINING`: asked to drain, claims nothing; `DRAINED`: ended after a drain; `LOST`: its lease has
+    expired without a regular end; `DEAD`: it was shut down.
     """
     host: str
     pid: int
@@ -1695,7 +1701,7 @@ class WorkerDetail(TypedDict):
     capacity: int
     """Its slots, without the reserve."""
     in_flight: int
-    """Executions that it held at its last heartbeat."""
+    """Executions held at its last heartbeat."""
     started_at: str
     last_beat_at: str
     lease_expires_at: str
@@ -1736,7 +1742,7 @@ class Process(TypedDict):
     started_at: str
     last_beat_at: str
     clock_ahead_seconds: float | None
-    """Of the database's clock; negative where it is behind, `null` where its release does not tell."""
+    """Of the database's clock; negative if it is behind, `null` for a release without this field."""
     clock_bound_seconds: float | None
     """`clock_ahead_seconds` is true to within this, either way."""
 
@@ -1761,11 +1767,11 @@ class Deliveries(TypedDict):
     per_second: float
     """Of `ended`."""
     lateness_ms: Percentiles
-    """From the instant at which the last attempt was due to its beginning."""
+    """Time from the due instant of the last attempt to its start."""
     duration_ms: Percentiles
     """Of the last attempt."""
     in_flight: int
-    """Executions that run."""
+    """Running executions."""
 
 
 class EndpointDeliveries(TypedDict):
@@ -1776,22 +1782,22 @@ class EndpointDeliveries(TypedDict):
     per_second: float
     """Of `ended`."""
     lateness_ms: Percentiles
-    """From the instant at which the last attempt was due to its beginning."""
+    """Time from the due instant of the last attempt to its start."""
     duration_ms: Percentiles
     """Of the last attempt."""
     in_flight: int
-    """Executions that run."""
+    """Running executions."""
     endpoint: str
 
 
 class Report(TypedDict):
     covered_seconds: float
-    """What the figures are about: less than `seconds` where more than 10,000 executions have ended, of an
-    endpoint more than 1,000.
+    """Period of the report: less than `seconds` if more than 10,000 executions ended in it, for one endpoint
+    more than 1,000.
     """
     overall: Deliveries
     endpoints: list[EndpointDeliveries]
-    """The 100 of which most has ended, of those that are looked at; `endpoint` tells of any other."""
+    """The 100 endpoints with most ended executions; query any other one with `endpoint`."""
 
 
 class UnservedQueue(TypedDict):

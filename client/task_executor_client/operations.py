@@ -1,4 +1,4 @@
-"""The operations of the service, synchronous; one class per group.
+"""Operations of the service, synchronous, with a class for each group.
 
 Written by `make client` from the OpenAPI document; do not edit.
 """
@@ -68,7 +68,7 @@ class Breakers(Group):
         state: Literal["closed", "open", "half_open"] | None = None,
         timeout: float | None = None,
     ) -> Pages[models.Breaker]:
-        """List breakers, those that changed last first.
+        """List breakers, last changed first.
 
         `cursor`: `cursor` of the page before.
         """
@@ -107,12 +107,12 @@ class Breakers(Group):
     def close(
         self, target: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Breaker:
-        """Let all be sent to a target again, without a probe; what failed there until now is forgotten.
+        """Close the breaker of a target without a probe, and reset its counters.
 
-        Workers know it within a second. Closing a breaker that is closed changes nothing.
+        Workers apply it within a second. Closing a closed breaker changes nothing.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "breakers.close",
@@ -131,7 +131,7 @@ class BulkOperationPreviews(Group):
     """Operations on `bulk_operation_previews`."""
 
     def preview(self, *, timeout: float | None = None, **body: Unpack[models.NewBulkOperation]) -> models.BulkPreview:
-        """Count what a bulk operation would see to, and show the first executions; nothing is changed."""
+        """Count the executions that a bulk operation would change, and show the first ones; changes nothing."""
         call = Call.of(
             "bulk_operation_previews.preview",
             "POST",
@@ -166,20 +166,18 @@ class BulkOperations(Group):
         timeout: float | None = None,
         **body: Unpack[models.NewBulkOperation],
     ) -> models.BulkOperation:
-        """Cancel, retry or reschedule all executions of a filter that there are now, or archive what has
-        failed.
+        """Start an operation that cancels, retries or reschedules the executions of a filter, or archives dead
+        letters.
 
-        A scheduler does so within seconds.
+        A scheduler starts it within seconds. It changes the executions that exist now, oldest first, each
+        exactly once, also when processes die, in the same way as `POST /executions/{execution_id}/cancel`
+        or `/retry`. Repeating jobs continue: only their executions change. `reschedule` moves waiting
+        executions, also those that wait for a retry, never into the past. `archive` resolves open dead
+        letters as `POST /dead-letters/{letter_id}/archive` does, all with the same `note`. A filter without
+        matches changes nothing. A filter by state only needs `all`.
 
-        Each is cancelled or retried as `POST /executions/{execution_id}/cancel` or `/retry` does, exactly
-        once, the oldest first, whatever dies meanwhile. A filter that matches nothing is an operation that
-        changes nothing; one that names no more than a state needs `all`. A job that repeats goes on: only
-        its executions are changed. Rescheduled are those that wait, for another attempt too; nothing is
-        moved into the past. Archived are open dead letters, as by `POST /dead-letters/{letter_id}/archive`,
-        with one `note` for all.
-
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "bulk_operations.begin",
@@ -208,10 +206,10 @@ class BulkOperations(Group):
     def pause(
         self, operation_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.BulkOperation:
-        """Let a bulk operation wait where it is.
+        """Pause a bulk operation.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "bulk_operations.pause",
@@ -228,10 +226,10 @@ class BulkOperations(Group):
     def resume(
         self, operation_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.BulkOperation:
-        """Let a paused bulk operation go on where it is.
+        """Resume a paused bulk operation.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "bulk_operations.resume",
@@ -248,10 +246,10 @@ class BulkOperations(Group):
     def stop(
         self, operation_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.BulkOperation:
-        """End a bulk operation where it is; what it came to stays changed.
+        """Stop a bulk operation for good; its changes so far stay.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "bulk_operations.stop",
@@ -270,9 +268,7 @@ class Callbacks(Group):
     """Operations on `callbacks`."""
 
     def schema(self, *, timeout: float | None = None) -> models.OutcomeSchema:
-        """Get the JSON Schema of the input with which endpoints are called back; a payload spec can be made of
-        it.
-        """
+        """Get the JSON Schema of the input of callback jobs, for use in a payload spec."""
         call = Call.of("callbacks.schema", "GET", "/callbacks/schema", timeout=timeout)
         answer: models.OutcomeSchema = self._sender.send(call)
         return answer
@@ -296,8 +292,8 @@ class Configs(Group):
     ) -> models.Config:
         """Create a config.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "configs.create", "POST", "/configs", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -330,10 +326,10 @@ class Configs(Group):
         timeout: float | None = None,
         **body: Unpack[models.ChangedConfig],
     ) -> models.Config:
-        """Change a config; it takes effect for executions that have not begun.
+        """Replace the values of a config, for executions that have not begun.
 
-        One that has keeps the values of its first attempt in all its attempts; a manual retry takes the new
-        ones.
+        An execution that has begun keeps the values of its first attempt; a manual retry uses the new
+        values.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -350,7 +346,7 @@ class Configs(Group):
         return answer
 
     def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
-        """Delete a config; refused while an endpoint, or an unfinished job, needs it.
+        """Delete a config; refused while an endpoint or an unfinished job uses it.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -371,7 +367,7 @@ class Cron(Group):
     def preview(
         self, *, timeout: float | None = None, **body: Unpack[models.CronPreviewQuestion]
     ) -> models.CronPreview:
-        """Preview a schedule: its rule in English and its next runs, with a note where the clock changes."""
+        """Preview a schedule: its rule in English and its next runs, with notes on clock changes."""
         call = Call.of("cron.preview", "POST", "/cron/preview", body=body, only_reads=True, timeout=timeout)
         answer: models.CronPreview = self._sender.send(call)
         return answer
@@ -393,13 +389,13 @@ class DeadLetters(Group):
         failed_before: str | datetime | None = None,
         timeout: float | None = None,
     ) -> Pages[models.DeadLetter]:
-        """List dead letters, those that failed last first.
+        """List dead letters, latest failure first.
 
-        A page may have fewer than `limit`, even none, where what `labels` or `error_type` want are few
-        among very many others: go on as long as there is a cursor.
+        A page may have fewer letters than `limit`, even none, if few of very many match `labels` or
+        `error_type`: continue as long as there is a cursor.
 
         `cursor`: `cursor` of the page before.
-        `labels`: `key=value`, or several of them with commas in between: the jobs that have all of these.
+        `labels`: `key=value`, or several separated by commas: jobs with all of these labels.
         """
         call = Call.of(
             "dead_letters.list",
@@ -436,16 +432,16 @@ class DeadLetters(Group):
         timeout: float | None = None,
         **body: Unpack[models.Redrive],
     ) -> models.DeadLetter:
-        """Let what has failed run once more, which resolves the letter.
+        """Redrive a dead letter, which resolves it.
 
-        With `{}` its execution gets as many attempts more as its retry policy allows, with the idempotency
-        key and the version of the endpoint that it had. With an `endpoint` (its own one, too) or an `input`
-        it becomes a new IMMEDIATE job with the name, the labels and the callbacks of the old one, at the
-        same endpoint also with its queue and its priority, checked as any other job. The same request again
-        changes nothing more; 409 for a letter that is resolved otherwise.
+        With `{}` its execution gets a full set of new attempts by its retry policy, with the same
+        idempotency key and the same version of the endpoint. With an `endpoint` (its own or another) or an
+        `input`, a new IMMEDIATE job is created with the name, labels and callbacks of the old job, at the
+        same endpoint also with its queue and priority; it is validated like any other job. Repeating the
+        same request changes nothing. The status is 409 if the letter was resolved in another way.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "dead_letters.redrive",
@@ -469,10 +465,10 @@ class DeadLetters(Group):
         timeout: float | None = None,
         **body: Unpack[models.Archive],
     ) -> models.DeadLetter:
-        """Resolve a letter that nothing is to follow. From then on the retention counts.
+        """Archive a dead letter: it is resolved without a retry, and deleted after the retention.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "dead_letters.archive",
@@ -506,8 +502,8 @@ class Endpoints(Group):
     ) -> models.Endpoint:
         """Register an endpoint.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "endpoints.create", "POST", "/endpoints", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -540,7 +536,7 @@ class Endpoints(Group):
         timeout: float | None = None,
         **body: Unpack[models.ChangedEndpoint],
     ) -> models.Endpoint:
-        """Change an endpoint for the jobs created from now on; it gets a new version.
+        """Replace an endpoint by a new version, for jobs created from now on.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -559,11 +555,10 @@ class Endpoints(Group):
     def patch(
         self, name: str, /, *, if_match: str | None = None, timeout: float | None = None, **body: Unpack[models.Flow]
     ) -> models.Endpoint:
-        """Change the queue, priority, limits or breaker of an endpoint, in the same version.
+        """Change the queue, priority, limits or breaker of an endpoint without a new version.
 
-        Limits and the breaker count within a second, also for what waits already. A queue and a priority
-        are those of the executions that are created from now on. A key of limits is that of jobs created
-        from now on.
+        Limits and breaker apply within a second, also to waiting executions. Queue and priority apply to
+        executions created from now on, and the key of limits to jobs created from now on.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -580,8 +575,7 @@ class Endpoints(Group):
         return answer
 
     def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
-        """Delete an endpoint; refused while it has a repeating job that is not retired, or an unfinished
-        execution.
+        """Delete an endpoint; refused while it has an unretired repeating job or an unfinished execution.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -598,13 +592,12 @@ class Endpoints(Group):
     def pause(
         self, name: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Endpoint:
-        """Let nothing of an endpoint start, from a second later at most until it is resumed; what runs goes
-        on.
+        """Pause an endpoint: within a second its executions stop starting; running attempts continue.
 
-        Its jobs are accepted meanwhile, and its executions wait. Pausing it again changes nothing.
+        Its jobs are still accepted, and its executions wait. Pausing a paused endpoint changes nothing.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "endpoints.pause",
@@ -621,10 +614,10 @@ class Endpoints(Group):
     def resume(
         self, name: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Endpoint:
-        """Let executions of an endpoint start again, those that wait included.
+        """Resume an endpoint: its executions start again, including the waiting executions.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "endpoints.resume",
@@ -639,7 +632,7 @@ class Endpoints(Group):
         return answer
 
     def limits(self, name: str, /, *, key: str | None = None, timeout: float | None = None) -> models.LimitsState:
-        """Tell what runs and waits behind the limits of an endpoint, and how many may start.
+        """Get the running and waiting executions of a limited endpoint, and the number that may start.
 
         `key`: a value of `per_key.key`.
         """
@@ -671,19 +664,19 @@ class Events(Group):
         last_event_id: str | None = None,
         timeout: float | None = None,
     ) -> models.EventPage:
-        """List what has happened, the earliest first; with `Accept: text/event-stream`, send it as it happens.
+        """List events, earliest first; with `Accept: text/event-stream`, stream them.
 
-        A page may have fewer than `limit`, even none: go on from its `next`, then or later. A stream
-        (Server-Sent Events) begins now, unless `after`, `Last-Event-ID` or `since` say otherwise; events
-        come about a second late. Whoever comes again with the last id misses none and gets none twice, for
-        as long as they are kept: 410 afterwards. So is an id that is ahead of the database's clock, which
-        was set back then: begin anew.
+        A page may have fewer events than `limit`, even none: continue with its `next`, now or later. A
+        stream (Server-Sent Events) starts now, unless `after`, `Last-Event-ID` or `since` is given; events
+        arrive about a second late. A client that reconnects with its last event id misses nothing and gets
+        nothing twice. The status is 410 if the following events were deleted already, or if the id is ahead
+        of the database's clock: start again with `since`.
 
-        `kind`: kinds, or groups of them, with commas between them.
-        `labels`: `key=value`, or several of them with commas in between: the jobs that have all of these.
-        `after`: the id of an event, or `next` of the page before: what follows it.
-        `since`: without `after`: what has happened from then on.
-        `last_event_id`: of a stream: the id of the last event that came; `after` in its place.
+        `kind`: kinds or groups of kinds, separated by commas.
+        `labels`: `key=value`, or several separated by commas: jobs with all of these labels.
+        `after`: the id of an event, or `next` of the previous page: only later events are returned.
+        `since`: without `after`: events from this instant on.
+        `last_event_id`: of a stream: the id of the last event received; same as `after`.
         """
         call = Call.of(
             "events.list",
@@ -723,8 +716,8 @@ class Executions(Group):
     ) -> Pages[models.Execution]:
         """List executions, newest first.
 
-        A page of a `queue` may have fewer than `limit`, even none, where they are few among very many
-        others: go on as long as there is a cursor.
+        A page filtered by `queue` may have fewer than `limit`, even none, if matches are rare: continue
+        while there is a `cursor`.
 
         `cursor`: `cursor` of the page before.
         """
@@ -757,7 +750,7 @@ class Executions(Group):
     def list_attempts(
         self, execution_id: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> Pages[models.Attempt]:
-        """List the attempts of an execution, the latest first.
+        """List the attempts of an execution, latest first.
 
         `cursor`: `cursor` of the page before.
         """
@@ -782,7 +775,7 @@ class Executions(Group):
         attempt_number: int | None = None,
         timeout: float | None = None,
     ) -> Pages[models.LogLine]:
-        """List the log lines of an execution, the latest first.
+        """List the log lines of an execution, latest first.
 
         `cursor`: `cursor` of the page before.
         """
@@ -805,18 +798,17 @@ class Executions(Group):
         idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> models.Execution:
-        """Cancel an execution that has not begun; one that is running ends after its present attempt, if asked
-        for (202).
+        """Cancel an execution that has not begun; with `if_running`, a running execution too (202).
 
-        With `if_running=abort` its worker breaks that attempt off within about a second: HTTP closes the
-        connection. The error says that it `may_have_been_delivered`; what was not sent yet leaves no
-        attempt. When the attempt succeeds first the execution is a SUCCESS all the same. 409 for one that
-        is over.
+        With `if_running=request`, the execution ends after its current attempt. With `if_running=abort`,
+        its worker aborts the attempt within about a second, for HTTP by closing the connection. The error
+        then has `may_have_been_delivered`; an attempt that has sent nothing is not recorded. If the attempt
+        succeeds first, the execution is a SUCCESS. 409 if the execution has ended.
 
-        `if_running`: `request`: no further attempt follows (202); `abort`: and the present one is broken
-        off (202); without it the answer is 409.
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `if_running`: `request` (202): the current attempt is the last; `abort` (202): the current attempt
+        is also aborted; absent: 409 if an execution is running.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "executions.cancel",
@@ -834,14 +826,13 @@ class Executions(Group):
     def retry(
         self, execution_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Execution:
-        """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its retry policy
-        allows.
+        """Queue a FAILED or CANCELLED execution again, due now, with the attempts of its retry policy added.
 
-        That resolves its dead letter. 409 where somebody has seen to the letter otherwise: archived,
-        nothing is to follow; redriven as a new job, it goes on as the execution that the message names.
+        This resolves its dead letter. 409 if the dead letter was archived, or redriven as a new job; the
+        message names the new execution.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "executions.retry",
@@ -856,9 +847,9 @@ class Executions(Group):
         return answer
 
     def history(self, execution_id: str, /, *, timeout: float | None = None) -> models.History:
-        """List every change of state of an execution, the earliest first.
+        """List all state changes of an execution, earliest first.
 
-        Of a very long life only the creation and the latest changes are told: then `truncated` is true.
+        A very long history has only the creation and the latest changes; `truncated` is then true.
         """
         call = Call.of(
             "executions.history",
@@ -871,7 +862,7 @@ class Executions(Group):
         return answer
 
     def explain(self, execution_id: str, /, *, timeout: float | None = None) -> models.Explanation:
-        """Say why an execution is where it is, in a word for programs and in a sentence."""
+        """Explain the state of an execution: a reason code and a sentence."""
         call = Call.of(
             "executions.explain",
             "GET",
@@ -883,14 +874,15 @@ class Executions(Group):
         return answer
 
     def result(self, execution_id: str, /, *, wait: str | None = None, timeout: float | None = None) -> models.Result:
-        """Get what an execution came to, and `wait` for it: 202 where it is not over by then.
+        """Get the result of an execution, optionally after a `wait` for it; 202 if the execution has not
+        ended.
 
-        A wait ends with the execution, or a little later: by a quarter of the time waited, half a second at
-        most. A process lets a limited number of requests wait (`TE_WEB_WAITING`) and answers 503 to others,
-        or 429 where too many of them are of the same key. 410 where the endpoint keeps results for a
-        shorter time than executions are kept.
+        A wait ends up to a quarter of the time waited after the execution, at most half a second. A process
+        lets a limited number of requests wait (`TE_WEB_WAITING`); beyond it the answer is 503, or 429 if
+        one API key has too many waiting requests. 410 if the endpoint keeps results for a shorter time than
+        executions, and the result was deleted.
 
-        `wait`: for the end, up to `60s`; not at all when absent.
+        `wait`: wait for the end of the execution, up to `60s`; no wait when absent.
         """
         call = Call.of(
             "executions.result",
@@ -908,13 +900,13 @@ class Health(Group):
     """Operations on `health`."""
 
     def live(self, *, timeout: float | None = None) -> models.Health:
-        """Tell that the process answers."""
+        """Check that the process answers."""
         call = Call.of("health.live", "GET", "/health/live", timeout=timeout)
         answer: models.Health = self._sender.send(call)
         return answer
 
     def ready(self, *, timeout: float | None = None) -> models.Health:
-        """Tell that the database can be reached and is migrated, as of a second ago at most; 503 otherwise."""
+        """Check that the database can be reached and is migrated, as of at most a second ago; 503 otherwise."""
         call = Call.of("health.ready", "GET", "/health/ready", timeout=timeout)
         answer: models.Health = self._sender.send(call)
         return answer
@@ -940,12 +932,12 @@ class Jobs(Group):
     ) -> Pages[models.Job]:
         """List jobs, newest first.
 
-        A page holds at most 4 MiB of inputs, and is handed out as it is when its jobs are few among very
-        many others. So it may have fewer jobs than `limit`, even none: go on as long as there is a cursor.
+        A page may have fewer jobs than `limit`, even none: it holds at most 4 MiB of inputs, and a slow
+        search for rare jobs is cut short. Continue while there is a `cursor`.
 
         `cursor`: `cursor` of the page before.
-        `labels`: `key=value`, or several of them with commas in between: the jobs that have all of these.
-        `queue`: jobs that name this queue themselves.
+        `labels`: `key=value`, or several separated by commas: jobs with all of these labels.
+        `queue`: jobs with a queue of their own that has this name.
         """
         call = Call.of(
             "jobs.list",
@@ -970,15 +962,15 @@ class Jobs(Group):
     def create(
         self, *, prefer: str | None = None, timeout: float | None = None, **body: Unpack[models.NewJob]
     ) -> models.CreatedJob:
-        """Create a job. The same idempotency key again answers 200 with the first job, whatever the body.
+        """Create a job. A second request with the idempotency key gets 200 with the first job, whatever its
+        body.
 
-        With `Prefer: wait=10` the answer comes once the job's execution is over, and has its `result`;
-        after so many seconds it is a 202, whose `Location` tells where the result will be. The same request
-        again waits for the same job.
+        With `Prefer: wait=10`, the answer comes when the job's execution has ended and includes its
+        `result`; after 10 seconds, the answer is 202 with the `Location` of the result. Repeating the
+        request waits for the same job.
 
-        `prefer`: `wait=10`: answer once the job's execution is over, with its `result`, or after so many
-        seconds (60 at most) with 202; `respond-async`: answer 202 at once. Both, for those that respect
-        neither.
+        `prefer`: `wait=10`: answer when the job's execution has ended, with its `result`, or with 202 after
+        10 seconds (60 at most); `respond-async`: answer 202 at once.
         """
         call = Call.of(
             "jobs.create",
@@ -1001,17 +993,17 @@ class Jobs(Group):
         return answer
 
     def update(self, job_id: str, /, *, timeout: float | None = None, **body: Unpack[models.ChangedJob]) -> models.Job:
-        """Replace a CRON or INTERVAL job by its next version, which has a new id; the old one is RETIRED.
+        """Replace a CRON or INTERVAL job by its next version, which has a new id; the old version is RETIRED.
 
-        The new version takes the endpoint as it is now. Executions of the old version that have not begun
-        are cancelled; those that have run to their end, retries included.
+        The new version uses the current endpoint. Executions of the old version that have not begun are
+        cancelled; executions that have begun run to their end, retries included.
         """
         call = Call.of("jobs.update", "PUT", "/jobs/{job_id}", path={"job_id": job_id}, body=body, timeout=timeout)
         answer: models.Job = self._sender.send(call)
         return answer
 
     def patch(self, job_id: str, /, *, timeout: float | None = None, **body: Unpack[models.PatchedJob]) -> models.Job:
-        """Pause or resume a job by its `status`, or replace it as PUT does."""
+        """Pause or resume a job with `status`, or replace it as PUT does."""
         call = Call.of("jobs.patch", "PATCH", "/jobs/{job_id}", path={"job_id": job_id}, body=body, timeout=timeout)
         answer: models.Job = self._sender.send(call)
         return answer
@@ -1025,16 +1017,17 @@ class Jobs(Group):
         idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> models.Job:
-        """Retire a job and cancel what has not begun. 409 when a one-shot job's execution is running or over.
+        """Retire a job and cancel its executions that have not begun; 409 if a one-shot job's execution runs
+        or has ended.
 
         Executions of a CRON or INTERVAL job that have begun run to their end, retries included. With
-        `if_running=request` (202) nothing is attempted again: what is running ends after its present
-        attempt. With `if_running=abort` (202) that attempt is broken off.
+        `if_running=request` (202), running executions end after their current attempt. With
+        `if_running=abort` (202), that attempt is aborted.
 
-        `if_running`: `request`: no further attempt follows (202); `abort`: and the present one is broken
-        off (202); without it the answer is 409.
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `if_running`: `request` (202): the current attempt is the last; `abort` (202): the current attempt
+        is also aborted; absent: 409 if an execution is running.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "jobs.cancel",
@@ -1088,10 +1081,10 @@ class Jobs(Group):
     def create_batch(
         self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.Batch]
     ) -> models.BatchResult:
-        """Create up to 1,000 jobs; one that cannot be created leaves the others alone.
+        """Create up to 1,000 jobs; a job that cannot be created does not affect the other jobs.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "jobs.create_batch", "POST", "/jobs/batch", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -1100,10 +1093,10 @@ class Jobs(Group):
         return answer
 
     def pause(self, job_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None) -> models.Job:
-        """Stop the ticks of a job and hold back what has not begun; what is running goes on.
+        """Pause a job: its ticks stop and its waiting executions are on hold; running attempts continue.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "jobs.pause",
@@ -1118,10 +1111,10 @@ class Jobs(Group):
         return answer
 
     def resume(self, job_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None) -> models.Job:
-        """Let a paused job go on: with what was held back, and with the first tick from now on.
+        """Resume a paused job with its next tick; executions on hold are released.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "jobs.resume",
@@ -1138,13 +1131,12 @@ class Jobs(Group):
     def run(
         self, job_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Execution:
-        """Run a job now, also while it is paused: 201 with an extra execution of a CRON or INTERVAL job.
+        """Run a job now, even if it is paused: 201 with an extra execution of a CRON or INTERVAL job.
 
-        The execution of a one-shot job is brought forward and answered with 200; 409 when it is running
-        already.
+        A one-shot job's execution becomes due now: 200, or 409 if it is running already.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "jobs.run",
@@ -1159,10 +1151,10 @@ class Jobs(Group):
         return answer
 
     def status(self, job_id: str, /, *, timeout: float | None = None) -> models.Status:
-        """Tell how a job is doing: HEALTHY when 95 % of a day's executions succeeded, DEGRADED from 50 %,
-        FAILING below.
+        """Get the status of a job: HEALTHY if 95 % of the last 24 hours' executions succeeded, DEGRADED from
+        50 %.
 
-        IDLE when none ended within 24 hours.
+        Below 50 % it is FAILING, and without an execution that ended within 24 hours IDLE.
         """
         call = Call.of("jobs.status", "GET", "/jobs/{job_id}/status", path={"job_id": job_id}, timeout=timeout)
         answer: models.Status = self._sender.send(call)
@@ -1171,7 +1163,7 @@ class Jobs(Group):
     def list_versions(
         self, job_id: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> Pages[models.Job]:
-        """List the versions of a job, the newest first; any of their ids will do.
+        """List the versions of a job, newest first, by the id of any of them.
 
         `cursor`: `cursor` of the page before.
         """
@@ -1188,7 +1180,7 @@ class Jobs(Group):
     def list_next_runs(
         self, job_id: str, /, *, count: int | None = None, timeout: float | None = None
     ) -> models.NextRuns:
-        """List when a job runs next, as far as that is known: nothing for a job that is paused or retired."""
+        """List the next runs of a job, as far as they are known; none if it is paused or retired."""
         call = Call.of(
             "jobs.list_next_runs",
             "GET",
@@ -1205,10 +1197,9 @@ class Metrics(Group):
     """Operations on `metrics`."""
 
     def metrics(self, *, timeout: float | None = None) -> str:
-        """Tell what the processes of the API have counted since they were started together, in Prometheus's
-        text format.
+        """Get the metrics of the API processes since the start of the server, in Prometheus's text format.
 
-        Workers and schedulers tell it at addresses of their own.
+        Workers and schedulers serve their metrics at addresses of their own.
         """
         call = Call.of("metrics.metrics", "GET", "/metrics", is_text=True, timeout=timeout)
         answer: str = self._sender.send(call)
@@ -1221,7 +1212,9 @@ class NotificationPreviews(Group):
     def preview_new(
         self, *, timeout: float | None = None, **body: Unpack[models.NotificationQuestion]
     ) -> models.NotificationPreview:
-        """Show what a notification rule would have told within the last day; nothing is stored or sent."""
+        """Show the messages that a notification rule would have sent within the last day; nothing is stored or
+        sent.
+        """
         call = Call.of(
             "notification_previews.preview_new",
             "POST",
@@ -1234,8 +1227,8 @@ class NotificationPreviews(Group):
         return answer
 
     def preview_stored(self, name: str, /, *, timeout: float | None = None) -> models.NotificationPreview:
-        """Show what a stored notification rule would have told within the last day, whether or not it was
-        there.
+        """Show the messages that a stored notification rule would have sent within the last day, had it
+        existed.
         """
         call = Call.of(
             "notification_previews.preview_stored",
@@ -1276,10 +1269,10 @@ class NotificationRules(Group):
     ) -> models.NotificationRule:
         """Create a notification rule.
 
-        One that matches everything says so by `"all": true`; several conditions have to be met together.
+        A rule that matches everything needs `"all": true`. All given conditions must match.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "notification_rules.create",
@@ -1320,7 +1313,7 @@ class NotificationRules(Group):
         timeout: float | None = None,
         **body: Unpack[models.ChangedNotificationRule],
     ) -> models.NotificationRule:
-        """Change a notification rule; what it gathers already is told as the new rule says.
+        """Replace a notification rule; unsent events follow the new rule.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1337,7 +1330,7 @@ class NotificationRules(Group):
         return answer
 
     def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
-        """Delete a notification rule, with what it has gathered and not told yet.
+        """Delete a notification rule with its unsent events.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1354,9 +1347,9 @@ class NotificationRules(Group):
     def list_messages(
         self, name: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> Pages[models.SentMessage]:
-        """List the messages of a notification rule, newest first, beginning with what waits to be told.
+        """List the messages of a notification rule, newest first, beginning with the message that waits.
 
-        What became of a message after that is in the executions of its job.
+        The executions of a message's job show its delivery.
 
         `cursor`: `cursor` of the page before.
         """
@@ -1375,9 +1368,7 @@ class Notifications(Group):
     """Operations on `notifications`."""
 
     def schema(self, *, timeout: float | None = None) -> models.MessageSchema:
-        """Get the JSON Schema of the input with which endpoints notify people; a payload spec can be made of
-        it.
-        """
+        """Get the JSON Schema of notification messages, for payload specs of channels."""
         call = Call.of("notifications.schema", "GET", "/notifications/schema", timeout=timeout)
         answer: models.MessageSchema = self._sender.send(call)
         return answer
@@ -1391,17 +1382,15 @@ class Notifications(Group):
         prefer: str | None = None,
         timeout: float | None = None,
     ) -> models.CreatedJob:
-        """Send a message through an endpoint that says that it is a test: a job like any other, with that
-        message as input.
+        """Send a test message through an endpoint, as an ordinary job.
 
-        Answered as `POST /jobs` is, with `Prefer: wait=10` once the message was sent or refused. An
-        endpoint whose payload spec refuses messages is answered with 422.
+        The response is that of `POST /jobs`; with `Prefer: wait=10` it comes when the message was sent or
+        rejected. If the payload spec of the endpoint rejects messages, the response is 422.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
-        `prefer`: `wait=10`: answer once the job's execution is over, with its `result`, or after so many
-        seconds (60 at most) with 202; `respond-async`: answer 202 at once. Both, for those that respect
-        neither.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
+        `prefer`: `wait=10`: answer when the job's execution has ended, with its `result`, or with 202 after
+        10 seconds (60 at most); `respond-async`: answer 202 at once.
         """
         call = Call.of(
             "notifications.test",
@@ -1421,10 +1410,9 @@ class Operations(Group):
     """Operations on `operations`."""
 
     def operations(self, *, timeout: float | None = None) -> models.Operations:
-        """Tell what works as it should, and yet delivers nothing: queues without workers, open breakers,
-        pauses.
+        """List conditions that stop deliveries: queues without workers, open breakers, pauses.
 
-        The answer is 200 in any case, and needs a key, unlike those of `/health/live` and `/health/ready`.
+        The status is always 200. A key is needed, unlike for `/health/live` and `/health/ready`.
         """
         call = Call.of("operations.operations", "GET", "/health/operations", timeout=timeout)
         answer: models.Operations = self._sender.send(call)
@@ -1451,8 +1439,8 @@ class PayloadSpecs(Group):
     ) -> models.PayloadSpec:
         """Create a payload spec.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "payload_specs.create",
@@ -1493,7 +1481,7 @@ class PayloadSpecs(Group):
         timeout: float | None = None,
         **body: Unpack[models.ChangedPayloadSpec],
     ) -> models.PayloadSpec:
-        """Change a payload spec; it binds the jobs created from now on.
+        """Replace the schema of a payload spec, for jobs created from now on.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1510,7 +1498,7 @@ class PayloadSpecs(Group):
         return answer
 
     def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
-        """Delete a payload spec; refused while an endpoint, or an unfinished job, needs it.
+        """Delete a payload spec; refused while an endpoint or an unfinished job uses it.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1537,7 +1525,7 @@ class Processes(Group):
         kind: Literal["worker", "scheduler", "web"] | None = None,
         timeout: float | None = None,
     ) -> Pages[models.Process]:
-        """List processes, those that started last first; one that has ended is shown for ten minutes.
+        """List processes, newest first; an ended process is shown for ten minutes.
 
         `cursor`: `cursor` of the page before.
         """
@@ -1557,8 +1545,8 @@ class Queues(Group):
     def list(
         self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> Pages[models.Queue]:
-        """List the queues that workers serve, that endpoints or routes name, that are paused, or that hold
-        executions.
+        """List queues: those with workers or waiting executions, paused ones, and the queues of endpoints and
+        routes.
 
         `cursor`: `cursor` of the page before.
         """
@@ -1566,12 +1554,13 @@ class Queues(Group):
         return Pages(self._sender, call)
 
     def pause(self, queue: str, /, *, idempotency_key: str | None = None, timeout: float | None = None) -> models.Queue:
-        """Let nothing of a queue be claimed, from now on until it is resumed; what runs goes on.
+        """Pause a queue: nothing is claimed from it until it is resumed. Running deliveries continue.
 
-        Jobs are accepted meanwhile, and what waits keeps its place. Pausing it again changes nothing.
+        New jobs are accepted, and waiting executions keep their order. Pausing a paused queue changes
+        nothing.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "queues.pause",
@@ -1588,10 +1577,10 @@ class Queues(Group):
     def resume(
         self, queue: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Queue:
-        """Let workers claim from a queue again; of one that is not paused nothing changes.
+        """Resume a queue: workers claim from it again. Resuming a queue that is not paused changes nothing.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "queues.resume",
@@ -1610,7 +1599,7 @@ class RedrivePreviews(Group):
     """Operations on `redrive_previews`."""
 
     def preview(self, *, timeout: float | None = None, **body: Unpack[models.NewRedrive]) -> models.Preview:
-        """Count what a redrive would see to, and show the first letters; nothing is changed."""
+        """Count the letters of a redrive, and show the first ones; changes nothing."""
         call = Call.of(
             "redrive_previews.preview", "POST", "/redrives/preview", body=body, only_reads=True, timeout=timeout
         )
@@ -1634,13 +1623,13 @@ class Redrives(Group):
     def begin(
         self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewRedrive]
     ) -> models.RedriveOfSeveral:
-        """Let all letters of a filter run once more that are open now; a scheduler does so within seconds.
+        """Start a redrive of all letters of a filter that are open now; a scheduler starts it within seconds.
 
-        Each is redriven as `POST /dead-letters/{id}/redrive` does, exactly once, the oldest first, whatever
-        dies meanwhile. A filter that matches nothing is a redrive of nothing; an empty one needs `all`.
+        Each letter is redriven as by `POST /dead-letters/{id}/redrive`, exactly once, oldest first, also
+        when processes die. A filter without matches redrives nothing; an empty filter needs `all`.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "redrives.begin", "POST", "/redrives", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -1659,10 +1648,10 @@ class Redrives(Group):
     def pause(
         self, redrive_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.RedriveOfSeveral:
-        """Let a redrive wait where it is.
+        """Pause a redrive.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "redrives.pause",
@@ -1679,10 +1668,10 @@ class Redrives(Group):
     def resume(
         self, redrive_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.RedriveOfSeveral:
-        """Let a paused redrive go on where it is.
+        """Resume a paused redrive.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "redrives.resume",
@@ -1699,10 +1688,10 @@ class Redrives(Group):
     def stop(
         self, redrive_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.RedriveOfSeveral:
-        """End a redrive where it is; what it came to stays redriven.
+        """Stop a redrive for good; redriven letters stay redriven.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "redrives.stop",
@@ -1721,7 +1710,7 @@ class RouteTests(Group):
     """Operations on `route_tests`."""
 
     def test(self, *, timeout: float | None = None, **body: Unpack[models.RouteQuestion]) -> models.RouteAnswer:
-        """Say which queue an endpoint's name leads to, and with `routes` which endpoints they would move."""
+        """Return the queue for an endpoint's name; with `routes` also the endpoints that they would move."""
         call = Call.of("route_tests.test", "POST", "/routes/test", body=body, only_reads=True, timeout=timeout)
         answer: models.RouteAnswer = self._sender.send(call)
         return answer
@@ -1742,7 +1731,7 @@ class Routes(Group):
     def replace(
         self, *, if_match: str | None = None, timeout: float | None = None, **body: Unpack[models.NewRoutes]
     ) -> models.Routes:
-        """Replace all routes, for the executions that are created from now on; what waits stays in its queue.
+        """Replace all routes, for executions created from now on. Waiting executions stay in their queue.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1751,7 +1740,7 @@ class Routes(Group):
         return answer
 
     def delete(self, *, if_match: str | None = None, timeout: float | None = None) -> models.Routes:
-        """Go back to the routes of TE_ROUTES, as this process has them.
+        """Restore the routes of TE_ROUTES, as set in this process.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1771,8 +1760,7 @@ class Schedulers(Group):
         state: Literal["ALIVE", "LOST", "DEAD"] | None = None,
         timeout: float | None = None,
     ) -> Pages[models.Scheduler]:
-        """List scheduler processes, those that started last first; one that has ended is shown for ten
-        minutes.
+        """List scheduler processes, newest first; an ended process is shown for ten minutes.
 
         `cursor`: `cursor` of the page before.
         """
@@ -1804,8 +1792,8 @@ class Secrets(Group):
     ) -> models.Secret:
         """Create a secret.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "secrets.create", "POST", "/secrets", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -1838,7 +1826,7 @@ class Secrets(Group):
         timeout: float | None = None,
         **body: Unpack[models.ChangedSecret],
     ) -> models.Secret:
-        """Rotate a secret; the next claim of any worker sees the new value.
+        """Rotate a secret; workers use the new value from their next claim on.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1855,7 +1843,7 @@ class Secrets(Group):
         return answer
 
     def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
-        """Delete a secret; refused while an endpoint, or an unfinished job, needs it.
+        """Delete a secret; refused while an endpoint or an unfinished job uses it.
 
         `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
         """
@@ -1876,13 +1864,12 @@ class Stats(Group):
     def get(
         self, *, seconds: int | None = None, endpoint: str | None = None, timeout: float | None = None
     ) -> models.Report:
-        """Tell how many executions ended of late, how late they began and how long they took, and how many
-        run.
+        """Report number, lateness and duration of the executions that ended lately, and running executions.
 
-        It looks at a bounded number of those that ended last, so it is as quick on a long history.
+        It reads a bounded number of the newest executions, so a long history does not slow it down.
 
-        `seconds`: how long ago it ended at most.
-        `endpoint`: of this endpoint alone.
+        `seconds`: executions that ended within so many seconds.
+        `endpoint`: only of this endpoint.
         """
         call = Call.of("stats.get", "GET", "/stats", query={"seconds": seconds, "endpoint": endpoint}, timeout=timeout)
         answer: models.Report = self._sender.send(call)
@@ -1900,8 +1887,7 @@ class Workers(Group):
         state: Literal["ALIVE", "DRAINING", "LOST", "DRAINED", "DEAD"] | None = None,
         timeout: float | None = None,
     ) -> Pages[models.Worker]:
-        """List worker processes, those that started last first; one that has ended is shown for a day at
-        least.
+        """List worker processes, newest first; an ended worker is shown for at least a day.
 
         `cursor`: `cursor` of the page before.
         """
@@ -1911,7 +1897,7 @@ class Workers(Group):
         return Pages(self._sender, call)
 
     def get(self, worker_id: str, /, *, timeout: float | None = None) -> models.WorkerDetail:
-        """Get a worker process, and what became of the commands to it."""
+        """Get a worker process and its latest commands."""
         call = Call.of("workers.get", "GET", "/workers/{worker_id}", path={"worker_id": worker_id}, timeout=timeout)
         answer: models.WorkerDetail = self._sender.send(call)
         return answer
@@ -1919,13 +1905,13 @@ class Workers(Group):
     def drain(
         self, worker_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.Command:
-        """Ask a worker process to claim nothing more, finish what it has begun, and end.
+        """Drain a worker process: it stops claiming, finishes its running deliveries, and ends.
 
-        It learns of it with its next heartbeat, within five seconds. Asking again changes nothing while it
-        drains.
+        It reads the command with its next heartbeat, within five seconds. A second request while it drains
+        changes nothing.
 
-        `idempotency_key`: chosen by the client, a UUID for instance: for 24 hours the same request with the
-        same key changes nothing more and gets the first answer again.
+        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
+        request with the same key changes nothing and gets the first answer again.
         """
         call = Call.of(
             "workers.drain",

@@ -1,4 +1,4 @@
-"""Lists: iterate over them and the pages are read as they are needed."""
+"""Lists of the service, read page by page."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Generic, TypeVar
@@ -11,25 +11,30 @@ T = TypeVar("T")
 
 
 class Page(list[T], Generic[T]):
-    """The items of a page; `cursor` is where the next one begins, None on the last."""
+    """Items of a page; `cursor` points to the next page and is None on the last page."""
 
     cursor: str | None = None
 
 
 class Pages(Generic[T]):
-    """A list of the service. It can be iterated over again, which reads it again."""
+    """List of the service, fetched page by page during iteration. Each iteration reads it again.
+
+    Example:
+        for job in te.jobs.list(endpoint="mail"):
+            print(job["job_id"])
+    """
 
     def __init__(self, sender: Sender, call: Call) -> None:
         self._sender = sender
         self._call = call
 
     def __iter__(self) -> Iterator[T]:
-        """Yield the items of all pages. A page may have none: it is not the last while it has a cursor."""
+        """Yield the items of all pages. A page with a cursor may be empty."""
         for page in self.pages():
             yield from page
 
     def pages(self) -> Iterator[Page[T]]:
-        """Yield the pages, for who keeps their cursors."""
+        """Yield the pages with their cursors."""
         call: Call | None = self._call
         while call is not None:
             page: Page[T] = _page(self._sender.send(call))
@@ -37,25 +42,25 @@ class Pages(Generic[T]):
             call = _next(call, page.cursor)
 
     def first(self) -> T | None:
-        """Return the first item, if there is one."""
+        """Return the first item, or None."""
         return next(iter(self), None)
 
 
 class AsyncPages(Generic[T]):
-    """A list of the service, read without blocking. It can be iterated over again, which reads it again."""
+    """List of the service for `async for`, fetched page by page. Each iteration reads it again."""
 
     def __init__(self, sender: AsyncSender, call: Call) -> None:
         self._sender = sender
         self._call = call
 
     async def __aiter__(self) -> AsyncIterator[T]:
-        """Yield the items of all pages. A page may have none: it is not the last while it has a cursor."""
+        """Yield the items of all pages. A page with a cursor may be empty."""
         async for page in self.pages():
             for item in page:
                 yield item
 
     async def pages(self) -> AsyncIterator[Page[T]]:
-        """Yield the pages, for who keeps their cursors."""
+        """Yield the pages with their cursors."""
         call: Call | None = self._call
         while call is not None:
             page: Page[T] = _page(await self._sender.send(call))
@@ -63,7 +68,7 @@ class AsyncPages(Generic[T]):
             call = _next(call, page.cursor)
 
     async def first(self) -> T | None:
-        """Return the first item, if there is one."""
+        """Return the first item, or None."""
         async for item in self:
             return item
         return None
@@ -74,7 +79,7 @@ def _page(answer: Any) -> Page[Any]:
         page = Page[Any](answer["items"])
         page.cursor = answer["cursor"]
     except (TypeError, KeyError):
-        raise UnexpectedAnswerError("the answer is no page of a list") from None
+        raise UnexpectedAnswerError("the answer is not a page of a list") from None
     return page
 
 
@@ -83,5 +88,5 @@ def _next(call: Call, cursor: str | None) -> Call | None:
         return None
     following = call.at(cursor)
     if following == call:
-        raise UnexpectedAnswerError(f"{call.operation}: a page leads to itself")
+        raise UnexpectedAnswerError(f"{call.operation}: the cursor of a page points to the same page")
     return following

@@ -1,4 +1,4 @@
-"""Endpoints declared in code: what has to change in the service so that it has them, and changing that."""
+"""Registration of endpoints declared in code: comparison with the stored definitions, and their update."""
 
 import dataclasses
 import inspect
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)", re.ASCII)
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SPECS = {
+SPECS = {
     "HTTP": "HttpSpec",
     "KAFKA": "KafkaSpec",
     "REDIS_STREAM": "RedisStreamSpec",
@@ -27,12 +27,21 @@ _SPECS = {
 
 
 class RegistrationConflictError(TaskExecutorError):
-    """An endpoint is there with another transport, or somebody else has changed it meanwhile."""
+    """Conflict with a stored endpoint: its type differs, or another client changed it concurrently."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """What is done to a payload spec or an endpoint: `create`, `replace` or `none`; `fields` are those that differ."""
+    """Change of a payload spec or an endpoint.
+
+    Attributes:
+        kind: `payload_spec` or `endpoint`.
+        name: Name of the definition.
+        action: `create`, `replace` or `none`.
+        fields: Fields that differ.
+        version_before: Version of a stored endpoint.
+        version_after: Version of the new endpoint; None in a dry run.
+    """
 
     kind: str
     name: str
@@ -43,7 +52,11 @@ class Change:
 
 
 class Declared(Generic[P, R]):
-    """A function whose arguments are the input of an endpoint; called, it is the function."""
+    """Function declared as an endpoint; calling it calls the function.
+
+    Example:
+        te.jobs.create(endpoint=send_mail.name, trigger="IMMEDIATE", input=send_mail.input(to="a@example.org"))
+    """
 
     def __init__(self, function: Callable[P, R], body: dict[str, Any]) -> None:
         self.function = function
@@ -56,7 +69,7 @@ class Declared(Generic[P, R]):
         return self.function(*args, **kwargs)
 
     def input(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
-        """Return the input of a job for these arguments; raises TypeError as a call would."""
+        """Return the input of a job for these arguments; raises TypeError like a call."""
         bound = inspect.signature(self.function).bind(*args, **kwargs)
         given: Any = bound.arguments
         if whole_input(self.function) is not None:
@@ -67,13 +80,13 @@ class Declared(Generic[P, R]):
 
 
 class Declarations:
-    """The endpoints that a client's code declares."""
+    """Endpoints declared on a client."""
 
     def __init__(self) -> None:
         self.each: dict[str, Declared[..., Any]] = {}
 
     def add(self, function: Callable[P, R], body: dict[str, Any]) -> Declared[P, R]:
-        """Declare one; raises ValueError for a name that is declared already, TypeError for a wrong type."""
+        """Declare an endpoint; raises ValueError for a repeated name, TypeError for unsupported argument types."""
         declared = Declared(function, body)
         if declared.name in self.each:
             raise ValueError(f"the endpoint {declared.name!r} is declared twice")
@@ -81,7 +94,7 @@ class Declarations:
         return declared
 
     def register(self, *, dry_run: bool) -> Generator[Call, Any, list[Change]]:
-        """Yield the calls that make the service have them; what it has is read only. Returns the changes."""
+        """Yield the calls that create or update the endpoints, and return the changes."""
         done: list[Change] = []
         for declared in self.each.values():
             done.append((yield from _unless_as_declared(_spec, declared, dry_run)))
@@ -96,12 +109,12 @@ def _unless_as_declared(register: Callable[..., Steps], declared: Declared[..., 
     try:
         return (yield from register(declared, dry_run))
     except (PreconditionFailedError, ConflictError) as error:
-        # Whoever starts at the same moment, with the same code, has written the same.
+        # Another process with the same code may have written the same definition just now.
         found = yield from register(declared, True)
         if found.action == "none":
             return found
         raise RegistrationConflictError(
-            f"{declared.name}: somebody else has changed it meanwhile; register again"
+            f"{declared.name}: another client changed the definition concurrently; register again"
         ) from error
 
 
@@ -119,7 +132,9 @@ def _endpoint(declared: Declared[..., Any], dry_run: bool) -> Steps:
     body = declared.body
     stored = yield from _get("endpoints", "/endpoints/{name}", declared.name)
     if stored is not None and stored["type"] != body["type"]:
-        raise RegistrationConflictError(f"{declared.name}: is an endpoint of type {stored['type']} already")
+        raise RegistrationConflictError(
+            f"{declared.name}: the stored endpoint has type {stored['type']}; rename the endpoint or delete it"
+        )
     fields = tuple(sorted(body)) if stored is None else differing(body, stored)
     before = None if stored is None else stored["version"]
     if not fields:
@@ -131,11 +146,10 @@ def _endpoint(declared: Declared[..., Any], dry_run: bool) -> Steps:
 
 
 def differing(body: Mapping[str, Any], stored: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the fields in which an endpoint is not as it is declared; what a spec leaves out has its default."""
+    """Return the fields that differ between a declared and a stored endpoint; missing fields have their default."""
     usual: dict[str, Any] = {"config": None, "callbacks": None, "keep_response": "always", "retry_policy": {}}
     wanted = usual | {name: value for name, value in body.items() if value is not None}
     return tuple(
-        # A service before callbacks tells of none.
         name
         for name, value in sorted(wanted.items())
         if _meant(name, value, body["type"]) != _meant(name, stored.get(name), body["type"])
@@ -143,10 +157,10 @@ def differing(body: Mapping[str, Any], stored: Mapping[str, Any]) -> tuple[str, 
 
 
 def _meant(name: str, value: Any, type_: str) -> Any:
-    """Return a field so that two ways to write the same are equal."""
+    """Return a field in a canonical form, so that equivalent spellings are equal."""
     match name:
         case "spec":
-            return DEFAULTS.get(_SPECS[type_], {}) | dict(value)
+            return DEFAULTS.get(SPECS[type_], {}) | dict(value)
         case "retry_policy":
             return DEFAULTS.get("RetryPolicySpec", {}) | dict(value or {})
         case "callbacks":
@@ -157,7 +171,7 @@ def _meant(name: str, value: Any, type_: str) -> Any:
 
 
 def _milliseconds(duration: Any) -> Any:
-    """Return a duration as the service compares it: `24h` is `1d`."""
+    """Return a duration in milliseconds, so that `24h` equals `1d`; other values unchanged."""
     match = _DURATION.fullmatch(duration) if isinstance(duration, str) else None
     return int(match[1]) * _UNITS[match[2]] if match else duration
 

@@ -1,4 +1,4 @@
-"""JSON Schemas from Python types: what an endpoint's input must look like, from a signature, TypedDict or dataclass."""
+"""JSON Schemas of an endpoint's input, derived from a signature, TypedDict or dataclass."""
 
 import dataclasses
 import inspect
@@ -23,7 +23,8 @@ _PLAIN: dict[Any, dict[str, Any]] = {
 def schema_of_function(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the schema of a function's arguments; a single TypedDict or dataclass is the whole input.
 
-    Raises TypeError for an argument without a type, or of one that JSON does not have.
+    Raises:
+        TypeError: An argument has no type, or a type that JSON does not have.
     """
     hints = get_type_hints(function, include_extras=True)
     parameters = inspect.signature(function).parameters
@@ -37,14 +38,14 @@ def schema_of_function(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def whole_input(function: Callable[..., Any]) -> Any:
-    """Return the TypedDict or dataclass that is a function's only argument, else None."""
+    """Return the type of a function's only argument if it is a TypedDict or dataclass, else None."""
     parameters = list(inspect.signature(function).parameters)
     only = get_type_hints(function).get(parameters[0]) if len(parameters) == 1 else None
     return only if is_typeddict(only) or dataclasses.is_dataclass(only) else None
 
 
 def schema_of(type_: Any) -> dict[str, Any]:
-    """Return the schema of a type; raises TypeError for one that JSON does not have."""
+    """Return the schema of a type; raises TypeError for a type that JSON does not have."""
     if type_ in _PLAIN:
         return dict(_PLAIN[type_])
     if is_typeddict(type_):
@@ -71,7 +72,7 @@ def _of_parts(type_: Any, parts: tuple[Any, ...]) -> dict[str, Any]:
         case origin if origin is dict and parts[0] is str:
             found = {"type": "object", "additionalProperties": schema_of(parts[1])}
         case _:
-            raise TypeError(f"{type_!r} is no type of JSON")
+            raise TypeError(f"{type_!r} has no JSON counterpart")
     return found
 
 
@@ -81,7 +82,7 @@ def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> Any:
-    """Return a value with dictionaries in place of dataclasses, at any depth; they have the fields of their schemas."""
+    """Return a value with its dataclasses, at any depth, replaced by dictionaries of their init fields."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init}
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Answers that have come by an instant or are given up: the timeout of a socket alone begins anew with each byte."""
+"""Deadline for whole responses: a socket's own timeout starts again with each received byte."""
 
 import io
 import math
@@ -12,7 +12,7 @@ from requests.adapters import HTTPAdapter
 
 
 class _Timed(io.RawIOBase):
-    """Reads from a socket until an instant of `time.monotonic()`; raises TimeoutError from then on."""
+    """Reader of a socket that raises TimeoutError after `end`, an instant of `time.monotonic()`."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket, end: float) -> None:
         self._raw = raw
@@ -36,7 +36,7 @@ class _Timed(io.RawIOBase):
 
 
 class _Response(HTTPResponse):
-    """Has as long for all of its bytes as its socket had for the first when it was made."""
+    """Response whose socket timeout is the limit for all of its bytes."""
 
     def __init__(self, sock: socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)
@@ -46,10 +46,10 @@ class _Response(HTTPResponse):
 
 
 class TimedAdapter(HTTPAdapter):
-    """Bounds the time of whole answers by the timeout for reading, the head included, also by way of proxies."""
+    """Adapter that applies the read timeout to the whole response, head included, also through proxies."""
 
     def get_connection_with_tls_context(self, request: PreparedRequest, *args: Any, **options: Any) -> Any:
-        """Return the pool of a request, whose connections make timed answers."""
+        """Return the connection pool of a request, with timed responses."""
         pool: Any = super().get_connection_with_tls_context(request, *args, **options)
         usual = pool.ConnectionCls
         if usual.response_class is not _Response:

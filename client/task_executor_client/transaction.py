@@ -1,4 +1,4 @@
-"""Enqueue in the caller's own transaction, on the PostgreSQL database of the service."""
+"""Transactional enqueue: create a job in your own transaction on the PostgreSQL database of the service."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 from .call import encoded, instant
 from .failures import TaskExecutorError
 
-# Of te_enqueue, and of a database that does not have it or does not let us.
+# SQLSTATEs that te_enqueue raises.
 _CODES = {
     "TE400": "INVALID_REQUEST",
     "TE404": "ENDPOINT_NOT_FOUND",
@@ -19,14 +19,19 @@ _CODES = {
 }
 _UNSTORABLE = "input, labels: a NUL character or half of a surrogate pair, which PostgreSQL cannot hold in JSON"
 _HINTS = {
-    "42883": "te_enqueue is not there: it needs PostgreSQL (CockroachDB has none), the migrations of the service in "
-    "this database, and a search_path with their schema, or `schema`",
-    "42501": "this role may not execute te_enqueue: GRANT EXECUTE ON FUNCTION te_enqueue TO it, and USAGE ON SCHEMA",
+    "42883": "te_enqueue does not exist: use PostgreSQL (not CockroachDB), run the service's migrations here, "
+    "and put their schema on the search_path or pass `schema`",
+    "42501": "the role may not execute te_enqueue: GRANT it EXECUTE ON FUNCTION te_enqueue and USAGE ON SCHEMA",
 }
 
 
 class EnqueueError(TaskExecutorError):
-    """The job could not be enqueued; PostgreSQL goes on with the transaction only from a savepoint before it."""
+    """Failed enqueue. The transaction can only continue from a savepoint before the call.
+
+    Attributes:
+        code: Error code, such as `ENDPOINT_NOT_FOUND`.
+        message: Explanation.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(code, message)
@@ -40,7 +45,7 @@ class EnqueueError(TaskExecutorError):
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """A job that exists once its transaction is committed; not `is_new`: an earlier one has the key."""
+    """Job that exists once its transaction commits; without `is_new` it is an earlier job with the same key."""
 
     job_id: str
     execution_id: str | None
@@ -48,7 +53,7 @@ class Enqueued:
 
 
 class Options(TypedDict, total=False):
-    """What a job may have besides endpoint and input; `schema` is where te_enqueue is, if not in the search_path."""
+    """Optional fields of a job; `schema` names the schema of te_enqueue if it is not on the search_path."""
 
     idempotency_key: str | None
     run_at: datetime | None
@@ -66,11 +71,25 @@ def enqueue(
     input: Mapping[str, Any] | None = None,  # noqa: A002 - as the service calls it
     **options: Unpack[Options],
 ) -> Enqueued:
-    """Enqueue a job in the transaction that `connection` is in: it exists if and only if that is committed.
+    """Enqueue a job in the current transaction of `connection`: the job exists if and only if it commits.
 
-    In autocommit there is no such transaction: it exists at once. `connection` is one of SQLAlchemy (Connection or
-    Session), of psycopg2 or psycopg, or Django's. Raises EnqueueError for what the function refuses; errors of the
-    connection are raised as they are.
+    Args:
+        connection: SQLAlchemy Connection or Session, psycopg2 or psycopg connection, or Django's connection. In
+            autocommit the job exists at once.
+        endpoint: Name of the endpoint.
+        input: Input of the job.
+        options: See `Options`.
+
+    Returns:
+        Ids of the job.
+
+    Raises:
+        EnqueueError: te_enqueue refuses the job, or is not available. Other errors of the connection pass unchanged.
+
+    Example:
+        with engine.begin() as connection:
+            connection.execute(insert(orders).values(id=7))
+            enqueue(connection, "mail", {"order": 7}, idempotency_key="order-7")
     """
     call = _Call.of(endpoint, input, options)
     with _explained():
@@ -78,7 +97,7 @@ def enqueue(
             with connection.cursor() as cursor:
                 cursor.execute(call.statement(), call.values)
                 return _enqueued(cursor.fetchone())
-        # A Session of SQLAlchemy has the connection of its transaction.
+        # A Session of SQLAlchemy returns the connection of its transaction.
         own = connection if hasattr(connection, "exec_driver_sql") else connection.connection()
         statement = call.statement(numbered=own.dialect.paramstyle == "numeric_dollar")
         return Enqueued(*own.exec_driver_sql(statement, call.values).one())
@@ -90,10 +109,7 @@ async def enqueue_async(
     input: Mapping[str, Any] | None = None,  # noqa: A002 - as the service calls it
     **options: Unpack[Options],
 ) -> Enqueued:
-    """Do what `enqueue` does, without blocking.
-
-    `connection` is one of asyncpg, of psycopg (AsyncConnection), or of SQLAlchemy (AsyncConnection or AsyncSession).
-    """
+    """Enqueue like `enqueue`, on an asyncpg, psycopg AsyncConnection, or SQLAlchemy AsyncConnection or AsyncSession."""
     if hasattr(connection, "run_sync"):
         found: Enqueued = await connection.run_sync(lambda own: enqueue(own, endpoint, input, **options))
         return found
@@ -107,12 +123,12 @@ async def enqueue_async(
 
 
 def _enqueued(row: Any) -> Enqueued:
-    # By name where connections make dictionaries: these would give their keys.
+    # Connections with dictionary rows: unpacking a mapping would yield its keys.
     return Enqueued(**row) if isinstance(row, Mapping) else Enqueued(*row)
 
 
-# How each argument is given, and what te_enqueue takes it as. Drivers that prepare statements encode by the former.
-_ARGUMENTS = (
+# Type in which each argument is sent, and type of te_enqueue's parameter. Preparing drivers encode by the first.
+ARGUMENTS = (
     ("text", "text"),
     ("text", "jsonb"),
     ("text", "text"),
@@ -149,9 +165,9 @@ class _Call:
     def statement(self, *, numbered: bool = False) -> str:
         arguments = (
             f"CAST(CAST({f'${number}' if numbered else '%s'} AS {given}) AS {taken})"
-            for number, (given, taken) in enumerate(_ARGUMENTS, 1)
+            for number, (given, taken) in enumerate(ARGUMENTS, 1)
         )
-        # Only names of ours and the quoted schema are in the text.
+        # The text contains only fixed names and the quoted schema.
         return f"SELECT job_id, execution_id, is_new FROM {self.function}({', '.join(arguments)})"  # noqa: S608
 
 
@@ -180,8 +196,8 @@ def _known(error: BaseException) -> EnqueueError | None:
 
 
 def _errors_in(error: BaseException) -> Iterator[BaseException]:
-    """Give the errors that one is made of, the driver's own first."""
-    # SQLAlchemy keeps the driver's error as `orig`, Django as the cause, and asyncpg's is the cause of SQLAlchemy's.
+    """Yield an error and its causes, the driver's error first."""
+    # SQLAlchemy keeps the driver's error in `orig`, Django in `__cause__`; asyncpg's is the cause of SQLAlchemy's.
     inner = getattr(error, "orig", None) or error.__cause__
     if inner is not None:
         yield from _errors_in(inner)

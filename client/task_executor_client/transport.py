@@ -1,4 +1,4 @@
-"""Calls over requests."""
+"""Transport of calls over requests."""
 
 import os
 import threading
@@ -10,7 +10,7 @@ from urllib3 import Timeout
 from urllib3.exceptions import HTTPError, NewConnectionError
 
 from .address import Address
-from .answer import MOST_BYTES, Reply
+from .answer import MAX_BYTES, Reply
 from .call import Call
 from .failures import ConnectionFailedError, UnexpectedAnswerError
 from .timed import TimedAdapter
@@ -20,7 +20,7 @@ _CHUNK = 65_536
 
 
 class _Key(AuthBase):
-    """Sets our key; without an `auth` requests would put a password from ~/.netrc in its place."""
+    """Authentication with the API key; without `auth` requests would use a password from ~/.netrc instead."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -31,14 +31,14 @@ class _Key(AuthBase):
 
 
 class _Session(requests.Session):
-    """Takes a redirect as the answer that it is."""
+    """Session that returns redirects as answers."""
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """Return none: one that is not to be followed would be prepared all the same, its body read without an end."""
+        """Return None; otherwise requests reads the whole body of a redirect even without following it."""
 
 
 class Transport:
-    """Connections to the service, which threads share; a process that was forked opens its own."""
+    """Connections to the service, shared by threads; a forked process opens its own."""
 
     def __init__(self, address: Address, connections: int) -> None:
         self._address = address
@@ -49,7 +49,7 @@ class Transport:
         self.is_closed = False
 
     def close(self) -> None:
-        """Close the connections; a call raises RuntimeError from then on."""
+        """Close the connections; later calls raise RuntimeError."""
         with self._lock:
             self.is_closed = True
             if self._session is not None and self._pid == os.getpid():
@@ -57,7 +57,7 @@ class Transport:
             self._session = None
 
     def attempt(self, call: Call, timeout: float) -> Reply | ConnectionFailedError:
-        """Send a call once; raises RuntimeError when closed, and UnexpectedAnswerError for an endless answer."""
+        """Send a call once; raises RuntimeError when closed, UnexpectedAnswerError above MAX_BYTES."""
         try:
             with self._open().request(
                 call.method,
@@ -72,7 +72,7 @@ class Transport:
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 return Reply(response.status_code, headers, _content(call, response))
         except (requests.RequestException, HTTPError, OSError) as error:
-            # The texts of libraries may hold more than the name of the error; it stays as the cause for debugging.
+            # Only the class is named, because messages of libraries may contain secrets; the cause keeps the rest.
             failed = ConnectionFailedError(
                 f"{call.operation}: no answer from {self._address.base_url} ({type(error).__name__})",
                 not _unsent(error),
@@ -104,8 +104,8 @@ def _content(call: Call, response: requests.Response) -> bytes:
     while part := response.raw.read1(_CHUNK):
         parts.append(part)
         size += len(part)
-        if size > MOST_BYTES:
-            raise UnexpectedAnswerError(f"{call.operation}: the answer has more than {MOST_BYTES} bytes")
+        if size > MAX_BYTES:
+            raise UnexpectedAnswerError(f"{call.operation}: the answer has more than {MAX_BYTES} bytes")
     return b"".join(parts)
 
 

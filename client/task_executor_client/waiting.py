@@ -1,4 +1,4 @@
-"""Waiting for an end: a generator that asks for each step, so that both clients share it."""
+"""Waiting for the end of an execution as a step generator without I/O, shared by both clients."""
 
 import random
 import time
@@ -13,8 +13,8 @@ from .failures import ApiError, ConnectionFailedError, UnexpectedAnswerError, Wa
 FINAL = frozenset({"SUCCESS", "FAILED", "CANCELLED"})
 FIRST_WAIT = 0.1
 LONGEST_WAIT = 2.0
-LONGEST_HELD = 20  # seconds of one request; less than what proxies cut off
-HELD = 0.1  # seconds: what was answered sooner was not held
+LONGEST_HELD = 20  # seconds of a long poll, below the usual timeouts of proxies
+HELD = 0.1  # seconds; a faster answer was not held by the service
 
 Waiting = Generator[Call | Pause, Any, models.Execution]
 
@@ -22,33 +22,35 @@ Waiting = Generator[Call | Pause, Any, models.Execution]
 def until_ended(id_: str, timeout: float, clock: Callable[[], float] = time.monotonic) -> Waiting:
     """Yield calls and pauses until an execution has ended; a job's id stands for its newest execution.
 
-    Raises WaitTimeoutError, and ValueError for an id of anything else.
+    Raises:
+        WaitTimeoutError: The execution has not ended within `timeout` seconds.
+        ValueError: The id belongs to neither an execution nor a job.
     """
     end = clock() + timeout
-    looked = 0
+    polls = 0
     while True:
         try:
-            execution = yield from _look(id_, max(0.001, end - clock()))
+            execution = yield from _poll(id_, max(0.001, end - clock()))
         except ConnectionFailedError as error:
             if clock() < end:
                 raise
-            raise WaitTimeoutError(f"{id_} could not be looked at within {timeout:g} s; it goes on") from error
+            raise WaitTimeoutError(f"{id_} could not be read within {timeout:g} s; the execution continues") from error
         if execution is not None and execution["status"] in FINAL:
             return execution
-        looked += 1
+        polls += 1
         if execution is not None and clock() < end and (yield from _was_held(execution, end, clock)):
             continue
-        # Between a half and the whole of it: who waits for many ends does not ask for all of them at once.
-        wait = min(LONGEST_WAIT, FIRST_WAIT * 1.5**looked) * random.uniform(0.5, 1)
+        # Jitter spreads the polls of clients that wait for many executions.
+        wait = min(LONGEST_WAIT, FIRST_WAIT * 1.5**polls) * random.uniform(0.5, 1)
         left = end - clock()
         if left <= 0:
             state = "has no execution yet" if execution is None else f"is {execution['status']}"
-            raise WaitTimeoutError(f"{id_} {state} after {timeout:g} s; it goes on")
+            raise WaitTimeoutError(f"{id_} {state} after {timeout:g} s; the execution continues")
         yield Pause(min(wait, left))
 
 
 def _was_held(execution: models.Execution, end: float, clock: Callable[[], float]) -> Generator[Call, Any, bool]:
-    """Let the service hold a request until the end; returns false where it answered at once, as it does when busy."""
+    """Long-poll the result; return False if the service answered at once, as it does when busy."""
     began = clock()
     seconds = max(1, min(LONGEST_HELD, int(end - began)))
     call = Call.of(
@@ -62,23 +64,21 @@ def _was_held(execution: models.Execution, end: float, clock: Callable[[], float
     try:
         result: models.Result | None = yield call
     except (ConnectionFailedError, ApiError, UnexpectedAnswerError):
-        return False  # 410: over, and its result is kept no longer; 503: too many wait. The next look tells.
-    # Without a connection for it nothing was sent.
+        return False  # 410: ended with an expired result; 503: too many waiting requests. The next poll decides.
+    # None means that no connection was free and nothing was sent.
     return result is not None and (result["status"] in FINAL or clock() - began >= HELD)
 
 
-def _look(id_: str, left: float) -> Generator[Call, Any, models.Execution | None]:
+def _poll(id_: str, left: float) -> Generator[Call, Any, models.Execution | None]:
     if id_.startswith("exec_"):
-        found: models.Execution = yield _get("executions.get", "/executions/{id}", id_, left)
+        found: models.Execution = yield Call.of(
+            "executions.get", "GET", "/executions/{id}", path={"id": id_}, timeout=left
+        )
         return found
     if not id_.startswith("job_"):
-        raise ValueError(f"the id of an execution or a job is needed, not {id_!r}")
+        raise ValueError(f"id must begin with exec_ or job_, not {id_!r}")
     page = yield Call.of(
         "jobs.list_executions", "GET", "/jobs/{id}/executions", path={"id": id_}, query={"limit": 1}, timeout=left
     )
     items: list[models.Execution] = page["items"]
     return items[0] if items else None
-
-
-def _get(operation: str, template: str, id_: str, left: float) -> Call:
-    return Call.of(operation, "GET", template, path={"id": id_}, timeout=left)

@@ -1,8 +1,8 @@
-"""A receiver with Django, whole in one file and in one command (`pip install './receiver[django]'`):
+"""Example: a complete receiver with Django in a single file (`pip install './receiver[django]'`):
 
     TE_WEBHOOK_SECRET=whsec_… python receiver/examples/django_app.py
 
-Deliveries come to POST /deliveries; GET /shipments shows what they did. DATABASE, a file, and PORT may be given.
+POST /deliveries receives deliveries, GET /shipments lists their effects. Environment: DATABASE (a file), PORT.
 """
 
 import os
@@ -22,7 +22,7 @@ settings.configure(
         "default": {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": os.environ.get("DATABASE", "shipments.sqlite3"),
-            "ATOMIC_REQUESTS": True,  # the adapter's view is exempt: the inbox has a transaction of its own
+            "ATOMIC_REQUESTS": True,  # the adapter's view is exempt: the inbox opens its own transaction
         }
     },
 )
@@ -37,31 +37,31 @@ from task_executor_receiver.django.views import view  # noqa: E402
 
 
 class Shipment(models.Model):  # type: ignore[misc, unused-ignore]
-    """An order that was shipped, once."""
+    """Shipped order; at most one row per execution."""
 
     order_id = models.CharField(max_length=64)
 
     class Meta:
-        """A file has no application to take the label from."""
+        """Explicit label, because a single file belongs to no Django application."""
 
         app_label = "shop"
 
 
 def ship(delivery: Delivery, using: str) -> dict[str, str]:
-    """Ship an order, in the transaction that marks the execution as done."""
+    """Ship an order in the transaction that marks the execution as done."""
     order = delivery.json()
     if "order_id" not in order:
-        raise Refused("the order has no order_id")  # 410: it never will
+        raise Refused("the order has no order_id")  # 410: retrying cannot help
     Shipment.objects.using(using).create(order_id=order["order_id"])
     return {"shipped": order["order_id"]}
 
 
 def shipments(_request: HttpRequest) -> JsonResponse:
-    """Show what was shipped."""
+    """List the shipped orders."""
     return JsonResponse(list(Shipment.objects.values_list("order_id", flat=True)), safe=False)
 
 
-# While a secret is rotated: the new one, a space, the old one.
+# During a rotation the variable holds the new secret, a space and the old secret.
 receiver = Receiver(Verifier(os.environ["TE_WEBHOOK_SECRET"].split()), DjangoInbox(), ship)
 urlpatterns = [path("deliveries", view(receiver)), path("shipments", shipments)]
 

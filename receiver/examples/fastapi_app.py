@@ -1,8 +1,8 @@
-"""A receiver with FastAPI and SQLAlchemy, in one command (`pip install './receiver[fastapi,sqlalchemy]' uvicorn`):
+"""Example: a receiver with FastAPI and SQLAlchemy (`pip install './receiver[fastapi,sqlalchemy]' uvicorn`):
 
     TE_WEBHOOK_SECRET=whsec_… python receiver/examples/fastapi_app.py
 
-Deliveries come to POST /deliveries; GET /shipments shows what they did. DATABASE_URL and PORT may be given.
+POST /deliveries receives deliveries, GET /shipments lists their effects. Environment: DATABASE_URL, PORT.
 """
 
 import os
@@ -20,10 +20,10 @@ SHIPMENTS = Table("shipments", metadata, Column("number", Integer, primary_key=T
 
 
 def ship(delivery: Delivery, session: Session) -> dict[str, str]:
-    """Ship an order, in the transaction that marks the execution as done; this runs in a thread."""
+    """Ship an order in the transaction that marks the execution as done. Runs in a thread."""
     order = delivery.json()
     if "order_id" not in order:
-        raise Refused("the order has no order_id")  # 410: it never will
+        raise Refused("the order has no order_id")  # 410: retrying cannot help
     session.execute(insert(SHIPMENTS).values(order_id=order["order_id"]))
     return {"shipped": order["order_id"]}
 
@@ -34,14 +34,14 @@ inbox = SqlAlchemyInbox(engine)
 inbox.create_table()
 
 app = FastAPI()
-# While a secret is rotated: the new one, a space, the old one.
+# During a rotation the variable holds the new secret, a space and the old secret.
 receiver = Receiver(Verifier(os.environ["TE_WEBHOOK_SECRET"].split()), inbox, ship)
 app.post("/deliveries")(route(receiver))
 
 
 @app.get("/shipments")
 def shipments() -> list[str]:
-    """Show what was shipped."""
+    """List the shipped orders."""
     with Session(engine) as session:
         return list(session.scalars(select(SHIPMENTS.c.order_id)))
 

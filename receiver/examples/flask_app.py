@@ -1,8 +1,8 @@
-"""A receiver with Flask and SQLAlchemy, in one command (`pip install './receiver[flask,sqlalchemy]'`):
+"""Example: a receiver with Flask and SQLAlchemy (`pip install './receiver[flask,sqlalchemy]'`):
 
     TE_WEBHOOK_SECRET=whsec_… python receiver/examples/flask_app.py
 
-Deliveries come to POST /deliveries; GET /shipments shows what they did. DATABASE_URL and PORT may be given.
+POST /deliveries receives deliveries, GET /shipments lists their effects. Environment: DATABASE_URL, PORT.
 """
 
 import os
@@ -16,11 +16,11 @@ from task_executor_receiver.sqlalchemy import SqlAlchemyInbox
 
 
 class Base(DeclarativeBase):
-    """What this program stores."""
+    """Declarative base of the example's tables."""
 
 
 class Shipment(Base):
-    """An order that was shipped, once."""
+    """Shipped order; at most one row per execution."""
 
     __tablename__ = "shipments"
 
@@ -29,10 +29,10 @@ class Shipment(Base):
 
 
 def ship(delivery: Delivery, session: Session) -> dict[str, str]:
-    """Ship an order, in the transaction that marks the execution as done."""
+    """Ship an order in the transaction that marks the execution as done."""
     order = delivery.json()
     if "order_id" not in order:
-        raise Refused("the order has no order_id")  # 410: it never will
+        raise Refused("the order has no order_id")  # 410: retrying cannot help
     session.add(Shipment(order_id=order["order_id"]))
     return {"shipped": order["order_id"]}
 
@@ -43,14 +43,14 @@ inbox = SqlAlchemyInbox(engine)
 inbox.create_table()
 
 app = Flask(__name__)
-# While a secret is rotated: the new one, a space, the old one.
+# During a rotation the variable holds the new secret, a space and the old secret.
 receiver = Receiver(Verifier(os.environ["TE_WEBHOOK_SECRET"].split()), inbox, ship)
 app.add_url_rule("/deliveries", view_func=view(receiver), methods=["POST"])
 
 
 @app.get("/shipments")
 def shipments() -> Response:
-    """Show what was shipped."""
+    """List the shipped orders."""
     with Session(engine) as session:
         return jsonify([shipment.order_id for shipment in session.scalars(select(Shipment))])
 

@@ -1,4 +1,4 @@
-"""The receiver's side of Task Executor: verify a delivery, let its execution have its effect once, answer rightly.
+"""Receiver library of Task Executor: verify deliveries and apply the effect of each execution exactly once.
 
 verifier = Verifier(["whsec_…"])
 inbox = SqlAlchemyInbox(engine)                    # from task_executor_receiver.sqlalchemy

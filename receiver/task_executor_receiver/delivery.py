@@ -1,4 +1,4 @@
-"""Delivery: what a verified request is sure to say."""
+"""Delivery: the signed content of a verified request."""
 
 import json
 from dataclasses import dataclass
@@ -7,11 +7,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A request whose signature holds; every field is signed, so nothing here can be forged.
+    """Request with a valid signature; the signature covers every field.
 
-    `execution_id` is the same on each attempt. `attempt` begins at 1 and only grows: with an effect outside your
-    database it is a fencing token, to refuse what comes after a greater one. `sent_at` is the sender's Unix time in
-    seconds.
+    Attributes:
+        execution_id: Id of the execution, the same on each attempt.
+        attempt: Number of the attempt, from 1, only growing. Use it as a fencing token for effects outside your
+            database: refuse an attempt after a greater number.
+        sent_at: Unix time of the sender in seconds.
+        body: Raw bytes of the body.
     """
 
     execution_id: str
@@ -20,5 +23,5 @@ class Delivery:
     body: bytes
 
     def json(self) -> Any:
-        """Read the body as JSON; raises ValueError when it is none."""
+        """Return the parsed body; raises ValueError if it is not JSON."""
         return json.loads(self.body)

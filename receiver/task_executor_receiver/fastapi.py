@@ -1,4 +1,4 @@
-"""Adapter for FastAPI; the handler runs in a thread, so it may wait."""
+"""Adapter for FastAPI; the handler runs in a thread and may block."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -10,7 +10,11 @@ from task_executor_receiver.receiver import Receiver
 
 
 def route(receiver: Receiver[Any]) -> Callable[[Request], Awaitable[Response]]:
-    """Make a path operation: `app.post("/deliveries")(route(receiver))`."""
+    """Return a path operation that passes requests to a receiver.
+
+    Example:
+        app.post("/deliveries")(route(receiver))
+    """
 
     async def receive_delivery(request: Request) -> Response:
         body = bytearray()

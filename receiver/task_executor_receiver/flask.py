@@ -10,7 +10,11 @@ from task_executor_receiver.receiver import Receiver
 
 
 def view(receiver: Receiver[Any]) -> Callable[[], Response]:
-    """Make a view: `app.add_url_rule("/deliveries", view_func=view(receiver), methods=["POST"])`."""
+    """Return a view function that passes requests to a receiver.
+
+    Example:
+        app.add_url_rule("/deliveries", view_func=view(receiver), methods=["POST"])
+    """
 
     def receive_delivery() -> Response:
         request.max_content_length = receiver.max_body_bytes

@@ -1,11 +1,11 @@
-"""Inbox: the protocol by which an execution has its effect once, however often it is delivered.
+"""Inbox: protocol that applies the effect of an execution once, however often it is delivered.
 
-    admit   a transaction of its own notes the attempt, durable before anything else happens
-    work    one transaction locks the note, marks the execution as done, and has the handler's effect in it
+    admit   a first transaction records the attempt number and commits
+    work    a second transaction locks the record, marks the execution as done and runs the handler
 
-Whoever dies in between has had no effect, and the next attempt begins anew; whoever dies after the commit has had it,
-and the next attempt finds the mark. An attempt that comes while another has the lock is asked to come again, and one
-that is older than the note has no effect any more.
+After a crash between the two, nothing has happened and the next attempt starts again. After a crash behind the second
+commit, the next attempt finds the mark and repeats the stored result. An attempt that finds the lock taken is answered
+409 with Retry-After. An attempt older than the recorded number is refused.
 """
 
 import secrets
@@ -24,7 +24,7 @@ RETRY_AFTER_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What an inbox knows of an execution."""
+    """Stored state of an execution: newest attempt, done mark and result."""
 
     attempt: int
     is_done: bool = False
@@ -33,33 +33,42 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One delivery at the inbox; `token` tells it from another delivery of the same attempt."""
+    """Processing of one delivery; `token` distinguishes two deliveries of the same attempt."""
 
     execution_id: str
     attempt: int
     token: str
 
 
-class Overtaken(Exception):  # noqa: N818 - a turn of events
-    """Another attempt was quicker: nothing of this transaction remains."""
+class Overtaken(Exception):  # noqa: N818 - an expected race
+    """Another attempt took over; the transaction is rolled back."""
 
 
 class TransactionalInbox(ABC, Generic[Tx]):
-    """Lets each execution have its effect once; `Tx` is that by which a handler works in the transaction.
+    """Base of inboxes; a store implements the transaction, the lock and three writes.
 
-    What an inbox of a certain store has to give are the transaction, the lock, and three writes. `retry_after` is what
-    an attempt is told that comes while another one is at work, in seconds.
+    `Tx` is the object through which a handler works in the transaction, such as a Session.
+
+    Args:
+        retry_after: Seconds that the answer asks the service to wait while another attempt is running.
     """
 
     def __init__(self, retry_after: int = RETRY_AFTER_SECONDS) -> None:
         self._retry_after = retry_after
 
     def process(self, delivery: Delivery, handler: Callable[[Delivery, Tx], Any]) -> Answer:
-        """Let a delivery have its effect, unless it has had it, and return what to answer.
+        """Run the handler unless the execution is done already, and return the answer.
 
-        What the handler returns is the answer's body and stored with the mark, as JSON; a later attempt is answered
-        with the same. It must neither commit nor roll back. An exception of its own rolls everything back and leaves
-        here: let it become a 500, and the service tries again.
+        Args:
+            delivery: Verified delivery.
+            handler: Function of the delivery and the transaction. It must neither commit nor roll back. Its result
+                is stored as JSON and becomes the body of this answer and of the answers to later attempts.
+
+        Returns:
+            200 with the result, 409 while another or a newer attempt exists, or the answer of a `Refused`.
+
+        Raises:
+            Exception: Any other exception of the handler, after a rollback. Answer 500, so that the service retries.
         """
         visit = Visit(delivery.execution_id, delivery.attempt, secrets.token_hex(8))
         try:
@@ -74,10 +83,10 @@ class TransactionalInbox(ABC, Generic[Tx]):
     def _work(self, visit: Visit, delivery: Delivery, handler: Callable[[Delivery, Tx], Any]) -> Answer:
         try:
             with self._transaction() as tx:
-                # Others may have come between the two transactions.
+                # Another attempt may have run between the two transactions.
                 if (answer := self._judge(self._lock(tx, visit, enters=False), visit)) is not None:
                     return answer
-                # First, so that a handler that commits against the rules commits the mark too.
+                # The mark comes first: a handler that commits against the rules then commits the mark as well.
                 self._mark(tx, visit)
                 result = written(handler(delivery, tx))
                 self._keep(tx, visit, result)
@@ -90,7 +99,7 @@ class TransactionalInbox(ABC, Generic[Tx]):
             raise
 
     def _judge(self, note: Note | None, visit: Visit) -> Answer | None:
-        """Return what to answer at once; None for an attempt that has to work."""
+        """Return an immediate answer, or None if the handler has to run."""
         if note is None:
             return busy(self._retry_after)
         if note.is_done:
@@ -99,26 +108,26 @@ class TransactionalInbox(ABC, Generic[Tx]):
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[Tx]:
-        """Begin a transaction that is committed at the end, and rolled back by an exception."""
+        """Open a transaction that commits at the end and rolls back after an exception."""
 
     @abstractmethod
     def _lock(self, tx: Tx, visit: Visit, *, enters: bool) -> Note | None:
-        """Return the note of an execution, locked for this transaction; None when another has it.
+        """Lock and return the note of an execution; None if another transaction holds the lock.
 
-        One that `enters` makes the note if there is none.
+        With `enters` a missing note is created.
         """
 
     @abstractmethod
     def _admit(self, tx: Tx, visit: Visit) -> None:
-        """Note the attempt."""
+        """Record the number of the attempt."""
 
     @abstractmethod
     def _mark(self, tx: Tx, visit: Visit) -> None:
-        """Mark the execution as done by this attempt; raises Overtaken when it no longer is this attempt's."""
+        """Mark the execution as done by this attempt; raises Overtaken if another attempt took over."""
 
     @abstractmethod
     def _keep(self, tx: Tx, visit: Visit, result: str | None) -> None:
-        """Keep the result, if there is one, with the mark; raises where a rollback has taken the mark away."""
+        """Store the result with the mark; raises RuntimeError if the handler rolled the mark back."""
 
     def _leave(self, visit: Visit) -> None:
-        """Give up what a rollback does not."""
+        """Release state that a rollback does not release."""

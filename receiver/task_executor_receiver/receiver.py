@@ -1,4 +1,4 @@
-"""Receiver: from the headers and bytes of a request to the answer; adapters of frameworks only carry both."""
+"""Receiver: turns the headers and bytes of a request into an answer. Framework adapters wrap it."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Generic
@@ -12,10 +12,20 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 
 
 class Receiver(Generic[Tx]):
-    """Verifies a request, lets its execution have its effect once by way of an inbox, and answers.
+    """Receiver of deliveries: verifies requests and applies each execution once through an inbox.
 
-    401 for what is not to be believed, 413 for a body of more than `max_body_bytes`, 200 for what has had its effect,
-    now or earlier, 409 with Retry-After while another attempt is at work or a newer one has been here.
+    Answers: 200 for an effect applied now or earlier; 401 for a failed verification; 409 with Retry-After while another
+    attempt is running or after a newer attempt; 413 for a body above `max_body_bytes`.
+
+    Args:
+        verifier: Verifier with the endpoint's secrets.
+        inbox: Inbox in the database of the handler's effects.
+        handler: Function of the delivery and the inbox's transaction; its JSON result is the body of the answer.
+        max_body_bytes: Largest accepted body.
+
+    Example:
+        receiver = Receiver(Verifier(["whsec_…"]), SqlAlchemyInbox(engine), handler)
+        answer = receiver.receive(request.headers.items(), body)
     """
 
     def __init__(
@@ -31,9 +41,17 @@ class Receiver(Generic[Tx]):
         self.max_body_bytes = max_body_bytes
 
     def receive(self, headers: Iterable[tuple[str, str]], body: bytes) -> Answer:
-        """Answer a request; `headers` are all of them as pairs, `body` the bytes as they came.
+        """Process a request.
 
-        Raises what the handler or the store raises: answer 500 then, and the service tries again.
+        Args:
+            headers: All headers as pairs, repeated headers included.
+            body: Raw bytes of the body.
+
+        Returns:
+            The answer to send.
+
+        Raises:
+            Exception: Errors of the handler or the store. Answer 500, so that the service retries.
         """
         if len(body) > self.max_body_bytes:
             return self.too_long()
@@ -43,6 +61,6 @@ class Receiver(Generic[Tx]):
             return problem(401, error.reason, str(error))
         return self._inbox.process(delivery, self._handler)
 
-    def too_long(self, most: int | None = None) -> Answer:
-        """Refuse a body that an adapter has not read to its end; `most` is a framework's own bound, in bytes."""
-        return problem(413, "body", f"the body has more than {most or self.max_body_bytes} bytes")
+    def too_long(self, limit: int | None = None) -> Answer:
+        """Return 413 for a body that an adapter did not read completely; `limit` is the framework's bound in bytes."""
+        return problem(413, "body", f"the body has more than {limit or self.max_body_bytes} bytes")

@@ -1,15 +1,15 @@
-"""Inbox for Redis and Valkey: the handler is given a pipeline, whose commands are sent as one MULTI with the mark.
+"""Inbox for Redis and Valkey: the handler queues commands in a pipeline that is sent as one MULTI with the mark.
 
-What it can't promise:
+Limits:
 
-- Only commands of the pipeline happen once. Whatever else a handler does, also in Redis by another client, it does at
-  each attempt that begins: at least once.
-- Redis does not roll back. A command that fails at EXEC, by a wrong type say, leaves the others done, and the mark.
-- Redis forgets: what was confirmed is lost with a crash unless it is written at once (`appendonly yes`, `appendfsync
-  always`), with a failover to a replica that lags, and where keys are evicted (`maxmemory-policy noeviction`). Then the
-  effect is lost or had again.
-- It remembers for `kept`, counted from the last attempt that began.
-- Not on a cluster: redis-py's client of one sends a MULTI again whose answer is lost, and without the WATCH.
+- Only commands of the pipeline happen once. Any other effect of a handler happens at least once, also in Redis through
+  another client.
+- Redis does not roll back. If a command fails at EXEC, by a wrong type for example, the other commands and the mark
+  stay.
+- Redis can lose confirmed writes: in a crash without `appendonly yes` and `appendfsync always`, in a failover to a
+  lagging replica, and by eviction without `maxmemory-policy noeviction`. Then the effect is lost or repeated.
+- An execution is remembered for `kept` after the start of its last attempt.
+- Redis Cluster is not supported: after a lost answer redis-py's cluster client repeats the MULTI without its WATCH.
 """
 
 from collections.abc import Iterator
@@ -29,10 +29,23 @@ _FIELDS = ("attempt", "is_done", "result", "holder", "held_until")
 
 
 class RedisInbox(TransactionalInbox[Any]):
-    """Inbox in keys beside your own; raises NotImplementedError for the client of a cluster.
+    """Inbox in keys beside the application's own keys.
 
-    Whoever is at work holds the execution for `lease_seconds`; who dies keeps others waiting for that long. Who takes
-    longer may find that another has had the effect: the mark is made only if nobody has come since.
+    A running attempt holds a lease on its execution. After a crash other attempts are refused until the lease expires.
+    An attempt that outlasts its lease commits only if no other attempt has taken over.
+
+    Args:
+        client: redis-py client.
+        prefix: Prefix of the inbox's keys.
+        kept: Retention of an execution after the start of its last attempt; longer than the service keeps it.
+        lease_seconds: Length of the lease.
+        retry_after: Seconds that the answer asks the service to wait while another attempt is running.
+
+    Raises:
+        NotImplementedError: The client is a cluster client.
+
+    Example:
+        receiver = Receiver(Verifier(secret), RedisInbox(Redis()), handler)
     """
 
     def __init__(
@@ -45,7 +58,7 @@ class RedisInbox(TransactionalInbox[Any]):
     ) -> None:
         super().__init__(retry_after)
         if isinstance(client, RedisCluster):
-            raise NotImplementedError("an inbox in a cluster: its client repeats what may have been done")
+            raise NotImplementedError("Redis Cluster is not supported: its client may send a transaction twice")
         self._client: Any = client
         self._prefix = prefix
         self._kept = kept
@@ -60,11 +73,10 @@ class RedisInbox(TransactionalInbox[Any]):
             try:
                 pipe.execute()
             except WatchError:
-                # Or the connection broke: then the next attempt finds out.
                 raise Overtaken from None
 
     def _lock(self, tx: Any, visit: Visit, *, enters: bool) -> Note | None:
-        """Watch the key: from here to EXEC nobody else may write it. All is asked over the connection that watches."""
+        """Watch the key, so that EXEC fails after a write by another client. All reads use the watching connection."""
         tx.watch(self._key(visit))
         attempt, is_done, result, holder, held_until = map(_text, tx.hmget(self._key(visit), _FIELDS))
         now, _ = tx.time()
@@ -93,7 +105,7 @@ class RedisInbox(TransactionalInbox[Any]):
             tx.hset(self._key(visit), "result", result)
 
     def _leave(self, visit: Visit) -> None:
-        # Else the lease runs out.
+        # If this fails, the lease expires.
         with suppress(RedisError), self._client.pipeline(transaction=True) as pipe:
             pipe.watch(self._key(visit))
             if _text(pipe.hget(self._key(visit), "holder")) == visit.token:

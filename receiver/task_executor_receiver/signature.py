@@ -1,7 +1,7 @@
-"""Signatures: whether a request comes from your Task Executor, now, and as which attempt.
+"""Signatures: verification of a request's sender, age and attempt number.
 
-Standard Webhooks 1.0.0 with the symmetric scheme `v1`, and a header that signs the number of the attempt:
-`X-Task-Executor-Attempt-Signature` holds for each signature the HMAC of `attempt:{number}:{signature}`.
+Standard Webhooks 1.0.0 with the symmetric scheme `v1`, plus a header that signs the attempt number:
+`X-Task-Executor-Attempt-Signature` holds the HMAC of `attempt:{number}:{signature}` for each signature.
 """
 
 import base64
@@ -27,7 +27,7 @@ _PREFIX = "whsec_"
 
 
 class VerificationError(Exception):
-    """A request is not to be believed; `reason` says why in one word, for a log or an answer."""
+    """Failed verification of a request; `reason` is a short code for logs and answers."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -35,62 +35,77 @@ class VerificationError(Exception):
 
 
 class Verifier:
-    """Verifies requests by the secrets that an endpoint's `signing` may use.
+    """Verifier of requests with the secrets of an endpoint's `signing`.
 
-    Give it the newest secret and, while it is rotated, the one before: any of them will do. A secret that begins with
-    `whsec_` goes on in base64. `tolerance_seconds` is how far the sender's clock may be from this one, before or after:
-    what is older may be a recording.
+    Args:
+        secrets: Accepted secrets; during a rotation the new and the old secret. The rest of a secret that begins with
+            `whsec_` is base64.
+        tolerance_seconds: Largest accepted difference between the sender's clock and the local clock, against replay
+            of recorded requests.
 
-    Raises ValueError for a secret that is empty or not base64 after `whsec_`, and for no secret at all.
+    Raises:
+        ValueError: No secret, an empty secret, or a secret that is not base64 after `whsec_`.
+
+    Example:
+        delivery = Verifier("whsec_…").verify(request.headers.items(), body)
     """
 
     def __init__(self, secrets: Sequence[str] | str, tolerance_seconds: int = TOLERANCE_SECONDS) -> None:
         self._keys = [_key(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
         if not self._keys:
-            raise ValueError("a secret is needed")
+            raise ValueError("at least one secret is required")
         if tolerance_seconds < 1:
-            raise ValueError(f"tolerance_seconds is {tolerance_seconds}: at least 1 is needed")
+            raise ValueError(f"tolerance_seconds is {tolerance_seconds}; it must be at least 1")
         self._tolerance = tolerance_seconds
 
     def verify(self, headers: Iterable[tuple[str, str]], body: bytes, now: float | None = None) -> Delivery:
-        """Return what a request says; raises VerificationError when it is not to be believed.
+        """Verify a request.
 
-        `headers` are all of them, as pairs: one that comes twice is refused. `body` is the bytes as they came, before
-        anything has parsed them. `now` is a Unix time in seconds, this machine's if it is not given.
+        Args:
+            headers: All headers as pairs; a repeated signature header is refused.
+            body: Raw bytes of the body, before any parsing.
+            now: Unix time in seconds; the local clock by default.
+
+        Returns:
+            The delivery.
+
+        Raises:
+            VerificationError: A header is missing, repeated or malformed, no secret fits, or the request is too old.
         """
-        found = _ours(headers)
+        found = _signed_headers(headers)
         delivery = Delivery(found[_ID], int(found[_ATTEMPT]), int(found[_TIMESTAMP]), body)
         if not self._is_signed(found, body):
-            raise VerificationError("signature", "no signature fits the request")
+            raise VerificationError("signature", "no signature matches the request")
         age = (time.time() if now is None else now) - delivery.sent_at
         if abs(age) > self._tolerance:
             raise VerificationError(
-                "timestamp", f"the request was sent {age:.0f} s ago by this clock: {self._tolerance} s are tolerated"
+                "timestamp",
+                f"the request was sent {age:.0f} s ago by the local clock; at most {self._tolerance} s pass",
             )
         return delivery
 
     def _is_signed(self, found: dict[str, str], body: bytes) -> bool:
-        """Return whether one key has made both signatures; how long that takes does not tell how nearly it has."""
+        """Return whether one key made both signatures, in a time that does not depend on the number of equal bytes."""
         content = f"{found[_ID]}.{found[_TIMESTAMP]}.".encode() + body
         is_signed = False
         for key in self._keys:
             signature = _sign(key, content)
-            of_attempt = _sign(key, b"attempt:" + found[_ATTEMPT].encode() + b":" + signature)
-            is_first = _is_among(signature, found[_SIGNATURE])
-            is_second = _is_among(of_attempt, found[_ATTEMPT_SIGNATURE])
-            is_signed |= is_first and is_second
+            attempt_signature = _sign(key, b"attempt:" + found[_ATTEMPT].encode() + b":" + signature)
+            is_body_signed = _is_among(signature, found[_SIGNATURE])
+            is_attempt_signed = _is_among(attempt_signature, found[_ATTEMPT_SIGNATURE])
+            is_signed |= is_body_signed and is_attempt_signed
         return is_signed
 
 
-def _ours(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return what the signature needs, by names in lower case."""
+def _signed_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the headers that the signature needs, with names in lower case."""
     found: dict[str, str] = {}
     for given, value in headers:
         name = given.lower()
         if name not in _FORMS:
             continue
         if name in found:
-            raise VerificationError("duplicate_header", f"the header {name} came twice")
+            raise VerificationError("duplicate_header", f"the header {name} is repeated")
         if not _FORMS[name].fullmatch(value):
             raise VerificationError("malformed_header", f"the header {name} is malformed")
         found[name] = value
@@ -105,8 +120,8 @@ def _sign(key: bytes, content: bytes) -> bytes:
 
 
 def _is_among(signature: bytes, given: str) -> bool:
-    # Each is compared, also after one that fits.
-    return sum([hmac.compare_digest(signature, one.encode()) for one in given.split(" ")]) > 0
+    # Every signature is compared, also after a match, so that the time is constant.
+    return sum([hmac.compare_digest(signature, each.encode()) for each in given.split(" ")]) > 0
 
 
 def _key(secret: str) -> bytes:

@@ -1,7 +1,7 @@
-"""Inbox in a table beside your own: one text for PostgreSQL, CockroachDB and SQLite.
+"""Inbox in a table of the application's database, with the same SQL on PostgreSQL, CockroachDB and SQLite.
 
-On SQLite one transaction writes at a time: an attempt that comes while another is at work waits for it, and on
-CockroachDB it may have to, because a read can wait for what is not committed.
+Concurrent attempts of an execution are refused at once on PostgreSQL. On SQLite the second attempt waits, because only
+one transaction writes at a time. On CockroachDB it may wait, because reads can wait for uncommitted writes.
 """
 
 import time
@@ -22,12 +22,12 @@ DDL = (
 )""",
     "CREATE INDEX IF NOT EXISTS idx_task_executor_inbox_touched_at ON task_executor_inbox (touched_at)",
 )
-"""What makes the table. Both times are Unix times in seconds by the receiver's clock, for pruning and for you."""
+"""Statements that create the table. Both times are Unix times in seconds by the receiver's clock."""
 
 DROP = "DROP TABLE IF EXISTS task_executor_inbox"
 
 KEPT = timedelta(days=60)
-PRUNED_AT_ONCE = 1000
+PRUNE_BATCH = 1000
 
 _ENTER = """
     INSERT INTO task_executor_inbox (execution_id, attempt, touched_at)
@@ -36,7 +36,7 @@ _ENTER = """
 """
 _READ = "SELECT attempt, done_at, result FROM task_executor_inbox WHERE execution_id = :execution_id"
 _LOCK = _READ + " FOR UPDATE SKIP LOCKED"
-# SQLite knows no locks of rows: the first write of a transaction locks the database.
+# SQLite has no row locks: the first write of a transaction locks the database.
 _LOCK_SQLITE = "UPDATE task_executor_inbox SET attempt = attempt WHERE execution_id = :execution_id"
 _ADMIT = """
     UPDATE task_executor_inbox SET attempt = :attempt, touched_at = :now
@@ -54,28 +54,27 @@ _PRUNE = """
     DELETE FROM task_executor_inbox
     WHERE touched_at < :before
       AND execution_id IN (
-          SELECT execution_id FROM task_executor_inbox WHERE touched_at < :before ORDER BY touched_at LIMIT :at_once
+          SELECT execution_id FROM task_executor_inbox WHERE touched_at < :before ORDER BY touched_at LIMIT :batch
       )
 """
 
 
 def is_sqlite(database: str) -> bool:
-    """Return whether a database is SQLite; raises NotImplementedError for one that is none of the three."""
+    """Return whether a database is SQLite; raises NotImplementedError for an unsupported database."""
     if database not in {"postgresql", "cockroachdb", "sqlite"}:
-        raise NotImplementedError(f"an inbox in {database}: PostgreSQL, CockroachDB and SQLite are supported")
+        raise NotImplementedError(f"{database} is not supported: use PostgreSQL, CockroachDB or SQLite")
     return database == "sqlite"
 
 
 class SqlInbox(TransactionalInbox[Tx]):
-    """Inbox in the table `task_executor_inbox` of the database that the handler's effects go to.
+    """Inbox in the table `task_executor_inbox` of the database of the handler's effects.
 
-    Whoever is at work holds the row's lock, so a receiver that dies gives it up with its connection, and nothing has to
-    run out.
+    A running attempt holds a row lock, which the database releases with the connection when a receiver dies.
     """
 
     @abstractmethod
     def _run(self, tx: Tx, statement: str, values: dict[str, Any]) -> int:
-        """Execute a statement with named values; returns how many rows it has written."""
+        """Execute a statement with named values; returns the number of written rows."""
 
     @abstractmethod
     def _rows(self, tx: Tx, statement: str, values: dict[str, Any]) -> Sequence[Sequence[Any]]:
@@ -83,29 +82,35 @@ class SqlInbox(TransactionalInbox[Tx]):
 
     @abstractmethod
     def _is_sqlite(self, tx: Tx) -> bool:
-        """Return `is_sqlite` of what the database is called."""
+        """Return `is_sqlite` for the name of the database."""
 
     def create_table(self) -> None:
-        """Make the table if there is none: for tests, examples, and whoever has no migrations."""
+        """Create the table if it is missing, for tests, examples and applications without migrations."""
         try:
             self._make_table()
-        except Exception:  # noqa: BLE001 - each driver and framework has its own
-            # PostgreSQL lets all but one fail that do so at once; to those it is there then.
+        except Exception:  # noqa: BLE001 - each driver and framework raises its own
+            # PostgreSQL fails all but one of several concurrent CREATE TABLE; the second try finds the table.
             self._make_table()
 
-    def prune(self, kept: timedelta = KEPT) -> int:
-        """Forget executions of which no attempt has begun for so long, and return how many.
+    def prune(self, kept: timedelta = KEPT, batch: int = PRUNE_BATCH) -> int:
+        """Delete executions without a new attempt for `kept`, in batches.
 
-        An execution that is forgotten would have its effect again: keep them for longer than the service does. It keeps
-        one for `TE_RETENTION_DAYS` (30 days unless it says otherwise) after its last attempt, within which it may be
-        retried by hand, and one with an open dead letter until somebody has seen to that.
+        A deleted execution that is delivered again has its effect again. Choose `kept` longer than the service keeps
+        executions: `TE_RETENTION_DAYS` (default 30) after the last attempt, and until an open dead letter is resolved.
+
+        Args:
+            kept: Age from which executions are deleted.
+            batch: Rows per transaction.
+
+        Returns:
+            The number of deleted executions.
         """
         before, count = int(time.time() - kept.total_seconds()), 0
         while True:
             with self._transaction() as tx:
-                pruned = self._run(tx, _PRUNE, {"before": before, "at_once": PRUNED_AT_ONCE})
+                pruned = self._run(tx, _PRUNE, {"before": before, "batch": batch})
             count += pruned
-            if pruned < PRUNED_AT_ONCE:
+            if pruned < batch:
                 return count
 
     def _make_table(self) -> None:
@@ -116,10 +121,10 @@ class SqlInbox(TransactionalInbox[Tx]):
     def _lock(self, tx: Tx, visit: Visit, *, enters: bool) -> Note | None:
         if (note := self._locked(tx, visit)) is not None:
             return note
-        # PostgreSQL lets an INSERT wait for whoever has changed the row, even with DO NOTHING: so we look first.
+        # PostgreSQL's INSERT waits for a concurrent writer of the row, even with DO NOTHING: so read first.
         if rows := self._rows(tx, _READ, {"execution_id": visit.execution_id}):
-            # What is done stays so, whoever looks at it now.
-            return _note(rows[0]) if _note(rows[0]).is_done else None
+            note = _note(rows[0])
+            return note if note.is_done else None
         if enters and self._run(tx, _ENTER, self._values(visit)):
             return Note(visit.attempt)
         return self._locked(tx, visit)
@@ -135,15 +140,17 @@ class SqlInbox(TransactionalInbox[Tx]):
         self._run(tx, _ADMIT, self._values(visit))
 
     def _mark(self, tx: Tx, visit: Visit) -> None:
-        # The condition holds without the lock, too.
+        # The statement's condition also holds without the lock.
         if not self._run(tx, _MARK, self._values(visit)):
             raise Overtaken
 
     def _keep(self, tx: Tx, visit: Visit, result: str | None) -> None:
-        # Also without a result: a transaction in which a statement has failed takes its COMMIT without a word.
+        # Needed without a result, too: after a failed statement PostgreSQL turns COMMIT into a silent rollback.
         values = {"execution_id": visit.execution_id, "attempt": visit.attempt, "result": result}
         if not self._run(tx, _KEEP, values):
-            raise RuntimeError("the handler has rolled back the transaction that it was given")
+            raise RuntimeError(
+                "the handler rolled back the inbox's transaction; handlers must neither commit nor roll back"
+            )
 
     @staticmethod
     def _values(visit: Visit) -> dict[str, Any]:

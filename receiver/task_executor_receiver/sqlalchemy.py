@@ -1,4 +1,4 @@
-"""Inbox for SQLAlchemy 2: the handler is given a Session, or what your sessionmaker makes."""
+"""Inbox for SQLAlchemy 2: the handler receives a Session."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +12,15 @@ from task_executor_receiver.sql import SqlInbox, is_sqlite
 
 
 class SqlAlchemyInbox(SqlInbox[Session]):
-    """Inbox in the database of an engine or of a sessionmaker; a handler's session is begun and committed here."""
+    """Inbox in the database of an engine or sessionmaker; the inbox begins and commits the handler's session.
+
+    Args:
+        source: Engine, or sessionmaker of the handler's sessions. AUTOCOMMIT is refused.
+        retry_after: Seconds that the answer asks the service to wait while another attempt is running.
+
+    Example:
+        receiver = Receiver(Verifier(secret), SqlAlchemyInbox(engine), handler)
+    """
 
     def __init__(self, source: Engine | sessionmaker[Session], retry_after: int = RETRY_AFTER_SECONDS) -> None:
         super().__init__(retry_after)
@@ -22,7 +30,7 @@ class SqlAlchemyInbox(SqlInbox[Session]):
     def _transaction(self) -> Iterator[Session]:
         with self._sessions() as session, session.begin():
             if _commits_by_itself(session.connection().connection.dbapi_connection):
-                raise RuntimeError("an inbox needs transactions: its engine must not be in AUTOCOMMIT")
+                raise RuntimeError("the inbox needs transactions: its engine must not use AUTOCOMMIT")
             yield session
 
     def _run(self, tx: Session, statement: str, values: dict[str, Any]) -> int:
@@ -36,6 +44,6 @@ class SqlAlchemyInbox(SqlInbox[Session]):
 
 
 def _commits_by_itself(connection: Any) -> bool:
-    # sqlite3 does so without an isolation level; who begins by hand there, at SQLAlchemy's event, is in a transaction.
+    # sqlite3 commits by itself without an isolation level, unless SQLAlchemy's begin event opened a transaction.
     is_open = getattr(connection, "in_transaction", True)
     return getattr(connection, "autocommit", False) is True or (not is_open and connection.isolation_level is None)

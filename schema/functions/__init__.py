@@ -1,7 +1,7 @@
-"""Functions in the database: code, so each upgrade installs the text of its own release, after all revisions.
+"""Functions in the database: each upgrade installs the text of its own release, after all revisions.
 
-No revision holds the text of a function, so no released revision changes with it. A function is written for the schema
-of its release. Until it is installed, the function of the release before runs on the new schema, as processes do.
+Revisions hold no text of functions, so a change of a function changes no released revision. Until an upgrade installs
+the new function, the function of the previous release runs on the new schema, as processes of that release do.
 """
 
 import re
@@ -40,17 +40,17 @@ CONSTANTS: dict[str, object] = {
     "followed_on_failure": int(FOLLOWED_BY[CallbackEvent.ON_FAILURE]),
     "followed_on_attempt_failed": int(FOLLOWED_BY[CallbackEvent.ON_ATTEMPT_FAILED]),
 }
-"""The names in braces of te_enqueue.sql, beside the schema that it is installed in."""
+"""Values of the names in braces in te_enqueue.sql, except `schema`."""
 
 
 def te_enqueue(schema: str) -> str:
-    """Return the statements that create `te_enqueue` in a schema, or replace it; the name is quoted for SQL."""
+    """Return the statements that create or replace `te_enqueue`; `schema` is a name quoted for SQL."""
     values = CONSTANTS | {"schema": schema}
     return _PLACEHOLDER.sub(lambda name: str(values[name[1]]), (_FOLDER / "te_enqueue.sql").read_text())
 
 
 def install(connection: Connection) -> None:
-    """Create `te_enqueue` for its owner alone, or replace it and leave its grants; PostgreSQL only.
+    """Create `te_enqueue` for its owner only, or replace it and keep its grants; PostgreSQL only.
 
     PostgreSQL runs statements that are sent together in one transaction.
     """

@@ -157,13 +157,13 @@ BEGIN
 
   -- 7. The job.
   INSERT INTO {schema}.jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, idempotency_key, name,
-      labels, queue, priority, limit_key, input, max_attempts, run_at, trace_context, created_at, followed)
+      labels, queue, priority, limit_key, input, max_attempts, max_age_ms, run_at, trace_context, created_at, followed)
     VALUES (v_job, v_endpoint.name, v_endpoint.version, v_endpoint.endpoint_type,
       CASE WHEN te_enqueue.run_at IS NULL THEN 'IMMEDIATE' ELSE 'DELAYED' END,
       COALESCE(te_enqueue.idempotency_key, v_job), te_enqueue.name,
       v_labels, te_enqueue.queue, te_enqueue.priority, v_key, v_input,
-      COALESCE((v_endpoint.retry_policy ->> 'max_attempts')::bigint, 1), te_enqueue.run_at, te_enqueue.traceparent,
-      v_now,
+      COALESCE((v_endpoint.retry_policy ->> 'max_attempts')::bigint, 1),
+      (v_endpoint.retry_policy ->> 'max_age_ms')::bigint, te_enqueue.run_at, te_enqueue.traceparent, v_now,
       NULLIF(CASE WHEN v_endpoint.callbacks ? 'on_success' THEN {followed_on_success} ELSE 0 END
         + CASE WHEN v_endpoint.callbacks ? 'on_failure' THEN {followed_on_failure} ELSE 0 END
         + CASE WHEN v_endpoint.callbacks ? 'on_attempt_failed' THEN {followed_on_attempt_failed} ELSE 0 END, 0))
@@ -188,14 +188,14 @@ BEGIN
   v_status := CASE WHEN v_due > v_now + v_settings.look_ahead_ms * INTERVAL '1 millisecond' THEN 'PENDING'
                    ELSE 'QUEUED' END;
   INSERT INTO {schema}.executions (execution_id, job_id, endpoint, endpoint_version, endpoint_type, max_attempts,
-      limit_key, queue, priority, shard, idempotency_key, status, run_at, scheduled_at, created_at, followed,
+      limit_key, queue, priority, shard, idempotency_key, status, run_at, scheduled_at, expires_at, created_at, followed,
       result_retention_ms)
     SELECT v_execution, j.job_id, j.endpoint, j.endpoint_version, j.endpoint_type, j.max_attempts,
-      j.limit_key, v_queue, v_priority, v_shard, j.idempotency_key, v_status, v_due, v_due, v_now, j.followed,
-      v_endpoint.result_retention_ms
+      j.limit_key, v_queue, v_priority, v_shard, j.idempotency_key, v_status, v_due, v_due,
+      v_due + j.max_age_ms * INTERVAL '1 millisecond', v_now, j.followed, v_endpoint.result_retention_ms
       FROM {schema}.jobs j WHERE j.job_id = v_job;
 
-  -- 9. A wake-up, sent at the commit. It names the lane: workers that look by time might have passed it by.
+  -- 9. A wake-up, sent at the commit. It names the partition: workers that poll by time might have skipped it.
   IF v_status = 'QUEUED' THEN
     PERFORM pg_notify('te_wakeup', v_queue || E'\t' || v_shard || E'\t' || v_endpoint.name || E'\t'
       || regexp_replace(encode(convert_to(v_key, 'UTF8'), 'hex'), '(..)', '%\1', 'g') || E'\t' || v_priority);

@@ -1,4 +1,4 @@
-"""The catalogue: payload specs, configs, secrets, endpoints and their versions."""
+"""Catalog: payload specs, configs, secrets, endpoints and their versions."""
 
 from sqlalchemy import Column, ForeignKeyConstraint, Index, LargeBinary, PrimaryKeyConstraint, Table, text
 from sqlalchemy.dialects.postgresql import JSONB
@@ -39,9 +39,8 @@ secrets = Table(
     PrimaryKeyConstraint("name", name="pk_secrets"),
 )
 
-# Counts changes, read with each claim so that a change is seen by the next one: of configs and secrets (catalog), of
-# limits, breakers and pauses of endpoints (flow), of the routes from endpoints to queues (routes), of the callbacks of
-# endpoints (callbacks).
+# Change counters, read with each claim so that the next claim sees every change. One row each for configs and secrets
+# (catalog), limits, breakers and pauses (flow), routes (routes), and callbacks of endpoints (callbacks).
 catalog_revision = Table(
     "catalog_revision",
     metadata,
@@ -50,7 +49,7 @@ catalog_revision = Table(
     PrimaryKeyConstraint("id", name="pk_catalog_revision"),
 )
 
-# What a config held until the catalogue revision `superseded_by`, for executions that began before that.
+# Values of a config before the catalog revision `superseded_by`, for executions that began before that revision.
 superseded_configs = Table(
     "superseded_configs",
     metadata,
@@ -71,18 +70,18 @@ endpoints = Table(
     Column("spec", JSONB, nullable=False),
     Column("retry_policy", JSONB),
     word("keep_response", default=KeepResponse.ALWAYS),
-    # Which endpoints are called back on what, by the name of the event; NULL: none.
+    # Endpoints to call back, by name of the event; NULL: none.
     Column("callbacks", JSONB),
     count("version", default=1),
-    # How its executions flow, which is no part of a version: each change counts in flow_revision.
+    # Live settings, from here to `flow_revision`, which counts their changes. They are not part of a version.
     word("queue"),
-    # The queue by the routes; NULL: none matches.
+    # The queue according to the routes; NULL: no route matches.
     word("routed_queue"),
     count("priority", default=128),
     Column("limits", JSONB),
     Column("breaker", JSONB),
     instant("paused_at"),
-    # Of executions from then on; NULL: results are kept as long as these.
+    # For new executions; NULL: results are kept as long as their executions.
     count("result_retention_ms"),
     count("flow_revision", default=0),
     instant("created_at", default_now=True),
@@ -96,7 +95,7 @@ endpoints = Table(
     priority_range("endpoints"),
 )
 Index("idx_endpoints_type", endpoints.c.endpoint_type)
-# Workers read the few endpoints of which they must know more than the versions say.
+# The few endpoints whose live settings workers read.
 Index(
     "idx_endpoints_flow",
     endpoints.c.name,

@@ -30,7 +30,7 @@ executions = Table(
     word("endpoint_type", required=True),
     word("queue", required=True),
     count("shard", required=True),
-    # With queue, shard and endpoint: the lane in which it waits. '' where the endpoint has no limit per key.
+    # With queue, shard and endpoint: the partition. '' if the endpoint has no limits per key.
     word("limit_key", default=""),
     count("priority", default=128),
     word("idempotency_key"),
@@ -38,26 +38,28 @@ executions = Table(
     Column("output", JSONB),
     count("attempt_count", default=0),
     count("max_attempts", default=1),
-    # Kept after the claim ends: with attempt_count it shows who held the row last.
+    # Kept after the claim ends: with attempt_count it identifies the last holder of the row.
     word("worker_id"),
     instant("run_at", default_now=True),
     instant("scheduled_at", default_now=True),
+    # No attempt starts from this instant on (`max_age_ms`; see app/features/expiry/README.md); NULL: no bound.
+    instant("expires_at"),
     instant("started_at"),
     instant("completed_at"),
     count("duration_ms"),
-    # Waits although it may be due: its job is paused.
+    # True while the job is paused: the execution waits even when due.
     flag("on_hold", default=False),
     # Requested while it was RUNNING: no attempt follows the current one.
     instant("cancel_requested_at"),
-    # Requested while it was RUNNING: its worker breaks the current attempt off.
+    # Requested while it was RUNNING: the worker aborts the current attempt.
     instant("abort_requested_at"),
-    # The catalogue revision of the first claim: configs are as they were then, in all attempts.
+    # Catalog revision of the first claim: all attempts use the configs of that revision.
     count("config_revision"),
-    # Which ends somebody follows, from its insertion on (app.queue.ending.subscriptions); NULL: failures only.
+    # Subscribed completion events, fixed at insertion (app.queue.ending.subscriptions); NULL: failures only.
     count("followed"),
-    # Of the request that asked for it by hand, where that was in a trace; else its job's counts.
+    # Trace context of the request that started the execution manually; NULL: use the context of the job.
     word("trace_context"),
-    # How long after its end what was answered is kept, NULL: as long as the row; and when it was deleted.
+    # Retention of the result after the end (NULL: as long as the row), and the instant of its deletion.
     count("result_retention_ms"),
     instant("result_pruned_at"),
     instant("created_at", default_now=True),
@@ -78,12 +80,12 @@ executions = Table(
     priority_range("executions"),
 )
 Index("idx_executions_tick", executions.c.job_id, executions.c.idempotency_key, unique=True)
-# Lists, newest first, of all executions, of an endpoint's and of a job's: each status for itself, so that a rare one is
-# found at once. What runs is in none of them: it is found by idx_executions_running_lanes, and what is unfinished of a
-# job by idx_executions_open. So the claim of an execution writes no entry here, and its end one in each of the last
-# three.
-# No condition of the claim's, or of the promoter's, implies theirs: by statistics from after a burst, in which next to
-# nothing waits, either would read all of it for its few rows.
+# Lists, newest first: all executions, by endpoint, by job. Each index leads with the status, so that rare statuses are
+# found at once. RUNNING executions are in none of these indexes: idx_executions_running_lanes finds them, and
+# idx_executions_open finds the unfinished executions of a job. So a claim writes no entry here, and an end writes one
+# entry in each of the last three.
+# The conditions of the claim and of the promoter do not imply these predicates. Otherwise, with statistics from a time
+# when almost nothing waited, the planner could read a whole index for a few rows.
 _WAITS = text("completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')")
 _HAS_ENDED = text("completed_at IS NOT NULL")
 _NEWEST = (executions.c.status, executions.c.created_at, executions.c.execution_id)
@@ -92,15 +94,15 @@ Index("idx_executions_waits_of_endpoint", executions.c.endpoint, *_NEWEST, postg
 Index("idx_executions_ended", *_NEWEST, postgresql_where=_HAS_ENDED)
 Index("idx_executions_ended_of_endpoint", executions.c.endpoint, *_NEWEST, postgresql_where=_HAS_ENDED)
 Index("idx_executions_ended_of_job", executions.c.job_id, *_NEWEST, postgresql_where=_HAS_ENDED)
-# The unfinished executions of a job, however long its history. No other index holds all that is unfinished: where very
-# many executions are of one job, the planner might read it in place of this one, to its end.
+# Unfinished executions of a job, however long its history. No other index holds all unfinished executions: if one job
+# had most executions, the planner might scan that other index to its end.
 Index(
     "idx_executions_open",
     executions.c.job_id,
     executions.c.execution_id,
     postgresql_where=text("completed_at IS NULL"),
 )
-# The retries of paused jobs are looked for often, and few executions wait for another attempt.
+# Retries of paused jobs: searched often, and few executions are RETRYING.
 Index(
     "idx_executions_retrying",
     executions.c.job_id,
@@ -116,9 +118,9 @@ Index(
     executions.c.execution_id,
     postgresql_where=text("status IN ('QUEUED', 'RETRYING')"),
 )
-# The lanes of what may be claimed, each in the order of its instants. Its condition says the same as that of
-# idx_executions_pickup in words from which PostgreSQL infers nothing about others: whatever the statistics, no other
-# index is taken for a lane, where it would read what waits of all endpoints.
+# Claimable executions by partition and due time. The predicate equals that of idx_executions_pickup, in a form from
+# which PostgreSQL cannot infer the predicates of other indexes. So, whatever the statistics, the planner never reads
+# a partition through another index, which would read the waiting executions of all endpoints.
 Index(
     "idx_executions_lanes",
     executions.c.queue,
@@ -158,7 +160,15 @@ Index(
     executions.c.execution_id,
     postgresql_where=text("completed_at IS NOT NULL"),
 )
-# Empty unless endpoints have a retention of their own, of which there are few: each is looked for by itself.
+# Empty unless retry policies have a `max_age_ms`.
+Index(
+    "idx_executions_expiry",
+    executions.c.shard,
+    executions.c.expires_at,
+    executions.c.execution_id,
+    postgresql_where=text("expires_at IS NOT NULL AND status IN ('QUEUED', 'RETRYING')"),
+)
+# Empty unless endpoints have a retention of their own. Such endpoints are few; each is queried separately.
 Index(
     "idx_executions_results",
     executions.c.shard,
@@ -182,7 +192,7 @@ attempts = Table(
     count("duration_ms"),
     Column("output", JSONB),
     Column("error", JSONB),
-    # The status that its execution then had; NULL for a success.
+    # Status of the execution after the attempt; NULL for a success.
     word("led_to"),
     instant("created_at", default_now=True),
     PrimaryKeyConstraint("attempt_id", name="pk_attempts"),
@@ -191,8 +201,8 @@ attempts = Table(
     one_of("status", "chk_attempt_status", AttemptStatus),
 )
 
-# Events are read in the order of the transactions that write them. Not by the id as well, so that those of a batch,
-# which have one instant, share an entry: who reads them sorts them, a batch at a time.
+# Events are read in the order of the transactions that write them. The id is not in the index: events of a batch have
+# one instant and share an index entry. Readers sort each batch by id.
 Index("idx_attempts_created", attempts.c.created_at)
 
 execution_logs = Table(

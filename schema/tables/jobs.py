@@ -47,23 +47,25 @@ jobs = Table(
     word("first_version_id"),
     word("idempotency_key"),
     word("name"),
-    # NULL where a job has none, so that it costs the index nothing.
+    # NULL if a job has no labels, so that the index has no entry for it.
     Column("labels", JSONB),
     Column("input", JSONB),
     count("max_attempts", default=1),
-    # NULL: as the endpoint has it.
+    # Copied from the retry policy of the endpoint version; sets `expires_at` of executions.
+    count("max_age_ms"),
+    # NULL: use the queue and the priority of the endpoint.
     word("queue"),
     count("priority"),
-    # What the endpoint's limit per key makes of the input; '' where it has none.
+    # Key that the endpoint's limits per key compute from the input; '' without such limits.
     word("limit_key", default=""),
     instant("run_at"),
-    # Instead of those of its endpoint's version: by event, NULL for none at all.
+    # Overrides of the endpoint version's callbacks, by event (null: no callback); NULL: no overrides.
     Column("callbacks", JSONB),
-    # Which ends of its executions are followed, by both (app.queue.ending.subscriptions); NULL: failures only.
+    # Subscribed completion events (app.queue.ending.subscriptions); NULL: failures only.
     count("followed"),
-    # The execution whose end it tells.
+    # The execution whose completion this callback reports.
     word("callback_of"),
-    # The trace that it was created in; NULL where that is none (app.kernel.tracing.context).
+    # Trace context of the creating request; NULL without a trace (app.kernel.tracing.context).
     word("trace_context"),
     word("cron_expression"),
     word("cron_timezone"),
@@ -72,7 +74,7 @@ jobs = Table(
     # INTERVAL jobs: the ms between ticks, from cron_starts_at on or from the end of the previous execution.
     count("interval_ms"),
     flag("fixed_delay", default=False),
-    # The ticks of CRON and INTERVAL jobs alike.
+    # For CRON and INTERVAL jobs alike.
     instant("cron_next_run_at"),
     instant("cron_last_tick_at"),
     word("catch_up", default=CatchUp.ALL),
@@ -83,7 +85,7 @@ jobs = Table(
     instant("created_at", default_now=True),
     instant("paused_at"),
     instant("retired_at"),
-    # Of repeating jobs that no version follows: an index by `retired_at` would be written at each end of others, too.
+    # Set only for repeating jobs without a newer version: an index on `retired_at` would be written for every job.
     instant("ended_at"),
     word("end_reason"),
     PrimaryKeyConstraint("job_id", name="pk_jobs"),
@@ -109,14 +111,14 @@ jobs = Table(
     one_of("overlap", "chk_jobs_overlap", Overlap),
     priority_range("jobs"),
 )
-# None of these indexes holds the status or the time of the end: that of a job that runs once then changes none of them.
+# No index holds the status or `retired_at`, so the end of a job that runs once changes no index.
 #
 # Plain, not partial: NULL keys are distinct on both engines, and ON CONFLICT needs no predicate.
 Index("idx_jobs_idempotency", jobs.c.endpoint, jobs.c.idempotency_key, unique=True)
 Index("idx_jobs_created", jobs.c.created_at, jobs.c.job_id)
 Index("idx_jobs_endpoint", jobs.c.endpoint, jobs.c.created_at, jobs.c.job_id)
 Index("idx_jobs_name", jobs.c.name, jobs.c.created_at, jobs.c.job_id, postgresql_where=text("name IS NOT NULL"))
-# An inverted index on CockroachDB, which reads `USING gin` as that.
+# CockroachDB reads `USING gin` as an inverted index.
 Index("idx_jobs_labels", jobs.c.labels, postgresql_using="gin", postgresql_where=text("labels IS NOT NULL"))
 Index(
     "idx_jobs_versions",
@@ -124,15 +126,15 @@ Index(
     jobs.c.version,
     postgresql_where=text("first_version_id IS NOT NULL"),
 )
-# Jobs that repeat are few beside very many that run once. The first finds those of a list, the second those of an
-# endpoint, which also prevent its deletion.
+# Repeating jobs are few among very many that run once. The first index serves lists; the second finds the repeating
+# jobs of an endpoint, which prevent its deletion.
 _REPEATS = text("trigger_type IN ('CRON', 'INTERVAL')")
 Index("idx_jobs_recurring", jobs.c.created_at, jobs.c.job_id, postgresql_where=_REPEATS)
 Index("idx_jobs_recurring_of", jobs.c.endpoint, jobs.c.created_at, jobs.c.job_id, postgresql_where=_REPEATS)
 Index("idx_jobs_on_pause", jobs.c.created_at, jobs.c.job_id, postgresql_where=text("paused_at IS NOT NULL"))
 # Events are read in the order of the transactions that write them.
 Index("idx_jobs_ends", jobs.c.ended_at, jobs.c.job_id, postgresql_where=text("ended_at IS NOT NULL"))
-# A job that is paused or retired has no next run.
+# Paused and retired jobs have no next run.
 Index(
     "idx_jobs_cron_due",
     jobs.c.cron_next_run_at,
@@ -140,7 +142,7 @@ Index(
     postgresql_where=text("cron_next_run_at IS NOT NULL"),
 )
 
-# A change of very many executions that has not reached all of them. No foreign key: nothing waits for a job here.
+# Changes of very many executions that have not reached all of them. No foreign key, so that no lock on a job waits.
 unfinished_changes = Table(
     "unfinished_changes",
     metadata,
@@ -148,7 +150,7 @@ unfinished_changes = Table(
     word("change_id", required=True),
     word("change", required=True),
     word("actor"),
-    # Which executions a cancellation reaches: see app.queue.executions.execution_cancellation.
+    # Executions that a cancellation covers: see app.queue.executions.execution_cancellation.
     flag("begun", default=False),
     flag("running", default=False),
     instant("began_at", default_now=True),

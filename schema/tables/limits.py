@@ -1,12 +1,12 @@
-"""Flow: gates of limited endpoints, breakers of targets, routes from endpoints to queues, and paused queues."""
+"""Flow: limiters of endpoints, breakers of targets, routes from endpoints to queues, and paused queues."""
 
 from sqlalchemy import CheckConstraint, Index, PrimaryKeyConstraint, Table
 
 from schema.states import BreakerState, RouteSource
 from schema.tables.columns import count, instant, metadata, one_of, word
 
-# A row per endpoint with limits, and one per limit key that is in use: each claim through it raises its revision, so
-# that no two claims count the same executions in flight. Names of endpoints hold no '=', limit keys begin with one.
+# Limiters: a row per endpoint with limits, and a row per limit key in use. Each claim increments the revision, so that
+# two claims never count the same executions in flight. Names of endpoints hold no '='; limit keys begin with '='.
 gates = Table(
     "gates",
     metadata,
@@ -18,20 +18,19 @@ gates = Table(
     PrimaryKeyConstraint("gate_id", name="pk_gates"),
 )
 
-# What a sliding window counts: the executions that were started, by parts of the window. The slots are a ring, so that
-# a window never has more rows than parts.
+# Executions started in each bucket of a sliding window. The slots are a ring, which bounds the rows of a window.
 gate_windows = Table(
     "gate_windows",
     metadata,
     word("gate_id", required=True),
     count("slot", required=True),
-    # ns since 1970 at which this part begins.
+    # Start of the bucket, in ns since 1970.
     count("bucket", required=True),
     count("started", required=True),
     PrimaryKeyConstraint("gate_id", "slot", name="pk_gate_windows"),
 )
 
-# Only targets with a failure in their window have a row: what has none is closed.
+# Breakers of targets. Only targets with a failure in their window have a row; without a row a breaker is closed.
 breakers = Table(
     "breakers",
     metadata,
@@ -39,7 +38,7 @@ breakers = Table(
     word("state", default=BreakerState.CLOSED),
     count("revision", default=0),
     word("reason"),
-    # The figures that opened it.
+    # Counts that opened the breaker.
     count("failed"),
     count("results"),
     instant("changed_at", default_now=True),
@@ -51,17 +50,17 @@ breakers = Table(
     one_of("state", "chk_breakers_state", BreakerState),
 )
 
-# Results of a watched target, by the process that saw them and by parts of the breaker's window. Those of an endpoint
-# that is told apart have the worker `<worker id>/<endpoint>`.
+# Results of a watched target over all processes, by bucket of the breaker's window and by endpoint. If a process has
+# very many endpoints, the endpoints with the fewest failures are counted together, under an empty name.
 breaker_counts = Table(
     "breaker_counts",
     metadata,
     word("target", required=True),
     count("slot", required=True),
-    word("worker_id", required=True),
+    word("endpoint", required=True),
     count("ok", required=True),
     count("failed", required=True),
-    PrimaryKeyConstraint("target", "slot", "worker_id", name="pk_breaker_counts"),
+    PrimaryKeyConstraint("target", "slot", "endpoint", name="pk_breaker_counts"),
 )
 
 breaker_events = Table(
@@ -72,7 +71,7 @@ breaker_events = Table(
     word("from_state", required=True),
     word("to_state", required=True),
     word("reason", required=True),
-    # Who decided: a worker, or the one who closed it by hand.
+    # The worker, or the user who closed the breaker manually.
     word("actor"),
     instant("open_until"),
     instant("occurred_at", default_now=True),
@@ -88,7 +87,7 @@ Index(
 )
 Index("idx_breaker_events_time", breaker_events.c.occurred_at, breaker_events.c.event_id)
 
-# Which endpoints lead to targets that have been watched, as the workers that send to them have found.
+# Endpoints that resolve to watched targets, as found by the workers that send to them.
 breaker_endpoints = Table(
     "breaker_endpoints",
     metadata,
@@ -98,7 +97,7 @@ breaker_endpoints = Table(
 )
 Index("idx_breaker_endpoints_endpoint", breaker_endpoints.c.endpoint, breaker_endpoints.c.target)
 
-# Which queue the executions of an endpoint wait in, by its name: the first pattern that matches.
+# Routes from names of endpoints to queues: the first pattern that matches decides.
 routes = Table(
     "routes",
     metadata,
@@ -111,7 +110,7 @@ routes = Table(
     CheckConstraint("position >= 0", name="chk_routes_position"),
 )
 
-# Queues of which nothing is claimed; the revision of the flow rules counts each change.
+# Queues from which no executions are claimed. Each change increments the revision of the flow rules.
 paused_queues = Table(
     "paused_queues",
     metadata,

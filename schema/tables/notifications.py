@@ -1,4 +1,4 @@
-"""Notifications: rules, what has happened that they tell of, and the groups that become messages."""
+"""Notifications: rules, batches of events, groups that become messages, and open alerts."""
 
 from sqlalchemy import CheckConstraint, Column, Index, PrimaryKeyConstraint, Table, text
 from sqlalchemy.dialects.postgresql import JSONB
@@ -16,8 +16,8 @@ notification_rules = Table(
     PrimaryKeyConstraint("name", name="pk_notification_rules"),
 )
 
-# What has happened and is in no group yet: a row for each batch and rule, so that no two writers wait for each other.
-# Nearly empty at all times.
+# Event batches that are in no group yet: a row per batch and rule, so that writers never wait for each other.
+# The table is nearly empty at all times.
 notification_parts = Table(
     "notification_parts",
     metadata,
@@ -28,7 +28,7 @@ notification_parts = Table(
     PrimaryKeyConstraint("rule", "part_id", name="pk_notification_parts"),
 )
 
-# A group is open until it becomes a message: one of each rule at most.
+# Groups of events. A group is open until it becomes a message; a rule has at most one open group.
 notification_groups = Table(
     "notification_groups",
     metadata,
@@ -36,13 +36,12 @@ notification_groups = Table(
     word("rule", required=True),
     Column("told", JSONB, nullable=False),
     count("events", default=0),
-    count("revision", default=1),
-    # Why it waits.
+    # Reason for waiting.
     word("waits_for"),
     instant("waits_until"),
     instant("opened_at", default_now=True),
     instant("closed_at"),
-    # What became of it at each channel.
+    # Result at each channel.
     Column("messages", JSONB),
     PrimaryKeyConstraint("group_id", name="pk_notification_groups"),
     CheckConstraint("(closed_at IS NULL) = (messages IS NULL)", name="chk_notification_groups_closed"),
@@ -63,7 +62,7 @@ Index(
     postgresql_where=text("closed_at IS NOT NULL"),
 )
 
-# The group that a subject was last told of in, of rules that do not repeat it for a while.
+# The last group that reported a subject, for rules that suppress repetitions for a while.
 notification_subjects = Table(
     "notification_subjects",
     metadata,
@@ -82,14 +81,14 @@ Index(
     notification_subjects.c.subject,
 )
 
-# What goes on, such as a breaker that is open: noted when a rule was told of it, deleted when it is over.
+# Open alerts, such as an open breaker: inserted when a rule reports the event, deleted when the alert ends.
 notification_conditions = Table(
     "notification_conditions",
     metadata,
     word("event", required=True),
     word("rule", required=True),
     word("subject", required=True),
-    # What is needed to tell of its end.
+    # Data needed to report the end of the alert.
     Column("details", JSONB),
     instant("since", default_now=True),
     PrimaryKeyConstraint("event", "rule", "subject", name="pk_notification_conditions"),

@@ -23,8 +23,8 @@ workers = Table(
     one_of("status", "chk_workers_status", WorkerStatus),
 )
 
-# What somebody has asked of a worker process. It is acknowledged once it is carried out, and expires otherwise: of that
-# nothing is written, as it follows from the instants and the worker's lease.
+# Commands to worker processes. The worker acknowledges a command after executing it. Expiry is not written: it follows
+# from `expires_at` and the worker's lease.
 worker_commands = Table(
     "worker_commands",
     metadata,
@@ -58,7 +58,7 @@ api_keys = Table(
     PrimaryKeyConstraint("key_id", name="pk_api_keys"),
 )
 
-# Random keys of this database, which all web processes sign with; made by the first that needs one.
+# Random signing keys, shared by all web processes; the first process that needs a key creates it.
 signing_keys = Table(
     "signing_keys",
     metadata,
@@ -68,7 +68,7 @@ signing_keys = Table(
     PrimaryKeyConstraint("purpose", name="pk_signing_keys"),
 )
 
-# One row: what te_enqueue must know of the settings, as the API that started last has them.
+# One row: the settings that te_enqueue needs, written by each API process at start.
 enqueue_settings = Table(
     "enqueue_settings",
     metadata,
@@ -80,7 +80,7 @@ enqueue_settings = Table(
     CheckConstraint("shards >= 1 AND look_ahead_ms >= 0", name="chk_enqueue_settings"),
 )
 
-# Who changed what in the catalogue, the keys and the jobs. It holds hashes only, so no value of a secret.
+# Changes of the catalog, the keys and the jobs, with their actors. Holds hashes only, so no value of a secret.
 audit_log = Table(
     "audit_log",
     metadata,
@@ -98,8 +98,8 @@ audit_log = Table(
 )
 Index("idx_audit_log_time", audit_log.c.occurred_at, audit_log.c.audit_id)
 
-# The answers to requests with an Idempotency-Key, apart for each API key; without a status while the work of a request
-# is under way in several transactions. The fingerprint of the request is keyed with the API key itself.
+# Answers to requests with an Idempotency-Key, per API key. The status is NULL while a request that takes several
+# transactions is running. The fingerprint of the request is keyed with the API key.
 idempotency_keys = Table(
     "idempotency_keys",
     metadata,
@@ -120,7 +120,7 @@ Index(
     idempotency_keys.c.idempotency_key,
 )
 
-# A row for each process, which shows that it lives. For a service that spans several regions: nothing acts on it yet.
+# Heartbeat of each region and component, for a service that spans several regions. Nothing acts on it yet.
 region_heartbeats = Table(
     "region_heartbeats",
     metadata,
@@ -132,7 +132,7 @@ region_heartbeats = Table(
     PrimaryKeyConstraint("region", "component", name="pk_region_heartbeats"),
 )
 
-# Read by each process, and not acted on either.
+# Status of each region: read by every process; nothing acts on it yet.
 region_status = Table(
     "region_status",
     metadata,

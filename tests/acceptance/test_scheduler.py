@@ -20,10 +20,10 @@ from app.features.dead_letters.letter_list import LetterFilter
 from app.features.dead_letters.redrives import REDRIVES
 from app.kernel import db
 from app.kernel.db import Database
-from app.kernel.processes.process_heartbeat import Kind, processes
+from app.kernel.processes.process_heartbeat import ProcessKind, processes
 from app.scheduler.__main__ import EXIT_STUCK
 from schema import migrate
-from schema.states import WalkStatus
+from schema.states import BulkJobStatus
 from tests import rows
 from tests.cron_jobs import add_cron_job, add_interval_job, scheduled
 from tests.servers import start_or_skip
@@ -68,10 +68,10 @@ def test_it_works_until_a_signal_and_then_ends_in_order(
     child = start(database_url)
     eventually(lambda: len(scheduled(database, job_id)) >= 3)
     eventually(lambda: rows.execution(database, delayed).status == "QUEUED")
-    (alive,) = eventually(lambda: processes(database, Kind.SCHEDULER))
+    (alive,) = eventually(lambda: processes(database, ProcessKind.SCHEDULER))
     child.send(number)
     assert child.wait(60) == 0
-    (ended,) = processes(database, Kind.SCHEDULER)
+    (ended,) = processes(database, ProcessKind.SCHEDULER)
     assert (alive.status, ended.status, ended.id) == ("ALIVE", "DEAD", alive.id)
     assert "scheduler stopped" in child.tail()
     assert "Traceback" not in child.tail()
@@ -87,10 +87,10 @@ def test_a_redrive_goes_on_where_it_was_when_its_scheduler_was_killed(
     first = start(database_url)
     eventually(lambda: REDRIVES.get(database, begun.redrive_id).redriven >= LETTERS // 3, timeout=patience)
     first.kill()
-    assert REDRIVES.get(database, begun.redrive_id).status is WalkStatus.RUNNING
+    assert REDRIVES.get(database, begun.redrive_id).status is BulkJobStatus.RUNNING
     for _ in range(2):
         start(database_url)
-    eventually(lambda: REDRIVES.get(database, begun.redrive_id).status is WalkStatus.DONE, timeout=patience)
+    eventually(lambda: REDRIVES.get(database, begun.redrive_id).status is BulkJobStatus.DONE, timeout=patience)
     redriven = database.fetch(text("SELECT execution_id FROM execution_events WHERE reason = 'RETRIED_BY_HAND'"))
     assert sorted(row.execution_id for row in redriven) == sorted(failed)
     done = REDRIVES.get(database, begun.redrive_id)

@@ -11,8 +11,8 @@ import pytest
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from app.kernel.db import Database
+from tests.acceptance.dump import dump
 from tests.acceptance.jobs import run_job
-from tests.acceptance.test_secrets import dump
 from tests.unit.catalog.canaries import ECHOES, SECRETS
 from tests.unit.catalog.readings import leaks
 

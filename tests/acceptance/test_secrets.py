@@ -5,13 +5,12 @@ import json
 from urllib.parse import quote
 
 import pytest
-from sqlalchemy import text
 
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from app.kernel.db import Database
-from schema.tables import metadata
+from tests.acceptance.dump import dump
 from tests.acceptance.jobs import run_job
 
 pytestmark = pytest.mark.acceptance
@@ -26,16 +25,6 @@ SHAPES = {
     json.dumps(SECRET, ensure_ascii=False)[1:-1],
     base64.b64encode(SECRET.encode()).decode().rstrip("="),
 }
-
-
-def dump(database: Database) -> str:
-    """Read every row of every table as text."""
-    found = [
-        str(tuple(row))
-        for table in metadata.sorted_tables
-        for row in database.fetch(text(f"SELECT t.*, CAST(t AS TEXT) AS whole FROM {table.name} AS t"))
-    ]
-    return "\n".join(found)
 
 
 def test_a_secret_in_url_header_and_body_is_in_no_table_and_no_log(

@@ -13,6 +13,7 @@ from app.features import FEATURES
 from app.kernel import db
 from app.kernel.config import Settings
 from app.kernel.db import Database
+from app.kernel.function_types import Call
 from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER
@@ -48,7 +49,9 @@ def worker_settings(**changes: object) -> WorkerSettings:
     return WorkerSettings(**(values | changes))  # type: ignore[arg-type]
 
 
-def worker_process(database: Database, lease: Database, **changes: object) -> WorkerProcess:
+def worker_process(
+    database: Database, lease: Database, publish: Call | None = None, **changes: object
+) -> WorkerProcess:
     """A process that has not been opened, and has no catalogue."""
     return WorkerProcess(
         database,
@@ -56,6 +59,7 @@ def worker_process(database: Database, lease: Database, **changes: object) -> Wo
         worker_settings(**changes),
         on_revision=lambda _revision: None,
         features=FEATURES,
+        publish=publish,
     )
 
 

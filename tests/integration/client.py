@@ -59,7 +59,6 @@ def quiet(app: Flask) -> Iterator[Flask]:
     services(app).notifier.hint = lambda _queue, _place=None: None  # type: ignore[method-assign]
     yield app
     services(app).waits.stop()
-    services(app).streams.stop()
     services(app).database.close()
 
 

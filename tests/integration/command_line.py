@@ -1,9 +1,13 @@
 """The program `flask`, as users call it."""
 
+import json
 import os
+from typing import Any
 
 import flask.cli
 from click.testing import CliRunner, Result
+
+from tests.integration.client import Api, services
 
 
 def flask_app(url: str, *arguments: str, charset: str = "utf-8", **environment: str) -> Result:
@@ -14,3 +18,28 @@ def flask_app(url: str, *arguments: str, charset: str = "utf-8", **environment: 
     done = CliRunner(charset, env=settings).invoke(flask.cli.cli, ["--app", "app", *arguments])
     assert done.exception is None or isinstance(done.exception, SystemExit), "it would be told with a traceback"
     return done
+
+
+class Cli:
+    """The program `flask`, on the database of a client of the API."""
+
+    def __init__(self, api: Api) -> None:
+        self.settings = services(api.app).settings
+
+    def run(self, *arguments: str, expect: int = 0, **environment: str) -> Result:
+        key = {"TE_SECRET_ENCRYPTION_KEY": self.settings.secret_encryption_key}
+        done = flask_app(self.settings.database_url, *arguments, **key | environment)
+        assert done.exit_code == expect, done.output
+        return done
+
+    def json(self, *arguments: str, expect: int = 0) -> Any:
+        return json.loads(self.run(*arguments, "--json", expect=expect).stdout)
+
+
+SOON = {"TE_RECLAIM_INTERVAL_SEC": "0.01"}
+
+
+def examined(cli: Cli, *options: str, expect: int = 1, **environment: str) -> dict[str, dict[str, Any]]:
+    """Run `flask doctor`, and return its findings by their problems."""
+    found = json.loads(cli.run("doctor", "--json", *options, expect=expect, **SOON | environment).stdout)["findings"]
+    return {each["problem"]: each for each in found}

@@ -6,11 +6,16 @@ import pytest
 from flask import Flask
 from sqlalchemy import event
 
+from app.features import FEATURES
 from app.kernel.config import Settings
 from app.kernel.db import Database
+from app.kernel.processes import worker_lease
 from app.web.services import EXTENSION, Services
 from tests.integration.client import SECRET_KEY, Api, administrator, quiet, running, services
+from tests.integration.command_line import Cli
+from tests.integration.executions.worker import WORKER
 from tests.integration.http import document
+from tests.integration.registered import created, one_shot, register
 from tests.integration.statements import Statements
 
 
@@ -23,7 +28,7 @@ def settings(database_url: str) -> Settings:
 def app(settings: Settings) -> Iterator[Flask]:
     """The application that all tests share, with services of this test alone: caches, counters, a database."""
     app = document.application()
-    app.extensions[EXTENSION] = Services.connect(settings)
+    app.extensions[EXTENSION] = Services.connect(settings, FEATURES)
     with quiet(app):
         yield app
 
@@ -37,6 +42,13 @@ def database(app: Flask) -> Database:
 def api(app: Flask, database: Database) -> Api:
     """A client with the scope admin."""
     return administrator(app)
+
+
+@pytest.fixture
+def registered(api: Api) -> Api:
+    """The same client, with the HTTP endpoint `target`."""
+    register(api)
+    return api
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +66,20 @@ def statements(database: Database) -> Iterator[Statements]:
     event.listen(database.engine, "before_cursor_execute", recorded)
     yield recorded
     event.remove(database.engine, "before_cursor_execute", recorded)
+
+
+@pytest.fixture
+def cli(api: Api) -> Cli:
+    """The program `flask` on the database of the client."""
+    return Cli(api)
+
+
+@pytest.fixture
+def execution_id(api: Api, database: Database) -> str:
+    """A one-shot execution with three attempts, and a worker."""
+    register(api, retry_policy={"max_attempts": 3})
+    worker_lease.register(
+        database, worker_id=WORKER, host="h", pid=1, queues=["http", "kafka"], capacity=9, lease_ms=60_000
+    )
+    found: str = created(api, one_shot("k"))["execution"]["execution_id"]
+    return found

@@ -56,7 +56,7 @@ def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> Non
 
     refused = flask_app(url, "api-keys", "revoke", key)
     assert (refused.exit_code, key in refused.output) == (2, False)
-    assert f"Refuse the key 'ci' ({key_id})" in refused.stderr
+    assert f"Revoke the key 'ci' ({key_id})" in refused.stderr
     done = flask_app(url, "api-keys", "revoke", key_id, "--yes", "--json")
     assert json.loads(done.stdout) == {"key_id": key_id, "name": "ci"}
     assert "revoked" in flask_app(url, "api-keys", "list").stdout

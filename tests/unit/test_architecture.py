@@ -1,22 +1,20 @@
 """The documents: what they draw, list and name is what the code has."""
 
-import json
 import re
 from configparser import ConfigParser
 from pathlib import Path
-from typing import Any
 
-import jsonschema
-import pytest
-
-from app.catalog.callback_outcome import OUTCOME_SCHEMA
-from app.catalog.specs.channels import SCHEMES
-from app.features.notifications.message import MESSAGE_SCHEMA
+from app.catalog.specs.channel_presets import SCHEMES
 from schema.states import FINAL, TRANSITIONS
+from tests.cases import each_case
 from tests.integration.http.document import document as openapi
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted(path.relative_to(ROOT) for pattern in ("*.md", "docs/*.md") for path in ROOT.glob(pattern))
+DOCUMENTS = sorted(
+    path.relative_to(ROOT)
+    for pattern in ("*.md", "docs/*.md", "app/**/README.md", "actors/*.md", "brokers/*.md", "schema/*.md")
+    for path in ROOT.glob(pattern)
+)
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
 FOLDERS = "actors|app|benchmarks|brokers|client|deploy|docs|receiver|schema|tests"
 COMPOSITION_ROOTS = {
@@ -62,7 +60,7 @@ def test_the_map_lists_the_packages_in_the_order_of_the_import_contracts() -> No
     assert [rank[name] for name in listed] == sorted(rank[name] for name in listed)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+@each_case("document", DOCUMENTS)
 def test_every_path_in_a_document_exists(document: Path) -> None:
     """Those in backticks that begin with a folder of the repository, and the targets of relative links."""
     text = (ROOT / document).read_text()
@@ -83,7 +81,7 @@ def headings(document: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+@each_case("document", DOCUMENTS)
 def test_every_operation_in_a_document_exists(document: Path) -> None:
     operations = {
         (method.upper(), re.sub(r"{\w+}", "{}", path)) for path, found in openapi()["paths"].items() for method in found
@@ -92,15 +90,9 @@ def test_every_operation_in_a_document_exists(document: Path) -> None:
     assert [each for each in named if (each[0], re.sub(r"{\w+}|NAME", "{}", each[1])) not in operations] == []
 
 
-@pytest.mark.parametrize(("name", "schema"), [("callbacks", OUTCOME_SCHEMA), ("notifications", MESSAGE_SCHEMA)])
-def test_what_others_are_told_is_shown_as_it_is(name: str, schema: dict[str, Any]) -> None:
-    (shown,) = re.findall(r"^```json\n(.*?)^```", (ROOT / "docs" / f"{name}.md").read_text(), re.DOTALL | re.MULTILINE)
-    jsonschema.Draft202012Validator(schema).validate(json.loads(shown))
-
-
 def test_the_channels_that_are_listed_are_those_there_are() -> None:
     text = (ROOT / "docs" / "notifications.md").read_text()
-    listed = re.findall(r"`(\w{2,})(\(s\))?`", text.partition("**Schemes**")[2].partition("Others are refused")[0])
+    listed = re.findall(r"`(\w{2,})(\(s\))?`", text.partition("Allowed are")[2].partition("Others are refused")[0])
     assert {name + tls for name, may in listed for tls in ("", "s" if may else "")} == SCHEMES
 
 

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import pytest
 from confluent_kafka import KafkaError
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.blame import is_targets_fault
 from actors.dispatch.kafka_outcome import broker_error
 from app.queue.executions.execution_model import DeliveryError
+from tests.cases import each_case
 
 
 def answered(status: int) -> DeliveryError:
@@ -23,7 +23,7 @@ def said(code: int) -> DeliveryError:
     return broker_error(KafkaError(code))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("failure", "is_fault"),
     [
         *((answered(status), True) for status in (408, 429, 500, 502, 503, 599)),
@@ -41,7 +41,6 @@ def said(code: int) -> DeliveryError:
         (said(KafkaError.UNKNOWN_TOPIC_OR_PART), None),
         (said(KafkaError._UNKNOWN_TOPIC), None),  # noqa: SLF001
     ],
-    ids=lambda value: f"{value.type} {value.own_message}" if isinstance(value, DeliveryError) else str(value),
 )
 def test_whose_fault_it_is(failure: DeliveryError, is_fault: bool | None) -> None:
     assert is_targets_fault(failure) is is_fault

@@ -1,4 +1,4 @@
-"""What a client has to take in time beside the parts of an answer, and what no deadline may cut."""
+"""Deadlines for clients that take no answer."""
 
 import os
 import socket
@@ -14,11 +14,13 @@ from gunicorn.config import Config
 from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import TConn
 
+from app.web.http.suspension import Streamed
 from app.web.server.client_deadlines import Answer, Deadlines
 from app.web.server.gunicorn_worker import Worker
 from tests.waiting import HUNG_SECONDS, eventually
 
 EXPECTING = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
+STREAMING = b"GET /events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n"
 
 
 @contextmanager
@@ -47,20 +49,24 @@ def test_the_end_of_an_answer_has_to_be_taken_in_time(parts: tuple[bytes, ...]) 
         answer.close()
 
 
-def test_that_it_may_continue_a_client_has_to_take_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.web.server.client_deadlines.WRITE_SECONDS", 0.0)
+@pytest.mark.parametrize(
+    ("request_", "answer"),
+    [(EXPECTING, None), (STREAMING, Streamed(Any, None, b"id: 1\n\n", "text/event-stream", {}))],
+    ids=["100 Continue", "head of a stream"],
+)
+def test_client_has_to_take_the_beginning_of_an_answer_in_time(request_: bytes, answer: Any) -> None:
     server, client = socket.socketpair()
-    with worker_of(None) as worker, server, client:
+    with worker_of(answer) as worker, server, client:
         server.setblocking(False)
-        with suppress(BlockingIOError):  # full of what the client has not read
+        with suppress(BlockingIOError):  # full of bytes that the client has not read
             while server.send(b"1"):
                 pass
-        client.sendall(EXPECTING)
+        client.sendall(request_)
         thread = threading.Thread(target=worker.handle, args=[connection(worker, server)], daemon=True)
         thread.start()
 
         def is_back() -> bool:
-            worker.murder_pending()
+            worker._deadlines.enforce(time.monotonic() + HUNG_SECONDS)  # noqa: SLF001 - as the main thread does later
             return not thread.is_alive()
 
         eventually(is_back, what="the thread")

@@ -10,14 +10,13 @@ import pytest
 from gunicorn.config import Config
 from gunicorn.workers.gthread import TConn
 
-from app.web.http.slots import Place, Places
-from app.web.http.suspension import Waiting
-from app.web.server.suspended import ParkingWorker
+from app.web.http.slots import Slot, Slots
+from app.web.server.suspended import SuspendingWorker
 
 
 @pytest.fixture
-def worker() -> Iterator[ParkingWorker]:
-    worker = ParkingWorker(1, 1, [], None, 30, Config(), logging.getLogger("gunicorn.error"))
+def worker() -> Iterator[SuspendingWorker]:
+    worker = SuspendingWorker(1, 1, [], None, 30, Config(), logging.getLogger("gunicorn.error"))
     with selectors.DefaultSelector() as worker.poller, ThreadPoolExecutor(1) as worker.tpool:
         worker.method_queue.init()
         queue = worker.method_queue
@@ -27,22 +26,22 @@ def worker() -> Iterator[ParkingWorker]:
     worker.tmp.close()
 
 
-def test_a_client_may_go_at_the_moment_at_which_its_wait_ends(worker: ParkingWorker) -> None:
+def test_a_client_may_go_at_the_moment_at_which_its_wait_ends(worker: SuspendingWorker) -> None:
     """As one does whose timeout is its `wait`: an error here would end the process, with all that others wait for."""
     ends: list[Callable[[], object]] = []
 
-    def begin(over: Callable[[], object]) -> Callable[[], object]:
-        ends.append(over)
-        return lambda: None
+    class Wait:
+        def begin(self, over: Callable[[], object]) -> Callable[[], object]:
+            ends.append(over)
+            return ends.clear
 
     ours, client = socket.socketpair()
     with ours, client:
         conn = TConn(worker.cfg, ours, ("", 0), ("", 0))
-        conn.waiting = (None, Waiting(begin, lambda _start: [], lambda: None))
-        conn.place = Place(Places(1, 1))
-        worker._park(conn)  # noqa: SLF001 - as it is told by what a thread has made of the request
-        assert worker.parked == 1
+        conn.kept, conn.slot = Wait(), Slot(Slots(1, 1))
+        worker._suspend(conn, conn.kept)  # noqa: SLF001 - gunicorn calls it by way of finish_request
+        assert worker.waiting() == 1
         ends[0]()
         client.close()
         worker.wait_for_and_dispatch_events(1.0)
-        assert worker.parked == 0
+        assert worker.waiting() == 0

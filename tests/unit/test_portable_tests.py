@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
+from tests.cases import each_case
 
 ROOT = Path(__file__).parents[2]
 # Statements, and helpers that send them.
@@ -67,7 +67,7 @@ def ungated(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("file", FILES)
+@each_case("file", FILES)
 def test_no_statement_is_for_postgresql_only_without_a_gate(file: str) -> None:
     assert ungated((ROOT / file).read_text()) == []
 

@@ -1,11 +1,10 @@
 """Preferences of requests, as RFC 7240 spells them."""
 
-import pytest
-
 from app.web.http.preferences import Preferences
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("header", "wait", "is_async"),
     [
         ("wait=10", 10, False),

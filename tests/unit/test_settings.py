@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.kernel.config import SettingError, Settings
+from tests.cases import each_case
 
 URL = {"TE_DATABASE_URL": "postgresql://user:hunter2@127.0.0.1/te"}
 
@@ -27,7 +28,7 @@ def test_the_defaults() -> None:
     assert settings.worker_timeout_seconds == 15
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "value"),
     [
         ("TE_WORKER_MAX_CONCURRENT", "0"),

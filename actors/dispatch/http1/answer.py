@@ -57,14 +57,23 @@ class AnswerReader:
 
     def feed(self, data: bytes) -> None:
         """Read on; raises AnswerError for what is not HTTP, and for an answer beyond a limit."""
-        while data and not self.is_complete:
+        while data and not self.is_complete and not self._is_released:
             room = (MOST_BYTES if self.has_head else MOST_HEAD_BYTES) - self._read
             if room <= 0:
                 self._overflow()
                 return
             piece, data = data[:room], data[room:]
             self._read += len(piece)
-            self._parse(piece)
+            if self._parser is None:
+                self._parser = HttpResponseParser(self)
+                # Common faults of servers that all parsers read in the same way.
+                self._parser.set_dangerous_leniencies(
+                    lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+                )
+            try:
+                self._parser.feed_data(piece)
+            except (HttpParserError, HttpParserUpgrade):
+                self._stop_at_fault()
         if data:
             self.keeps_alive = False
 
@@ -76,20 +85,13 @@ class AnswerReader:
             self._give_up("the endpoint closed the connection without an answer")
         if self._is_delimited:
             self._give_up("the endpoint closed the connection in the middle of its answer")
-        self._finish()
+        self.is_complete = True
 
-    def _parse(self, piece: bytes) -> None:
-        if self._is_released:
-            return
-        if self._parser is None:
-            self._parser = _parser(self)
-        try:
-            self._parser.feed_data(piece)
-        except (HttpParserError, HttpParserUpgrade):
-            if self._fault or not self.is_complete:
-                self._give_up(self._fault or "the endpoint's answer is not valid HTTP")
-            # What follows the answer was not asked for.
-            self.keeps_alive = False
+    def _stop_at_fault(self) -> None:
+        """Give up, unless the fault is after the answer."""
+        self.keeps_alive = False
+        if self._fault or not self.is_complete:
+            self._give_up(self._fault or "the endpoint's answer is not valid HTTP")
 
     def _overflow(self) -> None:
         if not self.has_head:
@@ -99,11 +101,7 @@ class AnswerReader:
                 f"the endpoint's answer is longer than {MOST_BYTES // 1024} KiB, "
                 f"with a body of less than {KEPT_BYTES // 1024} KiB in it"
             )
-        self._finish()
-
-    def _finish(self, *, keeps_alive: bool = False) -> None:
         self.is_complete = True
-        self.keeps_alive = keeps_alive
 
     def _give_up(self, fault: str) -> NoReturn:
         self.release()
@@ -154,7 +152,7 @@ class AnswerReader:
         if status in _WITHOUT_BODY:
             self._is_delimited = True
         if status == _SWITCHING_PROTOCOLS:
-            self._finish()  # whatever follows is not HTTP
+            self.is_complete = True  # whatever follows is not HTTP
 
     def on_body(self, part: bytes) -> None:
         """Keep what there is room for; the rest of a body that is too long is not read."""
@@ -165,19 +163,10 @@ class AnswerReader:
         if room > 0:
             self.kept += part[:room]
         if self._body_bytes > DRAINED_BYTES:
-            self._finish()
+            self.is_complete = True
             raise _EnoughError
 
     def on_message_complete(self) -> None:
         """Take the end of the answer."""
         if self.has_head and self._parser is not None and not self.is_complete:
-            self._finish(keeps_alive=self._parser.should_keep_alive())
-
-
-def _parser(reader: AnswerReader) -> HttpResponseParser:
-    parser = HttpResponseParser(reader)
-    # What many servers get wrong and no two readers understand differently.
-    parser.set_dangerous_leniencies(
-        lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
-    )
-    return parser
+            self.is_complete, self.keeps_alive = True, self._parser.should_keep_alive()

@@ -2,13 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from functools import partial
 
 from actors.dispatch.base import Network
 from actors.dispatch.connector import Connector, Origin
 from actors.dispatch.http1.answer import AnswerReader
-from actors.dispatch.http1.connection import Connection
-from actors.dispatch.http1.loop_share import LoopShare
+from actors.dispatch.http1.connection import HttpConnection, LoopShare
+from actors.dispatch.send_progress import Progress
 
 KEEP_ALIVE_SECONDS = 4.0  # common servers close idle connections after 5: close them earlier
 
@@ -24,25 +24,29 @@ class Client:
         self._most = network.connections
         self._connector = Connector(network, ["http/1.1"])
         self._share = LoopShare()
-        self._busy: set[Connection] = set()
+        self._busy: set[HttpConnection] = set()
         self._opening = 0
-        self._idle: dict[Connection, tuple[Origin, float]] = {}  # with the instant of its last use, in that order
-        self._idle_of: dict[Origin, list[Connection]] = {}
+        self._idle: dict[HttpConnection, tuple[Origin, float]] = {}  # with the instant of its last use, in that order
+        self._idle_of: dict[Origin, list[HttpConnection]] = {}
         self._sweeping: asyncio.TimerHandle | None = None
 
-    async def exchange(self, origin: Origin, request: bytes, about_to_send: Callable[[], None]) -> AnswerReader:
-        """Send a request once and return its answer; `about_to_send` is called right before the first byte.
+    async def exchange(self, origin: Origin, request: bytes, progress: Progress) -> AnswerReader:
+        """Send a request once and return its answer; `progress` permits the first byte.
 
         Raises DeliveryError while nothing was sent; later AnswerError or OSError.
         """
         connection = self._take(origin) or await self._connect(origin)
         self._busy.add(connection)
         try:
-            return await connection.exchange(request, about_to_send)
+            return await connection.exchange(request, progress)
         finally:
             self._busy.discard(connection)
             if connection.is_usable:
-                self._keep(origin, connection)
+                self._idle[connection] = origin, time.monotonic()
+                self._idle_of.setdefault(origin, []).append(connection)
+                self._make_room()
+                if self._sweeping is None:
+                    self._sweep_after(KEEP_ALIVE_SECONDS)
 
     def close(self) -> None:
         """Close every connection."""
@@ -51,15 +55,15 @@ class Client:
         if self._sweeping is not None:
             self._sweeping.cancel()
 
-    async def _connect(self, origin: Origin) -> Connection:
+    async def _connect(self, origin: Origin) -> HttpConnection:
         self._opening += 1
         self._make_room()
         try:
-            return await self._connector.connect(origin, lambda: Connection(self._share, self._forget))
+            return await self._connector.connect(origin, partial(HttpConnection, self._share, self._forget))
         finally:
             self._opening -= 1
 
-    def _take(self, origin: Origin) -> Connection | None:
+    def _take(self, origin: Origin) -> HttpConnection | None:
         """Return the connection to an origin that was used last, if it is not too old."""
         for connection in reversed(self._idle_of.get(origin, ())):
             _, used_at = self._idle[connection]
@@ -67,13 +71,6 @@ class Client:
                 self._forget(connection)
                 return connection
         return None
-
-    def _keep(self, origin: Origin, connection: Connection) -> None:
-        self._idle[connection] = origin, time.monotonic()
-        self._idle_of.setdefault(origin, []).append(connection)
-        self._make_room()
-        if self._sweeping is None:
-            self._sweep_after(KEEP_ALIVE_SECONDS)
 
     def _make_room(self) -> None:
         while self._idle and self._opening + len(self._busy) + len(self._idle) > self._most:
@@ -91,11 +88,11 @@ class Client:
                 return
             self._drop(connection)
 
-    def _drop(self, connection: Connection) -> None:
+    def _drop(self, connection: HttpConnection) -> None:
         self._forget(connection)
         connection.abort()
 
-    def _forget(self, connection: Connection) -> None:
+    def _forget(self, connection: HttpConnection) -> None:
         """Keep a connection no longer: it is taken, or lost."""
         origin, _ = self._idle.pop(connection, (None, 0.0))
         if origin is not None:

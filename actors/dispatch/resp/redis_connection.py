@@ -6,17 +6,18 @@ from collections.abc import Callable
 from typing import cast
 
 from actors.dispatch.resp.replies import RefusedError, ReplyReader, UnreadableError
+from actors.dispatch.send_progress import Progress
 
-_Command = tuple[bytes, Callable[[], None], "asyncio.Future[bytes]"]
+_Command = tuple[bytes, Progress | None, "asyncio.Future[bytes]"]
 
 
-class Connection(asyncio.Protocol):
+class RedisConnection(asyncio.Protocol):
     """An open connection. It takes no more commands once it is lost, or one was not answered in time.
 
     Those that wait for their answers are not concerned by the failure of another one, unless the connection breaks.
     """
 
-    def __init__(self, on_unusable: Callable[["Connection"], None]) -> None:
+    def __init__(self, on_unusable: Callable[["RedisConnection"], None]) -> None:
         self._fault: Exception | None = None  # why it takes no more commands
         self._on_unusable = on_unusable
         self._transport: asyncio.Transport
@@ -24,18 +25,18 @@ class Connection(asyncio.Protocol):
         self._unsent: list[_Command] = []
         self._unanswered = deque["asyncio.Future[bytes]"]()
 
-    async def call(self, command: bytes, about_to_send: Callable[[], None]) -> bytes:
+    async def call(self, command: bytes, progress: Progress | None = None) -> bytes:
         """Send a command with all others of this turn of the loop, and return its reply.
 
-        `about_to_send` is called right before the first byte; what it raises ends the call. Raises RefusedError,
-        UnreadableError, and OSError where the connection breaks.
+        `progress` permits the first byte of a delivery; a NotSentError of it ends the call. Raises RefusedError,
+        UnreadableError, and OSError where the connection breaks as well.
         """
         self.check()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[bytes] = loop.create_future()
         if not self._unsent:
             loop.call_soon(self._send)
-        self._unsent.append((command, about_to_send, answer))
+        self._unsent.append((command, progress, answer))
         try:
             return await answer
         except asyncio.CancelledError:
@@ -77,11 +78,12 @@ class Connection(asyncio.Protocol):
     def _send(self) -> None:
         unsent, self._unsent = self._unsent, []
         commands = []
-        for command, about_to_send, answer in unsent:
+        for command, progress, answer in unsent:
             if answer.done():
                 continue
             try:
-                about_to_send()
+                if progress is not None:
+                    progress.begin_sending()
             except Exception as error:  # noqa: BLE001 - it belongs to its delivery
                 answer.set_exception(error)
             else:

@@ -1,11 +1,12 @@
 """Target of a Redis URL: where it leads, and what the server is told before the first command."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from actors.dispatch.connector import Connector, Origin
-from actors.dispatch.resp.redis_connection import Connection
+from actors.dispatch.resp.redis_connection import RedisConnection
 from actors.dispatch.resp.replies import RefusedError, write_command
 
 DEFAULT_PORT = 6379
@@ -15,7 +16,7 @@ class CredentialsRefusedError(Exception):
     """The server does not let us in."""
 
 
-class Target(NamedTuple):
+class RedisTarget(NamedTuple):
     """A Redis database, and whose rights to use it with."""
 
     origin: Origin
@@ -24,7 +25,7 @@ class Target(NamedTuple):
     password: str | None
 
 
-def read_target(url: str) -> Target:
+def read_target(url: str) -> RedisTarget:
     """Take a URL apart; raises ValueError, without the URL in its message."""
     try:
         parts = urlsplit(url)
@@ -36,19 +37,19 @@ def read_target(url: str) -> Target:
     except ValueError:
         raise ValueError("the Redis URL is not redis[s]://[[user]:password@]host[:port][/database]") from None
     username, password = (unquote(part) if part else None for part in (parts.username, parts.password))
-    return Target(origin, database, username, password)
+    return RedisTarget(origin, database, username, password)
 
 
 async def open_connection(
-    connector: Connector, target: Target, on_unusable: Callable[[Connection], None]
-) -> Connection:
+    connector: Connector, target: RedisTarget, on_unusable: Callable[[RedisConnection], None]
+) -> RedisConnection:
     """Connect, log in and choose the database; raises DeliveryError, CredentialsRefusedError or as a call does."""
-    connection = await connector.connect(target.origin, lambda: Connection(on_unusable))
+    connection = await connector.connect(target.origin, partial(RedisConnection, on_unusable))
     try:
         if target.username is not None or target.password is not None:
             await _log_in(connection, target)
         if target.database:
-            await connection.call(write_command(["SELECT", str(target.database)]), _nothing)
+            await connection.call(write_command(["SELECT", str(target.database)]))
         connection.check()  # the pool cannot forget what it does not have yet
     except BaseException:
         await connection.close()
@@ -56,15 +57,11 @@ async def open_connection(
     return connection
 
 
-async def _log_in(connection: Connection, target: Target) -> None:
+async def _log_in(connection: RedisConnection, target: RedisTarget) -> None:
     names = [] if target.username is None else [target.username]
     try:
-        await connection.call(write_command(["AUTH", *names, target.password or ""]), _nothing)
+        await connection.call(write_command(["AUTH", *names, target.password or ""]))
     except RefusedError as error:
         if error.is_passing:
             raise
         raise CredentialsRefusedError(str(error)) from None
-
-
-def _nothing() -> None:
-    """Greetings are no delivery: they need nobody's permission."""

@@ -1,1 +1,1 @@
-"""Endpoints: their versions, which jobs keep, and their flow, which is the same for all versions."""
+"""Endpoints: immutable versions, which jobs keep, and live settings, which hold for all versions."""

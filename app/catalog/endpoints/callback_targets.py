@@ -1,7 +1,7 @@
-"""Callbacks: which endpoints are told how executions end, and what is wrong with naming one.
+"""Callbacks: endpoints that are called back at completion events, and checks of these references.
 
-The graph of callbacks of the live endpoints has no loop, and no way in it is longer than MOST_STEPS: so what one
-execution causes comes to an end.
+The callback graph of the live endpoints has no cycle and no path longer than MAX_STEPS, so every chain of callbacks
+ends.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,18 +16,18 @@ from app.kernel.errors import Detail, InvalidCallbackError
 from app.kernel.sql import statement
 from schema.states import CallbackEvent, EndpointType
 
-MOST_STEPS = 8
+MAX_STEPS = 8
 
 Fetch = Callable[[TextClause, Mapping[str, Any]], Sequence[Row[Any]]]
 Callbacks = Mapping[str, str | None]
-Way = tuple[str, ...]
+Path = tuple[str, ...]
 
 _NAMED = """
     SELECT e.name, e.callbacks, e.endpoint_type, e.spec, p.schema_json FROM endpoints AS e
       LEFT JOIN payload_specs AS p ON p.name = e.payload_spec_ref
      WHERE e.name = ANY (CAST(:names AS TEXT[])) AND e.deleted_at IS NULL"""
 NAMED = statement("callbacks.named", _NAMED)
-# A deletion waits, and then finds who names them.
+# A concurrent deletion waits for this lock, and then finds the new reference.
 LOCK_NAMED = statement("callbacks.lock_named", f"{_NAMED} ORDER BY e.name FOR KEY SHARE OF e")
 CALLERS = statement(
     "callbacks.callers",
@@ -42,20 +42,20 @@ CALLERS = statement(
 
 
 def merged(of_version: Callbacks | None, own: Callbacks | None) -> dict[CallbackEvent, str]:
-    """Return who is called back: those of an endpoint's version, and before them those of a job; null is nobody."""
+    """Merge the callbacks of an endpoint version with a job's overrides; null removes a callback."""
     both = {**(of_version or {}), **(own or {})}
     return {event: name for event in CallbackEvent if (name := both.get(event.value)) is not None}
 
 
 def stored(callbacks: Callbacks | None) -> Any:
-    """Return what the column of an endpoint holds: those who are called back, NULL for nobody."""
+    """Return the value of the endpoint's `callbacks` column; NULL without callbacks."""
     return {event.value: target for event, target in merged(None, callbacks).items()} or null()
 
 
 def check_of_endpoint(connection: Connection, name: str, callbacks: Callbacks | None) -> None:
     """Check the callbacks of an endpoint; raises InvalidCallbackError.
 
-    Of two changes that would close a loop together, the second waits for the first one here, and sees it.
+    Changes are serialised here, so that two concurrent changes cannot close a cycle together.
     """
     if not any((callbacks or {}).values()):
         return
@@ -64,13 +64,13 @@ def check_of_endpoint(connection: Connection, name: str, callbacks: Callbacks | 
     def fetch(query: TextClause, params: Mapping[str, Any]) -> Sequence[Row[Any]]:
         return connection.execute(LOCK_NAMED if query is NAMED else query, params).all()
 
-    check(fetch, name, callbacks, before=longest_way_to(fetch, name))
+    check(fetch, name, callbacks, before=longest_path_to(fetch, name))
 
 
-def check(fetch: Fetch, name: str, callbacks: Callbacks | None, *, before: Way = ()) -> None:
-    """Check that the endpoints named exist, accept outcomes, and do not lead back to the endpoint `name`.
+def check(fetch: Fetch, name: str, callbacks: Callbacks | None, *, before: Path = ()) -> None:
+    """Check that the named endpoints exist, accept outcomes, and start no cycle and no path that is too long.
 
-    Nor may the way on from it be too long, behind the way `before` it.
+    `before` is the longest path that leads to the endpoint `name`.
     """
     named = merged(None, callbacks)
     if not named:
@@ -79,14 +79,14 @@ def check(fetch: Fetch, name: str, callbacks: Callbacks | None, *, before: Way =
     for event, target in named.items():
         if target not in found and target != name:
             raise _refused(event, f"There is no endpoint named {target!r}.")
-    _refuse_ways(fetch, name, named, found, before)
+    _check_paths(fetch, name, named, found, before)
     for event, target in named.items():
-        refuse_deaf(event, target, found[target].schema_json)
-        _refuse_in_need(event, found[target])
+        check_schema_accepts(event, target, found[target].schema_json)
+        _check_placeholders(event, found[target])
 
 
-def _refuse_in_need(event: CallbackEvent, target: Row[Any]) -> None:
-    """Refuse an endpoint whose templates need what no outcome has: each of its deliveries would fail."""
+def _check_placeholders(event: CallbackEvent, target: Row[Any]) -> None:
+    """Refuse an endpoint whose templates need a field that no outcome has: every delivery would fail."""
     for needed in compile_spec(EndpointType(target.endpoint_type), target.spec).placeholders:
         if needed.namespace == "input" and needed.path[0] not in FIELDS:
             raise _refused(
@@ -96,8 +96,8 @@ def _refuse_in_need(event: CallbackEvent, target: Row[Any]) -> None:
             )
 
 
-def refuse_deaf(event: CallbackEvent, target: str, schema: Mapping[str, Any] | None) -> None:
-    """Raise InvalidCallbackError where a payload spec refuses an outcome of an event."""
+def check_schema_accepts(event: CallbackEvent, target: str, schema: Mapping[str, Any] | None) -> None:
+    """Raise InvalidCallbackError if a payload spec refuses a sample outcome of an event."""
     if schema is None:
         return
     validator = validation.compiled(schema)
@@ -111,44 +111,44 @@ def refuse_deaf(event: CallbackEvent, target: str, schema: Mapping[str, Any] | N
             )
 
 
-def _refuse_ways(
-    fetch: Fetch, name: str, named: Mapping[CallbackEvent, str], found: Mapping[str, Row[Any]], before: Way
+def _check_paths(
+    fetch: Fetch, name: str, named: Mapping[CallbackEvent, str], found: Mapping[str, Row[Any]], before: Path
 ) -> None:
-    """Walk on from the endpoints named, step by step; `ways` has one to each that is so many steps away.
+    """Follow the callbacks breadth-first; `paths` holds one path to each endpoint at the current distance.
 
-    An endpoint may be several numbers of steps away: the longest one counts.
+    An endpoint can be at several distances: the longest counts.
     """
     event_of = {target: event for event, target in named.items()}
     known = dict(found)
-    ways: dict[str, Way] = {target: (name, target) for target in named.values()}
-    while ways:
-        for target, way in ways.items():
+    paths: dict[str, Path] = {target: (name, target) for target in named.values()}
+    while paths:
+        for target, path in paths.items():
             if target == name:
-                raise _refused(event_of[way[1]], f"It leads back to the endpoint itself: {' -> '.join(way)}.")
-            if len(before) + len(way) - 1 > MOST_STEPS:
-                told = " -> ".join((*before, *way))
-                raise _refused(event_of[way[1]], f"More than {MOST_STEPS} callbacks would follow each other: {told}.")
-        if unknown := sorted(ways.keys() - known.keys()):
+                raise _refused(event_of[path[1]], f"It leads back to the endpoint itself: {' -> '.join(path)}.")
+            if len(before) + len(path) - 1 > MAX_STEPS:
+                chain = " -> ".join((*before, *path))
+                raise _refused(event_of[path[1]], f"More than {MAX_STEPS} callbacks would follow each other: {chain}.")
+        if unknown := sorted(paths.keys() - known.keys()):
             known |= {row.name: row for row in fetch(NAMED, {"names": unknown})}
-        ways = {
-            target: (*way, target)
-            for through, way in ways.items()
+        paths = {
+            target: (*path, target)
+            for through, path in paths.items()
             if through in known
             for target in merged(None, known[through].callbacks).values()
         }
 
 
-def longest_way_to(fetch: Fetch, name: str) -> Way:
-    """Return the endpoints on the longest way that leads to the endpoint `name`, without itself."""
-    ways: dict[str, Way] = {name: ()}
-    longest: Way = ()
-    while ways and len(longest) <= MOST_STEPS:
-        longest = next(iter(ways.values()))
-        ways = {
-            row.name: (row.name, *ways[target])
-            for row in fetch(CALLERS, {"names": sorted(ways)})
+def longest_path_to(fetch: Fetch, name: str) -> Path:
+    """Return the endpoints on the longest path to the endpoint `name`, without `name`."""
+    paths: dict[str, Path] = {name: ()}
+    longest: Path = ()
+    while paths and len(longest) <= MAX_STEPS:
+        longest = next(iter(paths.values()))
+        paths = {
+            row.name: (row.name, *paths[target])
+            for row in fetch(CALLERS, {"names": sorted(paths)})
             for target in merged(None, row.callbacks).values()
-            if target in ways
+            if target in paths
         }
     return longest
 

@@ -1,4 +1,4 @@
-"""Rows of endpoints: reading, locking and auditing them, and the endpoints that they are."""
+"""Rows of endpoints: read, lock and audit them, and convert them to endpoints."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from zlib import crc32
 from sqlalchemy import Connection, Row, select
 
 from app.catalog import revision
-from app.catalog.endpoints.references import Definition
+from app.catalog.endpoints.references import EndpointDefinition
 from app.catalog.retry_policy import RetryPolicy
 from app.kernel import audit
-from app.kernel.audit import Action, ResourceType
+from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
 from app.kernel.errors import EndpointNotFoundError
 from app.kernel.formats import show_duration
@@ -28,7 +28,7 @@ class Endpoint:
 
     name: str
     version: int
-    definition: Definition
+    definition: EndpointDefinition
     retry_policy: RetryPolicy
     queue: str | None
     routed_queue: str | None
@@ -44,15 +44,15 @@ class Endpoint:
 
     @property
     def tag(self) -> str:
-        """The entity tag of this state."""
+        """Return the entity tag of this state."""
         return _tag(self)
 
 
 def lock(connection: Connection, name: str, change: AuditedChange, *, keeps_version: bool = False) -> Row[Any]:
     """Lock a live endpoint and check the client's condition on its state; raises EndpointNotFoundError.
 
-    A change that `keeps_version` waits for no job that is being created, and the other way round: the one is created
-    before the change, or after it. Any other change waits until each job for the old version is there.
+    A change that `keeps_version` and the creation of a job do not wait for each other. Any other change waits until
+    every job that is being created for the old version is committed.
     """
     query = select(*E).where(E.name == name, E.deleted_at.is_(None)).with_for_update(key_share=keeps_version)
     row = found(connection.execute(query).first(), name)
@@ -67,7 +67,7 @@ def read(connection: Connection, name: str) -> Endpoint:
 
 
 def found(row: Row[Any] | None, name: str) -> Row[Any]:
-    """Return a row; raises EndpointNotFoundError where there is none."""
+    """Return the row; raises EndpointNotFoundError for None."""
     if row is None:
         raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
     return row
@@ -76,13 +76,13 @@ def found(row: Row[Any] | None, name: str) -> Row[Any]:
 def note(
     connection: Connection,
     change: AuditedChange,
-    action: Action,
+    action: AuditAction,
     before: Row[Any] | None,
     after: Row[Any] | None,
     *,
-    tell: bool,
+    bump_flow: bool,
 ) -> None:
-    """Log a change, and `tell` workers that what they know of the flow of endpoints is out of date."""
+    """Audit a change; with `bump_flow`, workers reload the live settings of endpoints."""
     old, new = (None if row is None else _content(row) for row in (before, after))
     row: Any = after if after is not None else before
     audit.record(
@@ -95,14 +95,14 @@ def note(
         before=old,
         after=new,
     )
-    if tell:
+    if bump_flow:
         revision.bump(connection, revision.FLOW)
 
 
 def endpoint_of(row: Row[Any]) -> Endpoint:
-    """Return the endpoint of a row."""
+    """Convert a row to an endpoint."""
     type_ = EndpointType(row.endpoint_type)
-    definition = Definition(
+    definition = EndpointDefinition(
         type=type_,
         payload_spec=row.payload_spec_ref,
         config=row.config_ref,
@@ -131,15 +131,15 @@ def endpoint_of(row: Row[Any]) -> Endpoint:
 
 
 def shown_retention(row: Row[Any]) -> str | None:
-    """Return how long the results of an endpoint are kept, by its row; None: as long as its executions."""
+    """Return the retention of an endpoint's results, from its row; None: as long as its executions."""
     return None if row.result_retention_ms is None else show_duration(row.result_retention_ms)
 
 
 def _tag(row: Any) -> str:
-    # Without flow and routes it is what earlier versions of this service made of the state.
+    # Without changes of live settings and without a route, the tag equals the tag that earlier versions computed.
     numbers = (row.version, row.flow_revision) if row.flow_revision else (row.version,)
     if row.routed_queue is not None:
-        numbers += (crc32(row.routed_queue.encode()),)  # no change of the endpoint, but of what is shown of it
+        numbers += (crc32(row.routed_queue.encode()),)  # a change of the routes changes the shown endpoint
     return tag_of(row.created_at, *numbers)
 
 

@@ -1,4 +1,4 @@
-"""Limit keys: by which value of its input an execution shares limits with others."""
+"""Limit keys: executions whose inputs have the same value at a placeholder share limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import Any
 
 from app.catalog.check_spec import input_faults
 from app.catalog.templates.compilation import compile_fields
-from app.catalog.templates.field_rules import INPUT, Kind, Rule
-from app.catalog.templates.nodes import Placeholder, Whole, as_text, resolve
+from app.catalog.templates.field_rules import INPUT, FieldKind, FieldRule
+from app.catalog.templates.nodes import Placeholder, SolePlaceholder, as_text, resolve
 from app.kernel.errors import Detail, TemplateError
 from schema.job_bounds import MAX_LIMIT_KEY
 
@@ -23,9 +23,9 @@ class KeyTemplate:
     placeholder: Placeholder
 
     def key_of(self, input_: Any) -> str:
-        """Return the key of an execution with this input: `=` and the value, or a digest of one that is long.
+        """Return the key of an input: `=` and the value, or a digest of a long value.
 
-        What lacks the value shares the empty one: its delivery may well need nothing of it.
+        Inputs without the value share the empty key: their deliveries may not need the value.
         """
         try:
             value = as_text(resolve(self.placeholder, {"input": input_}))
@@ -35,21 +35,21 @@ class KeyTemplate:
 
 
 def stored_key(value: str) -> str:
-    """Return the limit key of a value, as rows hold it."""
+    """Return the limit key of a value, as stored in rows."""
     if len(value) > MAX_LIMIT_KEY or value.startswith("#"):
-        # What looks like a digest is made one, so that nobody can choose to be somebody else.
+        # A value that looks like a digest is hashed too, so that no client can choose the key of another value.
         value = f"#{blake2b(value.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
     return f"={value}"
 
 
 def key_template(limits: Mapping[str, Any] | None) -> KeyTemplate | None:
-    """Compile the key of an endpoint's limits, if they have one; raises TemplateError."""
+    """Compile the key of an endpoint's limits, if it has one; raises TemplateError."""
     text = (limits or {}).get("per_key", {}).get("key")
     if text is None:
         return None
-    compiled = compile_fields({"key": text}, {"key": Rule(Kind.VALUE, INPUT)}, at=_AT)
+    compiled = compile_fields({"key": text}, {"key": FieldRule(FieldKind.VALUE, INPUT)}, at=_AT)
     (_, node), *_ = compiled.root.items
-    if not isinstance(node, Whole):
+    if not isinstance(node, SolePlaceholder):
         raise _unusable(
             [Detail(pointer=f"{_AT}/key", message="one {{input.…}} placeholder is needed, and nothing else")]
         )
@@ -57,7 +57,7 @@ def key_template(limits: Mapping[str, Any] | None) -> KeyTemplate | None:
 
 
 def check_key(limits: Mapping[str, Any] | None, payload_schema: Any | None) -> None:
-    """Raise TemplateError for a key that is no placeholder of the input, or that no valid input has."""
+    """Raise TemplateError for a key that is not an input placeholder, or that no valid input can fill."""
     template = key_template(limits)
     faults = list(input_faults([template.placeholder], payload_schema)) if template else []
     if faults:

@@ -1,4 +1,4 @@
-"""Limits of an endpoint: how many executions may run at once, and how many may start in a time."""
+"""Limits of an endpoint: executions in flight, and starts per period."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,9 +8,10 @@ from app.kernel.formats import duration_ms, show_duration
 
 DEFAULT_BURST_MS = 100
 NS_PER_MS = 1_000_000
-# The last part of a burst is paced. What begins its way late, by less than this, then brings a receiver no more.
+# The last part of a burst is paced, so that deliveries that start late, by up to this, do not exceed the rate.
 LATENESS_NS = 100 * NS_PER_MS
-BUCKETS = 100  # parts of a sliding window
+BUCKETS = 100  # of a sliding window
+RING = 128  # slots for the buckets; more than BUCKETS, so that live buckets never share a slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,23 +25,23 @@ class Rate:
 
     @property
     def period_ns(self) -> int:
-        """Return the time between two starts, rounded up: never more than `count` in `per_ns`."""
+        """Time between two starts, rounded up, so that never more than `count` start in `per_ns`."""
         return -(-self.per_ns // self.count)
 
     @property
     def span_ns(self) -> int:
-        """Return how far ahead of the pace a full bucket may run; at least one start."""
+        """Burst tolerance: how far a full bucket may run ahead of the pace; at least one period."""
         period = self.period_ns
         return max(period, self.burst * period - max(0, LATENESS_NS - period))
 
     @property
     def bucket_ns(self) -> int:
-        """Return the width of a part of a sliding window."""
+        """Width of a bucket of the sliding window."""
         return -(-self.per_ns // BUCKETS)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Rate":
-        """Read a rate as it was accepted; raises ValueError, TypeError or KeyError for what was edited by hand."""
+        """Read a stored rate; raises ValueError, TypeError or KeyError if it was edited manually."""
         per_ms = duration_ms(stored["per"])
         if per_ms is None:
             raise ValueError("no duration")
@@ -56,40 +57,40 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """The limits of each key: what the template `key` makes of an input."""
+    """Limits of each key; `key` is the template that computes the key from an input."""
 
     key: str
     max_in_flight: int | None
     rate: Rate | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the limits of a key as the API shows them."""
+        """Return the limits as the API shows them."""
         return {"key": self.key} | _shown(self.max_in_flight, self.rate)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of an endpoint, and those of each of its keys."""
+class EndpointLimits:
+    """Limits of an endpoint, and limits of each of its keys."""
 
     max_in_flight: int | None
     rate: Rate | None
     per_key: KeyLimits | None
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> "Limits":
-        """Read limits as they were accepted; raises as `Rate.from_json`."""
+    def from_json(cls, stored: Mapping[str, Any]) -> "EndpointLimits":
+        """Read stored limits; raises as `Rate.from_json`."""
         keyed = stored.get("per_key")
         per_key = None if keyed is None else KeyLimits(str(keyed["key"]), *_caps(keyed))
         return cls(*_caps(stored), per_key)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the limits as the API shows them, with what was left out as it is by default."""
+        """Return the limits as the API shows them, with defaults filled in."""
         shown = _shown(self.max_in_flight, self.rate)
         return shown if self.per_key is None else shown | {"per_key": self.per_key.as_json()}
 
 
 def default_burst(count: int, per_ms: int) -> int:
-    """Return what the rate brings in 100 ms, at least one."""
+    """Return the starts in DEFAULT_BURST_MS at this rate, at least one."""
     return max(1, count * DEFAULT_BURST_MS // per_ms)
 
 

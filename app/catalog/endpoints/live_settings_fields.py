@@ -1,4 +1,4 @@
-"""Fields of an endpoint's flow in requests: valid values, words for what is not, and what the document says of them."""
+"""Fields of an endpoint's live settings in requests: valid values, error messages and OpenAPI descriptions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,8 +20,8 @@ _PAUSE = "Must be at least 1: to stop an endpoint, pause it."
 _QUEUE = "Must begin with a lower-case letter; 1 to 63 lower-case letters, digits, underscores and hyphens."
 
 
-class Whole(validate.Regexp):
-    """A string that a pattern describes to its end: for Python, `$` is before a last line feed as well."""
+class FullMatch(validate.Regexp):
+    """Match of the whole string: in Python, `$` also matches before a final line feed."""
 
     def __call__(self, value: Any) -> Any:
         """Return the string; raises ValidationError."""
@@ -32,11 +32,11 @@ class Whole(validate.Regexp):
 
 def queue_field(**options: Any) -> fields.String:
     """Declare the name of a queue."""
-    return fields.String(validate=Whole(QUEUE_NAME, error=_QUEUE), **options)
+    return fields.String(validate=FullMatch(QUEUE_NAME, error=_QUEUE), **options)
 
 
 def priority_field(**options: Any) -> fields.Integer:
-    """Declare a priority; among due executions a higher priority goes first."""
+    """Declare a priority; due executions of higher priority start first."""
     return fields.Integer(strict=True, validate=validate.Range(0, MAX_PRIORITY), **options)
 
 
@@ -58,7 +58,7 @@ def _duration(shortest_ms: int, longest_ms: int, *, of: type[Described] = Descri
 
 
 class _Canonical(Described):
-    """A duration, in the largest unit that divides it."""
+    """Duration, shown in the largest unit that divides it."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> Any:  # noqa: ARG002
         milliseconds = duration_ms(value)
@@ -66,15 +66,15 @@ class _Canonical(Described):
 
 
 def retention_field(**options: Any) -> Described:
-    """Declare how long results are kept; null: as long as executions."""
+    """Declare the retention of results; null: as long as executions."""
     return _duration(_MINUTE, _LONGEST_RETENTION, of=_Canonical, **options)
 
 
 class _Flow(Schema):
-    """The base: unknown fields are refused."""
+    """Base of the fields: refuses unknown fields."""
 
     class Meta:
-        """What marshmallow is told."""
+        """Options of marshmallow."""
 
         unknown = RAISE
 
@@ -82,19 +82,19 @@ class _Flow(Schema):
 
 
 class RateSpec(_Flow):
-    """How many executions may start in a time: as a bucket of tokens fills, or at most so many in any window."""
+    """Rate of starts: a token bucket, or at most `count` in any sliding window."""
 
     count = _most(required=True, metadata={"example": 100})
     per = _duration(_SECOND, 24 * _HOUR, required=True, metadata={"description": "`1s` to `24h`", "example": "1s"})
     burst = _most(
         metadata={
-            "description": "starts of a burst, the last 100 ms of which are paced; what 100 ms bring when absent",
+            "description": "starts of a burst, the last 100 ms of which are paced; when absent, the starts of 100 ms",
             "example": 20,
         }
     )
     window = fields.String(
         validate=validate.OneOf(["sliding"]),
-        metadata={"description": "`sliding`: never more than `count` in any `per`, in whatever order; without a burst"},
+        metadata={"description": "`sliding`: never more than `count` in any period of `per`; excludes `burst`"},
     )
 
     @validates_schema
@@ -106,7 +106,7 @@ class RateSpec(_Flow):
 
 
 class KeyLimitsSpec(_Flow):
-    """Limits of each key apart: executions whose inputs have the same value share them, and a turn."""
+    """Limits per key: executions whose inputs have the same value share these limits and a partition."""
 
     key = fields.String(
         required=True,
@@ -118,20 +118,20 @@ class KeyLimitsSpec(_Flow):
 
 
 class LimitsSpec(_Flow):
-    """Limits of an endpoint, over all workers; at least one of them."""
+    """Limits of an endpoint, over all workers; at least one limit is required."""
 
-    max_in_flight = _most(metadata={"description": "how many may run at the same time", "example": 20})
+    max_in_flight = _most(metadata={"description": "executions that may run at the same time", "example": 20})
     rate = fields.Nested(RateSpec)
     per_key = fields.Nested(KeyLimitsSpec)
 
     @validates_schema
     def _some(self, data: Mapping[str, Any], **_options: Any) -> None:
         if not data:
-            raise ValidationError("At least one of max_in_flight, rate and per_key is needed; null takes all away.")
+            raise ValidationError("At least one of max_in_flight, rate and per_key is needed; null removes all limits.")
 
 
 class Ratio(fields.Float):
-    """A fraction: a number, and no text that reads like one."""
+    """Fraction: a JSON number, not a string."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> Any:
         if not isinstance(value, int | float):
@@ -140,7 +140,7 @@ class Ratio(fields.Float):
 
 
 class BreakerSpec(_Flow):
-    """When an endpoint's target counts as broken, and for how long nothing is sent to it then."""
+    """Breaker of an endpoint's target: when it opens, and for how long."""
 
     failure_ratio = Ratio(validate=validate.Range(0.01, 1), metadata={"description": "0.5 when absent", "example": 0.5})
     min_results = fields.Integer(

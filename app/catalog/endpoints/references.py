@@ -1,7 +1,8 @@
-"""References of an endpoint: found, locked against deletion, and checked together with its spec and its limits."""
+"""References of an endpoint: read, locked against deletion, and checked with its spec and limits."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -16,8 +17,8 @@ from schema.states import EndpointType, KeepResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
-    """Definition of an endpoint, as a client gives it."""
+class EndpointDefinition:
+    """Definition of an endpoint, as given by a client."""
 
     type: EndpointType
     payload_spec: str | None
@@ -28,10 +29,10 @@ class Definition:
     callbacks: Mapping[str, str | None] | None = None
 
 
-def check_references(connection: Connection, definition: Definition, stuck_timeout_ms: int) -> list[str]:
+def check_references(connection: Connection, definition: EndpointDefinition, stuck_timeout_ms: int) -> list[str]:
     """Check a definition and return the names of its secrets.
 
-    What it refers to is locked against deletion until the transaction ends.
+    Locks the referenced rows against deletion until the transaction ends.
     """
     check_retry_policy(definition.retry_policy)
     template = check_spec(
@@ -41,14 +42,14 @@ def check_references(connection: Connection, definition: Definition, stuck_timeo
             connection, payload_specs.PAYLOAD_SPECS, definition.payload_spec, "payload_spec", InvalidPayloadSpecRefError
         ),
         config=_value(connection, configs.CONFIGS, definition.config, "config", InvalidConfigRefError),
-        secret_names_exist=lambda names: _existing_secrets(connection, names),
+        secret_names_exist=partial(_existing_secrets, connection),
         stuck_timeout_ms=stuck_timeout_ms,
     )
     return sorted(template.secret_refs)
 
 
 def check_limits(connection: Connection, payload_spec: str | None, limits: Mapping[str, Any] | None) -> None:
-    """Raise TemplateError unless the key of an endpoint's limits can be found in an input; locks nothing."""
+    """Raise TemplateError unless a valid input can fill the key of the limits; locks nothing."""
     specs = tables.payload_specs.c
     query = select(specs.schema_json).where(specs.name == payload_spec)
     check_key(limits, connection.execute(query).scalar_one_or_none() if limits and payload_spec else None)

@@ -1,6 +1,7 @@
-"""Versions of endpoints: a change makes a new one, and existing jobs keep the old one."""
+"""Versions of endpoints: a change creates a new version; existing jobs keep the old version."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, null, select, update
@@ -10,9 +11,9 @@ from app.catalog import dependents
 from app.catalog.endpoints import callback_targets, endpoint_rows, references
 from app.catalog.endpoints.endpoint_rows import E, Endpoint
 from app.catalog.endpoints.live_settings import Flow
-from app.catalog.endpoints.references import Definition
+from app.catalog.endpoints.references import EndpointDefinition
 from app.catalog.routing import endpoint_queues
-from app.kernel.audit import Action
+from app.kernel.audit import AuditAction
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
@@ -26,15 +27,15 @@ _LEADING = ("endpoint_type", "config_ref", "spec")
 def create(
     database: Database,
     name: str,
-    definition: Definition,
+    definition: EndpointDefinition,
     change: AuditedChange,
     *,
     stuck_timeout_ms: int,
     flow: Mapping[str, Any] | None = None,
 ) -> Endpoint:
-    """Register an endpoint; one that was deleted comes back with its next version. `flow` are fields of Flow.
+    """Register an endpoint; a deleted endpoint is restored with its next version. `flow` are fields of Flow.
 
-    Raises ConflictError when the name is taken, and what `check` finds wrong.
+    Raises ConflictError when the name is taken, and the errors of `check`.
     """
     own = _NO_FLOW.changed(flow or {})
 
@@ -47,28 +48,28 @@ def create(
         )
         if row is None:
             raise ConflictError(f"An endpoint named {name!r} exists already.")
-        endpoint_rows.note(connection, change, Action.CREATE, None, row, tell=own.concerns_workers(_NO_FLOW))
+        endpoint_rows.note(connection, change, AuditAction.CREATE, None, row, bump_flow=own.concerns_workers(_NO_FLOW))
         return _with_version(connection, row, refs)
 
-    return change.make(database, body, again=lambda connection: endpoint_rows.read(connection, name))
+    return change.make(database, body, again=partial(endpoint_rows.read, name=name))
 
 
 def replace(
     database: Database,
     name: str,
-    definition: Definition,
+    definition: EndpointDefinition,
     change: AuditedChange,
     *,
     stuck_timeout_ms: int,
     flow: Mapping[str, Any] | None = None,
 ) -> Endpoint:
-    """Change an endpoint for the jobs created from now on, and its flow as far as `flow` gives fields of it.
+    """Change an endpoint for jobs created from now on, and the live settings in `flow`, which are fields of Flow.
 
-    Raises EndpointNotFoundError, PreconditionFailedError, and what `check` finds wrong.
+    Raises EndpointNotFoundError, PreconditionFailedError, and the errors of `check`.
     """
 
     def body(connection: Connection) -> Endpoint:
-        # What is referred to is locked before the endpoint, as in `create`: in two orders they could deadlock.
+        # Lock the references before the endpoint, as in `create`, to avoid deadlocks.
         callback_targets.check_of_endpoint(connection, name, definition.callbacks)
         refs = references.check_references(connection, definition, stuck_timeout_ms)
         before = endpoint_rows.lock(connection, name, change)
@@ -83,18 +84,18 @@ def replace(
             .returning(*E)
         ).first()
         if row is None:
-            raise UnavailableError("The endpoint keeps changing; try again.")
-        # Where what it led to is shut, workers have to learn where it leads now.
-        leads_elsewhere = any(getattr(row, column) != getattr(before, column) for column in _LEADING)
-        tell = leads_elsewhere or new.concerns_workers(old)
-        endpoint_rows.note(connection, change, Action.REPLACE, before, row, tell=tell)
+            raise UnavailableError("The endpoint is being changed concurrently; retry the request.")
+        # If the breaker of the old target is open, workers must resolve the target again.
+        target_changes = any(getattr(row, column) != getattr(before, column) for column in _LEADING)
+        bump_flow = target_changes or new.concerns_workers(old)
+        endpoint_rows.note(connection, change, AuditAction.REPLACE, before, row, bump_flow=bump_flow)
         return _with_version(connection, row, refs)
 
-    return change.make(database, body, again=lambda connection: endpoint_rows.read(connection, name))
+    return change.make(database, body, again=partial(endpoint_rows.read, name=name))
 
 
 def delete(database: Database, name: str, change: AuditedChange) -> None:
-    """Mark an endpoint as deleted; its history stays.
+    """Mark an endpoint as deleted; its versions stay.
 
     Raises EndpointNotFoundError, PreconditionFailedError, or ConflictError while something depends on it.
     """
@@ -102,7 +103,7 @@ def delete(database: Database, name: str, change: AuditedChange) -> None:
     def body(connection: Connection) -> None:
         before = endpoint_rows.lock(connection, name, change)
         dependents.refuse(connection, dependents.OF_ENDPOINT, "endpoint", name)
-        # What it referred to may be deleted from now on; its versions keep the names.
+        # The references may be deleted from now on; the versions keep their names.
         gone = {
             "payload_spec_ref": None,
             "config_ref": None,
@@ -112,9 +113,9 @@ def delete(database: Database, name: str, change: AuditedChange) -> None:
         }
         connection.execute(update(tables.endpoints).where(E.name == name).values(deleted_at=func.now(), **gone))
         has_flow = Flow.of(before).concerns_workers(_NO_FLOW) or before.paused_at is not None
-        endpoint_rows.note(connection, change, Action.DELETE, before, None, tell=has_flow)
+        endpoint_rows.note(connection, change, AuditAction.DELETE, before, None, bump_flow=has_flow)
 
-    change.make(database, body, again=lambda _connection: None)
+    change.make(database, body)
 
 
 def get(database: Database, name: str) -> Endpoint:
@@ -130,7 +131,7 @@ def page(database: Database, wanted: PageRequest) -> Page[Endpoint]:
 
 
 def _insert(connection: Connection, name: str, values: Mapping[str, Any], routed_queue: str | None) -> Row[Any] | None:
-    """Add an endpoint, or bring back a deleted one; None when the name is taken."""
+    """Insert an endpoint, or restore a deleted one; None when the name is taken."""
     fresh = {"created_at": func.now(), "updated_at": func.now(), "deleted_at": None, "version": E.version + 1}
     values = {**values, "routed_queue": routed_queue}
     return connection.execute(
@@ -141,7 +142,7 @@ def _insert(connection: Connection, name: str, values: Mapping[str, Any], routed
     ).first()
 
 
-def _values(definition: Definition) -> dict[str, Any]:
+def _values(definition: EndpointDefinition) -> dict[str, Any]:
     return {
         "endpoint_type": definition.type.value,
         "payload_spec_ref": definition.payload_spec,

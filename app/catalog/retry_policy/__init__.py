@@ -27,7 +27,7 @@ _LISTS = frozenset({"delays_ms", *_MATCHERS})
 MAX_RETRY_AFTER_MS = MAX_DELAY_MS
 INITIAL_DELAY_MS = 1000
 _MAX_EXPONENT = 62  # 2**62 ms is far above any cap; doubling further would only cost time
-_MAX_CHAIN = 100  # draws of a decorrelated chain; earlier ones no longer have an influence
+_MAX_CHAIN = 100  # draws of a decorrelated chain; earlier draws have no influence
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,35 +39,41 @@ class RetryPolicy:
     initial_delay_ms: int = INITIAL_DELAY_MS
     max_delay_ms: int = 60_000
     delays_ms: tuple[int, ...] = ()  # of "custom", which ignores the two above
-    # What the first of these lists that names an error or an answer says is done.
+    # The first list with a matching entry decides.
     fail_on: tuple[Matcher, ...] = ()  # final
-    reject_on: tuple[Matcher, ...] = ()  # final, and nobody need look at it
+    reject_on: tuple[Matcher, ...] = ()  # final, and needs no attention
     ignore_on: tuple[Matcher, ...] = ()  # a success
-    retry_on: tuple[Matcher, ...] = ()  # what else is retried, unless this is empty: nothing
-    max_age_ms: int | None = None  # since scheduled_at; no retry is planned for later
+    retry_on: tuple[Matcher, ...] = ()  # the only errors that are retried, unless empty
+    max_age_ms: int | None = None  # since scheduled_at; no retry starts later
     reads_answers: bool = field(init=False, repr=False, compare=False)
-    """Whether an answer that was expected may be refused for what it says."""
+    """Whether a list matches JSON of answers, so that a successful answer can be refused."""
 
     def __post_init__(self) -> None:
-        """Look once whether any list is about answers, and not at each delivery."""
+        """Compute `reads_answers` once instead of at each delivery."""
         refusing = (*self.fail_on, *self.reject_on, *self.retry_on)
         object.__setattr__(self, "reads_answers", any(isinstance(matcher, InAnswer) for matcher in refusing))
 
     @property
     def longest_wait_ms(self) -> int:
-        """The longest wait before another attempt, unless the receiver asks for more."""
+        """Longest wait before another attempt, unless the receiver asks for more."""
         if self.max_attempts == 1:
             return 0
         return max(self.delays_ms) if self.backoff == "custom" else self.max_delay_ms
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> "RetryPolicy":
-        """Read a stored policy; absent fields take the defaults, and no default exceeds a cap that is given."""
+        """Read a stored policy; absent fields take the defaults, and no default exceeds a given cap.
+
+        A `max_age_ms` that was edited manually to an invalid value has no effect.
+        """
         known: dict[str, Any] = {name: item for name, item in (value or {}).items() if name in _STORED}
         for name in known.keys() & _LISTS:
             known[name] = tuple(known[name]) if name == "delays_ms" else read_matchers(known[name])
         if "max_delay_ms" in known:
             known.setdefault("initial_delay_ms", min(INITIAL_DELAY_MS, known["max_delay_ms"]))
+        age = known.get("max_age_ms")
+        if not isinstance(age, int) or not 1 <= age <= MAX_AGE_MS:
+            known["max_age_ms"] = None
         return cls(**known)
 
     def as_json(self) -> dict[str, Any]:
@@ -136,17 +142,17 @@ class RetryPolicySpec(Schema):
     delays_ms = fields.List(
         whole(0, MAX_DELAY_MS),
         validate=validate.Length(1, MAX_DELAYS),
-        metadata={"description": "of `custom`, which needs them: the waits; the last one repeats"},
+        metadata={"description": "waits between attempts, for `custom` only and required there; the last repeats"},
     )
-    fail_on = matchers_field("what is final: looked at first")
-    reject_on = matchers_field("what is final too, marked `rejected`: it needs nobody's attention")
-    ignore_on = matchers_field("what counts as a success, with the error kept")
-    retry_on = matchers_field("what is tried again; where it is given, no other error is, not even a lost worker")
+    fail_on = matchers_field("errors and answers that are final; checked first")
+    reject_on = matchers_field("final too, and marked `rejected`: needs no attention")
+    ignore_on = matchers_field("errors that count as a success; the error is kept")
+    retry_on = matchers_field("errors and answers that are retried; if given, no others are, not even a lost worker")
     max_age_ms = whole(
         1,
         MAX_AGE_MS,
         allow_none=True,
-        metadata={"description": "since `scheduled_at`: a retry that would start later is not made"},
+        metadata={"description": "milliseconds since `scheduled_at`; a retry that would start later is not made"},
     )
 
     @validates_schema(pass_original=True)

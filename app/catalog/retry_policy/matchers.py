@@ -1,7 +1,7 @@
-"""Matchers of a retry policy: how it names errors and answers.
+"""Matchers of a retry policy, for errors and answers.
 
-A matcher is an HTTP status, a class of statuses ("5xx"), a type of error, or what the JSON of an answer says at a
-pointer. All but the last name failed attempts only: an answer that was expected is refused for what it says.
+A matcher is an HTTP status, a class of statuses ("5xx"), a type of error, or a value in the JSON of an answer. Only the
+last kind also matches successful attempts, whose answers are then refused for their content.
 """
 
 import json
@@ -19,7 +19,7 @@ MAX_MATCHERS = 100
 MAX_VALUES = 100
 MAX_CHARACTERS = 200  # of a pointer, and of a text to compare with
 
-# Types of errors that are retried unless the policy says otherwise: those of each transport, and the service's own.
+# Types of errors that are retried by default: the types of each transport, and the types of the service.
 RETRIED_ERRORS = tuple(
     dict.fromkeys(
         [
@@ -37,7 +37,7 @@ _ABSENT = object()
 
 @dataclass(frozen=True, slots=True)
 class InAnswer:
-    """A matcher of the JSON of an answer: one of `values` stands at a place in it."""
+    """Matcher of the JSON of an answer: matches if the value at `path` is one of `values`."""
 
     path: tuple[str, ...]
     values: frozenset[tuple[bool, Any]]
@@ -46,7 +46,7 @@ class InAnswer:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> "InAnswer":
-        """Read a matcher that was checked before."""
+        """Read a valid matcher."""
         parts = given["pointer"].split("/")[1:]
         path = tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
         values = given["in"] if "in" in given else [given["equals"]]
@@ -57,7 +57,7 @@ Matcher = int | str | InAnswer
 
 
 def read_matchers(stored: Sequence[Any]) -> tuple[Matcher, ...]:
-    """Read a list of matchers; raises ValueError for one that no check would have let through."""
+    """Read a stored list of matchers; raises ValueError for an invalid matcher."""
     try:
         return tuple(InAnswer.from_json(item) if isinstance(item, Mapping) else item for item in stored)
     except (AttributeError, KeyError, TypeError) as error:
@@ -70,7 +70,7 @@ def shown_matchers(matchers: Sequence[Matcher]) -> list[Any]:
 
 
 class Observed:
-    """What came of an attempt, as matchers see it: its error's type, if it failed, and the answer, if there was one."""
+    """Result of an attempt for matchers: the type of its error, if any, and the answer, if any."""
 
     def __init__(self, error_type: str | None, status: int | None, body: str | None) -> None:
         self._error_type = error_type
@@ -80,7 +80,7 @@ class Observed:
         self._is_read = False
 
     def is_named_by(self, matchers: Sequence[Matcher]) -> bool:
-        """Return whether one of these names it."""
+        """Return whether one of the matchers matches."""
         return any(self._fits(matcher) for matcher in matchers)
 
     def _fits(self, matcher: Matcher) -> bool:
@@ -115,7 +115,7 @@ def matchers_field(description: str) -> fields.List[Any]:
 
 
 def _comparable(value: Any) -> tuple[bool, Any]:
-    """Return what is equal for equal values of JSON: 1 and 1.0, but not 1 and true."""
+    """Return a key that is equal for equal JSON values: 1 equals 1.0, but not true."""
     is_scalar = value is None or isinstance(value, bool | int | float | str)
     return isinstance(value, bool), value if is_scalar else _ABSENT
 

@@ -1,1 +1,1 @@
-"""Routing: which queue the executions of an endpoint go to."""
+"""Routing: assignment of endpoints to queues."""

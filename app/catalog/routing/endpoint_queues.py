@@ -1,6 +1,6 @@
-"""Routing of endpoints to queues: the stored routes, and what they say of each live endpoint.
+"""Routing of endpoints to queues: the stored routes, and the `routed_queue` of each live endpoint.
 
-Nothing is matched on the way of a job: each endpoint's row has its `routed_queue`, which changes with the routes in one
+Jobs match no patterns: the row of the endpoint holds its `routed_queue`, which changes with the routes in one
 transaction.
 """
 
@@ -11,14 +11,14 @@ from sqlalchemy import Connection
 
 from app.catalog.routing.routes import Route, queue_for
 from app.kernel import audit
-from app.kernel.audit import Action, ResourceType
+from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
 from app.kernel.db import Database, deadline
 from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from schema.states import RouteSource
 
-STRIDE = 500  # endpoints whose queues are computed at once
+STRIDE = 500  # endpoints per page
 
 READ = statement(
     "routes.read",
@@ -27,7 +27,7 @@ READ = statement(
       FROM catalog_revision AS c LEFT JOIN routes AS r ON true WHERE c.id = 'routes' ORDER BY r.position NULLS FIRST
     """,
 )
-# Whoever creates an endpoint shares it, so that no change of the routes passes over the new row.
+# The creation of an endpoint takes a shared lock, so that a change of the routes does not miss the new row.
 SHARE = statement("routes.share", "SELECT revision FROM catalog_revision WHERE id = 'routes' FOR SHARE")
 LOCK = statement("routes.lock", "SELECT revision FROM catalog_revision WHERE id = 'routes' FOR UPDATE")
 BUMP = statement(
@@ -63,7 +63,7 @@ MOVE = statement(
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """The routes in force, in their order, where they come from, and the tag of this state."""
+    """Current routes, in order, their source, and the entity tag of this state."""
 
     routes: tuple[Route, ...]
     source: RouteSource
@@ -72,7 +72,7 @@ class Routing:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An endpoint whose executions would go to another queue."""
+    """Endpoint whose queue other routes would change."""
 
     endpoint: str
     before: str
@@ -88,17 +88,14 @@ def load(connection: Connection | Database) -> Routing:
 
 
 def queue_of(connection: Connection, endpoint: str) -> str | None:
-    """Return the queue that the routes give a new endpoint; they cannot change until the transaction ends."""
+    """Return the queue of a new endpoint; the routes cannot change until the transaction ends."""
     connection.execute(SHARE)
     found = queue_for(load(connection).routes, endpoint)
     return found[1].queue if found else None
 
 
 def change_routes(database: Database, routes: Sequence[Route], source: RouteSource, change: AuditedChange) -> Routing:
-    """Replace all routes, and move the endpoints; what waits already stays in its queue.
-
-    Raises PreconditionFailedError.
-    """
+    """Replace all routes and update the endpoints; raises PreconditionFailedError. Existing executions stay."""
 
     def body(connection: Connection) -> Routing:
         (known,) = connection.execute(LOCK).one()
@@ -110,7 +107,7 @@ def change_routes(database: Database, routes: Sequence[Route], source: RouteSour
             connection,
             change.audit_id,
             by=change.by,
-            action=Action.REPLACE,
+            action=AuditAction.REPLACE,
             resource_type=ResourceType.ROUTES,
             resource="routes",
             before=old,
@@ -124,7 +121,7 @@ def change_routes(database: Database, routes: Sequence[Route], source: RouteSour
 def adopt(database: Database, routes: Sequence[Route]) -> None:
     """Store the routes of the environment, unless they were set through the API.
 
-    They move endpoints also where they are stored already: a process of an earlier version may have added some.
+    Updates the endpoints even if the routes are unchanged: a process of an earlier version may have added endpoints.
     """
 
     def body(connection: Connection) -> None:
@@ -140,7 +137,7 @@ def adopt(database: Database, routes: Sequence[Route]) -> None:
 
 
 def moves(database: Database, routes: Sequence[Route]) -> Iterator[Move]:
-    """Find the live endpoints whose executions other routes would send elsewhere."""
+    """Return the live endpoints whose queue these routes would change."""
     after = ""
     while page := database.fetch(ENDPOINTS, {"after": after, "limit": STRIDE}):
         for row in page:
@@ -153,7 +150,7 @@ def moves(database: Database, routes: Sequence[Route]) -> Iterator[Move]:
 
 
 def _matched(routes: Sequence[Route], endpoint: str) -> tuple[int, Route] | None:
-    # Between two pages very many patterns would go unnoticed for seconds.
+    # Matching a page against very many patterns takes seconds, so check the deadline at each endpoint.
     deadline.check()
     return queue_for(routes, endpoint)
 
@@ -168,7 +165,7 @@ def _store(connection: Connection, routes: Sequence[Route], source: RouteSource,
 
 
 def _move_all(connection: Connection, routes: Sequence[Route]) -> None:
-    """Write each live endpoint's queue by the routes, where it is another one; in the order of the names."""
+    """Update `routed_queue` of all live endpoints, in the order of their names."""
     after = ""
     while page := connection.execute(ENDPOINTS, {"after": after, "limit": STRIDE}).all():
         found = {row.name: _matched(routes, row.name) for row in page}

@@ -1,4 +1,4 @@
-"""Routes: which queue an endpoint's executions go to, by patterns of its name. Pure."""
+"""Routes: patterns of endpoint names, and their queues. Pure."""
 
 import fnmatch
 import re
@@ -9,9 +9,9 @@ from functools import lru_cache
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A pattern of names of endpoints, and the queue for them.
+    """Pattern of endpoint names, and the queue of matching endpoints.
 
-    In a pattern `*` stands for any number of characters, `?` for one, and everything else for itself.
+    `*` matches any number of characters, `?` one character, and all other characters themselves.
     """
 
     pattern: str
@@ -19,15 +19,14 @@ class Route:
 
 
 def queue_for(routes: Sequence[Route], endpoint: str) -> tuple[int, Route] | None:
-    """Return the first route whose pattern an endpoint's name matches, and its position; None when none does."""
+    """Return the first route that matches an endpoint's name, with its position; None without a match."""
     return next(((position, route) for position, route in enumerate(routes) if matches(route.pattern, endpoint)), None)
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Return whether a name matches a pattern, in at most as many steps as the product of their lengths.
+    """Return whether a name matches a pattern; takes at most the product of their lengths in steps.
 
-    Each star takes as little as lets what follows it match, up to the next star, and is never made to take more: that
-    would leave the later ones less to choose from. So nothing is tried in many ways (`fnmatch.translate`).
+    `fnmatch.translate` compiles each star to an atomic group with the shortest match, so the match never backtracks.
     """
     return _compiled(pattern).match(name) is not None
 

@@ -1,1 +1,1 @@
-"""How a secret can be told in a text: its parts, its spellings, and the escapes that it hides behind."""
+"""Search for secrets in a text: their parts, spellings and escapes."""

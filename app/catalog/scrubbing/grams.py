@@ -11,13 +11,13 @@ from app.catalog.scrubbing.layers import Span
 _SIZE = 8
 _STEP = 4
 LONG = _SIZE + _STEP - 1
-"""So many letters and digits in a row hold a gram that begins at a multiple of the step, wherever they are."""
+"""Any run of this many letters and digits contains a gram that begins at a multiple of the step."""
 
 _RUN = re.compile(rb"\x01{%d,}" % _STEP)
 
 
 class Grams:
-    """The grams of some secrets, each given by its letters and digits."""
+    """Grams of secrets; each secret is given by its letters and digits."""
 
     def __init__(self, skeletons: Iterable[bytes]) -> None:
         self._known = {gram for skeleton in skeletons for gram in _grams(skeleton)}
@@ -26,8 +26,8 @@ class Grams:
         return len(self._known)
 
     def runs(self, skeleton: bytes) -> list[Span]:
-        """Return where a text has `LONG` or more letters and digits in a row of what may be a secret."""
-        # Most texts have none: a look at some grams tells.
+        """Return the spans of `LONG` or more letters and digits that match parts of secrets."""
+        # Most texts have none, which some of the grams show.
         if not self._known or len(skeleton) < LONG or self._known.isdisjoint(_some_grams(skeleton)):
             return []
         is_known = bytes(map(self._known.__contains__, _grams(skeleton)))
@@ -46,6 +46,6 @@ def _some_grams(skeleton: bytes) -> list[int]:
 
 
 def _cut(skeleton: bytes, start: int) -> list[int]:
-    """Return the grams that begin at `start` and at every eighth place after it, as numbers: made in C, in one go."""
+    """Return the grams at `start` and at every eighth place after it, as numbers, computed in C."""
     end = len(skeleton) - (len(skeleton) - start) % _SIZE
     return memoryview(skeleton)[start:end].cast("Q").tolist()

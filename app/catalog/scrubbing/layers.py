@@ -1,4 +1,4 @@
-"""Layers: a text, and how it reads once its escapes are undone, once and again; each byte knows where it was.
+"""Layers: a text, and the same text with its escapes undone, repeatedly; each byte maps to its original place.
 
 Pure, and linear in the text whatever it holds.
 """
@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from html.entities import html5
 
-MOST_ESCAPINGS = 3  # as of JSON inside JSON inside an HTML page
+MAX_ESCAPINGS = 3  # for example JSON inside JSON inside an HTML page
 
-# The escapes of JSON and of programming languages (\u0026 \x26 \046 \n \/), of URLs (%26 %u0026), of HTML (&amp; &#38;
+# Escapes of JSON and programming languages (\u0026 \x26 \046 \n \/), of URLs (%26 %u0026) and of HTML (&amp; &#38;
 # &#x26;). A pair of surrogates is one escape.
 _ESCAPE = re.compile(
     rb"[\\%]u[Dd][89ABab][0-9A-Fa-f]{2}[\\%]u[Dd][C-Fc-f][0-9A-Fa-f]{2}"
@@ -29,19 +29,19 @@ Span = tuple[int, int]
 
 
 class Layer:
-    """A text in UTF-8, itself or with the escapes of the layer below undone."""
+    """Text in UTF-8: the original, or the layer below with its escapes undone."""
 
     def __init__(self, raw: bytes, below: "Layer | None" = None) -> None:
         self.raw = raw
         self._below = below
 
     def above(self) -> "Layer | None":
-        """Return the layer with the escapes of this one undone; None when it has none."""
+        """Return the layer with the escapes of this layer undone; None if it has no escapes."""
         undone = _ESCAPE.sub(_replacement, self.raw)
         return None if undone == self.raw else Layer(undone, self)
 
     def original(self, span: Span) -> Span:
-        """Return what a span of this layer is in the text itself; an escape is never divided."""
+        """Return the original span of a span of this layer; an escape is never divided."""
         start, end = span
         if self._below is None:
             return span
@@ -50,7 +50,7 @@ class Layer:
 
     @cached_property
     def origins(self) -> Sequence[int]:
-        """The place in the text itself of each byte, and of the end."""
+        """Return the original place of each byte, and of the end."""
         if self._below is None:
             return range(len(self.raw) + 1)
         origins: list[int] = []
@@ -64,9 +64,9 @@ class Layer:
 
 
 def layers_of(raw: bytes) -> Iterator[Layer]:
-    """Return the text itself, and the layers above it as far as escapes go."""
+    """Return the layer of the original text, and the layers above it until no escapes are left."""
     layer: Layer | None = Layer(raw)
-    for _ in range(MOST_ESCAPINGS + 1):
+    for _ in range(MAX_ESCAPINGS + 1):
         if layer is None:
             return
         yield layer
@@ -79,7 +79,7 @@ def _replacement(match: re.Match[bytes]) -> bytes:
 
 @lru_cache(4096)
 def _undone(escape: bytes) -> bytes:
-    """Return what an escape stands for; itself when it stands for nothing."""
+    """Return the bytes that an escape represents; an invalid escape represents itself."""
     if escape.startswith(b"&"):
         return _character(escape)
     if escape[1:2] in b"ux":

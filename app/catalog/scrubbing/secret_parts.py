@@ -1,4 +1,4 @@
-"""Parts of a secret that receivers say without the rest: a password, a token after `Bearer`, a segment of a path."""
+"""Parts of a secret that receivers may repeat alone: a password, a token after `Bearer`, a segment of a path."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ _NAMED = re.compile(
 )
 _USER_AND_PASSWORD = re.compile(r"([^\s/:@]+):(\S+)")
 _DELIMITERS = re.compile(r"[\s\"'`;,&=?#/:@<>(){}\[\]|\\]+")
-_MOST_NESTED = 20
+_MAX_NESTED = 20
 
 
 def passwords(value: str) -> Iterator[str]:
@@ -35,7 +35,7 @@ def passwords(value: str) -> Iterator[str]:
 
 
 def pieces(value: str) -> Iterator[str]:
-    """Return the parts that are masked where they stand alone: words, lines, segments of URLs."""
+    """Return the parts that are masked when they stand alone: words, lines, segments of URLs."""
     yield from value.splitlines()
     yield from value.split()
     yield from _DELIMITERS.split(value)
@@ -50,7 +50,7 @@ def is_telling(piece: str) -> bool:
 
 
 def _credentials(text: str) -> Iterator[str]:
-    """Return what follows `Bearer` or `Basic`, also decoded, and a password in it."""
+    """Return the text after `Bearer` or `Basic`, raw and decoded, and its password."""
     yield text
     for pair in (text, _from_base64(text)):
         _, colon, password = pair.partition(":")
@@ -66,9 +66,9 @@ def _from_base64(text: str) -> str:
 
 
 def _of_urls(value: str) -> Iterator[str]:
-    """Return the passwords of URLs, and `user:password` as `Basic` encodes it; decoded, and a user without a password.
+    """Return `user:password` and the password of each URL, raw and decoded; the user if it has no password.
 
-    By searching for `://`: a pattern would try to begin at each letter before it.
+    Searches for `://` first: a pattern would try to begin at each letter before it.
     """
     for rest in value.split("://")[1:]:
         authority = re.split(r"[/?#\s\"']", rest, maxsplit=1)[0]
@@ -79,7 +79,7 @@ def _of_urls(value: str) -> Iterator[str]:
 
 
 def _ends_of_path(value: str) -> Iterator[str]:
-    """Return the path and query of a URL, and what is left of it where a server was told only the end."""
+    """Return the ends of the path of a URL, with the query: a receiver may know only an end."""
     if "://" not in value:
         return
     try:
@@ -104,6 +104,6 @@ def _strings_of_json(value: str) -> Iterator[str]:
 def _strings(value: Any, depth: int) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif depth < _MOST_NESTED and isinstance(value, dict | list):
+    elif depth < _MAX_NESTED and isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _strings(item, depth + 1)

@@ -1,8 +1,8 @@
-"""Traces of secrets in a text: short ones as a whole, of long ones any eleven letters and digits in a row.
+"""Traces of secrets in a text: short secrets as a whole, and any eleven consecutive letters and digits of long secrets.
 
-Long ones are found by what escapes leave alone, so it does not matter where they were cut, how they were wrapped, or
-which signs were escaped. Either are looked for as they are, in hex, and in base64 at each of the three places where
-they can begin in a group of three bytes.
+Long secrets are found by their letters and digits, which escapes leave unchanged, so cuts, line breaks and escaped
+characters do not matter. All secrets are searched raw, in hex, and in base64 at each of the three possible offsets in
+a group of three bytes.
 """
 
 import base64
@@ -16,13 +16,13 @@ from app.catalog.scrubbing.spellings import spellings
 from app.catalog.scrubbing.text_views import BASE64, SKELETON, WORD_BYTES
 
 SHORTEST_ANYWHERE = 4
-"""Bytes from which a secret is masked inside of words too, and in hex and base64."""
-MOST_PIECES = 100
-"""Of one secret, short ones: what has more of them is long enough to be found without."""
+"""Minimum length in bytes of secrets that are masked also inside words, and in hex and base64."""
+MAX_PIECES = 100
+"""Maximum of short pieces per secret: a secret with more pieces is long enough to be found by its grams."""
 
 
 class _Core(NamedTuple):
-    """The base64 of a secret, and how many characters beside it hold bits of the secret too."""
+    """Base64 of a secret, and the number of adjacent characters that hold further bits of the secret."""
 
     text: bytes
     before: int
@@ -30,7 +30,7 @@ class _Core(NamedTuple):
 
 
 class Traces:
-    """What to look for, for some secrets."""
+    """Search patterns for secrets."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self._anywhere: set[bytes] = set()
@@ -47,18 +47,16 @@ class Traces:
                         signs.add(raw.lower())
             self._alone.update(_short_pieces(value))
         self._grams = Grams(skeletons)
-        self._sign_grams = Grams(signs)  # of what has hardly any letters and digits
-
-    def __bool__(self) -> bool:
-        return bool(self._anywhere or self._alone)
+        self._sign_grams = Grams(signs)  # of secrets with few letters and digits
+        self.has_any = bool(self._anywhere or self._alone)
 
     @property
     def weight(self) -> int:
-        """The number of grams, which take most of the memory: about 90 bytes each."""
+        """Number of grams, which take most of the memory: about 90 bytes each."""
         return len(self._grams)
 
     def find(self, layer: Layer) -> Iterator[Span]:
-        """Return where the secrets are in a layer of a text; parts may overlap."""
+        """Return the spans of secrets in a layer of a text; spans may overlap."""
         raw = layer.raw
         plain = raw.lower()
         for text in self._anywhere:
@@ -87,7 +85,7 @@ class Traces:
             yield start, end + len(raw[end : end + 2]) - len(raw[end : end + 2].lstrip(b"="))
 
     def _note(self, raw: bytes) -> Iterator[bytes]:
-        """Note one spelling of a secret; returns the skeletons of what is long."""
+        """Add one spelling of a secret; return the skeletons of a long one."""
         if len(raw.strip()) < SHORTEST_ANYWHERE:
             self._alone.update({raw.lower()} - {b""} if raw.strip() else ())
             return
@@ -104,7 +102,7 @@ def _short_pieces(value: str) -> Iterator[bytes]:
     """Return the pieces of a secret that are too short to be found by grams."""
     found: set[bytes] = set()
     for piece in pieces(value):
-        if len(found) >= MOST_PIECES:
+        if len(found) >= MAX_PIECES:
             break
         if is_telling(piece) and piece != value:
             found |= {layer.raw.lower() for layer in layers_of(piece.encode(errors="surrogatepass"))}

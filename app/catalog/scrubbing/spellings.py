@@ -1,4 +1,4 @@
-"""Spellings of a secret in UTF-8: as it may be written before any escape."""
+"""Spellings of a secret in UTF-8, before any escaping."""
 
 import html
 import json
@@ -9,20 +9,20 @@ from app.catalog.scrubbing.layers import layers_of
 
 
 def spellings(value: str) -> Iterator[bytes]:
-    """Return a value, what it reads as once its own escapes are undone, and what careless receivers make of it."""
+    """Return a value, the value with its own escapes undone, and its spellings in wrong encodings."""
     for text in dict.fromkeys((value, value.strip())):
         for layer in layers_of(text.encode(errors="surrogatepass")):
             yield layer.raw
             yield layer.raw.replace(b" ", b"+")
         if not text.isascii():
             yield from _misread(text)
-        # What looks like an escape already may read differently once it is escaped again.
+        # A value that contains escapes may read differently after another escaping.
         if any(sign in text for sign in "\\%&"):
             yield from (escaped.encode(errors="surrogatepass") for escaped in _escaped(text))
 
 
 def _misread(text: str) -> Iterator[bytes]:
-    """Return what is left of other letters where UTF-8 is taken for Latin-1, Latin-1 for UTF-8, or either for ASCII."""
+    """Return the text as misread: UTF-8 as Latin-1, Latin-1 as UTF-8, or either as ASCII."""
     raw = text.encode(errors="replace")
     ascii_only = text.encode("ascii", "replace")
     yield raw.decode("latin-1").encode()

@@ -1,4 +1,4 @@
-"""Views: the bytes of a text that count for a search, in one spelling, and where in the text they were."""
+"""Views: the bytes of a text that a search compares, normalised, with their places in the text."""
 
 import string
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ _BASE64_BYTES = frozenset((string.ascii_letters + string.digits + "+/-_").encode
 
 
 class View:
-    """Leaves out all bytes but some, and translates those."""
+    """View that keeps some bytes and translates them."""
 
     def __init__(self, kept: frozenset[int], table: bytes) -> None:
         self._table = table
@@ -23,16 +23,16 @@ class View:
         return raw.translate(self._table, self._dropped)
 
     def places(self, raw: bytes, spans: Iterable[Span]) -> Iterator[Span]:
-        """Return where these spans of the view are in the text."""
+        """Return the spans in the text of spans in the view."""
         places: list[int] = []
         for start, end in spans:
-            # Found in few texts only.
+            # Computed on demand: few texts have spans.
             places = places or list(compress(range(len(raw)), raw.translate(self._is_kept)))
             yield places[start], places[end - 1] + 1
 
 
 SKELETON = View(WORD_BYTES, bytes(range(256)).lower())
-"""Letters and digits, in lower case: what escapes and line breaks leave alone."""
+"""Letters and digits in lower case, which escapes and line breaks leave unchanged."""
 
 BASE64 = View(_BASE64_BYTES, bytes.maketrans(b"-_", b"+/"))
 """Base64 in its standard alphabet, without line breaks."""

@@ -1,4 +1,4 @@
-"""Specs of endpoints: one module per transport, named after it, which defines it as `TRANSPORT`."""
+"""Specs of endpoints: one module per transport, with the transport's name, which defines `TRANSPORT`."""
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -18,12 +18,12 @@ def _listed(phrases: Sequence[str], conjunction: str) -> str:
     return f"{', '.join(before)} {conjunction} {last}"
 
 
-# What the API says of the transports, in sentences.
+# Phrases for the OpenAPI document.
 TITLES = _listed([transport.title for transport in TRANSPORTS.values()], "and")
 TARGETS = _listed([transport.noun for transport in TRANSPORTS.values()], "or")
 
 
 def compile_spec(endpoint_type: EndpointType, spec: Mapping[str, Any]) -> SpecTemplate:
-    """Compile a spec, its defaults filled in; raises TemplateError with one detail per fault."""
+    """Compile a spec with its defaults filled in; raises TemplateError with one detail per fault."""
     transport = TRANSPORTS[endpoint_type]
     return compile_fields({**transport.defaults, **spec}, transport.rules)

@@ -1,4 +1,4 @@
-"""Bootstrap servers of a Kafka cluster, in the one spelling that we and librdkafka read alike."""
+"""Bootstrap servers of a Kafka cluster, restricted to the syntax that this service and librdkafka read alike."""
 
 import re
 from ipaddress import IPv6Address
@@ -11,10 +11,10 @@ _FORM = "host:port entries, separated by commas, are needed"
 
 
 def parse(text: str) -> list[tuple[str, int]]:
-    """Read `host:port` entries; raises ValueError for anything else, without the text in its message.
+    """Read `host:port` entries; raises ValueError, without the text in its message, for anything else.
 
-    librdkafka takes more: a scheme, a path, a port with letters after it, an empty host for localhost. What it reads in
-    those is not what a check of the addresses would read.
+    librdkafka accepts more: a scheme, a path, letters after the port, an empty host for localhost. A check of the
+    addresses would read such entries differently.
     """
     return [_server(entry.strip()) for entry in text.split(",")]
 

@@ -1,131 +1,26 @@
-"""Channels: the services that people are notified through, and which parts of their URLs are secrets. Pure.
-
-Only what speaks HTTP or SMTP to a server is here. Apprise also has schemes that run or read what is on this machine
-(exec, syslog, dbus, gnome, macosx, windows, file, include, …), and so does a parameter of some that are here.
-"""
+"""Channels: URLs of notification services, and the parts of these URLs that are secrets. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
-SMTP_PORTS = {"mailto": 25, "mailtos": 587}
+from app.catalog.specs.channel_presets import PRESETS
 
-
-@dataclass(frozen=True, slots=True)
-class Channel:
-    """A scheme of Apprise: what sends it, where it leads, and which parts of its URL are secrets if they are there."""
-
-    plugin: str
-    """Module and class, below apprise.plugins."""
-    secrets: frozenset[str] = frozenset()
-    """Of `user`, `lone user` (without a password), `host`, `lone host` (without a user), `path 1` …, `last`; `tokens`:
-    where no part is one for certain, whatever looks like a token; `topic`: also a host that is alone, and none."""
-    has_server: bool = False
-    """Whether the host is a server; that of others stands for an account of the service."""
-
-
-def _service(plugin: str, *secrets: str) -> Channel:
-    return Channel(plugin, frozenset(secrets))
-
-
-def _server(plugin: str, *secrets: str) -> Channel:
-    return Channel(plugin, frozenset(secrets), has_server=True)
-
-
-_EMAIL = _server("email:NotifyEmail")
-_GOTIFY, _HOME_ASSISTANT = (
-    _server("gotify:NotifyGotify", "last"),
-    _server("home_assistant:NotifyHomeAssistant", "path 1"),
-)
-_MATRIX = _server("matrix:NotifyMatrix", "lone user", "lone host")
-_MATTERMOST = _server("mattermost:NotifyMattermost", "last")
-# Whoever knows the topic reads what is sent to it.
-_NTFY = _server("ntfy:NotifyNtfy", "lone user", "tokens", "topic")
-_ROCKET = _server("rocketchat:NotifyRocketChat", "lone user")
-_SIGNAL, _TEAMS = _server("signal_api:NotifySignalAPI"), _server("workflows:NotifyWorkflows", "path 2")
-_WEBEX = _service("webexteams:NotifyWebexTeams", "host")
-_JSON, _XML = _server("custom_json:NotifyJSON", "tokens"), _server("custom_xml:NotifyXML", "tokens")
-_FORM = _server("custom_form:NotifyForm", "tokens")
-
-# The schemes that a channel may have; docs/notifications.md lists them.
-CHANNELS: Mapping[str, Channel] = {
-    "discord": _service("discord:NotifyDiscord", "path 1"),
-    "form": _FORM,
-    "forms": _FORM,
-    "gchat": _service("google_chat:NotifyGoogleChat", "path 1", "path 2"),
-    "gotify": _GOTIFY,
-    "gotifys": _GOTIFY,
-    "hassio": _HOME_ASSISTANT,
-    "hassios": _HOME_ASSISTANT,
-    "json": _JSON,
-    "jsons": _JSON,
-    "mailgun": _service("mailgun:NotifyMailgun", "path 1"),
-    "mailto": _EMAIL,
-    "mailtos": _EMAIL,
-    "matrix": _MATRIX,
-    "matrixs": _MATRIX,
-    "mmost": _MATTERMOST,
-    "mmosts": _MATTERMOST,
-    "ntfy": _NTFY,
-    "ntfys": _NTFY,
-    "opsgenie": _service("opsgenie:NotifyOpsgenie", "host"),
-    "pagerduty": _service("pagerduty:NotifyPagerDuty", "user", "host"),
-    "pbul": _service("pushbullet:NotifyPushBullet", "host"),
-    "pover": _service("pushover:NotifyPushover", "user", "host"),
-    "rocket": _ROCKET,
-    "rockets": _ROCKET,
-    "signal": _SIGNAL,
-    "signals": _SIGNAL,
-    "slack": _service("slack:NotifySlack", "host", "path 1", "path 2"),
-    "splunk": _service("splunk:NotifySplunk", "host"),
-    "tgram": _service("telegram:NotifyTelegram", "host"),
-    "twilio": _service("twilio:NotifyTwilio"),
-    "vonage": _service("vonage:NotifyVonage", "user"),
-    "webex": _WEBEX,
-    "workflow": _TEAMS,
-    "workflows": _TEAMS,
-    "wxteams": _WEBEX,
-    "xml": _XML,
-    "xmls": _XML,
-    "zulip": _service("zulip:NotifyZulip", "path 1"),
-}
-SCHEMES = frozenset(CHANNELS)
-
-# What reads files or other URLs, sends what was not asked for, or is the service's own affair here.
-REFUSED_PARAMETERS: Mapping[str, str] = {
-    "template": "it reads a file or a URL",
-    "attach": "nothing is attached",
-    "attachment": "nothing is attached",
-    "inline": "nothing is attached",
-    "pgp": "it reads a file or a URL",
-    "pgpkey": "it reads a file or a URL",
-    "pgpmode": "it reads a file or a URL",
-    "keyfile": "it reads a file or a URL",
-    "verify": "certificates are always verified",
-    "redirect": "redirects are not followed",
-    "redirects": "redirects are not followed",
-    "rto": "use timeout_ms of the spec",
-    "cto": "use timeout_ms of the spec",
-    "retry": "use the endpoint's retry_policy",
-    "wait": "use the endpoint's retry_policy",
-    "optional": "a channel that fails is told",
-    "store": "nothing is stored",
-}
+SMTP_PORTS = {"insecure": 25, "starttls": 587, "ssl": 465}
 
 _LOCATOR = re.compile(r"(?P<scheme>[A-Za-z0-9]+)://(?P<authority>[^/?]*)(?P<path>[^?]*)(?:\?(?P<query>[\s\S]*))?")
 _SECRETIVE = re.compile(r"pass|pwd|token|secret|key|auth|sig|cookie|webhook|session", re.IGNORECASE)
-# A channel of Slack, a user, a group: what may stand where otherwise a token would.
-_ADDRESSEE = ("#", "%23", "@", "%40", "+", "%2B", "%2b")
-_LEAST_TOKEN = 16  # characters
-_LEAST_CHANGES = 3  # words with a number or a date in them have fewer
+# Prefixes of a Slack channel or user, in a place where a token is also possible.
+_ADDRESSEE = ("#", "%23", "@", "%40")
+_MIN_TOKEN = 16  # characters
+_MIN_CHANGES = 3  # words that contain a number or a date have fewer
 # Between a letter and a digit, and from a small letter to a capital one.
 _CHANGE = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])")
 
 
 class Parts(NamedTuple):
-    """A URL of Apprise, divided but not decoded."""
+    """URL of a channel, divided; only the names of parameters are decoded."""
 
     scheme: str
     user: str | None
@@ -134,12 +29,38 @@ class Parts(NamedTuple):
     path: tuple[str, ...]
     query: tuple[tuple[str, str], ...]
 
+    @property
+    def login(self) -> str:
+        """User and password as in the URL, with the @; empty without them."""
+        if self.user is None:
+            return ""
+        return f"{self.user}@" if self.password is None else f"{self.user}:{self.password}@"
 
-def divide(url: str) -> Parts | None:
-    """Divide a URL; None where it is none."""
+    @property
+    def mode(self) -> str:
+        """Encryption of mail: the parameter `mode`, or the default of the scheme."""
+        default = "starttls" if self.scheme == "mailtos" else "insecure"
+        return self.parameter("mode").lower() or default
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of the server; the default port if none is given."""
+        host, colon, port = self.host.rpartition(":")
+        named, given = (host, int(port)) if colon and re.fullmatch("[0-9]{1,5}", port) else (self.host, 0)
+        if self.scheme in {"mailto", "mailtos"}:
+            return self.parameter("smtp") or named, given or SMTP_PORTS.get(self.mode, SMTP_PORTS["insecure"])
+        return named, given or (443 if self.scheme.endswith("s") else 80)
+
+    def parameter(self, name: str) -> str:
+        """Return the decoded value of a parameter; empty without one."""
+        return next((unquote(value) for key, value in self.query if key.lower() == name), "")
+
+
+def divide(url: str) -> Parts:
+    """Divide the URL of a channel; raises ValueError for any other URL."""
     match = _LOCATOR.fullmatch(url.strip())
-    if match is None:
-        return None
+    if match is None or match["scheme"].lower() not in PRESETS:
+        raise ValueError("the URL is not that of a channel")
     userinfo, at, host = match["authority"].rpartition("@")
     user, colon, password = userinfo.partition(":")
     pairs = [pair.partition("=") for pair in re.split("[&;]", match["query"] or "") if pair]
@@ -149,52 +70,53 @@ def divide(url: str) -> Parts | None:
         password=password if colon else None,
         host=host,
         path=tuple(filter(None, match["path"].split("/"))),
-        query=tuple((unquote(name).strip().lower(), value) for name, _, value in pairs),
+        query=tuple((unquote(name).strip(), value) for name, _, value in pairs),
     )
 
 
 def faults_of(url: str, mark: str) -> Iterator[str]:
-    """Say what is wrong with a URL in which `mark` stands for each secret, such as a password that is no secret."""
-    parts = divide(url)
-    if parts is None or parts.scheme not in CHANNELS:
-        return  # what it is was said already, or is a secret as a whole
+    """Report secrets and parameters that are not allowed in a URL in which `mark` stands for each secret."""
+    try:
+        parts = divide(url)
+    except ValueError:
+        return  # already reported, or a secret as a whole
+    preset = PRESETS[parts.scheme]
     for name, _ in parts.query:
-        if name in REFUSED_PARAMETERS:
-            yield f"the parameter {name!r} is not allowed: {REFUSED_PARAMETERS[name]}"
-    remedy = "store it with POST /secrets, and write {{secret.…}} with its name instead of it"
+        if not preset.is_open and name.lower() not in preset.parameters:
+            allowed = ", ".join(sorted(preset.parameters)) or "none"
+            yield f"the parameter {name.lower()!r} is not allowed in a {parts.scheme}:// URL; allowed: {allowed}"
+    remedy = "store it with POST /secrets, and write {{secret.NAME}} in its place"
     certain = list(_secrets(parts))
     for what, text in certain:
         if text and mark not in text:
             yield f"{what} of a {parts.scheme}:// URL is a secret: {remedy}"
     for what, text in _others(parts):
         if (what, text) not in certain and mark not in text and looks_like_token(text):
-            yield f"{what} of a {parts.scheme}:// URL looks like a token, and whoever knows it can use it: {remedy}"
+            yield f"{what} of a {parts.scheme}:// URL looks like a token, which every reader could use: {remedy}"
 
 
 def _secrets(parts: Parts) -> Iterator[tuple[str, str | None]]:
-    """Return the parts of a URL that are secrets, with how they are called."""
-    secrets, path = CHANNELS[parts.scheme].secrets, parts.path
+    """Return the parts of a URL that are secrets, each with its description."""
+    secrets, path = PRESETS[parts.scheme].secrets, parts.path
     yield "the password", parts.password
     if "user" in secrets or ("lone user" in secrets and parts.password is None):
         yield "the part before @", parts.user
-    if "host" in secrets or ("lone host" in secrets and parts.user is None):
+    if "host" in secrets:
         yield "the part after ://", parts.host
     for number, segment in enumerate(path, 1):
         if f"path {number}" in secrets and not segment.startswith(_ADDRESSEE):
             yield f"part {number} of the path", segment
-    if "last" in secrets and path:
-        yield "the last part of the path", path[-1]
     if "lone user" in secrets and any("@" in segment for segment in path):
-        # A token with a slash in it, before the host.
+        # A token that contains a slash, before the host.
         yield "the part before @", parts.host + "/".join(path).rpartition("@")[0]
     for name, value in parts.query:
         if _SECRETIVE.search(name):
-            yield f"the parameter {name!r}", value
+            yield f"the parameter {name.lower()!r}", value
 
 
 def _others(parts: Parts) -> Iterator[tuple[str, str]]:
-    """Return the parts of a URL that are secrets where they are tokens, with how they are called."""
-    secrets = CHANNELS[parts.scheme].secrets
+    """Return the parts of a URL that are secrets if they are tokens, each with its description."""
+    secrets = PRESETS[parts.scheme].secrets
     if "tokens" not in secrets:
         return
     yield "the part before @", parts.user or ""
@@ -203,33 +125,19 @@ def _others(parts: Parts) -> Iterator[tuple[str, str]]:
     for number, segment in enumerate(parts.path, 1):
         yield f"part {number} of the path", segment
     for name, value in parts.query:
-        yield f"the parameter {name!r}", value
+        yield f"the parameter {name.lower()!r}", value
 
 
 def looks_like_token(text: str) -> bool:
-    """Return whether a text is as long and as mixed as what is drawn by lot: an id, a key, the path of a webhook."""
+    """Return whether a text looks generated: as long and mixed as an id, a key or the path of a webhook."""
     plain = unquote(text)
-    is_mixed = any(map(str.isdigit, plain)) and len(_CHANGE.findall(plain)) >= _LEAST_CHANGES
-    return len(plain) >= _LEAST_TOKEN and is_mixed
+    is_mixed = any(map(str.isdigit, plain)) and len(_CHANGE.findall(plain)) >= _MIN_CHANGES
+    return len(plain) >= _MIN_TOKEN and is_mixed
 
 
-def server_of(url: str) -> str:
-    """Return where a URL leads, to be shown: `mailtos:smtp.example.com:587`, and for a service `slack`.
-
-    Raises ValueError for what is no URL of a channel.
-    """
-    parts = divide(url)
-    channel = None if parts is None else CHANNELS.get(parts.scheme)
-    if parts is None or channel is None:
-        raise ValueError("not a URL of a channel")
-    if not channel.has_server:
+def server_of(parts: Parts) -> str:
+    """Return the server of a channel for display: `mailtos:smtp.example.com:587`, or `slack` for a service."""
+    if not PRESETS[parts.scheme].has_server:
         return parts.scheme
-    host, colon, port = parts.host.rpartition(":")
-    named = host if colon and port.isdigit() else parts.host
-    given = port if colon and port.isdigit() else str(_default_port(parts.scheme))
-    smtp = next((value for name, value in parts.query if name == "smtp" and value), "")
-    return f"{parts.scheme}:{(smtp or named).lower()}:{given}"
-
-
-def _default_port(scheme: str) -> int:
-    return SMTP_PORTS.get(scheme) or (443 if scheme.endswith("s") else 80)
+    host, port = parts.address
+    return f"{parts.scheme}:{host.lower()}:{port}"

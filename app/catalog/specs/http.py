@@ -16,20 +16,20 @@ from app.catalog.specs.spec_fields import (
     whole,
 )
 from app.catalog.specs.transport import Example, Outcome, Transport, server_of
-from app.catalog.templates.field_rules import ALL, SECRET, Kind
+from app.catalog.templates.field_rules import ALL, SECRET, FieldKind
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
-# Headers of ours, of the connection, or by which two readers may disagree about where a message ends.
-_RESERVED = re.compile(
+# Headers of the service, of the connection, and headers that allow request smuggling.
+RESERVED_HEADERS = re.compile(
     r"idempotency-key|trace(parent|state)|x-task-executor-.*|host|connection|content-length|transfer-encoding"
     r"|te|trailer|upgrade|expect|keep-alive|proxy-connection|webhook-(id|timestamp|signature)"
 )
 
 
 class SigningSpec(Schema):
-    """`signing` of an HTTP endpoint: Standard Webhooks with a secret, and during a rotation with the one before too.
+    """`signing` of an HTTP endpoint: Standard Webhooks with a secret; during a rotation also with the previous secret.
 
     `X-Task-Executor-Attempt-Signature` signs the attempt's number as well.
     """
@@ -43,9 +43,9 @@ class HttpSpec(Schema):
 
     url = target_url("http", ALL)
     method = fields.String(validate=validate.OneOf(METHODS), load_default="POST")
-    headers = templated(header_map(_RESERVED, are_tokens=True), Kind.LINE, ALL)
-    body_template = templated(fields.Raw(allow_none=True), Kind.VALUE, ALL)
-    signing = templated(fields.Nested(SigningSpec), Kind.TEXT, SECRET)
+    headers = templated(header_map(RESERVED_HEADERS, are_tokens=True), FieldKind.LINE, ALL)
+    body_template = templated(fields.Raw(allow_none=True), FieldKind.VALUE, ALL)
+    signing = templated(fields.Nested(SigningSpec), FieldKind.TEXT, SECRET)
     timeout_ms = milliseconds(load_default=30_000)
     soft_timeout_ms = soft_milliseconds()
     expected_status_codes = fields.List(
@@ -57,9 +57,9 @@ class HttpOutput(Outcome):
     """Answer of an HTTP endpoint."""
 
     status_code = fields.Integer(required=True)
-    body = fields.String(metadata={"description": "its first 16 KiB, unless `keep_response` says otherwise"})
+    body = fields.String(metadata={"description": "first 16 KiB of the body, unless `keep_response` excludes the body"})
     body_bytes = fields.Integer(
-        metadata={"description": "where the body is not kept: its size as text, as far as it was read (24 KiB)"}
+        metadata={"description": "size of a body that is not kept, in bytes of text, of at most 24 KiB that are read"}
     )
 
 

@@ -19,7 +19,7 @@ from app.catalog.specs.spec_fields import (
     text,
 )
 from app.catalog.specs.transport import Example, Outcome, Transport
-from app.catalog.templates.field_rules import ALL, CONFIG, INPUT, SECRET, Kind
+from app.catalog.templates.field_rules import ALL, CONFIG, INPUT, SECRET, FieldKind
 
 ACKS = ("0", "1", "all")
 PROPERTIES = (
@@ -65,7 +65,7 @@ def _fault_of_property(name: str, content: Any) -> str | None:
     return None
 
 
-# The form, as the OpenAPI document shows it: a template, or a list whose entries are then checked one by one.
+# Pattern for the OpenAPI document: a template, or a list; `_check_servers` then checks each entry.
 _SERVER = r"\s*([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}\s*"
 _SERVERS = re.compile(rf"^([\s\S]*\{{\{{|{_SERVER}(,{_SERVER})*$)")
 _IS_LIST = validate.Regexp(_SERVERS, error="host:port entries, separated by commas, are needed")
@@ -85,16 +85,16 @@ class KafkaSpec(Schema):
 
     bootstrap_servers = templated(
         fields.String(required=True, validate=[validate.Length(1, 1024), _IS_LIST, _check_servers]),
-        Kind.LINE,
+        FieldKind.LINE,
         CONFIG | SECRET,
     )
-    topic = templated(text(required=True), Kind.LINE, CONFIG)
-    key_template = templated(fields.String(allow_none=True), Kind.VALUE, INPUT | CONFIG)
-    value_template = templated(fields.Raw(required=True, allow_none=True), Kind.VALUE, ALL)
-    headers = templated(header_map(RESERVED_METADATA, are_tokens=False), Kind.LINE, ALL)
-    # Text and not a line: certificates have several lines.
+    topic = templated(text(required=True), FieldKind.LINE, CONFIG)
+    key_template = templated(fields.String(allow_none=True), FieldKind.VALUE, INPUT | CONFIG)
+    value_template = templated(fields.Raw(required=True, allow_none=True), FieldKind.VALUE, ALL)
+    headers = templated(header_map(RESERVED_METADATA, are_tokens=False), FieldKind.LINE, ALL)
+    # TEXT rather than LINE: certificates have several lines.
     properties = templated(
-        Described(_check_properties, _PROPERTIES_SCHEMA, load_default={}), Kind.TEXT, CONFIG | SECRET
+        Described(_check_properties, _PROPERTIES_SCHEMA, load_default={}), FieldKind.TEXT, CONFIG | SECRET
     )
     acks = fields.String(validate=validate.OneOf(ACKS), load_default="all")
     timeout_ms = milliseconds(load_default=10_000)
@@ -108,7 +108,7 @@ class KafkaOutput(Outcome):
     offset = fields.Integer(
         required=True,
         allow_none=True,
-        metadata={"description": '`null` where the brokers do not say: with `acks: "0"`, or when it had to be resent'},
+        metadata={"description": '`null` if brokers do not report it: with `acks: "0"`, or after a resend'},
     )
 
 

@@ -1,30 +1,32 @@
-"""Notifications: a message to people, by email, chat, push or text, through Apprise."""
+"""Notifications: a message to people, by email, chat, push or a webhook."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.catalog.specs import channels
+from app.catalog.specs.channel_presets import SCHEMES
+from app.catalog.specs.http import SigningSpec
 from app.catalog.specs.spec_fields import Described, milliseconds, soft_milliseconds, templated
 from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.compilation import STAND_IN, SpecTemplate
-from app.catalog.templates.field_rules import CONFIG, INPUT, SECRET, Kind
-from app.catalog.templates.nodes import Array, Constant, Node, Placeholder, Url, as_text, resolve
+from app.catalog.templates.field_rules import CONFIG, INPUT, SECRET, FieldKind
+from app.catalog.templates.nodes import Array, Constant, Node, UrlNode, as_text, resolve
 from app.kernel.errors import Detail, TemplateError
 
-MOST_CHANNELS = 10
-MOST_URL = 8_192
-_A_URL = {"type": "string", "minLength": 1, "maxLength": MOST_URL}
-_URLS_SCHEMA = {"anyOf": [_A_URL, {"type": "array", "items": _A_URL, "minItems": 1, "maxItems": MOST_CHANNELS}]}
+MAX_CHANNELS = 10
+MAX_URL = 8_192
+_A_URL = {"type": "string", "minLength": 1, "maxLength": MAX_URL}
+_URLS_SCHEMA = {"anyOf": [_A_URL, {"type": "array", "items": _A_URL, "minItems": 1, "maxItems": MAX_CHANNELS}]}
 
 
 def _check_urls(value: Any) -> None:
     urls = value if isinstance(value, list) else [value]
-    if not 1 <= len(urls) <= MOST_CHANNELS:
-        raise ValidationError(f"one URL is needed, or a list of 1 to {MOST_CHANNELS}")
-    if not all(isinstance(url, str) and 1 <= len(url) <= MOST_URL for url in urls):
-        raise ValidationError(f"each URL is a string of 1 to {MOST_URL} characters")
+    if not 1 <= len(urls) <= MAX_CHANNELS:
+        raise ValidationError(f"one URL is needed, or a list of 1 to {MAX_CHANNELS}")
+    if not all(isinstance(url, str) and 1 <= len(url) <= MAX_URL for url in urls):
+        raise ValidationError(f"each URL is a string of 1 to {MAX_URL} characters")
 
 
 class NotificationSpec(Schema):
@@ -35,74 +37,77 @@ class NotificationSpec(Schema):
             _check_urls,
             _URLS_SCHEMA,
             required=True,
-            metadata={"description": f"of Apprise, one or up to {MOST_CHANNELS}; what is secret is a placeholder"},
+            metadata={
+                "description": f"a channel, such as `slack://…`, or up to {MAX_CHANNELS}; secrets are placeholders"
+            },
         ),
-        Kind.LOCATOR,
+        FieldKind.LOCATOR,
         CONFIG | SECRET,
-        channels.SCHEMES,
+        SCHEMES,
     )
     title = templated(
-        fields.String(load_default="{{input.title}}", validate=validate.Length(0, 8192)), Kind.TEXT, INPUT | CONFIG
+        fields.String(load_default="{{input.title}}", validate=validate.Length(0, 8192)), FieldKind.TEXT, INPUT | CONFIG
     )
     body = templated(
-        fields.String(load_default="{{input.body}}", validate=validate.Length(0, 65_536)), Kind.TEXT, INPUT | CONFIG
+        fields.String(load_default="{{input.body}}", validate=validate.Length(0, 65_536)),
+        FieldKind.TEXT,
+        INPUT | CONFIG,
     )
     severity = templated(
         fields.String(
             validate=validate.Length(1, 1024),
-            metadata={"description": "what it renders to, `info`, `warning` or `critical`, is the kind of the message"},
+            metadata={"description": "`info`, `warning` or `critical` after rendering; marks the message"},
         ),
-        Kind.TEXT,
+        FieldKind.TEXT,
         INPUT | CONFIG,
     )
+    signing = templated(fields.Nested(SigningSpec), FieldKind.TEXT, SECRET)
     timeout_ms = milliseconds(load_default=30_000)
     soft_timeout_ms = soft_milliseconds()
 
 
 class ChannelOutput(Schema):
-    """What became of a message in one channel."""
+    """Result of a message in one channel."""
 
     channel = fields.String(required=True, metadata={"example": "mailtos:smtp.example.com:587"})
-    status_code = fields.Integer(metadata={"description": "the last one, of HTTP or SMTP", "example": 250})
+    status_code = fields.Integer(metadata={"description": "last status of HTTP or SMTP", "example": 250})
     error = fields.String(metadata={"example": "slack answered 503"})
-    attempt = fields.Integer(metadata={"description": "the one that it was told by, where that was an earlier one"})
+    attempt = fields.Integer(metadata={"description": "attempt that delivered the message, if an earlier one"})
 
 
 class NotificationOutput(Outcome):
-    """The channels that took a message."""
+    """Channels that accepted a message."""
 
     channels = fields.List(fields.Nested(ChannelOutput), required=True)
 
 
 def _target(spec: Mapping[str, Any]) -> str:
     urls = spec["url"] if isinstance(spec["url"], list) else [spec["url"]]
-    return ",".join(sorted({channels.server_of(url) for url in urls}))
+    return ",".join(sorted({channels.server_of(channels.divide(url)) for url in urls}))
 
 
 def _faults(template: SpecTemplate, config: Mapping[str, Any]) -> Iterable[Detail]:
-    """Find secrets that are written as they are, and parameters that are not allowed."""
+    """Report secrets in plain text, and parameters that are not allowed."""
     node = dict(template.root.items)["url"]
-    for pointer, url in _urls(node, "/spec/url", config, lambda _: STAND_IN):
+    for pointer, url in _urls(node, "/spec/url", config, secret=STAND_IN):
         for fault in channels.faults_of(url, STAND_IN):
             yield Detail(pointer=pointer, message=fault)
 
 
 def _apart(template: SpecTemplate, config: Mapping[str, Any]) -> str:
-    """Return the URLs, with names for secrets: services throttle accounts, and not all who send to them."""
+    """Return the URLs with the names of secrets: services throttle per account, so each account is a target."""
     node = dict(template.root.items)["url"]
-    return " ".join(sorted(url for _, url in _urls(node, "", config, str)))
+    return " ".join(sorted(url for _, url in _urls(node, "", config)))
 
 
-def _urls(
-    node: Node, pointer: str, config: Mapping[str, Any], secret: Callable[[Placeholder], str]
-) -> Iterator[tuple[str, str]]:
-    """Return the URLs of a node, with what `secret` says for each secret."""
+def _urls(node: Node, pointer: str, config: Mapping[str, Any], secret: str | None = None) -> Iterator[tuple[str, str]]:
+    """Return the URLs of a node with each secret replaced by `secret`; None keeps the placeholders."""
     match node:
-        case Url():
+        case UrlNode():
             try:
                 yield pointer, _known(node, config, secret)
             except TemplateError:
-                return  # what cannot be resolved was found already
+                return  # the check of the config reports unresolvable placeholders
         case Array(items):
             for index, item in enumerate(items):
                 yield from _urls(item, f"{pointer}/{index}", config, secret)
@@ -113,13 +118,13 @@ def _urls(
                 yield f"{pointer}/{index}", url
 
 
-def _known(node: Url, config: Mapping[str, Any], secret: Callable[[Placeholder], str]) -> str:
+def _known(node: UrlNode, config: Mapping[str, Any], secret: str | None) -> str:
     url = ""
     for part, escape in node.pieces:
         if isinstance(part, str):
             url += part
         elif part.namespace == "secret":
-            url += secret(part)
+            url += str(part) if secret is None else secret
         else:
             text = as_text(resolve(part, {"config": config}))
             url += escape(text) if escape else text
@@ -143,7 +148,7 @@ TRANSPORT = Transport(
             },
         ),
         Example(
-            name="tell-everybody",
+            name="notify-everybody",
             variant="several channels",
             spec={
                 "url": ["slack://{{secret.slack_token}}/#alerts", "ntfys://ntfy.example.com/alerts"],

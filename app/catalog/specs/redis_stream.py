@@ -17,7 +17,7 @@ from app.catalog.specs.spec_fields import (
     text,
 )
 from app.catalog.specs.transport import Example, Outcome, Transport, server_of
-from app.catalog.templates.field_rules import ALL, CONFIG, SECRET, Kind
+from app.catalog.templates.field_rules import ALL, CONFIG, SECRET, FieldKind
 from app.catalog.templates.nodes import MAX_COUNT, is_count
 
 _DEFAULT_PORT = 6379
@@ -45,9 +45,9 @@ class RedisStreamSpec(Schema):
     """`spec` of a Redis Stream endpoint."""
 
     redis_url = target_url("redis", CONFIG | SECRET)
-    stream = templated(text(required=True), Kind.LINE, CONFIG)
-    fields_template = templated(Described(_check_some_fields, _SOME_FIELDS_SCHEMA, required=True), Kind.VALUE, ALL)
-    max_len = templated(Described(_check_count_or_placeholder, _COUNT_OR_PLACEHOLDER_SCHEMA), Kind.COUNT, CONFIG)
+    stream = templated(text(required=True), FieldKind.LINE, CONFIG)
+    fields_template = templated(Described(_check_some_fields, _SOME_FIELDS_SCHEMA, required=True), FieldKind.VALUE, ALL)
+    max_len = templated(Described(_check_count_or_placeholder, _COUNT_OR_PLACEHOLDER_SCHEMA), FieldKind.COUNT, CONFIG)
     approximate_trimming = Flag(load_default=True)
     metadata = Flag(
         load_default=False,
@@ -61,7 +61,7 @@ class RedisStreamSpec(Schema):
 
     @validates_schema(skip_on_field_errors=True)
     def check_names(self, data: dict[str, Any], **_: Any) -> None:
-        """Check that no field has a name that the metadata takes."""
+        """Refuse fields whose names the metadata uses."""
         if data["metadata"]:
             taken = [name for name in data["fields_template"] if RESERVED_METADATA.fullmatch(name.lower())]
             fault = "with `metadata: true` the service sets this field; rename it"
@@ -76,7 +76,7 @@ class RedisStreamOutput(Outcome):
     stream = fields.String(required=True)
     may_be_duplicate = fields.Boolean(
         metadata={
-            "description": "true when an earlier attempt of unknown fate is so old that Redis may have forgotten it"
+            "description": "true if the marker of an earlier attempt with unknown result may have expired in Redis"
         }
     )
 

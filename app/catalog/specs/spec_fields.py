@@ -1,12 +1,13 @@
-"""Fields of specs: valid values, default and template rule, all declared in one place."""
+"""Fields of specs: each declares its valid values, default and template rule."""
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from marshmallow import ValidationError, fields, validate
 
-from app.catalog.templates.field_rules import Kind, Rule
+from app.catalog.templates.field_rules import FieldKind, FieldRule
 
 MAX_TIMEOUT_MS = 24 * 3600 * 1000
 
@@ -16,7 +17,7 @@ F = TypeVar("F", bound=fields.Field[Any])
 RESERVED_METADATA = re.compile(r"trace(parent|state)|te-.*")
 
 _RULE = "template_rule"
-# The OpenAPI document shows patterns as they are: spelt so that they mean the same in ECMAScript, and to `match`.
+# The OpenAPI document shows these patterns, so they mean the same in ECMAScript and to `match`.
 SOLE_SECRET = re.compile(r"^\s*\{\{\s*secret\.[^{}]+\}\}\s*$")
 NOT_SOLE_SECRET = "one {{secret.…}} placeholder is needed"
 _TOKEN = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
@@ -24,7 +25,7 @@ _LITERAL_PASSWORD = r"[A-Za-z]+://[^/?#{}@]*:[^/?#{}@]+@"
 
 
 class Described(fields.Raw):
-    """A value that a function checks, with what JSON Schema can say of the rule."""
+    """Value checked by a function; `json_schema` describes the check in the OpenAPI document."""
 
     def __init__(self, check: Callable[[Any], None], json_schema: Mapping[str, Any], **options: Any) -> None:
         super().__init__(validate=check, **options)
@@ -32,7 +33,7 @@ class Described(fields.Raw):
 
 
 class Flag(fields.Boolean):
-    """true or false: not 1, which marshmallow takes for true."""
+    """Boolean that accepts only true and false; marshmallow also accepts 1."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> bool:  # noqa: ARG002
         if not isinstance(value, bool):
@@ -40,13 +41,13 @@ class Flag(fields.Boolean):
         return value
 
 
-def templated(field: F, kind: Kind, namespaces: frozenset[str], schemes: frozenset[str] = frozenset()) -> F:
-    """Allow variables of these namespaces in a field; one that is not templated takes no placeholder."""
-    field.metadata = {**field.metadata, _RULE: Rule(kind, namespaces, schemes)}
+def templated(field: F, kind: FieldKind, namespaces: frozenset[str], schemes: frozenset[str] = frozenset()) -> F:
+    """Allow variables of these namespaces in a field; other fields take no placeholders."""
+    field.metadata = {**field.metadata, _RULE: FieldRule(kind, namespaces, schemes)}
     return field
 
 
-def rule_of(field: fields.Field[Any]) -> Rule | None:
+def rule_of(field: fields.Field[Any]) -> FieldRule | None:
     """Return the template rule of a field, if it has one."""
     return field.metadata.get(_RULE)
 
@@ -62,10 +63,8 @@ def milliseconds(**options: Any) -> fields.Integer:
 
 
 def soft_milliseconds() -> fields.Integer:
-    """Declare the time after which an attempt that goes on is noted; a check compares it with the limit."""
-    description = (
-        "below `timeout_ms`: an attempt that takes longer goes on, and leaves a WARN line and an event at once"
-    )
+    """Declare the time after which a running attempt is reported; `check_spec` compares it with the limit."""
+    description = "below `timeout_ms`; an attempt that takes longer continues, and writes a WARN line and an event"
     return whole(1, MAX_TIMEOUT_MS, metadata={"description": description})
 
 
@@ -75,31 +74,31 @@ def text(maximum: int = 1024, **options: Any) -> fields.String:
 
 
 def sole_secret(**options: Any) -> fields.String:
-    """Declare a secret, which is shown to whoever may read the endpoint, and so must be a placeholder."""
+    """Declare a secret; it must be a placeholder, because all readers of the endpoint see the spec."""
     return fields.String(validate=validate.Regexp(SOLE_SECRET, error=NOT_SOLE_SECRET), **options)
 
 
 def target_url(scheme: str, namespaces: frozenset[str]) -> fields.String:
-    """Declare the URL to send to: of this scheme, or of the same with an `s` for TLS; a password is a placeholder."""
+    """Declare the target URL: scheme, or scheme plus `s` for TLS; a password must be a placeholder."""
     letters = "".join(f"[{letter.upper()}{letter}]" for letter in scheme)
     pattern = re.compile(rf"^(?!{_LITERAL_PASSWORD})([\s\S]*\{{\{{|{letters}[Ss]?://[^/?#])")
     needed = f"a URL starting with {scheme}:// or {scheme}s:// is needed, and no password but a {{{{secret.…}}}} in it"
     starts = validate.Regexp(pattern, error=needed)
     url = fields.String(required=True, validate=[validate.Length(1, 8192), starts])
-    return templated(url, Kind.URL, namespaces, frozenset({scheme, f"{scheme}s"}))
+    return templated(url, FieldKind.URL, namespaces, frozenset({scheme, f"{scheme}s"}))
 
 
 def header_map(reserved: re.Pattern[str], *, are_tokens: bool) -> Described:
-    """Declare headers, an object of strings; `reserved` names, in lower case, are those that the service sets.
+    """Declare headers, an object of strings; `reserved` matches the lower-case names that the service sets.
 
-    Names that are tokens are those of HTTP: they differ in more than case.
+    With `are_tokens`, names are HTTP tokens and case-insensitive.
     """
     names = {"pattern": _TOKEN.pattern} if are_tokens else {"minLength": 1}
     return Described(
-        lambda value: _check_headers(value, reserved, are_tokens=are_tokens),
+        partial(_check_headers, reserved=reserved, are_tokens=are_tokens),
         {"type": "object", "additionalProperties": {"type": "string"}, "propertyNames": names},
         load_default={},
-        metadata={"description": "Not those that the service sets itself."},
+        metadata={"description": "Headers that the service sets are not allowed."},
     )
 
 
@@ -111,7 +110,7 @@ def _check_headers(value: Any, reserved: re.Pattern[str], *, are_tokens: bool) -
         if not isinstance(content, str):
             faults[name] = "a string is needed"
         elif not (_TOKEN.fullmatch(name) if are_tokens else name and name.isprintable()):
-            faults[name] = "this is not a header name"
+            faults[name] = "not a valid header name"
         elif reserved.fullmatch(name.lower()):
             faults[name] = "this header is set by the service and cannot be overridden"
         elif are_tokens and name.lower() in seen:

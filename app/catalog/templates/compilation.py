@@ -1,8 +1,8 @@
 """Templates in endpoint specs: `{{input.user.name}}`, `{{config.base_url}}`, `{{secret.api_key}}`. Pure.
 
-A spec is compiled once per endpoint version into a tree of nodes and rendered once per delivery. A string that is
-exactly one placeholder keeps the value's JSON type (in fields that take any JSON); a placeholder inside a longer
-string becomes text. There is no way to write a literal `{{`, but a config value may hold one.
+A spec is compiled once per endpoint version into a tree of nodes and rendered once per delivery. In fields that take
+any JSON, a string that is exactly one placeholder keeps the value's JSON type; a placeholder inside a longer string
+becomes text. A literal `{{` cannot be written, but a config value may contain it.
 """
 
 import re
@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.catalog.templates import urls
-from app.catalog.templates.field_rules import NOT_TEMPLATED, Kind, Rule
+from app.catalog.templates.field_rules import NOT_TEMPLATED, FieldKind, FieldRule
 from app.catalog.templates.nodes import (
     Array,
     Constant,
-    Count,
+    CountNode,
     Escape,
     Node,
     Object,
     Part,
     Placeholder,
+    SolePlaceholder,
     Text,
-    Url,
-    Whole,
+    UrlNode,
 )
 from app.kernel.errors import Detail, TemplateError
 from app.kernel.formats import escaped
@@ -41,17 +41,13 @@ class SpecTemplate:
 
     root: Object = field(repr=False)
     placeholders: tuple[Placeholder, ...]
-
-    @property
-    def secret_refs(self) -> frozenset[str]:
-        """Return the names of the secrets that the spec needs."""
-        return frozenset(".".join(item.path) for item in self.placeholders if item.namespace == "secret")
+    secret_refs: frozenset[str]
 
     def any_input(self) -> dict[str, Any]:
-        """Return an input that has every value that the spec asks for."""
+        """Return a made-up input with a value for every input placeholder."""
         input_: dict[str, Any] = {}
-        # The longest first: what is an object for one placeholder cannot be a number for another.
-        for item in sorted(self.placeholders, key=lambda item: -len(item.path)):
+        # Longest paths first, so that no number takes the place of an object.
+        for item in sorted(self.placeholders, key=_depth, reverse=True):
             if item.namespace == "input":
                 *above, last = item.path
                 at = input_
@@ -66,15 +62,15 @@ class SpecTemplate:
         return rendered
 
     def masked(self, input_: Any, config: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Resolve every template with STAND_IN for each secret; None where that makes no spec."""
+        """Resolve every template with STAND_IN for each secret; None if the result is not a valid spec."""
         try:
             return self.render(input_, config, dict.fromkeys(self.secret_refs, STAND_IN))
         except TemplateError:
             return None
 
 
-def compile_fields(spec: Mapping[str, Any], rules: Mapping[str, Rule], at: str = "/spec") -> SpecTemplate:
-    """Compile the fields of a spec, which stands at `at`, by their rules; raises TemplateError with all faults."""
+def compile_fields(spec: Mapping[str, Any], rules: Mapping[str, FieldRule], at: str = "/spec") -> SpecTemplate:
+    """Compile the fields of a spec at the pointer `at`; raises TemplateError with all faults."""
     compiler = _Compiler()
     items = tuple(
         (name, compiler.node(value, f"{at}/{escaped(name)}", rules.get(name, NOT_TEMPLATED), 0))
@@ -83,17 +79,22 @@ def compile_fields(spec: Mapping[str, Any], rules: Mapping[str, Rule], at: str =
     if compiler.faults:
         first = compiler.faults[0]
         raise TemplateError(f"{first['message']} (at {first['pointer']})", compiler.faults)
-    return SpecTemplate(Object(items), tuple(compiler.placeholders))
+    secrets = frozenset(".".join(item.path) for item in compiler.placeholders if item.namespace == "secret")
+    return SpecTemplate(Object(items), tuple(compiler.placeholders), secrets)
+
+
+def _depth(item: Placeholder) -> int:
+    return len(item.path)
 
 
 class _Compiler:
-    """Walks one spec, collecting placeholders and faults."""
+    """Compiler of one spec; collects placeholders and faults."""
 
     def __init__(self) -> None:
         self.placeholders: list[Placeholder] = []
         self.faults: list[Detail] = []
 
-    def node(self, value: Any, pointer: str, rule: Rule, depth: int) -> Node:
+    def node(self, value: Any, pointer: str, rule: FieldRule, depth: int) -> Node:
         if isinstance(value, str):
             return self._string(value, pointer, rule)
         if depth > MAX_DEPTH:
@@ -105,7 +106,7 @@ class _Compiler:
             return Constant(value) if _are_constant(nodes) else Array(nodes)
         return Constant(value)
 
-    def _object(self, value: Mapping[str, Any], pointer: str, rule: Rule, depth: int) -> Node:
+    def _object(self, value: Mapping[str, Any], pointer: str, rule: FieldRule, depth: int) -> Node:
         items = []
         for key, item in value.items():
             below = f"{pointer}/{escaped(key)}"
@@ -114,24 +115,24 @@ class _Compiler:
             items.append((key, self.node(item, below, rule, depth + 1)))
         return Constant(value) if _are_constant([node for _, node in items]) else Object(tuple(items))
 
-    def _string(self, text: str, pointer: str, rule: Rule) -> Node:
+    def _string(self, text: str, pointer: str, rule: FieldRule) -> Node:
         parts = tuple(self._parse(text, pointer, rule))
-        if rule.kind is Kind.URL:
+        if rule.kind is FieldKind.URL:
             return self._url(parts, pointer, rule)
-        if rule.kind is Kind.LOCATOR:
+        if rule.kind is FieldKind.LOCATOR:
             return self._locator(parts, pointer, rule)
         literal = [part for part in parts if isinstance(part, str)]
-        if rule.kind is Kind.LINE and any(urls.CONTROL.search(part) for part in literal):
+        if rule.kind is FieldKind.LINE and any(urls.CONTROL.search(part) for part in literal):
             self._fault(pointer, "a line break or another control character is not allowed here")
         if len(literal) == len(parts):
             return Constant(text)
-        if len(parts) == 1 and isinstance(parts[0], Placeholder) and rule.kind in {Kind.VALUE, Kind.COUNT}:
-            return Whole(parts[0]) if rule.kind is Kind.VALUE else Count(parts[0])
-        if rule.kind is Kind.COUNT:
+        if len(parts) == 1 and isinstance(parts[0], Placeholder) and rule.kind in {FieldKind.VALUE, FieldKind.COUNT}:
+            return SolePlaceholder(parts[0]) if rule.kind is FieldKind.VALUE else CountNode(parts[0])
+        if rule.kind is FieldKind.COUNT:
             self._fault(pointer, "a number must be a placeholder of its own, without other text")
-        return Text(parts, one_line=rule.kind is Kind.LINE)
+        return Text(parts, one_line=rule.kind is FieldKind.LINE)
 
-    def _url(self, parts: tuple[Part, ...], pointer: str, rule: Rule) -> Node:
+    def _url(self, parts: tuple[Part, ...], pointer: str, rule: FieldRule) -> Node:
         used = [part.namespace if isinstance(part, Placeholder) else None for part in parts]
         if "input" in used:
             shape = [part if isinstance(part, str) else None for part in parts]
@@ -141,10 +142,10 @@ class _Compiler:
         elif not any(used):
             return self._literal_url("".join(map(str, parts)), pointer, rule)
         pieces = tuple((part, _escape_for(parts, index)) for index, part in enumerate(parts))
-        return Url(pieces, pointer, rule.schemes)
+        return UrlNode(pieces, pointer, rule.schemes)
 
-    def _locator(self, parts: tuple[Part, ...], pointer: str, rule: Rule) -> Node:
-        # A scheme that is written is known to be wrong before anything is looked up.
+    def _locator(self, parts: tuple[Part, ...], pointer: str, rule: FieldRule) -> Node:
+        # A literal scheme can be checked before any placeholder is resolved.
         first = parts[0] if parts else ""
         if isinstance(first, str):
             try:
@@ -154,16 +155,16 @@ class _Compiler:
         if all(isinstance(part, str) for part in parts):
             return Constant("".join(map(str, parts)).strip())
         pieces = tuple((part, _escape_for(parts, index)) for index, part in enumerate(parts))
-        return Url(pieces, pointer, rule.schemes, urls.finish_locator)
+        return UrlNode(pieces, pointer, rule.schemes, urls.finish_locator)
 
-    def _literal_url(self, text: str, pointer: str, rule: Rule) -> Node:
+    def _literal_url(self, text: str, pointer: str, rule: FieldRule) -> Node:
         try:
             return Constant(urls.finish(text, rule.schemes, None))
         except ValueError as error:
             self._fault(pointer, str(error))
             return Constant(text)
 
-    def _parse(self, text: str, pointer: str, rule: Rule) -> Iterator[Part]:
+    def _parse(self, text: str, pointer: str, rule: FieldRule) -> Iterator[Part]:
         literals = []
         for literal, inside in _tokens(text):
             literals.append(literal)
@@ -176,7 +177,7 @@ class _Compiler:
         if "{{" in outside or _closes_too_often(outside):
             self._fault(pointer, "the braces are not balanced")
 
-    def _placeholder(self, inside: str, pointer: str, rule: Rule) -> Placeholder | None:
+    def _placeholder(self, inside: str, pointer: str, rule: FieldRule) -> Placeholder | None:
         match = _VARIABLE.fullmatch(inside.strip())
         shown = "{{" + inside[:80] + "}}"
         if match is None or match[1] not in NAMESPACES or not match[2]:
@@ -195,9 +196,9 @@ class _Compiler:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str | None]]:
-    """Divide a text into what stands before each `{{…}}` and inside of it; None after the last one.
+    """Divide a text into pairs of literal text and the content of the `{{…}}` after it; None after the last literal.
 
-    Not by a regular expression, which would look for the end of every `{{` that has none.
+    A regular expression would take quadratic time for many `{{` without an end.
     """
     position = 0
     while (start := text.find("{{", position)) >= 0 and (end := text.find("}}", start + 2)) >= 0:
@@ -211,7 +212,7 @@ def _are_constant(nodes: list[Node] | tuple[Node, ...]) -> bool:
 
 
 def _closes_too_often(literal: str) -> bool:
-    """Find a `}}` that nothing opened; `{"a": {"b": 1}}` in a string is nobody's template."""
+    """Report a `}}` that nothing opened; `{"a": {"b": 1}}` in a string is not a template."""
     depth = 0
     for index, character in enumerate(literal):
         depth += (character == "{") - (character == "}")
@@ -223,8 +224,8 @@ def _closes_too_often(literal: str) -> bool:
 def _escape_for(parts: tuple[Part, ...], index: int) -> Escape | None:
     """Choose the encoding of one part of a URL.
 
-    Input is always encoded. A config or secret value may be a whole base URL or a path, so it goes in as it is,
-    but for two places where it is one value: user and password before the host, and a secret in the query.
+    Input is always encoded. A config or secret value may be a whole base URL or a path, so it is not encoded, with two
+    exceptions: user and password before the host, and a secret in the query.
     """
     part = parts[index]
     if isinstance(part, str):

@@ -1,6 +1,6 @@
-"""Nodes of compiled templates, which render them. Pure.
+"""Nodes of compiled templates. Pure.
 
-Rendering is one pass: what a placeholder resolves to is never scanned again.
+Rendering is one pass: the value of a placeholder is never scanned for placeholders.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from app.kernel.formats import compact_json
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """One `{{namespace.path}}` and the JSON pointer of the field it stands in."""
+    """One `{{namespace.path}}` and the JSON pointer of its field."""
 
     namespace: str
     path: tuple[str, ...]
@@ -24,12 +24,11 @@ class Placeholder:
         return "{{" + ".".join((self.namespace, *self.path)) + "}}"
 
     def error(self, reason: str) -> TemplateError:
-        """Make the error for this placeholder; it never holds the value."""
+        """Return an error for this placeholder, without its value."""
         return template_error(self.pointer, f"{self} {reason}")
 
 
 def template_error(pointer: str, message: str) -> TemplateError:
-    """Make the error for one field."""
     return TemplateError(f"{message} (at {pointer})", [Detail(pointer=pointer, message=message)])
 
 
@@ -63,7 +62,7 @@ def _is_index(step: str) -> bool:
 
 
 def is_count(value: Any) -> bool:
-    """Return whether a value can be a length: a whole number that every reader of JSON holds exactly."""
+    """Return whether a value is a whole number from 1 that every reader of JSON represents exactly."""
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_COUNT
 
 
@@ -86,12 +85,12 @@ class Constant:
     value: Any
 
     def render(self, _roots: Roots) -> Any:
-        """Return the value itself, uncopied: nobody changes a rendered spec."""
+        """Return the value itself, uncopied: rendered specs are never modified."""
         return self.value
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class SolePlaceholder:
     """A string that is exactly one placeholder, in a field that takes any JSON."""
 
     placeholder: Placeholder
@@ -102,7 +101,7 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class CountNode:
     """A placeholder that must be a whole number."""
 
     placeholder: Placeholder
@@ -129,12 +128,12 @@ class Text:
     def _piece(self, placeholder: Placeholder, roots: Roots) -> str:
         text = as_text(resolve(placeholder, roots))
         if self.one_line and urls.CONTROL.search(text):
-            raise placeholder.error("has a line break or another control character in it, which this field cannot hold")
+            raise placeholder.error("has a line break or another control character, which this field does not allow")
         return text
 
 
 @dataclass(frozen=True, slots=True)
-class Url:
+class UrlNode:
     """A URL with placeholders; `pieces` pairs each part with its encoding."""
 
     pieces: tuple[tuple[Part, Escape | None], ...]

@@ -13,11 +13,11 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 _AUTHORITY = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]+)")
 _COMPLETE = re.compile(_AUTHORITY.pattern + "[/?]")
-# What follows `user:password@`. Whether a name exists is for the resolver to find out.
+# Host and port after `user:password@`. The resolver decides whether a name exists.
 _TARGET = re.compile(r"(?:\[[^\[\]\s]+\]|[^\[\]:\s]+)(?::(?P<port>[0-9]{0,5}))?")
 _MAX_PORT = 65_535
 _DOTS = frozenset({".", ".."})
-# Everything that RFC 3986 allows in a URL, and % itself: text that an operator encoded already stays as it is.
+# All characters that RFC 3986 allows in a URL, and %, so that text that is already encoded stays unchanged.
 _LEGAL = "%:/?#[]@!$&'()*+,;=-._~"
 
 
@@ -27,15 +27,15 @@ def encode(text: str) -> str:
 
 
 def template_fault(parts: Sequence[str | None], first_input: int) -> str | None:
-    """Return what is wrong with a template whose part number `first_input` is input; None is any placeholder."""
+    """Return the fault of a template whose part number `first_input` is input; a part None is any placeholder."""
     before = "".join("x" if part is None else part for part in parts[:first_input])
     if parts[0] is None and not before.startswith("x://"):
         # A leading placeholder is a base URL like {{config.api_base_url}}.
         before = "http://" + before
     if not _COMPLETE.match(before):
-        return "input is only possible in the path or query: the text before it must end the host, for example with /"
+        return "input is only allowed in the path or query: the text before it must end the host, for example with /"
     if has_dot_segment(before + "".join("x" if part is None else part for part in parts[first_input:])):
-        return "a path segment of a URL with input in it must not be . or .."
+        return "a path segment of a URL with input must not be . or .."
     return None
 
 
@@ -52,7 +52,7 @@ def has_dot_segment(url: str) -> bool:
 
 
 def finish(url: str, schemes: frozenset[str], prefix: str | None) -> str:
-    """Return a rendered URL in the form to send; `prefix` is its part before the first input, if it has one.
+    """Return a rendered URL in the form to send; `prefix` is the part before the first input, if any.
 
     Raises ValueError with a message that does not repeat the URL, which may hold a secret.
     """

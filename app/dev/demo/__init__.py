@@ -1,1 +1,1 @@
-"""The demo: jobs of every trigger, delivered by every transport, and the proof that they arrived."""
+"""Demo: jobs of every trigger and transport, and a comparison with the records of their receivers."""

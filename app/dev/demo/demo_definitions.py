@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.dev.stack.receiver_targets import Targets
+from app.dev.stack.receiver_targets import LocalTargets
 from app.dev.stack.stack_definitions import Definition, http, kafka, notification, redis_stream
 
 TOPIC = "demo.orders"
@@ -40,7 +40,7 @@ _REDIS_STREAM = {
 }
 
 
-# Mail, Slack, Teams, ntfy … differ from this webhook by their URLs only.
+# Mail, Slack, Teams and ntfy differ from this webhook only in their URLs.
 _NOTIFICATION = {
     "url": "json://{{config.receiver}}" + PEOPLE_PATH,
     "title": "{{input.order_id}}",
@@ -48,8 +48,8 @@ _NOTIFICATION = {
 }
 
 
-def definitions(targets: Targets, secret: str) -> list[Definition]:
-    """List what is registered, in the order in which one thing refers to another."""
+def definitions(targets: LocalTargets, secret: str) -> list[Definition]:
+    """Return the definitions to register, referenced definitions first."""
     config = {
         "receiver_url": targets.receiver.base_url,
         "receiver": targets.receiver.base_url.removeprefix("http://"),

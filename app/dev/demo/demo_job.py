@@ -1,4 +1,4 @@
-"""A job of the demo, and how far it is."""
+"""Job of the demo and its progress."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ _FINAL = {"SUCCESS", "FAILED", "CANCELLED"}
 
 @dataclass(slots=True)
 class DemoJob:
-    """One job; `order_id` is in its input, so that it is recognised wherever it arrives."""
+    """Job whose input contains `order_id`, which identifies it at its receiver."""
 
     order_id: str
     endpoint: str
@@ -35,21 +35,19 @@ class DemoJob:
 
     @property
     def lateness_ms(self) -> int | None:
-        """Return how long after its time the first attempt started; None before it did."""
+        """Return the milliseconds from the due time to the start of the first attempt; None before the start."""
         if self.execution is None or not self.attempts:
             return None
-        # A retry moves run_at; what was asked for is in scheduled_at.
+        # A retry changes run_at but not scheduled_at.
         due = self.execution.get("scheduled_at") or self.execution["run_at"]
         return round((_instant(self.attempts[0]["started_at"]) - _instant(due)) / timedelta(milliseconds=1))
 
     @property
     def error(self) -> str:
-        """Describe what the last attempt failed with."""
         error = (self.attempts[-1].get("error") if self.attempts else None) or {}
         return f"{error.get('type', '')}: {error.get('message', '')}" if error else ""
 
     def create(self, api: Api, number: int) -> None:
-        """Create the job."""
         body = {"endpoint": self.endpoint, "trigger": self.trigger}
         body["input"] = {"order_id": self.order_id, "amount": number * 10 + 0.5}  # type: ignore[assignment]
         if self.trigger == "CRON":
@@ -65,7 +63,7 @@ class DemoJob:
             self.due = _instant(answer["next_run_at"])
 
     def refresh(self, api: Api) -> None:
-        """Ask how far its first execution is."""
+        """Read the state of the job's first execution."""
         executions = list(api.items(f"/jobs/{self.job_id}/executions"))
         if not executions:
             return
@@ -76,7 +74,7 @@ class DemoJob:
 
 
 def script() -> list[DemoJob]:
-    """List the jobs: each trigger on each transport, and one whose receiver fails at first."""
+    """Return the jobs: each trigger on each transport, and a job whose receiver fails at first."""
     transports = {
         "demo-http": "HTTP",
         "demo-kafka": "KAFKA",

@@ -9,12 +9,12 @@ from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from app.dev.terminal import Terminal
 
-_GRACE_SECONDS = 30.0  # beyond the last due time, retries included
+_GRACE_SECONDS = 30.0  # after the last due time, including retries
 _PAUSE_SECONDS = 0.25
 
 
 def watch(jobs: list[DemoJob], api: Api, stack: Stack, terminal: Terminal) -> None:
-    """Return when all are finished, or when the last one had ample time; raises ChildError when a process dies."""
+    """Wait until all jobs have finished or the last due time is long past; raises ChildError if a process dies."""
     last_due = max((job.due for job in jobs if job.due is not None), default=datetime.now(UTC))
     deadline = time.monotonic() + _seconds_until(last_due) + _GRACE_SECONDS
     finished: set[str] = set()

@@ -1,4 +1,4 @@
-"""Hints on how to continue manually."""
+"""Hints for manual requests."""
 
 from rich.text import Text
 
@@ -8,7 +8,7 @@ from app.dev.terminal import Part, Terminal
 
 
 def show_hints(stack: Stack, terminal: Terminal, job: DemoJob | None = None) -> None:
-    """Print the address, a key and some requests, in one piece: processes may be writing to the terminal as well."""
+    """Print the address, a key and some requests at once, because processes write to the terminal too."""
     key = stack.api.key
     lines: list[Part] = [
         Text("\nTry it yourself", "bold"),

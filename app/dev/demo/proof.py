@@ -1,11 +1,11 @@
-"""Proof of the demo: what became of each job, by the API and by its receiver."""
+"""Proof of the demo: result of each job according to the API and to its receiver."""
 
 from collections import Counter
 
 from app.dev.demo import demo_deliveries
-from app.dev.demo.demo_deliveries import Delivery
+from app.dev.demo.demo_deliveries import DemoDelivery
 from app.dev.demo.demo_job import DemoJob
-from app.dev.stack.receiver_targets import Targets
+from app.dev.stack.receiver_targets import LocalTargets
 from app.dev.terminal import Terminal
 
 _SHOWN_CHARACTERS = 4
@@ -13,7 +13,6 @@ _PATIENCE_SECONDS = 10.0
 
 
 def show_table(jobs: list[DemoJob], terminal: Terminal) -> None:
-    """Print a row for each job."""
     terminal.heading("Result")
     header = ["JOB", "TRANSPORT", "TRIGGER", "STATUS", "ATTEMPTS", "LATE (ms)"]
     rows = [
@@ -25,9 +24,9 @@ def show_table(jobs: list[DemoJob], terminal: Terminal) -> None:
 
 
 def show_deliveries(
-    jobs: list[DemoJob], targets: Targets, secret: str, terminal: Terminal, *, patience: float = _PATIENCE_SECONDS
+    jobs: list[DemoJob], targets: LocalTargets, secret: str, terminal: Terminal, *, patience: float = _PATIENCE_SECONDS
 ) -> list[str]:
-    """Print what arrived and return what did not: the order ids of those jobs."""
+    """Print the deliveries that arrived; return the order ids of missing jobs."""
     wanted = Counter(job.transport for job in jobs)
     found = {
         "HTTP": ("HTTP, as the receiver got it", demo_deliveries.http(targets)),
@@ -46,7 +45,7 @@ def show_deliveries(
     return missing
 
 
-def _show(message: Delivery, secret: str, terminal: Terminal) -> None:
+def _show(message: DemoDelivery, secret: str, terminal: Terminal) -> None:
     masked = secret[:_SHOWN_CHARACTERS] + "•" * (len(secret) - _SHOWN_CHARACTERS)
     terminal.line(f"  {message.title}")
     for name, value in message.headers:

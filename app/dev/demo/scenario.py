@@ -1,4 +1,4 @@
-"""Scenario of the demo: start, register, create, watch, prove."""
+"""Scenario of the demo: start, register, create, watch, compare."""
 
 import os
 import secrets
@@ -9,7 +9,7 @@ from app.dev.demo.demo_job import DemoJob, script
 from app.dev.demo.demo_progress import watch
 from app.dev.demo.hints import show_hints
 from app.dev.demo.proof import show_deliveries, show_table
-from app.dev.stack.receiver_targets import Targets
+from app.dev.stack.receiver_targets import LocalTargets
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from app.dev.stack.stack_definitions import register
@@ -18,13 +18,13 @@ from app.dev.terminal import Terminal
 
 
 def run_demo(terminal: Terminal) -> int:
-    """Run the demo and return the exit status; stays until Ctrl-C unless DEMO_EXIT is set."""
+    """Run the demo and return the exit status; wait for Ctrl-C at the end unless DEMO_EXIT is set."""
     terminal.line(("Task Executor", "bold"), ": setTimeout and setInterval as a service")
-    terminal.line("Real servers, started from Python wheels in temporary directories; all gone at the end.")
+    terminal.line("Real servers from Python wheels, in temporary directories that are removed at the end.")
     terminal.heading("Starting")
     started = time.monotonic()
     with (
-        Targets(terminal.step) as targets,
+        LocalTargets(terminal.step) as targets,
         Stack(step=terminal.step, port=preferred_port(), env=product_environment()) as stack,
     ):
         targets.kafka.create_topic(TOPIC)
@@ -35,12 +35,12 @@ def run_demo(terminal: Terminal) -> int:
         if os.environ.get("DEMO_EXIT", "") in {"", "0"}:
             stay(stack, terminal)
         terminal.heading("Stopping")
-    terminal.line("  everything that was started is stopped")
+    terminal.line("  all processes and servers are stopped")
     return status
 
 
 def stay(stack: Stack, terminal: Terminal) -> None:
-    """Stay until Ctrl-C; raises ChildError when a process dies."""
+    """Wait for Ctrl-C; raises ChildError if a process dies."""
     try:
         terminal.line(("\nRunning. Ctrl-C stops everything.", "bold"))
         while True:
@@ -50,12 +50,12 @@ def stay(stack: Stack, terminal: Terminal) -> None:
         terminal.line()
 
 
-def _scripted(api: Api, stack: Stack, targets: Targets, terminal: Terminal) -> int:
+def _scripted(api: Api, stack: Stack, targets: LocalTargets, terminal: Terminal) -> int:
     secret = f"sk-demo-{secrets.token_hex(12)}"
     terminal.heading("Registering, through the REST API")
-    for one in definitions(targets, secret):
-        register(api, [one])
-        terminal.line(f"  POST {one.path:<15} {one.name:<16} ", (one.why, "dim"))
+    for definition in definitions(targets, secret):
+        register(api, [definition])
+        terminal.line(f"  POST {definition.path:<15} {definition.name:<16} ", (definition.why, "dim"))
     jobs = script()
     _create(jobs, api, terminal)
     terminal.heading("Watching them run; a cron job fires at the next full minute")

@@ -1,10 +1,10 @@
-"""The development stack without scripted jobs."""
+"""Development stack without scripted jobs."""
 
 import os
 
 from app.dev.demo.hints import show_hints
 from app.dev.demo.scenario import stay
-from app.dev.stack.receiver_targets import Targets
+from app.dev.stack.receiver_targets import LocalTargets
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_settings import preferred_port, product_environment
 from app.dev.terminal import Terminal
@@ -19,7 +19,7 @@ def serve(terminal: Terminal) -> int:
     _announce(given, terminal)
     terminal.heading("Starting")
     with (
-        Targets(terminal.step) as targets,
+        LocalTargets(terminal.step) as targets,
         Stack(
             database_url=given,
             step=terminal.step,
@@ -34,25 +34,25 @@ def serve(terminal: Terminal) -> int:
         _show_targets(targets, terminal)
         stay(stack, terminal)
         terminal.heading("Stopping")
-    terminal.line("  everything that was started is stopped")
+    terminal.line("  all processes and servers are stopped")
     return 0
 
 
 def _announce(database_url: str | None, terminal: Terminal) -> None:
-    """Print what becomes of data and secrets."""
+    """Print the fate of data and secrets."""
     if database_url is None:
-        terminal.line("TE_DATABASE_URL is not set: a new PostgreSQL is started, and its data removed at the end.")
+        terminal.line("TE_DATABASE_URL is not set: using a new PostgreSQL whose data is removed at the end.")
     elif not os.environ.get("TE_SECRET_ENCRYPTION_KEY"):
         terminal.line(
-            "TE_SECRET_ENCRYPTION_KEY is not set: this run has a key of its own. Secrets stored in your database\n"
-            "under another key cannot be used now, and those stored now cannot be used later."
+            "TE_SECRET_ENCRYPTION_KEY is not set: this run uses a random key. It cannot decrypt secrets in your\n"
+            "database from other runs, and later runs cannot decrypt secrets from this run."
         )
 
 
-def _show_targets(targets: Targets, terminal: Terminal) -> None:
+def _show_targets(targets: LocalTargets, terminal: Terminal) -> None:
     terminal.line(
-        ("Somewhere to deliver to\n", "bold"),
-        f"  HTTP   {targets.receiver.base_url}/ok   (what came: GET /_requests)\n"
+        ("Targets for deliveries\n", "bold"),
+        f"  HTTP   {targets.receiver.base_url}/ok   (received requests: GET /_requests)\n"
         f"  Kafka  {targets.kafka.bootstrap}\n"
         f"  Redis  {targets.valkey.url}",
     )

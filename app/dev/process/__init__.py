@@ -1,1 +1,1 @@
-"""Programs as children of this process, and the ports, directories and proxies that they use."""
+"""Child processes with their ports, directories and proxies."""

@@ -1,4 +1,4 @@
-"""A program run as a child of this process."""
+"""Child process."""
 
 import os
 import signal
@@ -13,17 +13,17 @@ from typing import IO
 _LAUNCH = Path(__file__).with_name("launch.py")
 
 Echo = Callable[[str, str], None]
-"""Takes the child's name and one line of its output."""
+"""Receives the child's name and a line of its output."""
 
 
 class ChildError(RuntimeError):
-    """A child process did not do what it was started for."""
+    """Failure of a child process."""
 
 
 class Child:
-    """A process in a session of its own (a Ctrl-C at the terminal is ours alone), which ends when we do.
+    """Process in its own session, unaffected by Ctrl-C at the terminal, that ends with its parent.
 
-    The kernel ties its life to the *thread* that called start(): start children from threads that stay.
+    On Linux the kernel ends the process with the *thread* that called start(): start children from long-lived threads.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Child:
 
     @property
     def returncode(self) -> int | None:
-        """Return the exit status; None while it runs or before it was started."""
+        """Return the exit status; None before the end."""
         return None if self._process is None else self._process.poll()
 
     @property
@@ -86,12 +86,12 @@ class Child:
             )
             self._pump.start()
 
-    def tell(self, env: Mapping[str, str]) -> None:
-        """Change the environment that its next start gives it."""
+    def update_env(self, env: Mapping[str, str]) -> None:
+        """Change the environment for the next start."""
         self._env |= env
 
     def wait(self, timeout: float) -> int | None:
-        """Wait for the end and return the exit status; None when it still runs after `timeout` seconds."""
+        """Wait for the end and return the exit status; None if the process still runs after `timeout` seconds."""
         if self._process is None:
             return None
         try:
@@ -100,14 +100,14 @@ class Child:
             return None
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the process itself, not to its group."""
+        """Send a signal to the process, not to its group."""
         if self._process is not None:
             self._process.send_signal(number)
 
     def stop(self, timeout: float, number: signal.Signals = signal.SIGTERM) -> int | None:
-        """Ask it to end, wait `timeout` seconds, then kill whatever is left of its group.
+        """Send a signal, wait up to `timeout` seconds, then kill the rest of the process group.
 
-        A KeyboardInterrupt meanwhile ends the waiting, not the stopping.
+        A KeyboardInterrupt ends the wait and kills at once.
         """
         self.send(number)
         with suppress(KeyboardInterrupt):
@@ -115,7 +115,7 @@ class Child:
         return self.kill()
 
     def kill(self) -> int | None:
-        """Kill the process and its whole group with SIGKILL, and return the exit status."""
+        """Send SIGKILL to the process group and return the exit status."""
         if self._process is None:
             return None
         with suppress(ProcessLookupError, PermissionError):  # macOS answers EPERM for a group of zombies
@@ -127,7 +127,7 @@ class Child:
         return status
 
     def tail(self, lines: int = 30) -> str:
-        """Return the last lines of its output."""
+        """Return the last lines of the output."""
         try:
             text = self.log.read_text(errors="replace")
         except FileNotFoundError:

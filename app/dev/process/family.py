@@ -1,4 +1,4 @@
-"""Family of a process: itself and all that descends from it."""
+"""Family of a process: the process and its descendants."""
 
 import os
 import signal
@@ -10,10 +10,9 @@ import psutil
 
 
 def family(pid: int) -> list[int]:
-    """List a process and its descendants, itself first; nothing when it has ended.
+    """List a process and its descendants, the process first; an empty list after its end.
 
-    Not by psutil's `children`, which leaves out who seems older than its parent: by the machine's clock, which may be
-    set between two looks.
+    psutil's `children` compares start times by the machine's clock, which may be set in between.
     """
     children = defaultdict[int, list[int]](list)
     for process in psutil.process_iter(["ppid"]):
@@ -25,7 +24,7 @@ def family(pid: int) -> list[int]:
 
 
 def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
-    """Send a signal to those of the processes that are still there."""
+    """Send a signal to all processes that still exist."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)

@@ -1,6 +1,6 @@
-"""Replace this interpreter by a program that dies with its parent; run as `python -I -S launch.py ...`.
+"""Launcher that replaces itself by a program that dies with its parent; run as `python -I -S launch.py ...`.
 
-A `preexec_fn` could do the same, but it forks a process that has threads, which Python 3.12 warns about.
+A `preexec_fn` would fork a process with threads, which Python 3.12 warns about.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""TCP proxy on the loopback address, which can be cut, stalled, redirected or made to swallow what it is given."""
+"""TCP proxy on the loopback address that can cut, stall, redirect or discard traffic."""
 
 import asyncio
 import threading
@@ -10,14 +10,14 @@ from urllib.parse import urlsplit, urlunsplit
 
 _CHUNK_BYTES = 65_536
 _BACKLOG = 512
-_TURN_SECONDS = 10.0
+_CALL_SECONDS = 10.0
 
 T = TypeVar("T")
 Edit = Callable[[bytes], Awaitable[bytes]]
 
 
 class Mode(Enum):
-    """Treatment of connections and of the bytes that come."""
+    """Treatment of connections and bytes."""
 
     PASS = auto()
     CUT = auto()  # connections are closed, new ones refused
@@ -26,21 +26,21 @@ class Mode(Enum):
 
 
 class Passage:
-    """One connection; subclass it to look at what passes.
+    """Connection through the proxy; subclasses inspect or change its traffic.
 
-    `request` and `answer` get the bytes as they come and return those to pass on. They may change them, return none,
-    wait, or raise ConnectionError to hang up.
+    `request` and `answer` receive bytes and return the bytes to forward. They may wait, or raise ConnectionError to
+    close the connection.
     """
 
     def __init__(self, client: asyncio.StreamWriter) -> None:
         self._client = client
 
     async def request(self, data: bytes) -> bytes:
-        """Return what the server gets of what the client sent."""
+        """Return the bytes to forward from the client to the server."""
         return data
 
     async def answer(self, data: bytes) -> bytes:
-        """Return what the client gets of what the server sent."""
+        """Return the bytes to forward from the server to the client."""
         return data
 
     def tell(self, data: bytes) -> None:
@@ -49,7 +49,7 @@ class Passage:
 
 
 class Proxy:
-    """A port in front of a local server; a context manager, to be used from any thread but its own."""
+    """Port in front of a local server; a context manager for use outside the proxy's own thread."""
 
     def __init__(self, server_port: int, *, passage: Callable[[asyncio.StreamWriter], Passage] = Passage) -> None:
         self._server_port = server_port
@@ -75,24 +75,24 @@ class Proxy:
         self._loop.close()
 
     def url(self, server_url: str) -> str:
-        """Return the server's URL with this proxy in the place of its address."""
+        """Return the server's URL with the proxy's address."""
         parts = urlsplit(server_url)
         login, at, _address = parts.netloc.rpartition("@")
         return urlunsplit(parts._replace(netloc=f"{login}{at}127.0.0.1:{self.port}"))
 
     def set(self, mode: Mode) -> None:
-        """Change what it does, from now on and for the connections that there are."""
+        """Change the mode for new and existing connections."""
         self._in_loop(self._set(mode))
 
     def redirect(self, server_port: int) -> None:
-        """Send new connections to another local port; those that there are stay."""
+        """Send new connections to another local port; existing connections stay."""
         self._server_port = server_port
 
     def _in_loop(self, work: Coroutine[object, object, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_TURN_SECONDS)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_CALL_SECONDS)
 
     async def _set(self, mode: Mode) -> None:
-        # What was swallowed is missing in the middle of a stream: such connections cannot go on.
+        # Streams with discarded bytes cannot continue.
         if mode is Mode.CUT or self._mode is Mode.DROP:
             self._reset_all()
         self._mode = mode

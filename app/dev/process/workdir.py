@@ -1,4 +1,4 @@
-"""Directories of servers: temporary ones that outlive nobody, and some that are kept."""
+"""Directories of servers, temporary or kept."""
 
 import fcntl
 import os
@@ -15,16 +15,16 @@ _YOUNG_SECONDS = 60  # a directory this young may not have its lock yet
 
 
 class Directory(Protocol):
-    """A directory that is used by one server at a time."""
+    """Directory that one server uses at a time."""
 
     path: Path
 
     def remove(self) -> None:
-        """Let it go."""
+        """Release the directory."""
 
 
 class KeptDir:
-    """A directory that stays where it is; raises BlockingIOError when another process uses it."""
+    """Permanent directory; raises BlockingIOError while another process uses it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -37,17 +37,15 @@ class KeptDir:
             raise
 
     def remove(self) -> None:
-        """Let another process use it."""
         self._lock.close()
 
 
 class WorkDir:
-    """A temporary directory, removed by remove() or, when its owner was killed, by the next one that is made there."""
+    """Temporary directory, removed by remove(), or after a kill of its owner by the next WorkDir in the same parent."""
 
     def __init__(self, purpose: str, parent: Path | None = None) -> None:
-        """Without a parent it is where temporary files are."""
         parent = parent or Path(tempfile.gettempdir())
-        _sweep(parent)
+        _remove_abandoned(parent)
         self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-", dir=parent))
         self._lock = (self.path / _LOCK).open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -58,7 +56,7 @@ class WorkDir:
 
 
 def memory(least_bytes: int) -> Path | None:
-    """Return where files are kept in memory, and programs may run; None where there is not that much room."""
+    """Return an executable directory in memory with enough free space, or None."""
     try:
         room = os.statvfs(_MEMORY)
     except OSError:
@@ -68,7 +66,7 @@ def memory(least_bytes: int) -> Path | None:
     return _MEMORY if os.access(_MEMORY, os.W_OK) else None
 
 
-def _sweep(parent: Path) -> None:
+def _remove_abandoned(parent: Path) -> None:
     for path in parent.glob(f"{_PREFIX}*/{_LOCK}"):
         try:
             if time.time() - path.stat().st_mtime > _YOUNG_SECONDS:

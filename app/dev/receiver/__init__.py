@@ -1,4 +1,4 @@
-"""An HTTP server that records what it receives, and misbehaves on request: see `behaviours`."""
+"""HTTP server that records its requests and misbehaves on demand: see `behaviours`."""
 
 from app.dev.receiver.receiver_server import Receiver
 from app.dev.receiver.record import Received, Record

@@ -11,7 +11,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="0, the default, lets the system choose one")
     parser.add_argument("--host", default="127.0.0.1")
     options = parser.parse_args()
-    # Blocked before the server's thread exists, so that it inherits the mask and only sigwait sees them.
+    # Blocked before the server's thread starts, which inherits the mask: only sigwait receives the signals.
     signals = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     with Receiver(port=options.port, host=options.host) as receiver:

@@ -1,16 +1,16 @@
-"""Behaviours of the receiver, chosen by the first words of the path; what follows them is the caller's.
+"""Behaviours of the receiver, selected by the first segments of the path; further segments are free.
 
-/ok                  200                                /echo           200, the request as JSON
-/status/<n>          that status                        /slow/<ms>      200 after that long
+/ok                  200                                /echo           200 with the request as JSON
+/status/<n>          status n                           /slow/<ms>      200 after ms milliseconds
 /flaky/<n>           503 to the first n requests of each path and Idempotency-Key, then 200
-/lost/<n>           hangs up instead of answering the first n of them, then 200
-/retry-after/<s>     503 with Retry-After to the first of them, then 200 (?status=429, ?date=1)
-/one-in/<n>          503 to one in n requests, at random, 200 to the others
+/lost/<n>            closes the connection of the first n requests without an answer, then 200
+/retry-after/<s>     503 with Retry-After to the first request, then 200 (?status=429, ?date=1)
+/one-in/<n>          503 to a random fraction 1/n of the requests, otherwise 200
 /redirect            302 to /ok/redirected              /big            200 with 10 MB
-/held                200 once Receiver.release says so
-/broken              503 until Receiver.release says so, then 200
-/hang                never answers                      /drip           one byte each 100 ms, for ever
-/close               closes in the middle of the body   /garbage        answers something that is not HTTP
+/held                200 after Receiver.release
+/broken              503 until Receiver.release, then 200
+/hang                never answers                      /drip           a byte each 100 ms, without end
+/close               closes in the middle of the body   /garbage        bytes that are not HTTP
 """
 
 import asyncio
@@ -28,15 +28,15 @@ _BIG_BYTES = 10 * 1024 * 1024
 _CHUNK = b"x" * 65_536
 _DRIP_SECONDS = 0.1
 
-GATES = web.AppKey("gates", defaultdict[str, asyncio.Event])
-"""Events that /held and /broken wait for, by path."""
+RELEASED = web.AppKey("released", defaultdict[str, asyncio.Event])
+"""Events set by Receiver.release, by path."""
 
 Behaviour = Callable[[web.Request, Received, str, int], Awaitable[web.StreamResponse]]
-"""Takes the request, its record, the second word of its path and how often it came."""
+"""Takes the request, its record, the second segment of its path and its number among equal requests."""
 
 
 async def respond(request: web.Request, received: Received, times: int) -> web.StreamResponse:
-    """Answer as the path asks."""
+    """Answer with the behaviour of the path."""
     words = [*request.path.strip("/").split("/"), "", ""]
     behaviour = _BEHAVIOURS.get(words[0])
     if behaviour is None:
@@ -99,12 +99,12 @@ async def _hang(_request: web.Request, _received: Received, _argument: str, _tim
 
 
 async def _held(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
-    await request.app[GATES][received.path].wait()
+    await request.app[RELEASED][received.path].wait()
     return await _ok(request, received, argument, times)
 
 
 async def _broken(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
-    if not request.app[GATES][received.path].is_set():
+    if not request.app[RELEASED][received.path].is_set():
         return web.json_response({"failure": times}, status=503)
     return await _ok(request, received, argument, times)
 

@@ -1,4 +1,4 @@
-"""The receiver: an aiohttp server on a thread of its own."""
+"""Recording receiver: an aiohttp server on its own thread."""
 
 import asyncio
 import threading
@@ -10,27 +10,28 @@ from typing import Self
 
 from aiohttp import web
 
-from app.dev.receiver.behaviours import GATES, respond
+from app.dev.receiver.behaviours import RELEASED, respond
 from app.dev.receiver.record import Predicate, Received, Record
+from app.kernel.function_types import Call
 
 _MAX_BODY = 64 * 1024 * 1024
-_GRACE_SECONDS = 0.05  # for open connections: those that hang use up all of it; 0 would mean for ever
-_BACKLOG = 4096  # a test of thousands of connections opens them all at once
+_GRACE_SECONDS = 0.05  # for open connections; 0 would mean no limit
+_BACKLOG = 4096  # for tests that open thousands of connections at once
 
 
 class Receiver:
-    """Record each request and answer as its path says; a context manager.
+    """HTTP receiver that records each request and answers with the behaviour of its path; a context manager.
 
-    GET /_requests lists the record as JSON (?path= for a prefix), for a receiver in another process.
+    GET /_requests returns the record as JSON (?path= for a prefix), for a receiver in another process.
     """
 
     def __init__(self, *, port: int = 0, host: str = "127.0.0.1", record: Record | None = None) -> None:
         self.host = host
         self.port = port
-        """0 until it is started, unless it was chosen."""
+        """Chosen port, or 0 until the start."""
         self.record = record or Record()
-        self._gates = defaultdict[str, asyncio.Event](asyncio.Event)
-        self._stop: Callable[[], object] = bool
+        self._released = defaultdict[str, asyncio.Event](asyncio.Event)
+        self._stop: Call = bool
         self._release: Callable[[str], object] = bool
         self._started = threading.Event()
         self._failure: BaseException | None = None
@@ -52,7 +53,7 @@ class Receiver:
         self.stop()
 
     def start(self) -> None:
-        """Listen; raises OSError when the chosen port is taken."""
+        """Start listening; raises OSError if the port is taken."""
         self._thread.start()
         self._started.wait()
         if self._failure is not None:
@@ -60,7 +61,7 @@ class Receiver:
             raise self._failure
 
     def stop(self) -> None:
-        """Close the port and every connection, hanging ones too."""
+        """Close the port and all connections, including hanging connections."""
         if self._thread.is_alive():
             self._stop()
             self._thread.join()
@@ -69,15 +70,15 @@ class Receiver:
         return self.base_url + path
 
     def release(self, path: str) -> None:
-        """Answer what a path of /held has kept waiting, and what comes to it later; heal a path of /broken."""
+        """Release a path of /held or /broken: waiting and later requests are answered 200."""
         self._release(path)
 
     def clear(self) -> None:
-        """Forget what came, also what the flaky paths count."""
+        """Clear the record, including the counts of flaky paths."""
         self.record.clear()
 
     def wait_for(self, wanted: int | Predicate, timeout: float = 60.0, *, path: str = "") -> list[Received]:
-        """Wait for that many requests to paths that start with `path`; see Record.wait_for."""
+        """Wait for requests to paths that start with `path`; see Record.wait_for."""
         return self.record.wait_for(wanted, timeout, path=path)
 
     def _run(self) -> None:
@@ -90,7 +91,7 @@ class Receiver:
 
     async def _serve(self) -> None:
         application = web.Application(client_max_size=_MAX_BODY)
-        application[GATES] = self._gates
+        application[RELEASED] = self._released
         application.router.add_route("*", "/{path:.*}", self._handle)
         runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
         await runner.setup()
@@ -108,7 +109,7 @@ class Receiver:
             await runner.cleanup()
 
     def _open(self, path: str) -> None:
-        self._gates[path].set()
+        self._released[path].set()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         monotonic, wall = time.monotonic(), time.time()

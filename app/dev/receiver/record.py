@@ -1,4 +1,4 @@
-"""Record of the requests that the receiver got."""
+"""Record of received requests."""
 
 import base64
 import json
@@ -16,22 +16,22 @@ Predicate = Callable[[list["Received"]], bool]
 
 @dataclass(slots=True, eq=False)
 class Received:
-    """One request; all but its end is known from the beginning."""
+    """Received request; only `ended` and `status` are set later."""
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    """Looked up without regard to case."""
+    """Case-insensitive."""
     body: bytes
     monotonic: float
-    """When its head was there, on the machine's monotonic clock: comparable between processes."""
+    """Arrival of the head by the machine's monotonic clock, comparable between processes."""
     time: float
     """The same instant as a Unix time."""
     ended: float | None = None
-    """When its answer was ready or its connection had broken, on the clock of `monotonic`; None while it is open."""
+    """End by the clock of `monotonic`: the answer was ready or the connection broke. None while open."""
     status: int | None = None
-    """Of the answer, once it is ready."""
+    """Status of the answer, once ready."""
 
     @property
     def json(self) -> Any:
@@ -42,7 +42,7 @@ class Received:
         return self.headers.get("Idempotency-Key", "")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it; a body that isn't text as base64."""
+        """Return the request for JSON, with a binary body in base64."""
         fields = {"method": self.method, "path": self.path, "query": dict(self.query), "headers": dict(self.headers)}
         try:
             body = {"body": self.body.decode()}
@@ -52,7 +52,7 @@ class Received:
 
 
 class Record:
-    """The newest requests, in order of arrival; safe to use from any thread."""
+    """Newest requests in order of arrival; thread-safe."""
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self._requests: deque[Received] = deque(maxlen=limit)
@@ -62,7 +62,7 @@ class Record:
         self._changed = threading.Condition()
 
     def add(self, received: Received) -> int:
-        """Keep a request; return how many came with its path and idempotency key, this one included."""
+        """Record a request; return its number among the requests with its path and idempotency key."""
         with self._changed:
             self._requests.append(received)
             self._seen[received.path, received.idempotency_key] += 1
@@ -72,19 +72,19 @@ class Record:
             return self._seen[received.path, received.idempotency_key]
 
     def end(self, received: Received) -> None:
-        """Note that a request is open no longer."""
+        """Record the end of a request."""
         with self._changed:
             received.ended = time.monotonic()
             self._open[received.path] -= 1
             self._changed.notify_all()
 
     def most_open(self, path: str) -> int:
-        """Return the most requests to exactly this path that were open at once."""
+        """Return the largest number of concurrent requests to exactly this path."""
         with self._changed:
             return self._most_open[path]
 
     def clear(self) -> None:
-        """Forget what came; what is open stays open."""
+        """Clear the record; open requests stay counted as open."""
         with self._changed:
             self._requests.clear()
             self._seen.clear()
@@ -96,7 +96,7 @@ class Record:
             return self._matching(path)
 
     def wait_for(self, wanted: int | Predicate, timeout: float = 60.0, *, path: str = "") -> list[Received]:
-        """Wait for that many requests, or until the predicate holds for them; return them.
+        """Wait for a number of requests, or until a predicate holds for them, and return them.
 
         Only requests whose path starts with `path` count. Raises TimeoutError.
         """
@@ -116,4 +116,4 @@ class Record:
 def _complaint(wanted: int | Predicate, timeout: float, path: str, found: list[Received]) -> str:
     expected = "the expected requests" if callable(wanted) else f"{wanted} requests"
     got = ", ".join(f"{each.method} {each.path}" for each in found[-10:]) or "nothing"
-    return f"{expected} to {path or 'any path'} did not come within {timeout:g} s; {len(found)} came: {got}"
+    return f"{expected} to {path or 'any path'} did not arrive within {timeout:g} s; {len(found)} arrived: {got}"

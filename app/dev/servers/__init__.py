@@ -1,4 +1,4 @@
-"""Real servers out of Python wheels, each behind one small module, so that another wheel can take its place."""
+"""Real servers from Python wheels, each behind a small module, so that a wheel can be replaced."""
 
 from app.dev.servers.dev_server import Server, ServerError
 from app.dev.servers.postgres import Postgres

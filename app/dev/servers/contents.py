@@ -1,4 +1,4 @@
-"""Contents of topics and streams, read back with ordinary clients and nothing of the product."""
+"""Contents of topics and streams, read with ordinary clients, without code of the product."""
 
 import time
 from collections.abc import Iterator
@@ -10,16 +10,16 @@ _PATIENCE_SECONDS = 10.0
 _POLL_SECONDS = 0.5
 _PAGE = 5000
 
-# Groups hang on Tansu: partitions are assigned, and the group's name is never used.
+# Consumer groups hang on Tansu, so partitions are assigned and the group's name is unused.
 _CONSUMER = {"group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True}
 
 
 def topic_records(
     bootstrap: str, topic: str, *, at_least: int = 0, patience: float = _PATIENCE_SECONDS
 ) -> list[Message]:
-    """Read a topic from its beginning to its end; with `at_least`, until so many records came or patience ends.
+    """Read a topic from beginning to end; with `at_least`, until that many records arrived or `patience` passed.
 
-    What a broker calls the end of its log may be behind. Raises TimeoutError when not even that comes.
+    The broker's end of the log may lag behind. Raises TimeoutError if the end does not arrive.
     """
     consumer = Consumer(_CONSUMER | {"bootstrap.servers": bootstrap})
     try:
@@ -31,7 +31,7 @@ def topic_records(
             if time.monotonic() > deadline:
                 if at_least:
                     break
-                raise TimeoutError(f"the end of {topic} did not come within {patience:.0f} s")
+                raise TimeoutError(f"the end of {topic} did not arrive within {patience:.0f} s")
             message = consumer.poll(_POLL_SECONDS)
             if message is not None and _is_record(message, ended):
                 records.append(message)
@@ -42,7 +42,7 @@ def topic_records(
 
 
 def _is_record(message: Message, ended: set[int | None]) -> bool:
-    """Return whether it is a record; the end of a partition is noted, an error raised."""
+    """Return whether a message is a record; add the partition of an end to `ended`, raise an error."""
     error = message.error()
     if error is None:
         return True
@@ -53,7 +53,7 @@ def _is_record(message: Message, ended: set[int | None]) -> bool:
 
 
 def stream_entries(client: redis.Redis, stream: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the id and the fields of each entry of a stream; the client decodes its answers."""
+    """Yield id and fields of each entry of a stream; the client must decode its answers."""
     start = "-"
     while page := client.xrange(stream, min=start, count=_PAGE):
         for entry, fields in page:
@@ -62,7 +62,7 @@ def stream_entries(client: redis.Redis, stream: str) -> Iterator[tuple[str, dict
 
 
 def record_text(value: str | bytes | None) -> str:
-    """Return the text of a record's value or of one of its headers."""
+    """Return the text of a record's value or header."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value or ""
 
 

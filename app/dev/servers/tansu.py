@@ -8,20 +8,17 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from app.dev.servers.dev_server import Server, executable, package_directory
 
-# librdkafka reports every refused connection while the broker starts; the wait for it is ours.
+# librdkafka logs every refused connection while the broker starts; `_answers` waits anyway.
 _silent = logging.getLogger(f"{__name__}.client")
 _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
 
 
 class Tansu(Server):
-    """A broker that keeps its topics in memory.
-
-    Consumer groups hang on it: read with Consumer.assign, not with Consumer.subscribe.
-    """
+    """Broker with topics in memory. Consumer groups hang: use Consumer.assign, not Consumer.subscribe."""
 
     name = "tansu"
-    stop_signal = signal.SIGKILL  # it has nothing to save, and would wait five seconds for its clients
+    stop_signal = signal.SIGKILL  # nothing to save, and SIGTERM waits five seconds for clients
 
     @property
     def bootstrap(self) -> str:
@@ -32,7 +29,7 @@ class Tansu(Server):
         return f"tcp://{self.bootstrap}"
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Create a topic and return once it is there."""
+        """Create a topic and wait until it exists."""
         admin = self._admin(self.port)
         for future in admin.create_topics([NewTopic(name, partitions, 1)], operation_timeout=10).values():
             future.result(timeout=15)

@@ -11,7 +11,7 @@ from app.dev.servers.dev_server import Server, executable, package_directory
 
 
 class Valkey(Server):
-    """An empty Redis-compatible server that keeps everything in memory."""
+    """Empty Redis-compatible server with its data in memory."""
 
     name = "valkey"
 
@@ -34,7 +34,7 @@ class Valkey(Server):
 
 
 def _binary() -> Path:
-    # The package is not imported: all it would add is a client library and a second way to manage the process.
+    # Not imported: the package would only add a client library and its own process management.
     machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
     system = platform.system().lower()
     if system == "darwin" and machine == "aarch64":

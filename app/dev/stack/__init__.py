@@ -1,1 +1,1 @@
-"""The product as processes of this machine: one runner for the demo, the verifier, the tests and the benchmarks."""
+"""Stack: the product as local processes, for the demo, the verifier, tests and benchmarks."""

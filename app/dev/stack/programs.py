@@ -1,4 +1,4 @@
-"""Command lines of the product, as the Procfile has them: each is what follows `python -m`."""
+"""Command lines of the product as in the Procfile, without `python -m`."""
 
 from collections.abc import Mapping
 
@@ -11,23 +11,21 @@ ROTATE_SECRETS: Command = ("flask", "--app", "app", "secrets", "rotate", "--yes"
 
 
 def worker(*options: str, processes: int = 2, threads: int = 8, module: str = "actors") -> Command:
-    """Return the command line of a worker; `options` are Dramatiq's."""
+    """Return the command line of a worker with further options of Dramatiq."""
     return ("dramatiq", module, "--processes", str(processes), "--threads", str(threads), *options)
 
 
 def whole(worker_command: Command | None = None, *, workers: int = 1, schedulers: int = 1) -> Mapping[str, Command]:
-    """Return the commands of a whole stack by the names of their processes: `web`, `worker-1`, `scheduler-1` …"""
+    """Return the commands of a whole stack by process name, such as `web`, `worker-1` and `scheduler-1`."""
     named = {"web": WEB}
     named |= {f"worker-{number}": worker_command or worker() for number in range(1, workers + 1)}
     return named | {f"scheduler-{number}": SCHEDULER for number in range(1, schedulers + 1)}
 
 
 def create_key(name: str, scopes: str) -> Command:
-    """Return the command that makes an API key."""
     return ("flask", "--app", "app", "api-keys", "create", name, "--scopes", scopes)
 
 
 def revoke_key(key: str) -> Command:
-    """Return the command that revokes an API key."""
-    # What is up to its second underscore names it.
+    # The id of a key is the text between its first two underscores.
     return ("flask", "--app", "app", "api-keys", "revoke", key.split("_")[1], "--yes")

@@ -8,8 +8,8 @@ from app.dev.servers import Tansu, Valkey
 from app.dev.stack.steps import Step, silently
 
 
-class Targets:
-    """A receiver, a Kafka-compatible broker and a Redis-compatible server; a context manager."""
+class LocalTargets:
+    """Recording receiver, Kafka-compatible broker and Redis-compatible server; a context manager."""
 
     def __init__(self, step: Step = silently, *, record: Record | None = None) -> None:
         self._step = step

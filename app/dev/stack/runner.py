@@ -1,4 +1,4 @@
-"""Stack: the whole product as processes of this machine: database, API, workers, schedulers."""
+"""Stack: database, API, workers and schedulers as local processes."""
 
 import os
 import time
@@ -28,16 +28,16 @@ from app.kernel.errors import UnavailableError
 from schema import migrate
 from schema.lease import MigrationBusyError
 
-_LOGS = Path(".dev") / "logs"  # of the current directory
+_LOGS = Path(".dev") / "logs"  # below the current directory
 _READY_SECONDS = 60.0
 _SCOPES = (Scope.ADMIN, Scope.JOBS_WRITE, Scope.READ)
 
 
 class Stack(Processes):
-    """The processes of the product over one database; as a context manager it starts and stops them all.
+    """Processes of the product over one database; as a context manager it starts and stops them all.
 
-    Without a `database_url` it runs a PostgreSQL of its own, `stack.postgres`. `commands` are what start() starts, by
-    name; without them a whole stack. `process_env` is, by name, what one process is told and the others are not.
+    Without `database_url` it runs its own PostgreSQL, `stack.postgres`. `commands` maps process names to the commands
+    of start(), by default a whole stack. `process_env` adds environment variables to single processes, by name.
     """
 
     def __init__(
@@ -67,19 +67,18 @@ class Stack(Processes):
 
     @property
     def url(self) -> str:
-        """Return the address of the API."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def database_url(self) -> str:
-        """Return the URL of the database; raises ChildError when its server has not been started."""
+        """Return the URL of the database; raises ChildError before the start of its server."""
         if "TE_DATABASE_URL" not in self.env:
             raise ChildError("the stack has no database yet")
         return self.env["TE_DATABASE_URL"]
 
     @property
     def api(self) -> Api:
-        """Return a client of the API that holds a key with every scope."""
+        """Return an API client with all scopes."""
         if self._api is None:
             self._api = Api(self.url, self.create_key("demo"))
         return self._api
@@ -92,7 +91,7 @@ class Stack(Processes):
         self.stop()
 
     def start(self) -> None:
-        """Start everything, and return once the API is ready; raises ChildError with the output of what failed."""
+        """Start all and wait until the API is ready; raises ChildError with the output of a failed process."""
         try:
             if self.postgres is not None:
                 with self._step("PostgreSQL, a new and durable cluster"):
@@ -110,7 +109,7 @@ class Stack(Processes):
             raise
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
-        """Stop all processes, then the database, if it is the stack's own."""
+        """Stop all processes, then the stack's own database."""
         if self._api is not None:
             self._api.close()
             self._api = None
@@ -119,26 +118,24 @@ class Stack(Processes):
             self.postgres.stop()
 
     def check(self) -> None:
-        """Raise ChildError when a process or the stack's own database has ended that nobody stopped."""
+        """Raise ChildError if a process or the stack's own database ended unexpectedly."""
         super().check()
         if self.postgres is not None and not self.postgres.is_running:
             raise ChildError("PostgreSQL has ended")
 
     def web(self, **env: str) -> Child:
-        """Start the API and wait until it is ready."""
         child = self.launch("web", programs.WEB, **env)
         self.wait_until_ready()
         return child
 
     def worker(self, *options: str, processes: int = 1, threads: int = 4, module: str = "actors", **env: str) -> Child:
-        """Start one more worker and wait until its processes claim."""
+        """Start another worker and wait until its processes claim."""
         command = programs.worker(*options, processes=processes, threads=threads, module=module)
         child = self.launch(self._next_name("worker"), command, **env)
         self.wait_for_line(child, "claims from", times=processes)
         return child
 
     def scheduler(self, **env: str) -> Child:
-        """Start one more scheduler."""
         return self.launch(self._next_name("scheduler"), programs.SCHEDULER, **env)
 
     def wait_until_ready(self, timeout: float = _READY_SECONDS) -> None:
@@ -152,17 +149,15 @@ class Stack(Processes):
                 if last == "ready":
                     return
                 time.sleep(0.05)
-        raise ChildError(f"the API was not ready after {timeout:.0f} s, it answered: {last}\n{self.tails(10)}")
+        raise ChildError(f"the API was not ready after {timeout:.0f} s; last answer: {last}\n{self.tails(10)}")
 
     def create_key(self, name: str) -> str:
-        """Make an API key with every scope."""
         if self._is_this_tree:
             with suppress(UnavailableError), self._database() as database:
                 return api_keys.create(database, name, _SCOPES, None)
         return self.run(programs.create_key(name, ",".join(_SCOPES))).strip().splitlines()[-1]
 
     def revoke_key(self, key: str) -> None:
-        """Refuse a key from now on."""
         if self._is_this_tree:
             with suppress(UnavailableError), self._database() as database:
                 api_keys.revoke(database, api_keys.id_in(key))
@@ -170,9 +165,9 @@ class Stack(Processes):
         self.run(programs.revoke_key(key))
 
     def _migrate(self) -> None:
-        """Migrate from here, which spares a process that imports the product.
+        """Migrate inside this process, which is faster than a command.
 
-        Where that cannot be done, as with the keys, the command is run: it waits for a database and says what is wrong.
+        If that fails, run the command: it waits for the database and reports errors. Keys are handled the same way.
         """
         if self._is_this_tree:
             with suppress(DBAPIError, MigrationBusyError):
@@ -196,6 +191,6 @@ def _readiness(api: Api) -> str:
 
 
 def _own_environment() -> dict[str, str]:
-    """Take the environment without the product's settings in it, so that a run is the same at every desk."""
+    """Return the environment without the product's settings, so that runs are reproducible."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TE_")}
     return inherited | {"PYTHONUNBUFFERED": "1", "TE_SECRET_ENCRYPTION_KEY": Fernet.generate_key().decode()}

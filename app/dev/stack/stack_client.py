@@ -1,15 +1,15 @@
-"""Client of the REST API, for the demo, the verifier, the tests and the benchmarks."""
+"""Client of the REST API for the demo, the verifier, tests and benchmarks."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import requests
 
-_TIMEOUT_SECONDS = 60  # what takes longer hangs
+_TIMEOUT_SECONDS = 60
 
 
 class ApiError(RuntimeError):
-    """The API refused a request."""
+    """Request refused by the API."""
 
     def __init__(self, response: requests.Response) -> None:
         self.status = response.status_code
@@ -25,20 +25,20 @@ class ApiError(RuntimeError):
 
 
 class Api:
-    """Requests with a key; answers as JSON, errors as ApiError."""
+    """JSON client with an API key; errors raise ApiError."""
 
     def __init__(self, base_url: str, key: str) -> None:
         self.base_url = base_url
         self.key = key
         self._session = requests.Session()
-        self._session.trust_env = False  # no proxy stands between us and our own machine
+        self._session.trust_env = False  # no proxy for the local machine
         self._session.headers["Authorization"] = f"Bearer {key}"
 
     def close(self) -> None:
         self._session.close()
 
     def request(self, method: str, path: str, **options: Any) -> requests.Response:
-        """Send a request and return the answer, whatever it is."""
+        """Send a request and return the answer with any status."""
         options.setdefault("timeout", _TIMEOUT_SECONDS)
         return self._session.request(method, self.base_url + path, **options)
 

@@ -1,4 +1,4 @@
-"""Definitions to register through the API."""
+"""Definitions of endpoints and their parts, for registration through the API."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One POST that registers something, and what it is good for."""
+    """POST that registers a definition; `why` describes its purpose."""
 
     path: str
     body: Fields
@@ -24,29 +24,27 @@ class Definition:
 
 
 def register(api: Api, definitions: Iterable[Definition]) -> None:
-    """Register them in this order."""
+    """Register definitions in the given order."""
     for definition in definitions:
         api.post(definition.path, definition.body)
 
 
 def http(name: str, url: str, body: Fields, why: str = "", *, spec: Fields | None = None, **fields: Any) -> Definition:
-    """Define an endpoint that gets a POST; `spec` and `fields` add to its spec and to the endpoint itself."""
+    """Define an HTTP endpoint for POST; `spec` and `fields` extend its spec and the endpoint."""
     given = {"url": url, "method": "POST", "body_template": body}
     return _endpoint(name, EndpointType.HTTP, given | (spec or {}), fields, why)
 
 
 def kafka(name: str, spec: Fields, why: str = "", **fields: Any) -> Definition:
-    """Define a Kafka topic as an endpoint whose records every replica has confirmed."""
+    """Define a Kafka endpoint with acks of all replicas."""
     return _endpoint(name, EndpointType.KAFKA, {"acks": "all"} | spec, fields, why)
 
 
 def redis_stream(name: str, spec: Fields, why: str = "", **fields: Any) -> Definition:
-    """Define a Redis stream as an endpoint."""
     return _endpoint(name, EndpointType.REDIS_STREAM, spec, fields, why)
 
 
 def notification(name: str, spec: Fields, why: str = "", **fields: Any) -> Definition:
-    """Define a channel to people as an endpoint."""
     return _endpoint(name, EndpointType.NOTIFICATION, spec, fields, why)
 
 

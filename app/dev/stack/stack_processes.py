@@ -1,4 +1,4 @@
-"""Runner of processes: commands as named children that share an environment, a directory and a place for logs."""
+"""Runner of processes: named children with a shared environment, directory and log folder."""
 
 import signal
 import subprocess
@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.02
 
 
 class Processes:
-    """Children by name. Start them from a thread that stays: see Child."""
+    """Children by name; start them from a long-lived thread, see Child."""
 
     def __init__(
         self,
@@ -42,11 +42,11 @@ class Processes:
         return list(self._children)
 
     def process(self, name: str) -> Child:
-        """Return a process by name; raises KeyError when there was none."""
+        """Return a process by name; raises KeyError for an unknown name."""
         return self._children[name]
 
     def launch(self, name: str, command: Command, **env: str) -> Child:
-        """Start a command under a new name; `env` is what it is told and the others are not."""
+        """Start a command under a new name; `env` extends the environment of this process only."""
         self.logs.mkdir(parents=True, exist_ok=True)
         log = self.logs / f"{name}.log"
         log.unlink(missing_ok=True)
@@ -56,27 +56,24 @@ class Processes:
         return child
 
     def start_process(self, name: str) -> Child:
-        """Start again what has ended."""
+        """Restart an ended process."""
         child = self._children[name]
         child.start()
         self._stopped_on_purpose.discard(name)
         return child
 
     def kill(self, name: str) -> None:
-        """End a process and its children with SIGKILL."""
+        """Send SIGKILL to a process and its children."""
         self._stopped_on_purpose.add(name)
         self._children[name].kill()
 
     def terminate(self, name: str, timeout: float = STOP_SECONDS) -> int | None:
-        """Send SIGTERM, wait for the end (then SIGKILL), and return the exit status."""
+        """Send SIGTERM, after the timeout SIGKILL, and return the exit status."""
         self._stopped_on_purpose.add(name)
         return self._children[name].stop(timeout)
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
-        """Ask all processes to end, and kill those that don't within the timeout.
-
-        A KeyboardInterrupt meanwhile ends the waiting, not the stopping.
-        """
+        """Send SIGTERM to all processes, and SIGKILL after the timeout or a KeyboardInterrupt."""
         children = list(self._children.values())
         with suppress(KeyboardInterrupt):
             for child in children:
@@ -89,7 +86,7 @@ class Processes:
         self._children.clear()
 
     def check(self) -> None:
-        """Raise ChildError when a process has ended that nobody stopped."""
+        """Raise ChildError if a process ended unexpectedly."""
         for name, child in self._children.items():
             if not child.is_running and name not in self._stopped_on_purpose:
                 raise ChildError(
@@ -97,25 +94,25 @@ class Processes:
                 )
 
     def wait_for_line(self, child: Child, words: str, *, times: int = 1) -> None:
-        """Wait until so many lines of a process hold these words; raises ChildError when it ends before that."""
+        """Wait until the output has `words` at least `times` times; raises ChildError if the process ends first."""
         deadline = time.monotonic() + LINE_SECONDS
         while child.log.read_text().count(words) < times:
             if not child.is_running:
                 raise ChildError(f"{child.name} ended with status {child.returncode}:\n{child.tail()}")
             if time.monotonic() > deadline:
-                raise ChildError(f"{child.name} has not written {words!r} {times} times:\n{child.tail()}")
+                raise ChildError(f"{child.name} did not write {words!r} {times} times:\n{child.tail()}")
             time.sleep(_POLL_SECONDS)
 
     def output(self) -> str:
-        """Return everything that every process has written."""
+        """Return the output of all processes."""
         return "\n".join(child.log.read_text() for child in self._children.values())
 
     def tails(self, lines: int) -> str:
-        """Return the last lines of every process under its name."""
+        """Return the last lines of each process with its name."""
         return "\n".join(f"--- {child.name}\n{child.tail(lines)}" for child in self._children.values())
 
     def run(self, command: Command, *, timeout: float = _COMMAND_SECONDS) -> str:
-        """Run a command to its end and return its output; raises ChildError when it fails."""
+        """Run a command and return its output; raises ChildError on failure."""
         done = subprocess.run(
             self._argv(command),
             env=self.env,
@@ -133,5 +130,5 @@ class Processes:
         return done.stdout
 
     def _argv(self, command: Command) -> list[str]:
-        """Run it with one Python: a script's first line may name another one."""
+        """Return the arguments with the stack's Python; a script's shebang may name another interpreter."""
         return [self._python, "-m", *command]

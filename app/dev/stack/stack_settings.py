@@ -1,16 +1,16 @@
-"""The product's settings that a developer's environment hands through the development stack."""
+"""Settings of the product that the development stack takes from the developer's environment."""
 
 import os
 
-# Made by the stack itself.
+# Set by the stack itself.
 _OURS = {"TE_DATABASE_URL", "TE_LISTEN_ADDR"}
 _DEFAULT_PORT = 8080
-_SHUTDOWN = {"TE_WORKER_SHUTDOWN_TIMEOUT_SEC": "5"}  # whoever presses Ctrl-C is waiting
+_SHUTDOWN = {"TE_WORKER_SHUTDOWN_TIMEOUT_SEC": "5"}  # short, because the user waits after Ctrl-C
 
 
 def product_environment() -> dict[str, str]:
-    """Return the TE_ variables of the environment, such as TE_LOG_LEVEL, that the stack doesn't choose itself."""
-    # An empty variable counts as not set, and must not take the place of what the stack sets.
+    """Return the TE_ variables of the environment that the stack does not set itself, such as TE_LOG_LEVEL."""
+    # An empty variable counts as unset and must not replace a value of the stack.
     given = {
         name: value for name, value in os.environ.items() if name.startswith("TE_") and value and name not in _OURS
     }
@@ -18,6 +18,6 @@ def product_environment() -> dict[str, str]:
 
 
 def preferred_port() -> int:
-    """Return the port of TE_LISTEN_ADDR, or 8080; another one is taken when it is in use."""
+    """Return the port of TE_LISTEN_ADDR, or 8080; the stack chooses another port if it is in use."""
     _host, _colon, port = os.environ.get("TE_LISTEN_ADDR", "").rpartition(":")
     return int(port) if port.isdigit() else _DEFAULT_PORT

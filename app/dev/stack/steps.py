@@ -1,10 +1,10 @@
-"""Steps: what is being done, announced while it is done."""
+"""Steps: announcements around parts of the work."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 Step = Callable[[str], AbstractContextManager[object]]
-"""Called with what is about to be done, entered while it is done."""
+"""Takes the description of a step; the context lasts as long as the step."""
 
 
 def silently(_what: str) -> AbstractContextManager[object]:

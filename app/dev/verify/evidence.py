@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from app.dev.verify.flow.flow_evidence import FlowEvidence
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, Trigger
@@ -31,7 +32,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class ExecutionRow:
     """A row of `executions`."""
 
     execution_id: str
@@ -52,7 +53,7 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class AttemptRow:
     """A row of `attempts`."""
 
     execution_id: str
@@ -72,7 +73,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Transition:
+class TransitionRow:
     """One change of a row of `executions`, noted by a trigger inside the transaction that made it."""
 
     execution_id: str
@@ -139,9 +140,9 @@ class Evidence:
     """Requests with one idempotency key that were answered with two jobs."""
     jobs: frozenset[str]
     """Ids of the stored jobs."""
-    executions: tuple[Execution, ...]
-    attempts: tuple[Attempt, ...]
-    transitions: tuple[Transition, ...] | None
+    executions: tuple[ExecutionRow, ...]
+    attempts: tuple[AttemptRow, ...]
+    transitions: tuple[TransitionRow, ...] | None
     """In the order in which they happened; None where the database cannot note them."""
     arrivals: tuple[Arrival, ...]
     clock_slack: timedelta = timedelta(0)
@@ -152,16 +153,16 @@ class Evidence:
     """Places that hold the secret of the run in the clear."""
     flow: FlowEvidence = field(default_factory=FlowEvidence)
 
-    def attempts_of(self) -> Mapping[str, list[Attempt]]:
+    def attempts_of(self) -> Mapping[str, list[AttemptRow]]:
         """Group the attempts by execution, in order."""
-        grouped: dict[str, list[Attempt]] = {}
-        for attempt in sorted(self.attempts, key=lambda a: a.number):
+        grouped: dict[str, list[AttemptRow]] = {}
+        for attempt in sorted(self.attempts, key=attrgetter("number")):
             grouped.setdefault(attempt.execution_id, []).append(attempt)
         return grouped
 
     def arrivals_of(self) -> Mapping[str, list[Arrival]]:
         """Group the arrivals by execution, in order."""
         grouped: dict[str, list[Arrival]] = {}
-        for arrival in sorted(self.arrivals, key=lambda a: a.at):
+        for arrival in sorted(self.arrivals, key=attrgetter("at")):
             grouped.setdefault(arrival.execution_id, []).append(arrival)
         return grouped

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from app.dev.verify.evidence import Evidence, Transition
+from app.dev.verify.evidence import Evidence, TransitionRow
 from schema.states import FINAL, AttemptStatus, ExecutionStatus, may_become
 
 _RUNNING = ExecutionStatus.RUNNING
@@ -12,7 +12,7 @@ def states_in_order(evidence: Evidence) -> Iterator[str]:
     """Find changes of state that are not legal, do not follow the one before, or come after the end."""
     if evidence.transitions is None:
         return
-    last: dict[str, Transition] = {}
+    last: dict[str, TransitionRow] = {}
     for change in evidence.transitions:
         yield from _judge(change, last.get(change.execution_id))
         last[change.execution_id] = change
@@ -49,7 +49,7 @@ def _second_successes(evidence: Evidence, final: set[str]) -> Iterator[str]:
             yield f"{execution_id}: attempt {early[0]} succeeded and attempt {attempts[-1].number} followed"
 
 
-def _judge(change: Transition, before: Transition | None) -> Iterator[str]:
+def _judge(change: TransitionRow, before: TransitionRow | None) -> Iterator[str]:
     step = f"{change.execution_id}: {change.before} -> {change.after}"
     if (before.after if before else None) is not change.before:
         yield f"{step} does not follow {before.after if before else 'its creation'}"
@@ -61,7 +61,7 @@ def _judge(change: Transition, before: Transition | None) -> Iterator[str]:
         yield f"{step} takes the attempts from {change.attempt_before} to {change.attempt_after}"
 
 
-def _counted(change: Transition) -> set[int]:
+def _counted(change: TransitionRow) -> set[int]:
     """Return by how much the attempts may change: a claim adds one, a hand-back takes it away again."""
     if change.before is None:
         return {0}

@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,6 +14,7 @@ from app.dev.stack.stack_client import Api
 from app.dev.verify.evidence import Accepted
 from app.dev.verify.ledger import Ledger
 from app.dev.verify.verify_definitions import Catalogue
+from app.kernel.function_types import Run
 from schema.states import Trigger
 
 ANSWER_SECONDS = 40.0  # a client that waits this long knows that the API hangs
@@ -25,10 +26,10 @@ _CROWD_THREADS = 16
 _DELAYED_SHARE, _CANCELLED_SHARE, _REPLAYED_SHARE = 0.35, 0.04, 0.05
 _SHORTEST_DELAY, _LONGEST_DELAY = 0.3, 6.0
 
-NewClient = Callable[[], Api]
+NewClient = Run[Api]
 
 
-class Load:
+class JobLoad:
     """Threads that create one-shot jobs; each request is repeated, with its key, until it has an answer."""
 
     def __init__(self, client: NewClient, catalogue: Catalogue, ledger: Ledger, *, rate: float, seed: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from app.dev.verify.evidence import Accepted, Arrival, Attempt, Evidence, Execution
+from app.dev.verify.evidence import Accepted, Arrival, AttemptRow, Evidence, ExecutionRow
 from app.dev.verify.flow.breaker_checks import breakers_hold
 from app.dev.verify.flow.limit_checks import never_above_a_rate, never_above_max_in_flight
 from app.dev.verify.flow.order_checks import due_first, higher_priorities_first, no_endpoint_without_progress
@@ -20,7 +20,7 @@ Check = Callable[[Evidence], Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CheckResult:
     """Result of one check."""
 
     name: str
@@ -31,9 +31,9 @@ class Result:
         return not self.breaches
 
 
-def run_checks(evidence: Evidence) -> list[Result]:
+def run_checks(evidence: Evidence) -> list[CheckResult]:
     """Run every check."""
-    return [Result(name, tuple(check(evidence))) for name, check in CHECKS.items()]
+    return [CheckResult(name, tuple(check(evidence))) for name, check in CHECKS.items()]
 
 
 def nothing_lost(evidence: Evidence) -> Iterator[str]:
@@ -178,22 +178,22 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def _by_job(evidence: Evidence) -> dict[str, list[Execution]]:
-    grouped: dict[str, list[Execution]] = {}
+def _by_job(evidence: Evidence) -> dict[str, list[ExecutionRow]]:
+    grouped: dict[str, list[ExecutionRow]] = {}
     for execution in evidence.executions:
         grouped.setdefault(execution.job_id, []).append(execution)
     return grouped
 
 
-def _may_fail(execution: Execution, attempts: list[Attempt]) -> bool:
+def _may_fail(execution: ExecutionRow, attempts: list[AttemptRow]) -> bool:
     return execution.attempt_count >= execution.max_attempts or bool(attempts and not attempts[-1].retryable)
 
 
-def _perhaps_unsent(attempts: list[Attempt]) -> bool:
+def _perhaps_unsent(attempts: list[AttemptRow]) -> bool:
     return [(attempt.error_type, attempt.retryable) for attempt in attempts] == [("WORKER_LOST", True)]
 
 
-def _ticks(job: Accepted, executions: list[Execution]) -> Iterator[str]:
+def _ticks(job: Accepted, executions: list[ExecutionRow]) -> Iterator[str]:
     """Compare the ticks of a job that repeats with those it owes: from the first, without a gap, to its end."""
     if job.first_tick is None or job.step is None:
         return
@@ -208,7 +208,7 @@ def _ticks(job: Accepted, executions: list[Execution]) -> Iterator[str]:
     yield from (f"{job.job_id}: an execution at {tick}, which is no tick" for tick in sorted(set(counted) - expected))
 
 
-def _goes_on(job: Accepted, executions: list[Execution]) -> Iterator[str]:
+def _goes_on(job: Accepted, executions: list[ExecutionRow]) -> Iterator[str]:
     """Look for ticks that came twice, and for one after the last resume."""
     counted = Counter(execution.scheduled_at for execution in executions)
     yield from (
@@ -218,7 +218,7 @@ def _goes_on(job: Accepted, executions: list[Execution]) -> Iterator[str]:
         yield f"{job.job_id}: silent since it was resumed at {job.resumed_at}"
 
 
-def _unexplained(execution_id: str, taken: list[Arrival], attempts: dict[tuple[str, int], Attempt]) -> Iterator[str]:
+def _unexplained(execution_id: str, taken: list[Arrival], attempts: dict[tuple[str, int], AttemptRow]) -> Iterator[str]:
     """Judge the deliveries of one execution: one belongs to its success, each other one to an uncertain attempt."""
     for number, times in Counter(arrival.attempt or 0 for arrival in taken).items():
         attempt = attempts.get((execution_id, number))

@@ -10,8 +10,8 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from app.dev.terminal import Terminal
 from app.dev.verify.evidence import Arrival, Evidence
-from app.dev.verify.faults.plan import Fault
-from app.dev.verify.promise_checks import Result
+from app.dev.verify.faults.fault_plan import Fault
+from app.dev.verify.promise_checks import CheckResult
 from app.dev.verify.verify_options import Options
 from schema.states import EndpointType
 
@@ -20,11 +20,11 @@ _PERCENTILES = (50, 90, 99, 99.9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class VerifyReport:
     """Everything that a run reports at its end."""
 
     options: Options
-    results: list[Result]
+    results: list[CheckResult]
     evidence: Evidence
     faults: list[Fault]
     restarts: int
@@ -90,7 +90,7 @@ def _percentile(ordered: list[float], percent: float) -> float:
     return round(max(0.0, ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]), 1)
 
 
-def show(report: Report, terminal: Terminal) -> None:
+def show(report: VerifyReport, terminal: Terminal) -> None:
     """Print the report."""
     found = report.as_json()
     terminal.heading("What was done")
@@ -118,7 +118,7 @@ def show(report: Report, terminal: Terminal) -> None:
     terminal.line("\n", ("Everything holds.", "green") if report.holds else ("It does not hold.", "red"))
 
 
-def _show_result(result: Result, terminal: Terminal) -> None:
+def _show_result(result: CheckResult, terminal: Terminal) -> None:
     if result.holds:
         terminal.line("  ", ("✓", "green"), f" {result.name}")
         return
@@ -133,12 +133,12 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{number} {what}" for what, number in counts.items()) or "none"
 
 
-def write_json(report: Report, path: Path) -> None:
+def write_json(report: VerifyReport, path: Path) -> None:
     """Write the figures and the breaches."""
     path.write_text(json.dumps(report.as_json(), indent=2) + "\n")
 
 
-def write_junit(report: Report, path: Path) -> None:
+def write_junit(report: VerifyReport, path: Path) -> None:
     """Write each check as a test case."""
     failed = sum(not result.holds for result in report.results)
     suite = Element("testsuite", name="verify", tests=str(len(report.results)), failures=str(failed))

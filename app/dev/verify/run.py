@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,15 +13,15 @@ from app.dev.process.child import ChildError
 from app.dev.process.workdir import WorkDir
 from app.dev.stack.stack_client import Api, ApiError
 from app.dev.terminal import Terminal
-from app.dev.verify import arrivals, stored
+from app.dev.verify import arrival_record, stored
 from app.dev.verify.evidence import Evidence
+from app.dev.verify.faults.fault_plan import disturbs, schedule
 from app.dev.verify.faults.injector import Injector
-from app.dev.verify.faults.plan import disturbs, schedule
 from app.dev.verify.faults.repertoire import Repertoire
 from app.dev.verify.flow.flow_evidence import FlowEvidence, Span
 from app.dev.verify.ledger import Ledger
 from app.dev.verify.promise_checks import run_checks
-from app.dev.verify.report import Report, show, write_json, write_junit
+from app.dev.verify.report import VerifyReport, show, write_json, write_junit
 from app.dev.verify.system import LEASE_SECONDS, System, running, thaw
 from app.dev.verify.verify_definitions import Catalogue
 from app.dev.verify.verify_options import Options
@@ -29,6 +29,7 @@ from app.dev.verify.witness import Witness
 from app.dev.verify.workload import Workload
 from app.kernel import db
 from app.kernel.errors import UnavailableError
+from app.kernel.function_types import Stopping
 from schema.states import FINAL
 
 _TURN_SECONDS = 0.05
@@ -84,21 +85,20 @@ class Run:
             self._catalogue,
             self._ledger,
             self._database,
-            heal=lambda: system.targets.receiver.release(self._catalogue.flow.broken_path),
+            receiver=system.targets.receiver,
         )
         self._repertoire = Repertoire(
             options,
             system,
             self._catalogue,
             self._injector,
-            create=self._workload.create_crowd,
-            write_secret=self._workload.write_secret,
+            self._workload,
         )
         self._injector.use(self._repertoire.acts)
         self._started_at = 0.0
-        self._shown_at = 0.0
+        self._shown_at = self._quiet_by = 0.0
 
-    def to_its_end(self) -> Report:
+    def to_its_end(self) -> VerifyReport:
         """Create the load, wait for quiet and return the report."""
         began = time.monotonic()
         with self._terminal.step("endpoints to recording receivers, and a witness in the database"):
@@ -109,7 +109,7 @@ class Run:
         self._work()
         with self._terminal.step("reading both sides"):
             evidence = self._evidence()
-        return Report(
+        return VerifyReport(
             options=self._options,
             results=run_checks(evidence),
             evidence=evidence,
@@ -133,13 +133,13 @@ class Run:
     def _work(self) -> None:
         workload = self._workload
         self._started_at = workload.start()
-        self._until(lambda: not workload.is_creating() and self._repertoire.has_created_all, "creating jobs")
+        self._until(self._has_created_all, "creating jobs")
         self._injector.end()
         workload.wind_down(self._until)
-        deadline = time.monotonic() + _QUIET_PATIENCE_SECONDS
-        self._until(lambda: self._is_quiet() or time.monotonic() > deadline, "waiting for quiet")
+        self._quiet_by = time.monotonic() + _QUIET_PATIENCE_SECONDS
+        self._until(self._is_quiet, "waiting for quiet")
 
-    def _until(self, is_over: Callable[[], bool], what: str) -> None:
+    def _until(self, is_over: Stopping, what: str) -> None:
         """Keep the faults and the supervisor going until it is over; an outage of the database is no answer."""
         while True:
             self._injector.step(time.monotonic() - self._started_at)
@@ -160,15 +160,20 @@ class Run:
         self._terminal.status(text + faults)
 
     def _is_quiet(self) -> bool:
-        return all(status in FINAL for status in stored.progress(self._database, self._catalogue.names))
+        """Return whether all executions have ended, or it takes too long."""
+        is_over = all(status in FINAL for status in stored.progress(self._database, self._catalogue.names))
+        return is_over or time.monotonic() > self._quiet_by
+
+    def _has_created_all(self) -> bool:
+        return not self._workload.is_creating() and self._repertoire.has_created_all
 
     def _evidence(self) -> Evidence:
         targets, names = self._system.targets, self._catalogue.names
         rows = stored.read(self._database, names)
         came = [
             *self._system.sightings.arrivals,
-            *arrivals.kafka(targets.kafka.bootstrap, self._catalogue.topic),
-            *arrivals.redis_stream(targets.valkey.url, self._catalogue.stream),
+            *arrival_record.kafka(targets.kafka.bootstrap, self._catalogue.topic),
+            *arrival_record.redis_stream(targets.valkey.url, self._catalogue.stream),
         ]
         return Evidence(
             accepted=self._ledger.accepted,

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import JSON, Column, Row, String, Table, Text, cast, func, or_, select
 
-from app.dev.verify.evidence import Attempt, Execution
+from app.dev.verify.evidence import AttemptRow, ExecutionRow
 from app.dev.verify.flow.flow_evidence import BreakerChange
 from app.kernel import db
 from app.kernel.db import Database
@@ -22,28 +22,28 @@ class OtherWorkError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredRows:
     """The rows of the run's endpoints."""
 
     jobs: frozenset[str]
-    executions: tuple[Execution, ...]
-    attempts: tuple[Attempt, ...]
+    executions: tuple[ExecutionRow, ...]
+    attempts: tuple[AttemptRow, ...]
 
 
-def read(database: Database, endpoints: list[str]) -> Stored:
+def read(database: Database, endpoints: list[str]) -> StoredRows:
     """Read the rows of the run's endpoints; nothing may change any more."""
     of_run = executions.c.endpoint.in_(endpoints)
     tried = select(attempts).join(executions, executions.c.execution_id == attempts.c.execution_id).where(of_run)
     job_ids = database.fetch(select(jobs.c.job_id).where(jobs.c.endpoint.in_(endpoints)))
-    return Stored(
+    return StoredRows(
         jobs=frozenset(row.job_id for row in job_ids),
         executions=tuple(_execution(row) for row in database.fetch(select(executions).where(of_run))),
         attempts=tuple(_attempt(row) for row in database.fetch(tried)),
     )
 
 
-def _execution(row: Row[Any]) -> Execution:
-    return Execution(
+def _execution(row: Row[Any]) -> ExecutionRow:
+    return ExecutionRow(
         row.execution_id,
         row.job_id,
         EndpointType(row.endpoint_type),
@@ -58,9 +58,9 @@ def _execution(row: Row[Any]) -> Execution:
     )
 
 
-def _attempt(row: Row[Any]) -> Attempt:
+def _attempt(row: Row[Any]) -> AttemptRow:
     error = row.error or {}
-    return Attempt(
+    return AttemptRow(
         row.execution_id,
         row.attempt_number,
         AttemptStatus(row.status),

@@ -10,7 +10,7 @@ from pathlib import Path
 from app.dev.process.proxy import Proxy
 from app.dev.servers import Postgres
 from app.dev.stack import programs
-from app.dev.stack.receiver_targets import Targets
+from app.dev.stack.receiver_targets import LocalTargets
 from app.dev.stack.runner import Stack
 from app.dev.terminal import Terminal
 from app.dev.verify import clock
@@ -36,7 +36,7 @@ class System:
     """Everything that runs, and the URL of the database that is not behind a proxy."""
 
     stack: Stack
-    targets: Targets
+    targets: LocalTargets
     sightings: Sightings
     ways: dict[str, Proxy]
     """The proxies between processes and the database, by the names of the processes."""
@@ -49,7 +49,7 @@ def running(options: Options, logs: Path, terminal: Terminal) -> Iterator[System
     """Start everything; stops it at the end."""
     sightings = Sightings()
     with (
-        Targets(terminal.step, record=sightings) as targets,
+        LocalTargets(terminal.step, record=sightings) as targets,
         _database(options, terminal) as postgres,
         ExitStack() as opened,
     ):

@@ -80,7 +80,7 @@ def _run(options: Options) -> int:
     try:
         return verify(options, terminal)
     except KeyboardInterrupt:
-        terminal.line("\n  interrupted; everything that was started is stopped")
+        terminal.line("\n  interrupted; all processes and servers are stopped")
         return _INTERRUPTED
     except (ChildError, ApiError, OtherWorkError) as error:
         raise click.ClickException(str(error)) from error

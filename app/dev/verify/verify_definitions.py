@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from app.dev.stack.receiver_targets import Targets
+from app.dev.stack.receiver_targets import LocalTargets
 from app.dev.stack.stack_client import Api
 from app.dev.stack.stack_definitions import Definition, http, kafka, redis_stream, register
 from app.dev.verify.flow.flow_endpoints import FlowEndpoints
@@ -26,7 +26,7 @@ _FAILING = frozenset({"flaky", "lost"})
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WeightedEndpoint:
     """One endpoint, and how often it is chosen."""
 
     name: str
@@ -41,10 +41,10 @@ class Catalogue:
         self.stream = f"verify:{run}"
         self._prefix = f"verify-{run}"
         self.targets = [
-            *(Target(f"{self._prefix}-http-{name}", weight) for name, (_path, weight) in _HTTP.items()),
-            Target(f"{self._prefix}-kafka", _KAFKA_WEIGHT),
-            Target(f"{self._prefix}-redis", _REDIS_WEIGHT),
-            Target(f"{self._prefix}-http-secret", _SECRET_WEIGHT),
+            *(WeightedEndpoint(f"{self._prefix}-http-{name}", weight) for name, (_path, weight) in _HTTP.items()),
+            WeightedEndpoint(f"{self._prefix}-kafka", _KAFKA_WEIGHT),
+            WeightedEndpoint(f"{self._prefix}-redis", _REDIS_WEIGHT),
+            WeightedEndpoint(f"{self._prefix}-http-secret", _SECRET_WEIGHT),
         ]
         self.flow = FlowEndpoints(f"{self._prefix}-http")
         self.hanging = f"{self._prefix}-http-hanging"
@@ -68,7 +68,7 @@ class Catalogue:
         """One endpoint of each transport, for the jobs that repeat."""
         return [f"{self._prefix}-http-ok", f"{self._prefix}-kafka", f"{self._prefix}-redis"]
 
-    def register(self, api: Api, targets: Targets) -> None:
+    def register(self, api: Api, targets: LocalTargets) -> None:
         """Register everything through the API."""
         api.post("/secrets", {"name": self.secret_name, "value": self.canary})
         register(api, self._definitions(targets))
@@ -83,7 +83,7 @@ class Catalogue:
         """Return the path under which the receiver holds the answers to one crowd."""
         return f"/held/{gate}"
 
-    def _definitions(self, targets: Targets) -> Iterator[Definition]:
+    def _definitions(self, targets: LocalTargets) -> Iterator[Definition]:
         base = targets.receiver.base_url
         for name, (path, _weight) in _HTTP.items():
             url = f"{base}{path}/{self._prefix}"

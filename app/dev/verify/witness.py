@@ -5,11 +5,12 @@ PostgreSQL's dialect.
 """
 
 from contextlib import suppress
+from functools import partial
 
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from app.dev.verify.evidence import Transition
+from app.dev.verify.evidence import TransitionRow
 from app.kernel.db import Database
 from schema.states import ExecutionStatus
 
@@ -61,23 +62,23 @@ class Witness:
         """Begin to watch."""
         if self._database.is_cockroach:
             return
-        self._database.transact(lambda connection: self._run(connection, _INSTALL))
+        self._database.transact(partial(self._run, statements=_INSTALL))
         self.is_there = True
 
     def remove(self) -> None:
         """Leave no trace."""
         if self.is_there:
             with suppress(DBAPIError):
-                self._database.transact(lambda connection: self._run(connection, _REMOVE))
+                self._database.transact(partial(self._run, statements=_REMOVE))
             self.is_there = False
 
-    def changes(self, endpoints: list[str]) -> tuple[Transition, ...] | None:
+    def changes(self, endpoints: list[str]) -> tuple[TransitionRow, ...] | None:
         """Read what was noted about the executions of these endpoints, in order."""
         if not self.is_there:
             return None
         rows = self._database.fetch(text(_READ.format(schema=self._schema)), {"endpoints": endpoints})
         return tuple(
-            Transition(
+            TransitionRow(
                 row.execution_id,
                 ExecutionStatus(row.before) if row.before else None,
                 ExecutionStatus(row.after),

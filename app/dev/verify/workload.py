@@ -5,16 +5,18 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
+from app.dev.receiver import Receiver
 from app.dev.verify.flow.flow_load import FlowLoad
-from app.dev.verify.job_load import Load, NewClient, ask, create_crowd
+from app.dev.verify.job_load import JobLoad, NewClient, ask, create_crowd
 from app.dev.verify.ledger import Ledger
 from app.dev.verify.repeating import Repeating
 from app.dev.verify.storm import Storm
 from app.dev.verify.verify_definitions import Catalogue
 from app.dev.verify.verify_options import Options
 from app.kernel.db import Database
+from app.kernel.function_types import Stopping
 
-Until = Callable[[Callable[[], bool], str], None]
+Until = Callable[[Stopping, str], None]
 """Keeps the run going until a condition holds; the words say what is being waited for."""
 
 
@@ -29,17 +31,16 @@ class Workload:
         ledger: Ledger,
         database: Database,
         *,
-        heal: Callable[[], None],
+        receiver: Receiver,
     ) -> None:
-        """Call `heal` once what is broken is to answer."""
         self._options = options
         self._client = client
         self._catalogue = catalogue
         self._ledger = ledger
         self._repeating = Repeating(client(), catalogue, ledger, database)
         self._storm = Storm(client, catalogue, ledger, database, options.seed) if options.pause_storm else None
-        self._load = Load(client, catalogue, ledger, rate=options.rate, seed=options.seed)
-        self._flow = FlowLoad(client, catalogue.flow, ledger, heal)
+        self._load = JobLoad(client, catalogue, ledger, rate=options.rate, seed=options.seed)
+        self._flow = FlowLoad(client, catalogue.flow, ledger, receiver)
 
     @property
     def pauses(self) -> int:

@@ -1,4 +1,4 @@
-"""Breakers: a target whose deliveries keep failing is left alone for a while."""
+"""Breakers: suspend deliveries to targets that keep failing."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
+    from app.queue.reading.waiting_reasons import WaitingReason
     from app.scheduler.chore import Chore, ChoreContext
     from app.web.openapi.resource import Resource
 
 
 class Breakers(Feature):
-    """Breakers: a target whose deliveries keep failing is left alone for a while."""
+    """Circuit breakers of targets."""
 
     name = "breakers"
 
@@ -24,3 +25,8 @@ class Breakers(Feature):
         from app.features.breakers import chores
 
         return chores.chores(context)
+
+    def reasons(self) -> "Sequence[WaitingReason]":
+        from app.features.breakers.reasons import BreakerReason
+
+        return [BreakerReason()]

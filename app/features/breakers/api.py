@@ -1,6 +1,5 @@
 """/breakers."""
 
-from dataclasses import asdict
 from typing import Any
 
 from marshmallow import Schema, fields
@@ -17,16 +16,15 @@ from schema.states import BreakerState
 
 resource = Resource(
     "breakers",
-    "Circuit breakers of the hosts, Kafka clusters and Redis servers to which deliveries have failed of late. Without "
-    "one, all is sent.",
+    "Circuit breakers of hosts, Kafka clusters and Redis servers with recent failures. A target without a breaker is "
+    "closed.",
 )
 
 _TARGET = {
-    "description": "scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest where endpoints "
-    "have settings of their own",
+    "description": "scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest for own settings",
     "example": "https:api.example.com:443",
 }
-_STATE = {"example": "open", "description": "`closed` lets all through, `open` nothing, `half_open` a single probe"}
+_STATE = {"example": "open", "description": "`closed`: deliver; `open`: hold; `half_open`: send a single probe"}
 _REASON = {"description": ", ".join(f"`{reason}`" for reason in Reason), "example": Reason.FAILURES.value}
 
 
@@ -37,23 +35,25 @@ class BreakerSchema(Schema):
     state = fields.Enum(BreakerState, by_value=True, required=True, metadata=_STATE)
     reason = fields.String(required=True, allow_none=True, metadata=_REASON)
     failed = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "how many of `results` failed when it opened"}
+        required=True, allow_none=True, metadata={"description": "number of failures among `results` when it opened"}
     )
     results = fields.Integer(required=True, allow_none=True)
     changed_at = Instant(required=True)
     open_until = Instant(
         required=True,
         allow_none=True,
-        metadata={"description": "from then on what is due next is a probe"},
+        metadata={"description": "from then on the next due execution is the probe"},
     )
     probe_worker = fields.String(
         required=True, allow_none=True, metadata={"description": "the worker that sends the probe"}
     )
     probe_until = Instant(
-        required=True, allow_none=True, metadata={"description": "from then on another worker may probe"}
+        required=True, allow_none=True, metadata={"description": "from then on a different worker may probe"}
     )
     endpoints = fields.List(
-        fields.String(), required=True, metadata={"description": "the first 100 that lead to the target, by name"}
+        fields.String(),
+        required=True,
+        metadata={"description": "first 100 endpoints that resolve to the target, by name"},
     )
 
 
@@ -69,7 +69,7 @@ class BreakerEventSchema(Schema):
         required=True, allow_none=True, metadata={"description": "a worker, or the name of the API key that closed it"}
     )
     open_until = Instant(
-        required=True, allow_none=True, metadata={"description": "until when it is open, or its probe has time"}
+        required=True, allow_none=True, metadata={"description": "end of the open state, or deadline of the probe"}
     )
     occurred_at = Instant(required=True)
 
@@ -82,15 +82,15 @@ class BreakerQuery(PageQuery):
 
 @resource.route("GET", "/breakers", query=BreakerQuery, returns=page_schema(BreakerSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
-    """List breakers, those that changed last first."""
+    """List breakers, last changed first."""
     wanted = page_request(query)
-    return page_answer(breakers_store.page(services().database, query.get("state"), wanted), asdict, query)
+    return page_answer(breakers_store.page(services().database, query.get("state"), wanted), dict, query)
 
 
 @resource.route("GET", "/breakers/<target>", returns=BreakerSchema, errors=[BreakerNotFoundError])
 def get(target: str) -> dict[str, Any]:
     """Get the breaker of a target."""
-    return asdict(breakers_store.get(services().database, target))
+    return breakers_store.get(services().database, target)
 
 
 @resource.route(
@@ -103,13 +103,13 @@ def get(target: str) -> dict[str, Any]:
 def list_events(query: dict[str, Any], target: str) -> dict[str, Any]:
     """List the changes of a breaker, newest first; they are kept for as long as executions are."""
     page = breakers_store.events(services().database, target, page_request(query))
-    return page_answer(page, asdict, query)
+    return page_answer(page, dict, query)
 
 
 @resource.route("POST", "/breakers/<target>/close", returns=BreakerSchema, errors=[BreakerNotFoundError, ConflictError])
 def close(target: str) -> dict[str, Any]:
-    """Let all be sent to a target again, without a probe; what failed there until now is forgotten.
+    """Close the breaker of a target without a probe, and reset its counters.
 
-    Workers know it within a second. Closing a breaker that is closed changes nothing.
+    Workers apply it within a second. Closing a closed breaker changes nothing.
     """
-    return asdict(breakers_store.close(services().database, target, actor().name))
+    return breakers_store.close(services().database, target, actor().name)

@@ -1,25 +1,69 @@
-"""Chore of breakers: delete breakers that nobody needs any more, and their history."""
+"""Chore of breakers: delete breakers without a recent failure, counts older than any window, and old events."""
 
+from collections.abc import Mapping
 from functools import partial
 
-from app.features.breakers import breaker_pruning
+from sqlalchemy import TextClause
+
+from app.features.breakers.target_rows import MAX_SLOTS, SLOT_NOW
+from app.kernel.db import Database
+from app.kernel.sql import statement
 from app.scheduler.chore import BATCH, Chore, ChoreContext, Counts
+
+# Closed, or open and not probed, for an hour. The latter ends with an event.
+_IS_OLD = "GREATEST(watched_until, COALESCE(probe_until, open_until, watched_until)) < now() - INTERVAL '1 hour'"
+PRUNE = statement(
+    "breaker_pruning.prune",
+    f"""
+    WITH page AS MATERIALIZED (SELECT target FROM breakers WHERE {_IS_OLD} ORDER BY target LIMIT :limit),
+    gone AS (
+      DELETE FROM breakers WHERE target IN (SELECT target FROM page) AND {_IS_OLD} RETURNING target, state),
+    led AS (DELETE FROM breaker_endpoints WHERE target IN (SELECT target FROM gone) RETURNING target),
+    counted AS (DELETE FROM breaker_counts WHERE target IN (SELECT target FROM gone) RETURNING target),
+    forgotten AS (
+      INSERT INTO breaker_events (event_id, target, from_state, to_state, reason)
+      SELECT 'evt_' || md5(CAST(gen_random_uuid() AS TEXT)), target, state, 'closed', 'FORGOTTEN'
+        FROM gone WHERE state <> 'closed'
+      RETURNING target)
+    SELECT state FROM gone
+    """,  # noqa: S608 - a constant of this module
+)
+# The breaker of a target that keeps failing stays, but its counts older than the longest window go.
+PRUNE_COUNTS = statement(
+    "breaker_pruning.prune_counts",
+    f"""
+    WITH page AS MATERIALIZED (
+      SELECT target, slot, endpoint FROM breaker_counts WHERE slot < {SLOT_NOW} - {MAX_SLOTS}
+       ORDER BY target, slot, endpoint LIMIT :limit)
+    DELETE FROM breaker_counts
+     WHERE (target, slot, endpoint) IN (SELECT target, slot, endpoint FROM page) RETURNING slot
+    """,  # noqa: S608 - a constant of this module
+)
+PRUNE_EVENTS = statement(
+    "breaker_pruning.prune_events",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT event_id FROM breaker_events
+       WHERE occurred_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
+       ORDER BY occurred_at, event_id LIMIT :limit)
+    DELETE FROM breaker_events WHERE event_id IN (SELECT event_id FROM page) RETURNING event_id
+    """,
+)
 
 
 def chores(context: ChoreContext) -> list[Chore]:
-    """Return the chores of breakers."""
-    database = context.database
 
     def prune_breakers() -> Counts:
-        """Delete the breakers that nobody needs any more, their counts, and events older than the retention."""
-        forget = partial(breaker_pruning.forget, database, limit=BATCH)
-        breakers = partial(breaker_pruning.prune, database, limit=BATCH)
-        events = partial(breaker_pruning.prune_events, database, retention_ms=context.retention_ms, limit=BATCH)
+        """Delete old breakers, old counts, and events older than the retention."""
+        retention = {"retention_ms": context.retention_ms}
         return Counts(
-            forgotten=context.until_short(forget),
-            breakers=context.until_short(breakers),
-            breaker_counts=breaker_pruning.prune_counts(database, limit=BATCH, stopping=context.stopping),
-            breaker_events=context.until_short(events, 1),
+            breakers=context.until_short(partial(_delete, context.database, PRUNE, {})),
+            breaker_counts=context.until_short(partial(_delete, context.database, PRUNE_COUNTS, {})),
+            breaker_events=context.until_short(partial(_delete, context.database, PRUNE_EVENTS, retention), 1),
         )
 
     return [Chore("prune_breakers", 60, prune_breakers)]
+
+
+def _delete(database: Database, sql: TextClause, params: Mapping[str, int]) -> int:
+    return len(database.fetch(sql, {**params, "limit": BATCH}))

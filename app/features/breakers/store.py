@@ -1,59 +1,44 @@
-"""Breakers as people see them: which there are, what became of them, and closing one by hand.
-
-Those that had no failure of late are deleted: what has no row is closed.
-"""
+"""Breakers for the API: lists, history, and closing a breaker manually. A target without a row is closed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row
 
 from app.features.breakers import target_rows
 from app.features.breakers.rules import Reason, Transition
-from app.features.breakers.target_rows import Noted
+from app.features.breakers.target_rows import Standing
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.errors import BreakerNotFoundError, ConflictError
 from app.kernel.sql import statement
 from schema.states import BreakerState
 
-MOST_ENDPOINTS = 100  # that are shown of a breaker
-MOST_TRIES = 5
+MAX_TRIES = 5
 
-_COLUMNS = """target, state, revision, reason, failed, results, changed_at, open_until, probe_worker, probe_until,
-           watched_until"""
+_COLUMNS = """b.target, b.state, b.revision, b.reason, b.failed, b.results, b.changed_at, b.open_until, b.probe_worker,
+           b.probe_until, ARRAY(SELECT e.endpoint FROM breaker_endpoints AS e WHERE e.target = b.target
+                                 ORDER BY e.endpoint LIMIT 100) AS endpoints"""
 LIST = statement(
     "breakers.list",
     f"""
-    SELECT {_COLUMNS} FROM breakers
-     WHERE (CAST(:state AS TEXT) IS NULL OR state = :state)
+    SELECT {_COLUMNS} FROM breakers AS b
+     WHERE (CAST(:state AS TEXT) IS NULL OR b.state = :state)
        AND (CAST(:at AS TIMESTAMPTZ) IS NULL
-            OR (changed_at, target) < (CAST(:at AS TIMESTAMPTZ), CAST(:key AS TEXT)))
-     ORDER BY changed_at DESC, target DESC LIMIT :limit
+            OR (b.changed_at, b.target) < (CAST(:at AS TIMESTAMPTZ), CAST(:key AS TEXT)))
+     ORDER BY b.changed_at DESC, b.target DESC LIMIT :limit
     """,  # noqa: S608 - a constant of this module
 )
 GET = statement(
     "breakers.get",
-    f"SELECT {_COLUMNS} FROM breakers WHERE target = :target",  # noqa: S608 - a constant of this module
+    f"SELECT {_COLUMNS} FROM breakers AS b WHERE b.target = :target",  # noqa: S608 - a constant of this module
 )
-ENDPOINTS = statement(
-    "breakers.endpoints",
-    """
-    SELECT target, endpoint FROM (
-      SELECT target, endpoint, row_number() OVER (PARTITION BY target ORDER BY endpoint) AS place
-        FROM breaker_endpoints WHERE target = ANY (CAST(:targets AS TEXT[]))) AS found
-     WHERE place <= CAST(:most AS BIGINT) ORDER BY target, endpoint
-    """,
-)
-# What is due would have been probed by now, if anything led there still: an endpoint that was changed leads elsewhere.
+# Ignores breakers that no due execution has probed for a minute: their endpoints may resolve to other targets now.
 _COUNTS = "b.state IN ('open', 'half_open') AND COALESCE(b.probe_until, b.open_until) > now() - INTERVAL '1 minute'"
 OF_ENDPOINT = statement(
     "breakers.of_endpoint",
     f"""
-    SELECT b.target, b.state, b.revision, b.reason, b.failed, b.results, b.changed_at, b.open_until, b.probe_worker,
-           b.probe_until, b.watched_until
+    SELECT b.target, b.state, b.reason, b.changed_at, b.open_until
       FROM breaker_endpoints AS e JOIN breakers AS b ON b.target = e.target
      WHERE e.endpoint = :endpoint AND {_COUNTS}
        AND NOT EXISTS (SELECT 1 FROM endpoints AS p WHERE p.name = e.endpoint AND p.breaker = CAST('"off"' AS JSONB))
@@ -75,111 +60,64 @@ EVENTS = statement(
     """,
 )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breaker:
-    """A stored breaker; `failed` of `results` are the figures that opened it."""
-
-    target: str
-    state: BreakerState
-    revision: int
-    reason: str | None
-    failed: int | None
-    results: int | None
-    changed_at: datetime
-    open_until: datetime | None
-    probe_worker: str | None
-    probe_until: datetime | None
-    watched_until: datetime
-    endpoints: Sequence[str] = ()
-
-    @property
-    def noted(self) -> Noted:
-        """Return it as a change needs it."""
-        return Noted(self.target, self.state, self.revision, self.changed_at, None, self.probe_worker)
+Shown = dict[str, Any]
+"""Breaker or event as the API shows it; `failed` and `results` are the counts that opened the breaker."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BreakerEvent:
-    """A change of a breaker's state."""
-
-    event_id: str
-    target: str
-    from_state: BreakerState
-    to_state: BreakerState
-    reason: str
-    actor: str | None
-    open_until: datetime | None
-    occurred_at: datetime
-
-
-def page(database: Database, state: BreakerState | None, wanted: PageRequest) -> Page[Breaker]:
-    """Read a page of breakers, those that changed last first, with endpoints that lead to them."""
+def page(database: Database, state: BreakerState | None, wanted: PageRequest) -> Page[Shown]:
+    """Read a page of breakers, last changed first, each with its first 100 endpoints."""
     rows = database.fetch(LIST, {"state": state} | wanted.bounds)
-    leading = _endpoints(database, [row.target for row in rows])
-    return page_of(rows, "changed_at", "target", wanted, lambda row: _breaker(row, leading.get(row.target, ())))
+    return page_of(rows, "changed_at", "target", wanted, _shown)
 
 
-def get(database: Database, target: str) -> Breaker:
-    """Read a breaker; raises BreakerNotFoundError."""
+def get(database: Database, target: str) -> Shown:
+    """Read a breaker; raise BreakerNotFoundError."""
     rows = database.fetch(GET, {"target": target})
     if not rows:
         raise BreakerNotFoundError.of(target)
-    return _breaker(rows[0], _endpoints(database, [target]).get(target, ()))
+    return _shown(rows[0])
 
 
-def of_endpoint(database: Database, endpoint: str) -> list[Breaker]:
-    """Read the breakers that are not closed of the targets that an endpoint leads to; none where it has none."""
-    return [_breaker(row) for row in database.fetch(OF_ENDPOINT, {"endpoint": endpoint})]
+def of_endpoint(database: Database, endpoint: str) -> Sequence[Row[Any]]:
+    """Read the open and half-open breakers of the targets of an endpoint."""
+    return database.fetch(OF_ENDPOINT, {"endpoint": endpoint})
 
 
 def count_open(database: Database) -> int:
-    """Count the breakers that are not closed."""
+    """Count the open and half-open breakers."""
     return sum(count_by_state(database).values())
 
 
 def count_by_state(database: Database) -> dict[BreakerState, int]:
-    """Count the breakers that are open, and those that are half open."""
+    """Count the open and the half-open breakers by state."""
     counted = {row.state: row.n for row in database.fetch(COUNT_BY_STATE)}
     return {state: counted.get(state, 0) for state in (BreakerState.OPEN, BreakerState.HALF_OPEN)}
 
 
-def events(database: Database, target: str, wanted: PageRequest) -> Page[BreakerEvent]:
-    """Read a page of what became of a breaker, newest first; raises BreakerNotFoundError when nothing is known of it.
+def events(database: Database, target: str, wanted: PageRequest) -> Page[Shown]:
+    """Read a page of the changes of a breaker, newest first; raise BreakerNotFoundError if there is no row of it.
 
-    What happened is known for longer than the breaker itself.
+    Changes are kept for longer than the breaker itself.
     """
     rows = database.fetch(EVENTS, {"target": target} | wanted.bounds)
     if not rows and wanted.after is None:
         get(database, target)
-    return page_of(rows, "occurred_at", "event_id", wanted, _event)
+    return page_of(rows, "occurred_at", "event_id", wanted, _shown)
 
 
-def close(database: Database, target: str, actor: str) -> Breaker:
-    """Close a breaker by hand, whatever its probe would say; one that is closed stays so.
+def close(database: Database, target: str, actor: str) -> Shown:
+    """Close a breaker manually, without a probe; a closed breaker stays unchanged.
 
-    Raises BreakerNotFoundError, and ConflictError where workers change it faster.
+    Raises BreakerNotFoundError, and ConflictError if workers keep changing the breaker.
     """
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         found = get(database, target)
-        if found.state is BreakerState.CLOSED:
+        if found["state"] is BreakerState.CLOSED:
             return found
-        target_rows.change(database, found.noted, Transition(BreakerState.CLOSED, Reason.CLOSED_BY_HAND), actor)
-    raise ConflictError("The breaker keeps changing; try again.")
+        before = Standing(target, found["state"], found["revision"])
+        target_rows.change(database, before, Transition(BreakerState.CLOSED, Reason.CLOSED_BY_HAND), actor)
+    raise ConflictError("Workers keep changing this breaker. Try again.")
 
 
-def _endpoints(database: Database, of: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    rows = database.fetch(ENDPOINTS, {"targets": list(of), "most": MOST_ENDPOINTS}) if of else ()
-    for row in rows:
-        found.setdefault(row.target, []).append(row.endpoint)
-    return found
-
-
-def _breaker(row: Row[Any], endpoints: Sequence[str] = ()) -> Breaker:
-    return Breaker(**row._asdict() | {"state": BreakerState(row.state), "endpoints": endpoints})
-
-
-def _event(row: Row[Any]) -> BreakerEvent:
-    states = {name: BreakerState(getattr(row, name)) for name in ("from_state", "to_state")}
-    return BreakerEvent(**row._asdict() | states)
+def _shown(row: Row[Any]) -> Shown:
+    return {name: BreakerState(value) if name.endswith("state") else value for name, value in row._asdict().items()}

@@ -1,4 +1,4 @@
-"""Bulk jobs: cancel, retry or reschedule the executions of a filter, archive dead letters, in the background."""
+"""Bulk operations: cancel, retry or reschedule the executions of a filter, or archive its dead letters."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class BulkJobs(Feature):
-    """Bulk jobs: cancel, retry or reschedule the executions of a filter, archive dead letters, in the background."""
+    """Cancel, retry or reschedule the executions of a filter, or archive dead letters, in the background."""
 
     name = "bulk_jobs"
 

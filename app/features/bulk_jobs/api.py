@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from app.features.bulk_jobs import store as bulk_jobs_store
-from app.features.bulk_jobs.bulk_walk import BulkWalk, chosen_by, execution_of
+from app.features.bulk_jobs.operation_job import OperationJob, chosen_by, execution_of
 from app.features.bulk_jobs.schemas import (
     BulkOperationSchema,
     BulkPreviewSchema,
@@ -12,10 +12,10 @@ from app.features.bulk_jobs.schemas import (
     parameters,
     wanted_of,
 )
-from app.features.bulk_jobs.store import BULK_OPERATIONS, BulkOperation, Parameters, Wanted, parameters_of
+from app.features.bulk_jobs.store import BULK_OPERATIONS, BulkFilter, BulkOperation, Parameters, parameters_of
 from app.kernel.access.api_keys import Scope
 from app.kernel.errors import BulkOperationNotFoundError, ConflictError
-from app.queue.bulk.walker import preview as preview_of
+from app.queue.bulk.bulk_job_runner import preview as preview_of
 from app.queue.jobs.job_creation import Creator
 from app.queue.reading.execution_queries import find_executions
 from app.web.executions.execution_schemas import shape_record
@@ -23,26 +23,25 @@ from app.web.http.conditions import actor
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.openapi.resource import Resource
 from app.web.services import services
-from schema.states import BulkAction, WalkStatus
+from schema.states import BulkAction, BulkJobStatus
 
 resource = Resource(
     "bulk-operations",
-    "Executions that are cancelled, retried or rescheduled by a filter, and dead letters that are archived: the oldest "
-    "first, at a rate, each once.",
+    "Background operations that cancel, retry or reschedule the executions of a filter, or archive its dead letters: "
+    "oldest first, rate-limited, each exactly once.",
     write_scope=Scope.JOBS_WRITE,
 )
-questions = Resource("bulk-operation-previews", "What a bulk operation would see to.", write_scope=Scope.READ)
+questions = Resource("bulk-operation-previews", "Dry runs of bulk operations.", write_scope=Scope.READ)
 
 
 def shape(found: BulkOperation) -> dict[str, Any]:
-    """Return the fields of an answer."""
     return asdict(found) | asdict(parameters_of(found.parameters))
 
 
-def preview_in(creator: Creator, action: BulkAction, wanted: Wanted, given: Parameters) -> dict[str, Any]:
-    """Read what BulkPreviewSchema shows."""
+def preview_in(creator: Creator, action: BulkAction, wanted: BulkFilter, given: Parameters) -> dict[str, Any]:
+    """Return the fields of BulkPreviewSchema."""
     database = creator.database
-    seen = preview_of(database, BulkWalk(creator), chosen_by(action, wanted, given, creator.now()))
+    seen = preview_of(database, OperationJob(creator), chosen_by(action, wanted, given, creator.now()))
     executions = [execution_of(item) for item in seen.sample]
     found = {each.execution_id: each for each in find_executions(database, executions)}
     sample = [shape_record(found[each]) for each in executions if each in found]
@@ -51,15 +50,13 @@ def preview_in(creator: Creator, action: BulkAction, wanted: Wanted, given: Para
 
 @resource.route("POST", "/bulk-operations", body=NewBulkOperationSchema, returns=BulkOperationSchema, status=202)
 def begin(body: dict[str, Any]) -> dict[str, Any]:
-    """Cancel, retry or reschedule all executions of a filter that there are now, or archive what has failed.
+    """Start an operation that cancels, retries or reschedules the executions of a filter, or archives dead letters.
 
-    A scheduler does so within seconds.
-
-    Each is cancelled or retried as `POST /executions/{execution_id}/cancel` or `/retry` does, exactly once, the oldest
-    first, whatever dies meanwhile. A filter that matches nothing is an operation that changes nothing;
-    one that names no more than a state needs `all`. A job that repeats goes on: only its executions are changed.
-    Rescheduled are those that wait, for another attempt too; nothing is moved into the past. Archived are open dead
-    letters, as by `POST /dead-letters/{letter_id}/archive`, with one `note` for all.
+    A scheduler starts it within seconds. It changes the executions that exist now, oldest first, each exactly once,
+    also when processes die, in the same way as `POST /executions/{execution_id}/cancel` or `/retry`. Repeating jobs
+    continue: only their executions change. `reschedule` moves waiting executions, also those that wait for a retry,
+    never into the past. `archive` resolves open dead letters as `POST /dead-letters/{letter_id}/archive` does, all with
+    the same `note`. A filter without matches changes nothing. A filter by state only needs `all`.
     """
     begun = bulk_jobs_store.begin(
         services().database, body["action"], wanted_of(body), parameters(body), rate=body["rate"], actor=actor().name
@@ -69,7 +66,7 @@ def begin(body: dict[str, Any]) -> dict[str, Any]:
 
 @questions.route("POST", "/bulk-operations/preview", body=NewBulkOperationSchema, returns=BulkPreviewSchema)
 def preview(body: dict[str, Any]) -> dict[str, Any]:
-    """Count what a bulk operation would see to, and show the first executions; nothing is changed."""
+    """Count the executions that a bulk operation would change, and show the first ones; changes nothing."""
     return preview_in(services().creator, body["action"], wanted_of(body), parameters(body))
 
 
@@ -96,17 +93,17 @@ _CHANGE: dict[str, Any] = {"returns": BulkOperationSchema, "errors": [BulkOperat
 
 @resource.route("POST", "/bulk-operations/<operation_id>/pause", **_CHANGE)
 def pause(operation_id: str) -> dict[str, Any]:
-    """Let a bulk operation wait where it is."""
-    return shape(BULK_OPERATIONS.change(services().database, operation_id, WalkStatus.PAUSED))
+    """Pause a bulk operation."""
+    return shape(BULK_OPERATIONS.change(services().database, operation_id, BulkJobStatus.PAUSED))
 
 
 @resource.route("POST", "/bulk-operations/<operation_id>/resume", **_CHANGE)
 def resume(operation_id: str) -> dict[str, Any]:
-    """Let a paused bulk operation go on where it is."""
-    return shape(BULK_OPERATIONS.change(services().database, operation_id, WalkStatus.RUNNING))
+    """Resume a paused bulk operation."""
+    return shape(BULK_OPERATIONS.change(services().database, operation_id, BulkJobStatus.RUNNING))
 
 
 @resource.route("POST", "/bulk-operations/<operation_id>/stop", **_CHANGE)
 def stop(operation_id: str) -> dict[str, Any]:
-    """End a bulk operation where it is; what it came to stays changed."""
-    return shape(BULK_OPERATIONS.change(services().database, operation_id, WalkStatus.STOPPED))
+    """Stop a bulk operation for good; its changes so far stay."""
+    return shape(BULK_OPERATIONS.change(services().database, operation_id, BulkJobStatus.STOPPED))

@@ -1,16 +1,16 @@
-"""`flask bulk`: cancel, retry or reschedule the executions of a filter, archive dead letters, and steer that."""
+"""`flask bulk`: start and steer bulk operations on executions and dead letters."""
 
 from datetime import datetime, timedelta
 from typing import Any
 
 import click
 
+from app.cli.bulk_job_commands import INSTANT, Shown, add_commands, dry_run_option, rate_option, read_body, wait_option
 from app.cli.command_session import actor, confirm, ready_database, yes_option
-from app.cli.commands import Group
+from app.cli.commands import ServiceGroup
 from app.cli.console import json_option, print_json, show_line, show_table
 from app.cli.options import LABELS, QUEUE, TEXT, Duration, Moment, enum_option
 from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS
-from app.cli.walk_commands import INSTANT, Shown, add_commands, dry_run_option, rate_option, read_body, wait_option
 from app.features.bulk_jobs import store as bulk_jobs_store
 from app.features.bulk_jobs.api import preview_in, shape
 from app.features.bulk_jobs.schemas import (
@@ -26,7 +26,7 @@ from app.queue.executions.execution_cancellation import IfRunning
 from app.web.services import services
 from schema.states import BulkAction, ExecutionStatus
 
-group = Group(
+group = ServiceGroup(
     "bulk",
     help="Bulk operations: executions of a filter that are cancelled, retried or rescheduled, dead letters archived.",
 )
@@ -45,28 +45,28 @@ _AGO = "30m, 2h, 7d ago, or a time with offset"
 
 @group.command("start")
 @click.argument("action", type=click.Choice([each.value for each in BulkAction]))
-@enum_option("--status", ExecutionStatus, "only those in this state")
-@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only those of this endpoint")
-@click.option("--queue", type=QUEUE, help="only those in this queue")
-@click.option("--limit-key", type=TEXT, help="only those of this limit key")
-@click.option("--job-id", type=TEXT, **OF_JOBS, help="only those of this job")
-@click.option("--name", type=TEXT, help="only those of jobs of this name")
-@click.option("--labels", type=LABELS, help="only those of jobs with all of these: team=billing,env=prod")
-@click.option("--idempotency-key-prefix", type=TEXT, help="only those of jobs whose key begins so")
+@enum_option("--status", ExecutionStatus, "only executions in this state")
+@click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only executions of this endpoint")
+@click.option("--queue", type=QUEUE, help="only executions in this queue")
+@click.option("--limit-key", type=TEXT, help="only executions of this limit key")
+@click.option("--job-id", type=TEXT, **OF_JOBS, help="only executions of this job")
+@click.option("--name", type=TEXT, help="only executions of jobs with this name")
+@click.option("--labels", type=LABELS, help="only executions of jobs with all these labels: team=billing,env=prod")
+@click.option("--idempotency-key-prefix", type=TEXT, help="only executions of jobs whose key has this prefix")
 @click.option("--created-after", type=Moment(), help=_AGO)
 @click.option("--created-before", type=Moment(), help=_AGO)
 @click.option("--scheduled-after", type=Moment(), help=_AGO)
 @click.option("--scheduled-before", type=Moment(), help=_AGO)
-@click.option("--error-type", type=TEXT, help="archive: only what failed with this error, such as HTTP_ERROR")
+@click.option("--error-type", type=TEXT, help="archive: only failures with this error, such as HTTP_ERROR")
 @click.option("--failed-after", type=Moment(), help=f"archive: {_AGO}")
 @click.option("--failed-before", type=Moment(), help=f"archive: {_AGO}")
-@click.option("--all", "all_", is_flag=True, help="needed where no option but --status says which")
-@enum_option("--if-running", IfRunning, "cancel: what is asked of those that run")
-@click.option("--run-at", type=INSTANT, help="reschedule: when they are due; a time in the past means now")
-@click.option("--later", type=Duration(), help="reschedule: how much later than planned: 30m, 2h")
-@click.option("--sooner", type=Duration(), help="reschedule: how much sooner than planned")
-@click.option("--spread", type=Duration(), help="reschedule: the span in which each gets a place of its own")
-@click.option("--note", type=TEXT, help="archive: why nothing is to follow")
+@click.option("--all", "all_", is_flag=True, help="required if --status is the only filter")
+@enum_option("--if-running", IfRunning, "cancel: request or abort running executions")
+@click.option("--run-at", type=INSTANT, help="reschedule: new due time; a time in the past means now")
+@click.option("--later", type=Duration(), help="reschedule: delay after the planned time: 30m, 2h")
+@click.option("--sooner", type=Duration(), help="reschedule: time before the planned time")
+@click.option("--spread", type=Duration(), help="reschedule: spread the executions evenly over this time")
+@click.option("--note", type=TEXT, help="archive: reason")
 @rate_option
 @dry_run_option
 @yes_option
@@ -89,10 +89,10 @@ def start(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Cancel, retry or reschedule the executions of a filter, or archive dead letters, the oldest in front.
+    """Cancel, retry or reschedule the executions of a filter, or archive dead letters, oldest first.
 
-    As `executions cancel`, `executions retry` and `dead-letters archive` do with one. Exits with 2 where the options do
-    not fit each other.
+    Each one as by `executions cancel`, `executions retry` or `dead-letters archive`. Exits with 2 if the options do not
+    fit together.
     """
     if later is not None and sooner is not None:
         raise click.UsageError("--later and --sooner exclude each other")
@@ -132,5 +132,5 @@ def _show(seen: dict[str, Any], *, as_json: bool) -> None:
         for each in seen["sample"]
     ]
     show_table(("EXECUTION", "STATUS", "DUE", "ENDPOINT", "JOB"), rows)
-    show_line(f"{seen['count']:,}{'' if seen['is_complete'] else ' or more'} are meant; nothing is changed")
+    show_line(f"{seen['count']:,}{'' if seen['is_complete'] else ' or more'} would be changed (dry run)")
     return None

@@ -7,20 +7,20 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
 from app.catalog.endpoints.live_settings_fields import queue_field
-from app.features.bulk_jobs.store import AFFECTS, FILTERS_OF_ARCHIVE, OF_LETTERS, Parameters, Wanted
+from app.features.bulk_jobs.store import AFFECTS, FILTERS_OF_ARCHIVE, OF_LETTERS, BulkFilter, Parameters
 from app.features.dead_letters.api import MAX_NOTE
-from app.queue.bulk.walker import MOST_COUNTED
+from app.queue.bulk.bulk_job_runner import MAX_COUNTED
 from app.queue.executions.execution_cancellation import IfRunning
 from app.web.executions.execution_schemas import ExecutionSchema
+from app.web.http.bulk_job_schemas import all_field, check_all, rate_field, waits_field
 from app.web.http.request_fields import Body, Instant
-from app.web.http.walk_schemas import all_field, check_all, rate_field, waits_field
 from app.web.jobs.labels import labels_field
 from schema.job_bounds import MAX_IDEMPOTENCY_KEY
-from schema.states import BulkAction, ExecutionStatus, WalkStatus
+from schema.states import BulkAction, BulkJobStatus, ExecutionStatus
 
 _NOTE = "The customer was deleted."
 LONGEST_SECONDS = int(timedelta(days=366).total_seconds())
-_EVERYTHING = "`wanted` names no more than a state: all such executions are meant, or all open dead letters"
+_EVERYTHING = "`wanted` filters by state only: confirms that all such executions, or all open dead letters, are meant"
 _ONLY_FOR = {
     "if_running": BulkAction.CANCEL,
     **dict.fromkeys(("run_at", "delay_seconds", "spread_seconds"), BulkAction.RESCHEDULE),
@@ -29,16 +29,16 @@ _ONLY_FOR = {
 
 
 class WantedExecutionsSchema(Body):
-    """Which executions; only those that were created before the operation began.
+    """Filter of executions created before the operation began.
 
-    For `archive` which open dead letters, by `endpoint`, `labels`, `error_type`, `failed_after` and `failed_before`.
+    For `archive`: filter of open dead letters by `endpoint`, `labels`, `error_type`, `failed_after`, `failed_before`.
     """
 
     status = fields.Enum(
         ExecutionStatus,
         metadata={
-            "description": "`retry`: FAILED, which is the default, or CANCELLED; otherwise one in which they wait, and "
-            "for `cancel` RUNNING; without it all in which they wait, and with `if_running` RUNNING",
+            "description": "`retry`: FAILED (default) or CANCELLED; other actions: a waiting state, for `cancel` also "
+            "RUNNING. Default: all waiting states, with `if_running` also RUNNING",
             "example": None,
         },
         allow_none=True,
@@ -47,7 +47,7 @@ class WantedExecutionsSchema(Body):
     queue = queue_field(metadata={"example": "bulk"})
     limit_key = fields.String(
         validate=validate.Length(1, 256),
-        metadata={"description": "by which they share `limits.per_key`", "example": "acme"},
+        metadata={"description": "key of `limits.per_key`", "example": "acme"},
     )
     job_id = fields.String(validate=validate.Length(1, 128))
     name = fields.String(
@@ -56,7 +56,7 @@ class WantedExecutionsSchema(Body):
     labels = labels_field()
     idempotency_key_prefix = fields.String(
         validate=validate.Length(1, MAX_IDEMPOTENCY_KEY),
-        metadata={"description": "with which the keys of their jobs begin", "example": "order-1234-"},
+        metadata={"description": "prefix of the idempotency keys of their jobs", "example": "order-1234-"},
     )
     created_after = Instant()
     created_before = Instant()
@@ -70,7 +70,7 @@ class WantedExecutionsSchema(Body):
 
 
 class NewBulkOperationSchema(Body):
-    """What is done to which executions or dead letters, and how fast."""
+    """Action, filter and rate of a bulk operation."""
 
     action = fields.Enum(BulkAction, by_value=True, required=True, metadata={"example": "cancel"})
     wanted = fields.Nested(WantedExecutionsSchema, required=True)
@@ -82,28 +82,28 @@ class NewBulkOperationSchema(Body):
         metadata={"description": "`cancel`: as for `POST /executions/{execution_id}/cancel`", "example": "request"},
     )
     run_at = Instant(
-        allow_none=True, metadata={"description": "`reschedule`: when they are due; a time in the past means now"}
+        allow_none=True, metadata={"description": "`reschedule`: new due time; a time in the past means now"}
     )
     delay_seconds = fields.Integer(
         strict=True,
         allow_none=True,
         validate=validate.Range(-LONGEST_SECONDS, LONGEST_SECONDS),
-        metadata={"description": "`reschedule`: how much later than now planned, or sooner below 0", "example": 3600},
+        metadata={"description": "`reschedule`: delay after the planned time; negative: earlier", "example": 3600},
     )
     spread_seconds = fields.Integer(
         strict=True,
         allow_none=True,
         validate=validate.Range(1, LONGEST_SECONDS),
         metadata={
-            "description": "`reschedule`: each has a place of its own in a span so long, from `run_at`, its delayed "
-            "time, or now on",
+            "description": "`reschedule`: spread evenly over this time, starting at `run_at`, at the delayed time, or "
+            "now",
             "example": 600,
         },
     )
     note = fields.String(
         allow_none=True,
         validate=validate.Length(1, MAX_NOTE),
-        metadata={"description": "needed for `archive`: why nothing is to follow", "example": _NOTE},
+        metadata={"description": "required for `archive`: the reason", "example": _NOTE},
     )
     rate = rate_field(100)
 
@@ -119,20 +119,20 @@ class NewBulkOperationSchema(Body):
             one_of = ", ".join(AFFECTS[action])
             raise ValidationError({"wanted": {"status": [f"Must be one of: {one_of}, for `{action}`."]}})
         if wanted.status is ExecutionStatus.RUNNING and data.get("if_running") is None:
-            raise ValidationError("Needed for what is RUNNING: `request` or `abort`.", "if_running")
+            raise ValidationError("Required for RUNNING executions: `request` or `abort`.", "if_running")
         if action is BulkAction.RESCHEDULE:
             _check_move(data)
         if action is BulkAction.ARCHIVE and data.get("note") is None:
-            raise ValidationError("Needed for `archive`: why nothing is to follow.", "note")
-        check_all(data["all"], narrows=wanted.narrows, what=_EVERYTHING)
+            raise ValidationError("Required for `archive`: the reason.", "note")
+        check_all(data["all"], narrows=wanted.narrows, condition=_EVERYTHING)
 
 
 class BulkOperationSchema(Schema):
-    """A bulk operation, and how far it came."""
+    """A bulk operation and its progress."""
 
     operation_id = fields.String(required=True)
     action = fields.Enum(BulkAction, by_value=True, required=True, metadata={"example": "cancel"})
-    status = fields.Enum(WalkStatus, required=True)
+    status = fields.Enum(BulkJobStatus, required=True)
     waits_for_turn = waits_field()
     wanted = fields.Dict(required=True, metadata={"example": {"endpoint": "send-welcome-email"}})
     if_running = fields.Enum(IfRunning, by_value=True, required=True, allow_none=True, metadata={"example": "request"})
@@ -143,46 +143,47 @@ class BulkOperationSchema(Schema):
     rate = fields.Integer(required=True)
     actor = fields.String(required=True, allow_none=True)
     changed = fields.Integer(
-        required=True, metadata={"description": "how many executions, those asked to end, too; or how many letters"}
+        required=True,
+        metadata={"description": "changed executions, including running ones that were asked to end, or dead letters"},
     )
     refused = fields.Integer(
-        required=True, metadata={"description": "that stay as they are, since they had changed, or cannot be"}
+        required=True, metadata={"description": "executions left unchanged because their state did not allow it"}
     )
-    last_refusal = fields.String(required=True, allow_none=True, metadata={"description": "why the last one was"})
+    last_refusal = fields.String(required=True, allow_none=True, metadata={"description": "reason of the last refusal"})
     reached_at = Instant(
         required=True,
         allow_none=True,
-        metadata={"description": "when the execution was created that it came to last; of a letter when it failed"},
+        metadata={"description": "creation of the last execution processed, or failure of the last dead letter"},
     )
     created_at = Instant(required=True)
     ended_at = Instant(required=True, allow_none=True)
 
 
 class BulkPreviewSchema(Schema):
-    """What a bulk operation would see to."""
+    """Preview of a bulk operation."""
 
     count = fields.Integer(required=True, metadata={"example": 412})
     is_complete = fields.Boolean(
-        required=True, metadata={"description": f"`false` where more than {MOST_COUNTED:,} would be looked at"}
+        required=True, metadata={"description": f"`false` if more than {MAX_COUNTED:,} rows would have to be read"}
     )
     sample = fields.List(
         fields.Nested(ExecutionSchema),
         required=True,
-        metadata={"description": "the first ones, without their input; those of the letters"},
+        metadata={"description": "the first executions, without their input"},
     )
 
 
-def wanted_of(body: dict[str, Any]) -> Wanted:
+def wanted_of(body: dict[str, Any]) -> BulkFilter:
     """Return the filter of a body."""
-    return Wanted(**body["wanted"])
+    return BulkFilter(**body["wanted"])
 
 
 def parameters(body: dict[str, Any]) -> Parameters:
-    """Return what the action of a body is told beside."""
+    """Return the parameters of the action."""
     return Parameters(**{name: body.get(name) for name in _ONLY_FOR})
 
 
-def _check_filters(action: BulkAction, wanted: Wanted) -> None:
+def _check_filters(action: BulkAction, wanted: BulkFilter) -> None:
     given = {name for name, value in asdict(wanted).items() if value is not None}
     if action is BulkAction.ARCHIVE:
         told = {name: ["Not with the action `archive`."] for name in given - FILTERS_OF_ARCHIVE}
@@ -195,6 +196,8 @@ def _check_filters(action: BulkAction, wanted: Wanted) -> None:
 def _check_move(data: dict[str, Any]) -> None:
     given = [name for name in ("run_at", "delay_seconds", "spread_seconds") if data.get(name) is not None]
     if not given:
-        raise ValidationError("Needed for `reschedule`, or `delay_seconds` or `spread_seconds`.", "run_at")
+        raise ValidationError(
+            "Required for `reschedule`, unless `delay_seconds` or `spread_seconds` is given.", "run_at"
+        )
     if given[:2] == ["run_at", "delay_seconds"]:
         raise ValidationError("Not together with `run_at`.", "delay_seconds")

@@ -1,7 +1,4 @@
-"""Bulk operations: executions of a filter that are cancelled, retried or rescheduled, dead letters that are archived.
-
-See app.features.bulk_jobs.bulk_walk.
-"""
+"""Store of bulk operations; app.features.bulk_jobs.operation_job runs them."""
 
 import json
 from collections.abc import Mapping
@@ -17,10 +14,10 @@ from app.kernel.db.rows import columns_of
 from app.kernel.errors import BulkOperationNotFoundError
 from app.kernel.formats import rfc3339
 from app.kernel.sql import statement
-from app.queue.bulk.walks import Walk, Walks
+from app.queue.bulk.bulk_job_store import BulkJob, BulkJobStore
 from app.queue.executions.execution_cancellation import IfRunning
 from schema import tables
-from schema.states import CANCELLABLE, BulkAction, ExecutionStatus, WalkStatus
+from schema.states import CANCELLABLE, BulkAction, BulkJobStatus, ExecutionStatus
 
 BEGIN = statement(
     "bulk_operations.begin",
@@ -38,16 +35,16 @@ AFFECTS: Mapping[BulkAction, tuple[ExecutionStatus, ...]] = {
     BulkAction.RESCHEDULE: _WAITING,
     BulkAction.ARCHIVE: (),
 }
-"""The states of executions that an action can be wanted for."""
+"""States of executions that an action applies to."""
 
 OF_LETTERS = frozenset({"error_type", "failed_after", "failed_before"})
 FILTERS_OF_ARCHIVE = OF_LETTERS | {"endpoint", "labels"}
-"""By what is archived; what is in `OF_LETTERS` filters nothing else."""
+"""Filters of `archive`; the ones in `OF_LETTERS` belong to it alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """The filter of a bulk operation, as it is asked for; None applies no filter."""
+class BulkFilter:
+    """Filter of a bulk operation as requested; None applies no filter."""
 
     status: ExecutionStatus | None = None
     endpoint: str | None = None
@@ -67,16 +64,13 @@ class Wanted:
 
     @property
     def narrows(self) -> bool:
-        """Whether it says more than a state."""
+        """Return whether it filters by more than a state."""
         return any(value for name, value in asdict(self).items() if name != "status")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """What an action is told beside.
-
-    `if_running` of a cancellation, where a rescheduling moves executions to, and the `note` of what is archived.
-    """
+    """Parameters of an action: `if_running` of a cancellation, target of a rescheduling, `note` of an archiving."""
 
     if_running: IfRunning | None = None
     run_at: datetime | None = None
@@ -86,8 +80,8 @@ class Parameters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BulkOperation(Walk):
-    """A bulk operation: what it does to which executions or dead letters, and how far it came."""
+class BulkOperation(BulkJob):
+    """A bulk operation: action, filter and progress."""
 
     operation_id: str
     action: BulkAction
@@ -96,12 +90,11 @@ class BulkOperation(Walk):
 
     @classmethod
     def from_row(cls, row: Row[Any]) -> Self:
-        """Take the fields out of a row that has a column for each."""
-        states = {"status": WalkStatus(row.status), "action": BulkAction(row.action)}
+        states = {"status": BulkJobStatus(row.status), "action": BulkAction(row.action)}
         return cls(**columns_of(cls, row) | states)
 
 
-BULK_OPERATIONS = Walks(
+BULK_OPERATIONS = BulkJobStore(
     tables.bulk_operations,
     BulkOperation,
     key="operation_id",
@@ -111,10 +104,10 @@ BULK_OPERATIONS = Walks(
 )
 
 
-def statuses_of(action: BulkAction, wanted: Wanted, parameters: Parameters) -> tuple[ExecutionStatus, ...]:
-    """Return the states of what is looked for: what runs only where it is to be cancelled, what was cancelled never.
+def statuses_of(action: BulkAction, wanted: BulkFilter, parameters: Parameters) -> tuple[ExecutionStatus, ...]:
+    """Return the states of the wanted executions.
 
-    Unless that is the state which is asked for.
+    Running executions only if they are to be cancelled, cancelled ones never, unless the filter names that state.
     """
     if wanted.status is not None:
         return (wanted.status,)
@@ -126,9 +119,15 @@ def statuses_of(action: BulkAction, wanted: Wanted, parameters: Parameters) -> t
 
 
 def begin(
-    database: Database, action: BulkAction, wanted: Wanted, parameters: Parameters, *, rate: int, actor: str | None
+    database: Database,
+    action: BulkAction,
+    wanted: BulkFilter,
+    parameters: Parameters,
+    *,
+    rate: int,
+    actor: str | None,
 ) -> BulkOperation:
-    """Begin a bulk operation, at a `rate` in a second."""
+    """Begin a bulk operation of `rate` executions a second."""
     operation_id = ids.operation_id()
     params = {
         "operation_id": operation_id,
@@ -142,19 +141,17 @@ def begin(
     return BULK_OPERATIONS.get(database, operation_id)
 
 
-def wanted_of(stored: Mapping[str, Any]) -> Wanted:
-    """Read a filter that was stored."""
+def wanted_of(stored: Mapping[str, Any]) -> BulkFilter:
     given: dict[str, Any] = {
         name: datetime.fromisoformat(value) if name.endswith(("_after", "_before")) else value
         for name, value in stored.items()
     }
     if "status" in given:
         given["status"] = ExecutionStatus(given["status"])
-    return Wanted(**given)
+    return BulkFilter(**given)
 
 
 def parameters_of(stored: Mapping[str, Any]) -> Parameters:
-    """Read parameters that were stored."""
     given = dict(stored)
     if "if_running" in given:
         given["if_running"] = IfRunning(given["if_running"])
@@ -164,7 +161,7 @@ def parameters_of(stored: Mapping[str, Any]) -> Parameters:
 
 
 def _stored(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Write values ready for JSON, without those that are not given."""
+    """Return the values that are given, ready for JSON."""
     return {
         name: rfc3339(value) if isinstance(value, datetime) else value
         for name, value in values.items()

@@ -1,4 +1,4 @@
-"""Callbacks: the end of an execution becomes a job of another endpoint."""
+"""Callbacks: the completion of an execution creates a job of another endpoint."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -7,11 +7,12 @@ from app.feature import Feature
 
 if TYPE_CHECKING:
     from app.queue.ending.handler import Handler
+    from app.scheduler.finding import Check
     from app.web.openapi.resource import Resource
 
 
 class Callbacks(Feature):
-    """Callbacks: the end of an execution becomes a job of another endpoint."""
+    """The completion of an execution creates a job of another endpoint."""
 
     name = "callbacks"
 
@@ -24,3 +25,8 @@ class Callbacks(Feature):
         from app.features.callbacks import handlers
 
         return [handlers.CALLBACKS]
+
+    def checks(self) -> "Sequence[Check]":
+        from app.features.callbacks import checks
+
+        return [checks.callbacks]

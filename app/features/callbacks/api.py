@@ -1,4 +1,4 @@
-"""/callbacks: the input of endpoints that are called back."""
+"""/callbacks: schema of the input of callback jobs."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from marshmallow import Schema, fields
 from app.catalog.callback_outcome import OUTCOME_SCHEMA
 from app.web.openapi.resource import Resource
 
-resource = Resource("callbacks", "Other endpoints that are told how executions end.")
+resource = Resource("callbacks", "Endpoints that receive the outcome of executions.")
 
 
 class OutcomeSchemaSchema(Schema):
@@ -18,5 +18,5 @@ class OutcomeSchemaSchema(Schema):
 
 @resource.route("GET", "/callbacks/schema", returns=OutcomeSchemaSchema)
 def schema() -> dict[str, Any]:
-    """Get the JSON Schema of the input with which endpoints are called back; a payload spec can be made of it."""
+    """Get the JSON Schema of the input of callback jobs, for use in a payload spec."""
     return {"schema": OUTCOME_SCHEMA}

@@ -1,7 +1,7 @@
-"""Callbacks: an end becomes a job of the endpoint that its execution calls back, with the outcome as its input.
+"""Handler of callbacks: a completion event creates a job of the callback endpoint, with the outcome as input.
 
-A callback that cannot be made, because its endpoint is gone or refuses the outcome, is told in the log of the execution
-that ended, and not tried again: its job calls others back as any other does.
+If the endpoint was deleted or refuses the outcome, the callback is skipped for good and the log of the completed
+execution says so.
 """
 
 import logging
@@ -25,7 +25,7 @@ from schema.states import CallbackEvent, ExecutionStatus, Followed, LogLevel, Tr
 
 log = logging.getLogger(__name__)
 
-# An end in the outbox keeps its execution from being pruned only by coming first: what is gone calls nobody.
+# The outbox is usually handled before its execution is pruned; a pruned execution calls nobody back.
 FACTS = statement(
     "callbacks.facts",
     """
@@ -61,13 +61,13 @@ TELL = statement(
 )
 
 
-class _EndpointChangedError(Exception):
-    """An endpoint is no longer as it was read a moment ago."""
+class _EndpointReplacedError(Exception):
+    """An endpoint has changed since it was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """An endpoint to be called back on an end, and why it cannot be, if so."""
+    """A callback of a completion event, and the reason if it cannot be made."""
 
     end: End
     event: CallbackEvent
@@ -76,12 +76,12 @@ class _Call:
 
     @property
     def key(self) -> str:
-        """The idempotency key of the job: the same for the same end."""
+        """Return the idempotency key of the job: the same for the same event."""
         return f"callback:{self.event}:{self.end.end_id}"
 
 
 def events_of(end: End) -> list[CallbackEvent]:
-    """Return what an end is to those that follow it; nobody is called back on a cancellation."""
+    """Return the callback events of a completion; a cancellation has none."""
     events = []
     if end.status is ExecutionStatus.SUCCESS and Followed.SUCCESS in end.followed:
         events.append(CallbackEvent.ON_SUCCESS)
@@ -93,7 +93,7 @@ def events_of(end: End) -> list[CallbackEvent]:
 
 
 def call_back(connection: Connection, ends: Sequence[End]) -> Brought:
-    """Create the jobs of those that are called back on these ends; they wait in the queues that it returns."""
+    """Create the callback jobs of these completion events; returns the queues they wait in."""
     calls = _calls(connection, ends)
     targets = read_targets(connection, {call.name for call in calls})
     made: dict[str, tuple[_Call, dict[str, Any]]] = {}
@@ -101,8 +101,8 @@ def call_back(connection: Connection, ends: Sequence[End]) -> Brought:
     for call in calls:
         params, fault = _params(call, targets.get(call.name))
         if params is None:
-            log.warning("%s of %s was not called back: %s", call.event, call.end.execution_id, fault)
-            told.append((call, LogLevel.WARN, f"{call.event}: {call.name!r} was not called back: {fault}"))
+            log.warning("skipped the callback %s of %s: %s", call.event, call.end.execution_id, fault)
+            told.append((call, LogLevel.WARN, f"{call.event}: skipped the callback to {call.name!r}: {fault}"))
         else:
             made[params["job_id"]] = (call, params)
     queues = _insert(connection, made)
@@ -154,9 +154,9 @@ def _calls(connection: Connection, ends: Sequence[End]) -> list[_Call]:
 
 
 def _params(call: _Call, target: CachedEndpoint | None) -> tuple[dict[str, Any] | None, str]:
-    """Return the parameters of the job's insertion, or why there is none."""
+    """Return the parameters of the job's insertion, or None and the reason."""
     if target is None:
-        return None, "the endpoint does not exist any more"
+        return None, "the endpoint was deleted"
     outcome = outcome_of(call.end, call.event, call.facts)
     faults = target.faults(outcome)
     if faults:
@@ -165,7 +165,7 @@ def _params(call: _Call, target: CachedEndpoint | None) -> tuple[dict[str, Any] 
     new = NewJob(endpoint=call.name, trigger=Trigger.IMMEDIATE, input=outcome, idempotency_key=call.key)
     params = job_insertion.params_of(new, target, ids.job_id(), shards=1)
     if Followed.NOTIFICATION in call.end.followed:
-        # Or what it causes would be told of, and cause it again.
+        # A callback of a callback job could repeat for ever.
         params["followed"] = (params["followed"] or 0) | Followed.NOTIFICATION
     return params | {
         "callback_of": call.end.execution_id,
@@ -176,7 +176,7 @@ def _params(call: _Call, target: CachedEndpoint | None) -> tuple[dict[str, Any] 
 
 
 def _insert(connection: Connection, made: dict[str, tuple[_Call, dict[str, Any]]]) -> Collection[str]:
-    """Insert the jobs; those whose key somebody has taken leave `made`."""
+    """Insert the jobs; removes jobs from `made` whose key is taken."""
     if not made:
         return ()
     each = [params for _, params in made.values()]
@@ -187,7 +187,7 @@ def _insert(connection: Connection, made: dict[str, tuple[_Call, dict[str, Any]]
         keys = {"endpoints": [call.name for call in lost], "keys": [call.key for call in lost]}
         taken = {(row.endpoint, row.idempotency_key) for row in connection.execute(TAKEN, keys)}
         if any((call.name, call.key) not in taken for call in lost):
-            raise _EndpointChangedError
+            raise _EndpointReplacedError
         for job_id in missing:
             del made[job_id]
     return {row.execution_queue for row in rows}

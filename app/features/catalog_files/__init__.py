@@ -1,4 +1,4 @@
-"""`flask catalog`: payload specs, configs, endpoints, routes and rules as a YAML document."""
+"""Catalog files: the definitions as a YAML document, by `flask catalog export`, `diff` and `apply`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class CatalogFiles(Feature):
-    """`flask catalog`: payload specs, configs, endpoints, routes and rules as a YAML document."""
+    """Payload specs, configs, endpoints, routes and notification rules as a YAML document."""
 
     name = "catalog_files"
 

@@ -1,21 +1,21 @@
-"""The order in which the endpoints of a document are changed: each callback is one that the API takes by then. Pure."""
+"""Order of the changes of endpoints, such that the API accepts the callbacks of each. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 
-from app.catalog.endpoints.callback_targets import MOST_STEPS
+from app.catalog.endpoints.callback_targets import MAX_STEPS
 from app.cli.exit_statuses import CommandError
 
 Graph = Mapping[str, Collection[str]]
-"""Whom each endpoint calls back."""
+"""Callback endpoints by endpoint."""
 
 
 def in_order(now: Graph, wanted: Graph, gone: Iterable[str] = ()) -> list[str]:
-    """Return the names of the endpoints that are wanted, in an order in which they can be changed one after the other.
+    """Return the names of the wanted endpoints in an order in which they can be changed one by one.
 
-    Those that are called back come before those that call, unless a way of callbacks would be too long meanwhile. `now`
-    has all endpoints that there are, of which those `gone` are deleted in the end. Raises CommandError for a loop or
-    too long a way in what there will be, or where each order has one meanwhile.
+    Called endpoints come before their callers, unless a chain of callbacks would be too long in between. `now` has all
+    existing endpoints, `gone` the ones deleted at the end. Raises CommandError for a loop or too long a chain in the
+    result, or if every order has one in between.
     """
     removed = set(gone)
     _refuse({name: called for name, called in now.items() if name not in removed} | dict(wanted), wanted)
@@ -25,7 +25,7 @@ def in_order(now: Graph, wanted: Graph, gone: Iterable[str] = ()) -> list[str]:
         name = next((name for name in waiting if _can_follow(state, name, wanted[name])), None)
         if name is None:
             raise CommandError(
-                f"/endpoints/{waiting[0]}/callbacks: until all is changed and deleted, more than {MOST_STEPS} "
+                f"/endpoints/{waiting[0]}/callbacks: until all is changed and deleted, more than {MAX_STEPS} "
                 "callbacks would follow each other: apply the document without some of them first"
             )
         state[name] = wanted[name]
@@ -35,7 +35,7 @@ def in_order(now: Graph, wanted: Graph, gone: Iterable[str] = ()) -> list[str]:
 
 
 def wrong_way(graph: Graph) -> tuple[str, ...]:
-    """Return a way of callbacks that leads back to where it begins, or that is too long; nothing where none is."""
+    """Return a chain of callbacks that is a loop or too long; an empty tuple if there is none."""
     try:
         callees_first = list(
             TopologicalSorter({name: called for name, called in graph.items() if called}).static_order()
@@ -46,12 +46,12 @@ def wrong_way(graph: Graph) -> tuple[str, ...]:
     for name in callees_first:
         ways[name] = (name, *max((ways[called] for called in graph.get(name, ())), key=len, default=()))
     longest = max(ways.values(), key=len, default=())
-    return longest if len(longest) > MOST_STEPS + 1 else ()
+    return longest if len(longest) > MAX_STEPS + 1 else ()
 
 
 def _can_follow(state: Graph, name: str, called: Collection[str]) -> bool:
     if set(called) <= set(state.get(name, ())):
-        return True  # what has fewer callbacks than before makes no way longer
+        return True  # fewer callbacks than before make no chain longer
     return set(called) <= state.keys() and not wrong_way({**state, name: called})
 
 
@@ -60,5 +60,5 @@ def _refuse(graph: Graph, wanted: Graph) -> None:
     if not way:
         return
     at = next((name for name in way if wanted.get(name)), way[0])
-    said = "they lead back to it" if way[0] == way[-1] else f"more than {MOST_STEPS} callbacks would follow each other"
+    said = "they lead back to it" if way[0] == way[-1] else f"more than {MAX_STEPS} callbacks would follow each other"
     raise CommandError(f"/endpoints/{at}/callbacks: {said}: {' -> '.join(way)}")

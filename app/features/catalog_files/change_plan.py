@@ -1,4 +1,4 @@
-"""The plan: the changes that make the stored catalogue that of a document, each made by what the API calls."""
+"""Change plan: the changes that make the stored definitions equal to a document, by the functions of the API."""
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
@@ -21,9 +21,7 @@ from app.catalog.routing.routes import Route
 from app.cli.command_session import actor
 from app.cli.exit_statuses import CommandError
 from app.features.catalog_files.callback_order import in_order
-from app.features.catalog_files.document import Document, Stored, dumped, written
-from app.features.notifications import store as notifications_store
-from app.features.notifications.store import RULES
+from app.features.catalog_files.document import Document, StoredCatalog, dumped, written
 from app.kernel.audit.change import AuditedChange, Condition
 from app.kernel.db import Database
 from app.kernel.errors import TaskExecutorError
@@ -35,8 +33,8 @@ Apply = Callable[[Database], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One change: what is done to which resource, the values before and after, and the function that does it."""
+class CatalogChange:
+    """One change: action, resource, values before and after, and the function that applies it."""
 
     action: str
     kind: str
@@ -46,34 +44,34 @@ class Step:
     apply: Apply
 
     def difference(self) -> list[str]:
-        """Return the lines that change."""
+        """Return the changed lines."""
         old, new = (dumped(value).splitlines() if value is not None else [] for value in (self.before, self.after))
         return [line for line in difflib.unified_diff(old, new, lineterm="", n=2) if line[:3] not in {"---", "+++"}]
 
 
-def missing_secrets(document: Document, stored: Stored) -> list[str]:
-    """Return the secrets that the document names and nobody has stored; their values are no part of it."""
+def missing_secrets(document: Document, stored: StoredCatalog) -> list[str]:
+    """Return the secrets that the document names and that are not stored."""
     return sorted({*document.secrets} - {*stored.secrets})
 
 
-def steps(document: Document, stored: Stored, *, delete: bool) -> list[Step]:
-    """Plan the changes, in an order in which all that is referred to is there; what is as it should be has none."""
+def steps(document: Document, stored: StoredCatalog, *, delete: bool) -> list[CatalogChange]:
+    """Return the changes in an order in which every reference exists; an equal definition has none."""
     changes = [
         *_of_table("payload spec", document.payload_specs, stored.payload_specs, payload_specs),
         *_of_table("config", document.configs, stored.configs, CONFIGS),
         *_of_endpoints(document, stored, delete=delete),
         *_of_routes(document, stored),
-        *_of_table(
-            "notification rule", document.notification_rules or {}, stored.notification_rules, notifications_store
-        ),
     ]
+    for section in services().catalog_sections:
+        wanted = document.sections.get(section.key, {})
+        changes += _of_table(section.table.noun, wanted, stored.sections[section.key], section)
     return [*changes, *_deletions(document, stored)] if delete else changes
 
 
-def check_endpoints(document: Document, stored: Stored) -> None:
-    """Check all endpoints and rules of a document together with what they refer to, before anything is changed.
+def check_endpoints(document: Document, stored: StoredCatalog) -> None:
+    """Check all endpoints and sections of a document with their references, before any change.
 
-    Raises CommandError with the first that is wrong.
+    Raises CommandError for the first fault.
     """
     now = stored.document()
     configs, schemas = {**now.configs, **document.configs}, {**now.payload_specs, **document.payload_specs}
@@ -99,19 +97,17 @@ def check_endpoints(document: Document, stored: Stored) -> None:
             where = error.details[0]["pointer"] if error.details else ""
             fault = error.message.removeprefix(f"{where}: ")
             raise CommandError(f"/endpoints/{name}{where}: {fault}") from None
-    _check_rules(document, stored)
+    _check_sections(document, stored)
 
 
-def _check_rules(document: Document, stored: Stored) -> None:
-    for name, rule in (document.notification_rules or {}).items():
-        for place, channel in enumerate(rule["channels"]):
-            if channel not in {*document.endpoints, *stored.endpoints}:
-                where = f"/notification_rules/{name}/channels/{place}"
-                raise CommandError(f"{where}: there is no endpoint named {channel!r}")
-        try:
-            notifications_store.check(name, rule)
-        except TaskExecutorError as error:
-            raise CommandError(f"/notification_rules/{name}: {error.message}") from None
+def _check_sections(document: Document, stored: StoredCatalog) -> None:
+    endpoints = {*document.endpoints, *stored.endpoints}
+    for section in services().catalog_sections:
+        for name, value in document.sections.get(section.key, {}).items():
+            try:
+                section.check(name, value, endpoints)
+            except TaskExecutorError as error:
+                raise CommandError(f"/{section.key}/{name}: {error.message}") from None
 
 
 def _of_table(
@@ -119,16 +115,18 @@ def _of_table(
     wanted: Mapping[str, Any],
     stored: Mapping[str, Named],
     table: Any,
-) -> Iterator[Step]:
+) -> Iterator[CatalogChange]:
     for name, value in wanted.items():
         now = stored.get(name)
         if now is None:
-            yield Step("create", kind, name, None, value, partial(_change, table.create, name, value, None))
+            yield CatalogChange("create", kind, name, None, value, partial(_change, table.create, name, value, None))
         elif now.value != value:
-            yield Step("change", kind, name, now.value, value, partial(_change, table.replace, name, value, now.tag))
+            yield CatalogChange(
+                "change", kind, name, now.value, value, partial(_change, table.replace, name, value, now.tag)
+            )
 
 
-def _of_endpoints(document: Document, stored: Stored, *, delete: bool) -> Iterator[Step]:
+def _of_endpoints(document: Document, stored: StoredCatalog, *, delete: bool) -> Iterator[CatalogChange]:
     now_called, called = (
         {name: set(_called_back(each).values()) for name, each in endpoints.items()}
         for endpoints in ({name: written(each) for name, each in stored.endpoints.items()}, document.endpoints)
@@ -136,60 +134,64 @@ def _of_endpoints(document: Document, stored: Stored, *, delete: bool) -> Iterat
     for name in in_order(now_called, called, now_called.keys() - called.keys() if delete else ()):
         wanted, endpoint = document.endpoints[name], stored.endpoints.get(name)
         if endpoint is None:
-            yield Step(
+            yield CatalogChange(
                 "create", "endpoint", name, None, wanted, partial(_endpoint, versions.create, name, wanted, None)
             )
             continue
         now = written(endpoint)
         if _comparable(now) != _comparable(wanted):
             apply = partial(_endpoint, versions.replace, name, wanted, endpoint.tag)
-            yield Step("change", "endpoint", name, now, wanted, apply)
+            yield CatalogChange("change", "endpoint", name, now, wanted, apply)
 
 
 def _called_back(endpoint: Mapping[str, Any]) -> dict[str, str]:
     return {event: name for event, name in (endpoint.get("callbacks") or {}).items() if name is not None}
 
 
-def _of_routes(document: Document, stored: Stored) -> Iterator[Step]:
+def _of_routes(document: Document, stored: StoredCatalog) -> Iterator[CatalogChange]:
     now = stored.document().routes
     if document.routes is not None and document.routes != (now or []):
         apply = partial(_routes, document.routes, stored.routing.tag)
-        yield Step("change", "routes", "", now, document.routes, apply)
+        yield CatalogChange("change", "routes", "", now, document.routes, apply)
 
 
-def _deletions(document: Document, stored: Stored) -> Iterator[Step]:
-    # They name endpoints.
-    if document.notification_rules is not None:
-        yield from _deletions_of("notification rule", RULES, stored.notification_rules, document.notification_rules)
+def _deletions(document: Document, stored: StoredCatalog) -> Iterator[CatalogChange]:
+    # Sections name endpoints.
+    for section in services().catalog_sections:
+        if section.key in document.sections:
+            there, wanted = stored.sections[section.key], document.sections[section.key]
+            yield from _deletions_of(section.table.noun, section.table, there, wanted)
     gone = sorted(stored.endpoints.keys() - document.endpoints.keys())
-    # Those that call others back go before these.
+    # Callers go before the endpoints that they call back.
     named = {name: set(_called_back(written(stored.endpoints[name])).values()) for name in gone}
     for name in reversed([name for name in TopologicalSorter(named).static_order() if name in named]):
         now = stored.endpoints[name]
-        yield Step("delete", "endpoint", name, written(now), None, partial(_delete, versions.delete, name, now.tag))
-    for kind, table, there, wanted in (
+        yield CatalogChange(
+            "delete", "endpoint", name, written(now), None, partial(_delete, versions.delete, name, now.tag)
+        )
+    for kind, table, stored_values, wanted_values in (
         ("config", CONFIGS, stored.configs, document.configs),
         ("payload spec", PAYLOAD_SPECS, stored.payload_specs, document.payload_specs),
     ):
-        yield from _deletions_of(kind, table, there, wanted)
+        yield from _deletions_of(kind, table, stored_values, wanted_values)
 
 
 def _deletions_of(
     kind: str, table: NamedTable, there: Mapping[str, Named], wanted: Mapping[str, Any]
-) -> Iterator[Step]:
+) -> Iterator[CatalogChange]:
     for name in sorted(there.keys() - wanted.keys()):
         apply = partial(_delete, table.delete, name, there[name].tag)
-        yield Step("delete", kind, name, there[name].value, None, apply)
+        yield CatalogChange("delete", kind, name, there[name].value, None, apply)
 
 
 def _comparable(endpoint: Mapping[str, Any]) -> dict[str, Any]:
-    # A retry policy that spells its defaults out is the same one.
+    # A retry policy with its defaults written out is the same policy.
     policy = RetryPolicy.from_json(endpoint.get("retry_policy")).as_json()
     return {**endpoint, "retry_policy": policy, "callbacks": _called_back(endpoint)}
 
 
 def _audited(tag: str | None) -> AuditedChange:
-    """Return the change of a state that the plan has seen, so that nobody's change in between is lost."""
+    """Return a change on condition of the state that the plan was made from: no change in between is lost."""
     return AuditedChange(actor(), Condition(match=ETags([tag.strip('"')])) if tag else Condition())
 
 
@@ -201,7 +203,7 @@ def _endpoint(
     make: Callable[..., Any], name: str, wanted: Mapping[str, Any], tag: str | None, database: Database
 ) -> None:
     body = ChangedEndpointSchema().load(dict(wanted))
-    # What the document leaves out has its default: twice the same document is twice the same endpoint.
+    # A field left out of the document gets its default: the same document always gives the same endpoint.
     flow = dict.fromkeys(("queue", "priority", "limits", "breaker", "result_retention")) | flow_of(body)
     definition = definition_of(body)
     endpoint = make(database, name, definition, _audited(tag), stuck_timeout_ms=_stuck_timeout_ms(), flow=flow)

@@ -5,21 +5,23 @@ from typing import TextIO
 import click
 
 from app.cli.command_session import confirm, ready_database, yes_option
-from app.cli.commands import Group
+from app.cli.commands import ServiceGroup
 from app.cli.console import json_option, print_json, show_line
 from app.cli.exit_statuses import FAILED, CommandError, one_line
 from app.cli.progress_bar import progress
 from app.features.catalog_files import change_plan
-from app.features.catalog_files.change_plan import Step
-from app.features.catalog_files.document import Document, Stored, dumped, parsed
+from app.features.catalog_files.change_plan import CatalogChange
+from app.features.catalog_files.document import Document, StoredCatalog, dumped, parsed
 from app.kernel.db import Database
 
 _STYLES = {"+": "green", "-": "red", "@": "dim"}
 
-group = Group("catalog", help="Payload specs, configs, endpoints, routes and notification rules as a YAML document.")
+group = ServiceGroup(
+    "catalog", help="Payload specs, configs, endpoints, routes and notification rules as a YAML document."
+)
 
 _file = click.argument("file", type=click.File("r", encoding="utf-8"))
-_delete = click.option("--delete", is_flag=True, help="delete what the document does not have, too")
+_delete = click.option("--delete", is_flag=True, help="also delete definitions that are not in the document")
 
 
 @group.command("export")
@@ -27,10 +29,10 @@ _delete = click.option("--delete", is_flag=True, help="delete what the document 
 def export(as_json: bool) -> None:
     """Write payload specs, configs, endpoints, routes, notification rules and names of secrets to standard output.
 
-    Values of secrets are no part of it, nor are pauses. Configs are not secret, and are.
+    Values of secrets and pauses are left out. Configs are not secret, and included.
     """
     with ready_database() as database:
-        document = Stored.read(database).document()
+        document = StoredCatalog.read(database).document()
     if as_json:
         return print_json(document.as_json())
     click.echo(dumped(document.as_json()), nl=False)
@@ -42,7 +44,7 @@ def export(as_json: bool) -> None:
 @_delete
 @json_option
 def diff(file: TextIO, delete: bool, as_json: bool) -> None:
-    """Show what `apply` would change; FILE may be -. Exits with 1 when there is a difference."""
+    """Show the changes of `apply`; FILE may be -. Exits with 1 if there is a difference."""
     with ready_database() as database:
         _, steps = _plan(database, file, delete=delete)
     if as_json:
@@ -59,14 +61,14 @@ def diff(file: TextIO, delete: bool, as_json: bool) -> None:
 @yes_option
 @json_option
 def apply(file: TextIO, delete: bool, yes: bool, as_json: bool) -> None:
-    """Make the catalogue what the document says, after showing what changes; FILE may be -.
+    """Show the changes, then make the stored definitions equal to the document; FILE may be -.
 
-    Twice the same document changes nothing the second time. Each change is made alone, and only to the state that was
-    shown (exit status 4 otherwise): after a failure those before it stay, and applying it again goes on.
+    The same document changes nothing the second time. Each change is a separate transaction, and fails if its resource
+    was changed after the plan was shown (exit status 4): the changes before it stay, and a second run continues.
     """
     with ready_database() as database:
         document, steps = _plan(database, file, delete=delete)
-        missing = change_plan.missing_secrets(document, Stored.read(database))
+        missing = change_plan.missing_secrets(document, StoredCatalog.read(database))
         if missing:
             raise CommandError(f"store these secrets first, by POST /secrets: {', '.join(missing)}")
         if not as_json:
@@ -78,17 +80,17 @@ def apply(file: TextIO, delete: bool, yes: bool, as_json: bool) -> None:
         print_json({"changes": [_shape(step) for step in steps]})
 
 
-def _plan(database: Database, file: TextIO, *, delete: bool) -> tuple[Document, list[Step]]:
+def _plan(database: Database, file: TextIO, *, delete: bool) -> tuple[Document, list[CatalogChange]]:
     try:
         text = file.read()
     except UnicodeDecodeError:
         raise CommandError(f"{file.name} is not UTF-8") from None
-    document, stored = parsed(text, file.name), Stored.read(database)
+    document, stored = parsed(text, file.name), StoredCatalog.read(database)
     change_plan.check_endpoints(document, stored)
     return document, change_plan.steps(document, stored, delete=delete)
 
 
-def _apply(database: Database, steps: list[Step]) -> None:
+def _apply(database: Database, steps: list[CatalogChange]) -> None:
     with progress("changes", len(steps)) as advance:
         for number, step in enumerate(steps):
             try:
@@ -101,11 +103,11 @@ def _apply(database: Database, steps: list[Step]) -> None:
             advance(1)
 
 
-def _shape(step: Step) -> dict[str, object]:
+def _shape(step: CatalogChange) -> dict[str, object]:
     return {"action": step.action, "kind": step.kind, "name": step.name, "before": step.before, "after": step.after}
 
 
-def _show(steps: list[Step]) -> None:
+def _show(steps: list[CatalogChange]) -> None:
     for step in steps:
         show_line(f"{step.action} {step.kind} {step.name}".rstrip(), "bold")
         for line in step.difference():

@@ -1,12 +1,13 @@
-"""The document: what the catalogue holds, but for the values of secrets, read from the database and from YAML."""
+"""Document: all definitions without the values of secrets, read from the database and from YAML."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import yaml
-from marshmallow import ValidationError, fields, validate
+from marshmallow import Schema, ValidationError, fields, validate
 
 from app.catalog.configs import CONFIGS
 from app.catalog.endpoints import versions
@@ -18,28 +19,26 @@ from app.catalog.payload_specs import PAYLOAD_SPECS
 from app.catalog.routing import endpoint_queues as routing
 from app.catalog.routing.endpoint_queues import Routing
 from app.catalog.secrets import SECRETS
+from app.cli.catalog_section import CatalogSection
 from app.cli.exit_statuses import CommandError
 from app.cli.options import gather
-from app.features.notifications.rules_api import value_of
-from app.features.notifications.schemas import ChangedNotificationRuleSchema
-from app.features.notifications.store import RULES
-from app.features.notifications.store import without_defaults as without_defaults_of_rule
-from app.features.queues.routes_api import RouteSchema
 from app.kernel.config import MOST_ROUTES
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest
 from app.kernel.errors import InvalidRequestError, TaskExecutorError
 from app.kernel.formats import marshmallow_faults, pointer
 from app.web.catalog.endpoints_api import ChangedEndpointSchema
+from app.web.catalog.route_schema import RouteSchema
 from app.web.http.body import parse_json
 from app.web.http.request_fields import Body, Name, SecretName
+from app.web.services import services
 from schema.states import KeepResponse, RouteSource
 
 T = TypeVar("T", Named, Endpoint)
 MOST = 100_000  # of each kind
 _MOST_FAULTS = 20
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
-# What an endpoint has when nothing is said of it.
+# Defaults of an endpoint.
 _DEFAULTS = {
     "payload_spec": None,
     "config": None,
@@ -60,14 +59,13 @@ class _DocumentSchema(Body):
     secrets = fields.List(SecretName(), load_default=list)
     endpoints = fields.Dict(keys=Name(), values=fields.Nested(ChangedEndpointSchema), load_default=dict)
     routes = fields.List(fields.Nested(RouteSchema), validate=validate.Length(max=MOST_ROUTES))
-    notification_rules = fields.Dict(keys=Name(), values=fields.Nested(ChangedNotificationRuleSchema))
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A catalogue in JSON: schemas, values, endpoints and notification rules by their names; secrets' names; routes.
+    """Definitions in JSON: schemas, configs and endpoints by their names, names of secrets, routes, feature sections.
 
-    Endpoints and rules leave out what has its default. Without routes, or rules, the document says nothing about them.
+    Endpoints leave out fields with their default. Without routes, or a section, the document leaves them as stored.
     """
 
     payload_specs: Mapping[str, Any] = field(default_factory=dict)
@@ -75,39 +73,39 @@ class Document:
     secrets: list[str] = field(default_factory=list)
     endpoints: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     routes: list[dict[str, str]] | None = None
-    notification_rules: Mapping[str, dict[str, Any]] | None = None
+    sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Return what is in it, in the order in which it is to be applied."""
-        names = ("payload_specs", "configs", "secrets", "endpoints", "routes", "notification_rules")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        """Return its content in the order of application."""
+        names = ("payload_specs", "configs", "secrets", "endpoints", "routes")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None} | {**self.sections}
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """The catalogue as it is stored, with the tags of its states."""
+class StoredCatalog:
+    """Stored definitions with their entity tags."""
 
     payload_specs: Mapping[str, Named]
     configs: Mapping[str, Named]
     secrets: list[str]
     endpoints: Mapping[str, Endpoint]
     routing: Routing
-    notification_rules: Mapping[str, Named]
+    sections: Mapping[str, Mapping[str, Named]]
 
     @classmethod
-    def read(cls, database: Database) -> "Stored":
-        """Read it; no secret is decrypted, or leaves the database."""
+    def read(cls, database: Database) -> "StoredCatalog":
+        """Read all definitions; no secret is decrypted or leaves the database."""
         return cls(
-            _named(lambda page: PAYLOAD_SPECS.page(database, page)),
-            _named(lambda page: CONFIGS.page(database, page)),
-            sorted(_named(lambda page: SECRETS.page(database, page))),
-            _named(lambda page: versions.page(database, page)),
+            _named(partial(PAYLOAD_SPECS.page, database)),
+            _named(partial(CONFIGS.page, database)),
+            sorted(_named(partial(SECRETS.page, database))),
+            _named(partial(versions.page, database)),
             routing.load(database),
-            _named(lambda page: RULES.page(database, page)),
+            {each.key: _named(partial(each.table.page, database)) for each in services().catalog_sections},
         )
 
     def document(self) -> Document:
-        """Write it as a document. Routes of TE_ROUTES are no part of it."""
+        """Return it as a document, without routes of TE_ROUTES."""
         routes = [{"pattern": route.pattern, "queue": route.queue} for route in self.routing.routes]
         return Document(
             {name: each.value for name, each in self.payload_specs.items()},
@@ -115,12 +113,12 @@ class Stored:
             self.secrets,
             {name: written(each) for name, each in self.endpoints.items()},
             routes if self.routing.source is RouteSource.API else None,
-            {name: each.value for name, each in self.notification_rules.items()} or None,
+            {key: {name: each.value for name, each in found.items()} for key, found in self.sections.items() if found},
         )
 
 
 def written(endpoint: Endpoint) -> dict[str, Any]:
-    """Write an endpoint, without what has its default."""
+    """Return the fields of an endpoint that differ from their default."""
     definition = endpoint.definition
     own = {
         "type": definition.type.value,
@@ -136,34 +134,34 @@ def written(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def without_defaults(endpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out of an endpoint what has its default."""
+    """Return the fields of an endpoint that differ from their default."""
     return {key: value for key, value in endpoint.items() if key not in _DEFAULTS or value != _DEFAULTS[key]}
 
 
 def dumped(value: object) -> str:
-    """Write a value as YAML."""
     plain = json.loads(json.dumps(value))
     return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120, default_flow_style=False))
 
 
 def parsed(text: str, where: str) -> Document:
-    """Read a document; raises CommandError with what is wrong, and where."""
+    """Read a document; raises CommandError with the fault and its place."""
+    sections = services().catalog_sections
     try:
         value = parse_json(json.dumps(yaml.load(text, Loader=_Loader)))  # noqa: S506 - a SafeLoader
         if value is None:
-            # Half a file may be empty: with --delete it would mean that all goes.
-            raise CommandError(f"{where} is empty; write {{}} for a catalogue in which nothing is")
-        loaded = _DocumentSchema().load(value)
+            # A truncated file may be empty: with --delete it would delete everything.
+            raise CommandError(f"{where} is empty; write {{}} for no definitions at all")
+        loaded = _schema(sections)().load(value)
     except yaml.YAMLError as error:
         raise CommandError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise CommandError(f"{where} is nested too deep") from None
     except (TypeError, ValueError, InvalidRequestError) as error:
         fault = str(error).replace("The body", "it", 1)
-        raise CommandError(f"{where} holds what JSON has not: {fault}") from None
+        raise CommandError(f"{where} has a value that JSON does not know: {fault}") from None
     except ValidationError as error:
         faults = [f"{pointer(_plain(path)) or '/'}: {fault}" for path, fault in marshmallow_faults(error.messages)]
-        raise CommandError(f"{where} is not a catalogue: {'; '.join(faults[:_MOST_FAULTS])}") from None
+        raise CommandError(f"{where} is not a valid document: {'; '.join(faults[:_MOST_FAULTS])}") from None
     for name, schema in loaded["payload_specs"].items():
         try:
             check_schema(schema)
@@ -172,16 +170,26 @@ def parsed(text: str, where: str) -> Document:
     given = value.get("endpoints", {})
     endpoints = {name: without_defaults(each) for name, each in given.items()}
     for each in endpoints.values():
-        # The name of an entry need not be repeated in it.
+        # The name of an entry may be left out of it.
         each.pop("name", None)
-    named = loaded.get("notification_rules")
-    rules = None if named is None else {name: without_defaults_of_rule(value_of(each)) for name, each in named.items()}
+    added = {
+        section.key: {name: section.stored_value(each) for name, each in loaded[section.key].items()}
+        for section in sections
+        if section.key in loaded
+    }
     kinds = (loaded["payload_specs"], loaded["configs"], loaded["secrets"], endpoints)
-    return Document(*kinds, value.get("routes"), rules)
+    return Document(*kinds, value.get("routes"), added)
+
+
+def _schema(sections: Iterable[CatalogSection]) -> type[Schema]:
+    added: dict[str, fields.Field[Any]] = {
+        each.key: fields.Dict(keys=Name(), values=fields.Nested(each.schema)) for each in sections
+    }
+    return _DocumentSchema.from_dict(added)
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """YAML without dates, which JSON has not, and without a key that comes twice."""
+    """YAML without dates, which JSON does not have, and without duplicate keys."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML declares it of the class
         first: [pair for pair in pairs if pair[0] != _TIMESTAMP]
@@ -193,10 +201,10 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         seen = set[str]()
         for node_of_key, _ in node.value:
             key = self.construct_object(node_of_key, deep=True)
-            # In JSON the keys 1 and "1" are one.
+            # In JSON the keys 1 and "1" are the same.
             key = key if isinstance(key, str) else json.dumps(key)
             if key in seen:
-                fault = f"the key {key!r} comes twice"
+                fault = f"duplicate key {key!r}"
                 raise yaml.constructor.ConstructorError(None, None, fault, node_of_key.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
@@ -205,10 +213,10 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 def _named(read_page: Callable[[PageRequest], Page[T]]) -> dict[str, T]:
     found, is_more = gather(read_page, MOST)
     if is_more:
-        raise CommandError(f"the catalogue has more than {MOST:,} of a kind, which is more than a document holds")
+        raise CommandError(f"more than {MOST:,} definitions of one kind do not fit into a document")
     return {each.name: each for each in sorted(found, key=lambda each: each.name)}
 
 
 def _plain(path: tuple[str, ...]) -> list[str]:
-    # marshmallow puts "key" or "value" between the name of an entry and what is wrong with it.
+    # marshmallow puts "key" or "value" between the name of an entry and its fault.
     return [part for number, part in enumerate(path) if number != 2 or part not in {"key", "value"}]

@@ -1,6 +1,6 @@
-"""Figures of the whole service: what waits, what holds it back, who works, and how deliveries fare.
+"""Control: statistics of queues, held endpoints, workers and deliveries, and steering of workers.
 
-Each read is bounded, however much waits or has ended.
+Each read is bounded, however many executions wait or have ended.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     import click
 
     from app.scheduler.chore import Chore, ChoreContext
+    from app.scheduler.finding import Check
     from app.web.openapi.resource import Resource
 
 
 class Control(Feature):
-    """Figures of the whole service: what waits, what holds it back, who works, and how deliveries fare."""
+    """Statistics of queues, held endpoints, workers and deliveries, and steering of workers."""
 
     name = "control"
 
@@ -29,9 +30,14 @@ class Control(Feature):
     def commands(self) -> "Sequence[click.Command]":
         from app.features.control import cli
 
-        return [cli.queues_command, cli.workers_command, cli.status_command]
+        return [cli.workers_command, cli.status_command]
 
     def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
         from app.features.control import chores
 
         return chores.chores(context)
+
+    def checks(self) -> "Sequence[Check]":
+        from app.features.control import checks
+
+        return [checks.each_process, checks.schedulers]

@@ -1,4 +1,4 @@
-"""Reporter: tells Prometheus what the database tells of the whole service, as long as it does."""
+"""Report chore: reads statistics of the whole service from the database and sets them as gauges."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ Gauges = Mapping[Series, Mapping[Labels, float]]
 
 
 def chores(context: ChoreContext) -> list[Chore]:
-    """Return the chore that reports, where somebody can scrape."""
+    """Return the report chore; none without TE_SCHEDULER_METRICS_ADDR."""
     if not context.settings.scheduler_metrics_addr:
         return []
     reporter = Reporter(context.database, shards=lambda: context.served.count)
@@ -25,10 +25,10 @@ def chores(context: ChoreContext) -> list[Chore]:
 
 
 class Reporter:
-    """The chore that reads the figures; `shards` returns how many there are.
+    """Report chore; `shards` returns the number of shards.
 
-    Each scheduler does, so that whichever is asked has them. What it can't read is not shown: an old figure would look
-    like a quiet service.
+    Every scheduler runs it, so each of them can be scraped. Gauges that cannot be read are removed: an old value would
+    look like a quiet service.
     """
 
     def __init__(self, database: Database, *, shards: Callable[[], int], values: Values = PROCESS) -> None:
@@ -38,14 +38,16 @@ class Reporter:
         self._shown: Gauges = {}
 
     def report(self) -> Counts:
-        """Read all figures, in less time than there is between two reports, and show them."""
+        """Read all statistics within REPORT_SECONDS, and set the gauges."""
         deadline.begin(REPORT_SECONDS)
         try:
             figures = Figures.read(self._database, self._shards())
         except Exception as error:
             self._show({gauge: {} for gauge in self._shown})
             if isinstance(error, TimedOutError):
-                raise UnavailableError("the figures of the service take the database too long") from None
+                raise UnavailableError(
+                    "reading the statistics of the service took longer than the report interval"
+                ) from None
             raise
         finally:
             deadline.end()
@@ -70,7 +72,7 @@ def _of_queues(figures: Figures) -> dict[Series, dict[Labels, float]]:
 
 
 def _of_endpoints(figures: Figures, values: Values) -> dict[Series, dict[Labels, float]]:
-    """Take together those without a label of their own."""
+    """Sum endpoints that share the label for all others."""
     waiting, opens_in = defaultdict[Labels, float](float), defaultdict[Labels, float](float)
     for held in figures.held:
         label = values.endpoints.of(held.endpoint)

@@ -1,4 +1,4 @@
-"""Deliveries: how many executions have ended of late, how late they began, how long they took, and how many run."""
+"""Delivery statistics: number, lateness and duration of the executions that ended lately, and running ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,21 +6,17 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from app.kernel.config import MOST_SHARDS
 from app.kernel.db import Database, chunked_scan
 from app.kernel.sql import statement
 from schema.states import FINAL
 
-NEWEST = 10_000  # executions that are looked at
+NEWEST = 10_000  # executions that a report reads
 LEAST_OF_SHARD = 1_000
 NEWEST_OF_ENDPOINT = 1_000  # of each final status
 MOST_ENDPOINTS = 100
 
 _WITHIN = "completed_at > now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'"
 _COLUMNS = "endpoint, status, run_at, started_at, completed_at, duration_ms"
-# What was never delivered, and what expired or was cancelled while it waited for another attempt, was not late.
-_LATE_MS = """CASE WHEN n.started_at >= n.run_at OR (n.status = 'SUCCESS' AND n.started_at IS NOT NULL)
-                  THEN GREATEST(0, CAST(EXTRACT(EPOCH FROM (n.started_at - n.run_at)) * 1000 AS BIGINT)) END"""
 _PERCENTILES = ",\n           ".join(
     f"percentile_disc({share}) WITHIN GROUP (ORDER BY {of}_ms) AS {of}_p{round(share * 100)}"
     for of in ("late", "took")
@@ -31,13 +27,10 @@ _FIGURES = f"""count(*) AS ended, count(CASE WHEN status = 'SUCCESS' THEN 1 END)
            {_PERCENTILES}"""
 
 
-# Each part is read by an index in its order, however much has ended. Where one holds more than is looked at, all begin
-# with the instant from which on each is complete.
-def _figures(parts: Sequence[str], most: str, also: str = "") -> str:
-    newest = "\n      UNION ALL ".join(
-        f"(SELECT {number} AS part, {_COLUMNS} FROM executions WHERE {part} LIMIT {most})"  # noqa: S608 - see below
-        for number, part in enumerate(parts)
-    )
+# Each part is read by an index in its order, however many executions have ended. If a part holds more rows than are
+# read, all parts start at the instant from which every part is complete. An execution is not late that was never
+# delivered, or that expired or was cancelled while waiting for a retry.
+def _figures(newest: str, most: int, also: str = "") -> str:
     return f"""
     WITH newest AS MATERIALIZED (
       {newest}),
@@ -45,7 +38,9 @@ def _figures(parts: Sequence[str], most: str, also: str = "") -> str:
       SELECT max(first) AS first
         FROM (SELECT min(completed_at) AS first FROM newest GROUP BY part HAVING count(*) >= {most}) AS cut),
     ended AS MATERIALIZED (
-      SELECT n.endpoint, n.status, n.duration_ms AS took_ms, {_LATE_MS} AS late_ms
+      SELECT n.endpoint, n.status, n.duration_ms AS took_ms,
+             CASE WHEN n.started_at >= n.run_at OR (n.status = 'SUCCESS' AND n.started_at IS NOT NULL)
+                  THEN GREATEST(0, CAST(EXTRACT(EPOCH FROM (n.started_at - n.run_at)) * 1000 AS BIGINT)) END AS late_ms
         FROM newest AS n CROSS JOIN reached AS r
        WHERE n.{_WITHIN} AND (r.first IS NULL OR n.completed_at >= r.first))
     SELECT (SELECT CAST(EXTRACT(EPOCH FROM (now() - first)) * 1000 AS BIGINT) FROM reached) AS covered_ms,
@@ -54,23 +49,47 @@ def _figures(parts: Sequence[str], most: str, also: str = "") -> str:
     """  # noqa: S608 - constants of this module
 
 
-def _of_shards(shards: int) -> str:
-    parts = [
-        f"shard = {number} AND completed_at IS NOT NULL AND {_WITHIN} ORDER BY completed_at DESC, execution_id DESC"
-        for number in range(shards)
-    ]
+def _parts(conditions: Sequence[str], most: int) -> str:
+    return "\n      UNION ALL ".join(
+        f"(SELECT {number} AS part, {_COLUMNS} FROM executions WHERE {condition} LIMIT {most})"  # noqa: S608
+        for number, condition in enumerate(conditions)
+    )
+
+
+def _newest_of_shard(shard: str) -> str:
+    order = "ORDER BY completed_at DESC, execution_id DESC"
+    return f"shard = {shard} AND completed_at IS NOT NULL AND {_WITHIN} {order}"
+
+
+def _of_shards(newest: str, most: int) -> str:
     of_each = f"""
      UNION ALL
     (SELECT NULL, endpoint, {_FIGURES}
        FROM ended GROUP BY endpoint ORDER BY ended DESC, endpoint LIMIT {MOST_ENDPOINTS})"""  # noqa: S608 - as above
-    return _figures(parts, str(max(LEAST_OF_SHARD, NEWEST // shards)), of_each)
+    return _figures(newest, most, of_each)
 
 
-# By the number of shards. Those of which there are few have parts that are empty.
-ENDED = {shards: statement(f"stats.ended_{shards}", _of_shards(shards)) for shards in (1, 16, MOST_SHARDS)}
+# By the number of shards, rounded up: the remaining parts are empty. For more shards than these the parts are not
+# written out; CockroachDB may then read all executions that ended within the time.
+ENDED = {
+    shards: statement(
+        f"stats.ended_{shards}",
+        _of_shards(_parts([_newest_of_shard(str(shard)) for shard in range(shards)], most), most),
+    )
+    for shards, most in ((1, NEWEST), (16, LEAST_OF_SHARD))
+}
+ENDED_OF_MANY = statement(
+    "stats.ended_of_many",
+    _of_shards(
+        f"""SELECT s.shard AS part, e.* FROM unnest(CAST(:shards AS BIGINT[])) AS s (shard)
+       CROSS JOIN LATERAL (SELECT {_COLUMNS} FROM executions WHERE {_newest_of_shard("s.shard")}
+                           LIMIT {LEAST_OF_SHARD}) AS e""",  # noqa: S608 - as above
+        LEAST_OF_SHARD,
+    ),
+)
 
 
-# Compared as a row and not by `=`: then no other index is in this order, which might hold very many of others.
+# A row comparison instead of `=`: then only the wanted index has this order.
 def _newest_of(status: str) -> str:
     return (
         f"(endpoint, status) >= (CAST(:endpoint AS TEXT), '{status}') "
@@ -80,9 +99,10 @@ def _newest_of(status: str) -> str:
 
 
 ENDED_OF_ENDPOINT = statement(
-    "stats.ended_of_endpoint", _figures([_newest_of(status) for status in sorted(FINAL)], str(NEWEST_OF_ENDPOINT))
+    "stats.ended_of_endpoint",
+    _figures(_parts([_newest_of(status) for status in sorted(FINAL)], NEWEST_OF_ENDPOINT), NEWEST_OF_ENDPOINT),
 )
-# No more than all workers together may hold.
+# Bounded by the slots of all workers.
 RUNNING = statement(
     "stats.running",
     """
@@ -94,7 +114,7 @@ RUNNING = statement(
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Milliseconds that half of them, 95 and 99 in 100 do not exceed; None without any."""
+    """Percentiles in milliseconds; None without values."""
 
     p50: int | None
     p95: int | None
@@ -102,10 +122,10 @@ class Percentiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Deliveries:
-    """What has ended of an endpoint, or of all of them, and what runs now.
+class DeliveryStatistics:
+    """Ended and running executions of one endpoint, or of all.
 
-    `lateness_ms` is from the instant at which the last attempt was due to its beginning.
+    `lateness_ms` is the time from the due instant of the last attempt to its start.
     """
 
     endpoint: str | None
@@ -119,32 +139,34 @@ class Deliveries:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """The figures of all that is looked at, and of each of its MOST_ENDPOINTS busiest endpoints.
+class DeliveryReport:
+    """Statistics overall and of the MOST_ENDPOINTS busiest endpoints.
 
-    They are about the last `covered_seconds`: less than was asked for where more has ended than is looked at.
+    They cover the last `covered_seconds`: less than requested if more executions ended than a report reads.
     """
 
     covered_seconds: float
-    overall: Deliveries
-    endpoints: Sequence[Deliveries]
+    overall: DeliveryStatistics
+    endpoints: Sequence[DeliveryStatistics]
 
 
-def report(database: Database, seconds: int, shards: int) -> Report:
-    """Report on what has ended within so many seconds, about NEWEST executions at most."""
-    arms = min(arms for arms in ENDED if arms >= shards)
-    rows = chunked_scan.in_order(database, ENDED[arms], {"seconds": seconds})
+def report(database: Database, seconds: int, shards: int) -> DeliveryReport:
+    """Report on the executions that ended within the last `seconds`, NEWEST at most."""
+    statement = next((ENDED[parts] for parts in sorted(ENDED) if parts >= shards), ENDED_OF_MANY)
+    rows = chunked_scan.in_order(database, statement, {"seconds": seconds, "shards": list(range(shards))})
     running = _running(database, None)
     covered = _covered(rows[0], seconds)
     overall = _deliveries(rows[0], covered, sum(running.values()))
-    return Report(covered, overall, [_deliveries(row, covered, running.get(row.endpoint, 0)) for row in rows[1:]])
+    return DeliveryReport(
+        covered, overall, [_deliveries(row, covered, running.get(row.endpoint, 0)) for row in rows[1:]]
+    )
 
 
-def report_of(database: Database, endpoint: str, seconds: int) -> Report:
-    """Report on an endpoint; looks at the NEWEST_OF_ENDPOINT that were created last of each final status."""
+def report_of(database: Database, endpoint: str, seconds: int) -> DeliveryReport:
+    """Report on one endpoint, from its NEWEST_OF_ENDPOINT newest executions of each final status."""
     (row,) = chunked_scan.in_order(database, ENDED_OF_ENDPOINT, {"endpoint": endpoint, "seconds": seconds})
     covered = _covered(row, seconds)
-    return Report(covered, _deliveries(row, covered, _running(database, endpoint).get(endpoint, 0)), [])
+    return DeliveryReport(covered, _deliveries(row, covered, _running(database, endpoint).get(endpoint, 0)), [])
 
 
 def _running(database: Database, endpoint: str | None) -> dict[str, int]:
@@ -155,8 +177,8 @@ def _covered(row: Row[Any], seconds: int) -> float:
     return seconds if row.covered_ms is None else min(seconds, max(1, row.covered_ms) / 1000)
 
 
-def _deliveries(row: Row[Any], covered_seconds: float, in_flight: int) -> Deliveries:
-    return Deliveries(
+def _deliveries(row: Row[Any], covered_seconds: float, in_flight: int) -> DeliveryStatistics:
+    return DeliveryStatistics(
         row.endpoint,
         row.ended,
         row.succeeded,

@@ -1,4 +1,4 @@
-"""Held back: endpoints at which executions wait although workers have room, because of a pause or a limit."""
+"""Held endpoints: endpoints whose executions wait for the end of a pause or for a limit."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,16 +6,16 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from app.features.limits.reasons import read_gate, waiting_of_several
-from app.features.limits.store import gates_of
+from app.features.limits.limiter_readings import read_limiter, waiting_of_several
+from app.features.limits.store import limiters_of
 from app.kernel.db import Database
 from app.kernel.sql import statement
 from app.queue.claiming.endpoint_rules import readable_limits
 
-MOST_ENDPOINTS = 1_000  # that are looked at
-MOST_GATES = 200  # of those at which something waits
+MOST_ENDPOINTS = 1_000  # endpoints read
+MOST_GATES = 200  # endpoints with waiting executions whose limits are read
 
-# By the index of the endpoints of which workers must know more than the versions say.
+# By the index of endpoints with limits, a breaker or a pause.
 HOLDING = statement(
     "stats.holding",
     """
@@ -36,7 +36,7 @@ PAUSED = statement(
 
 
 class Hold(StrEnum):
-    """What holds an endpoint back: it is paused, as many run as may, or as many were started."""
+    """Reason why an endpoint is held: a pause, its concurrency limit, or its rate limit."""
 
     PAUSED = "paused"
     CONCURRENCY = "concurrency"
@@ -44,8 +44,8 @@ class Hold(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """An endpoint at which executions wait: how many, up to a bound, and for how long a rate lets none start."""
+class HeldEndpoint:
+    """Endpoint with waiting executions: their number up to a bound, and the seconds until its rate admits the next."""
 
     endpoint: str
     hold: Hold
@@ -53,15 +53,17 @@ class Held:
     seconds: float | None
 
 
-def read(database: Database) -> list[Held]:
-    """Find them, in the order of their names, among the first MOST_ENDPOINTS that are paused or have limits.
+def read(database: Database) -> list[HeldEndpoint]:
+    """Return held endpoints by name, out of the first MOST_ENDPOINTS that are paused or have limits.
 
-    Only an endpoint's own limits are looked at: its keys may be very many.
+    Only limits of the endpoint itself are read, not those of its keys: there may be very many.
     """
     rows = database.fetch(HOLDING, {"most": MOST_ENDPOINTS})
     waiting = waiting_of_several(database, [row.name for row in rows])
     paused = [
-        Held(row.name, Hold.PAUSED, waiting[row.name], None) for row in rows if row.is_paused and row.name in waiting
+        HeldEndpoint(row.name, Hold.PAUSED, waiting[row.name], None)
+        for row in rows
+        if row.is_paused and row.name in waiting
     ]
     limited = [row for row in rows if not row.is_paused and row.name in waiting]
     found = (_limited(database, row, waiting[row.name]) for row in limited[:MOST_GATES])
@@ -69,18 +71,17 @@ def read(database: Database) -> list[Held]:
 
 
 def count_paused(database: Database) -> int:
-    """Count the endpoints that are paused."""
     number: int = database.fetch(PAUSED)[0].n
     return number
 
 
-def _limited(database: Database, row: Row[Any], waiting: int) -> Held | None:
+def _limited(database: Database, row: Row[Any], waiting: int) -> HeldEndpoint | None:
     limits = readable_limits(row.limits, row.name)
-    for gate in gates_of(limits, row.name, "", most_ahead=1) if limits is not None else ():
-        reading = read_gate(database, gate)
+    for gate in limiters_of(limits, row.name, "", most_ahead=1) if limits is not None else ():
+        reading = read_limiter(database, gate)
         next_at = reading.next_at()
         if reading.is_full:
-            return Held(row.name, Hold.CONCURRENCY, waiting, None)
+            return HeldEndpoint(row.name, Hold.CONCURRENCY, waiting, None)
         if next_at is not None:
-            return Held(row.name, Hold.RATE, waiting, (next_at - reading.now).total_seconds())
+            return HeldEndpoint(row.name, Hold.RATE, waiting, (next_at - reading.now).total_seconds())
     return None

@@ -1,9 +1,9 @@
-"""Lag: how far the creation of repeating jobs' executions is behind."""
+"""Schedule lag: delay of the creation of repeating jobs' executions."""
 
 from app.kernel.db import Database
 from app.kernel.sql import statement
 
-# Its index holds what has a next run, the earliest first.
+# The index holds the jobs with a next run, earliest first.
 LAG = statement(
     "stats.lag",
     """
@@ -14,6 +14,6 @@ LAG = statement(
 
 
 def seconds_behind(database: Database) -> float:
-    """Return for how long the most overdue tick has been waiting to become an execution; 0 where none is due."""
+    """Return the age in seconds of the most overdue tick; 0 if no tick is due."""
     rows = database.fetch(LAG)
     return max(0.0, rows[0].seconds) if rows else 0.0

@@ -1,4 +1,4 @@
-"""/health/operations: what an operator should look at, although the service itself is well."""
+"""/health/operations: conditions that need an operator although the service itself is healthy."""
 
 from itertools import islice
 from typing import Any
@@ -7,17 +7,17 @@ from marshmallow import Schema, fields
 
 from app.catalog.endpoints import live_settings
 from app.features.breakers import store as breakers_store
-from app.features.control import queue_statistics
+from app.features.queues import queue_statistics
 from app.features.queues import store as queues_store
 from app.web.http.request_fields import Instant, Name
 from app.web.openapi.resource import Resource
 from app.web.services import services
 
-resource = Resource("operations", "What needs somebody's attention.")
+resource = Resource("operations", "Conditions that need an operator.")
 
 
 class UnservedQueueSchema(Schema):
-    """A queue in which something is due and that no live worker serves."""
+    """A queue with due executions and without a live worker."""
 
     queue = fields.String(required=True, metadata={"example": "bulk"})
     oldest_due_at = Instant(required=True)
@@ -28,21 +28,21 @@ class UnservedQueueSchema(Schema):
 
 
 class PausedEndpointSchema(Schema):
-    """An endpoint of which nothing starts."""
+    """A paused endpoint."""
 
     name = Name(required=True)
     paused_at = Instant(required=True)
 
 
 class PausedQueueSchema(Schema):
-    """A queue of which nothing is claimed."""
+    """A paused queue."""
 
     queue = fields.String(required=True, metadata={"example": "bulk"})
     paused_at = Instant(required=True)
 
 
 class OperationsSchema(Schema):
-    """What needs somebody's attention; nothing where all is well."""
+    """Conditions that need an operator; empty lists and 0 if there are none."""
 
     unserved_queues = fields.List(fields.Nested(UnservedQueueSchema), required=True)
     open_breakers = fields.Integer(
@@ -51,20 +51,20 @@ class OperationsSchema(Schema):
     paused_endpoints = fields.List(
         fields.Nested(PausedEndpointSchema),
         required=True,
-        metadata={"description": f"the first {live_settings.MOST_PAUSED} by name"},
+        metadata={"description": f"the first {live_settings.MAX_PAUSED} by name"},
     )
     paused_queues = fields.List(
         fields.Nested(PausedQueueSchema),
         required=True,
-        metadata={"description": f"the first {live_settings.MOST_PAUSED} by name"},
+        metadata={"description": f"the first {live_settings.MAX_PAUSED} by name"},
     )
 
 
 @resource.route("GET", "/health/operations", returns=OperationsSchema)
 def operations() -> dict[str, Any]:
-    """Tell what works as it should, and yet delivers nothing: queues without workers, open breakers, pauses.
+    """List conditions that stop deliveries: queues without workers, open breakers, pauses.
 
-    The answer is 200 in any case, and needs a key, unlike those of `/health/live` and `/health/ready`.
+    The status is always 200. A key is needed, unlike for `/health/live` and `/health/ready`.
     """
     database = services().database
     paused = queues_store.paused(database)
@@ -73,6 +73,6 @@ def operations() -> dict[str, Any]:
         "open_breakers": breakers_store.count_open(database),
         "paused_endpoints": live_settings.paused(database),
         "paused_queues": [
-            {"queue": queue, "paused_at": at} for queue, at in islice(paused.items(), live_settings.MOST_PAUSED)
+            {"queue": queue, "paused_at": at} for queue, at in islice(paused.items(), live_settings.MAX_PAUSED)
         ],
     }

@@ -1,4 +1,4 @@
-"""What the lists of processes are asked for."""
+"""Query of the process lists."""
 
 from marshmallow import fields
 

@@ -8,17 +8,17 @@ from marshmallow import Schema, fields
 from app.features.control import process_list
 from app.features.control.process_list import LOST_SECONDS, ProcessState
 from app.features.control.process_query import ProcessQuery
-from app.kernel.processes.process_heartbeat import Kind
+from app.kernel.processes.process_heartbeat import ProcessKind
 from app.web.http.pagination import page_answer, page_request, page_schema
 from app.web.http.request_fields import Instant
 from app.web.openapi.resource import Resource
 from app.web.services import services
 
-resource = Resource("processes", "Web processes, schedulers and workers, as their heartbeats tell.")
+resource = Resource("processes", "Web processes, schedulers and workers, by their heartbeats.")
 
 _STATE = {"description": f"`LOST`: silent for {LOST_SECONDS:g} s; `DEAD`: it was shut down", "example": "ALIVE"}
 _AHEAD = {
-    "description": "of the database's clock; negative where it is behind, `null` where its release does not tell",
+    "description": "of the database's clock; negative if it is behind, `null` for a release without this field",
     "example": 0.0012,
 }
 _BOUND = {"description": "`clock_ahead_seconds` is true to within this, either way", "example": 0.0004}
@@ -28,7 +28,7 @@ class ProcessSchema(Schema):
     """A process of the service."""
 
     process_id = fields.String(required=True, metadata={"description": "of a worker its id", "example": "prc_3c2b1a0f"})
-    kind = fields.Enum(Kind, by_value=True, required=True, metadata={"example": Kind.WEB.value})
+    kind = fields.Enum(ProcessKind, by_value=True, required=True, metadata={"example": ProcessKind.WEB.value})
     state = fields.Enum(ProcessState, by_value=True, required=True, metadata=_STATE)
     region = fields.String(required=True, metadata={"example": "default"})
     host = fields.String(required=True, metadata={"example": "web-1"})
@@ -43,12 +43,12 @@ class ProcessSchema(Schema):
 class AnyProcessQuery(ProcessQuery):
     """Filters of the list of all processes."""
 
-    kind = fields.Enum(Kind, by_value=True)
+    kind = fields.Enum(ProcessKind, by_value=True)
 
 
 @resource.route("GET", "/processes", query=AnyProcessQuery, returns=page_schema(ProcessSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
-    """List processes, those that started last first; one that has ended is shown for ten minutes."""
+    """List processes, newest first; an ended process is shown for ten minutes."""
     wanted = page_request(query)
     page = process_list.page(services().database, query.get("kind"), query.get("state"), wanted)
     return page_answer(page, asdict, query)

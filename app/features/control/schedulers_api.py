@@ -8,13 +8,13 @@ from marshmallow import Schema, fields
 from app.features.control import process_list
 from app.features.control.process_list import LOST_SECONDS, Process, ProcessState
 from app.features.control.process_query import ProcessQuery
-from app.kernel.processes.process_heartbeat import Kind
+from app.kernel.processes.process_heartbeat import ProcessKind
 from app.web.http.pagination import page_answer, page_request, page_schema
 from app.web.http.request_fields import Instant
 from app.web.openapi.resource import Resource
 from app.web.services import services
 
-resource = Resource("schedulers", "Scheduler processes, as their heartbeats tell.")
+resource = Resource("schedulers", "Scheduler processes, by their heartbeats.")
 
 _STATE = {
     "description": f"`LOST`: silent for {LOST_SECONDS:g} s; `DEAD`: it was shut down",
@@ -37,12 +37,12 @@ class SchedulerSchema(Schema):
 
 @resource.route("GET", "/schedulers", query=ProcessQuery, returns=page_schema(SchedulerSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
-    """List scheduler processes, those that started last first; one that has ended is shown for ten minutes."""
+    """List scheduler processes, newest first; an ended process is shown for ten minutes."""
     wanted = page_request(query)
-    page = process_list.page(services().database, Kind.SCHEDULER, query.get("state"), wanted)
+    page = process_list.page(services().database, ProcessKind.SCHEDULER, query.get("state"), wanted)
     return page_answer(page, shape, query)
 
 
 def shape(process: Process) -> dict[str, Any]:
-    """Show a process as a scheduler."""
+    """Return a process with the field `scheduler_id`."""
     return asdict(process) | {"scheduler_id": process.process_id}

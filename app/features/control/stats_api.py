@@ -5,30 +5,30 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from app.features.control import deliveries
-from app.features.control.deliveries import Report
+from app.features.control.deliveries import DeliveryReport
 from app.web.http.request_fields import Body, Count, Name
 from app.web.openapi.resource import Resource
 from app.web.services import services
 
-resource = Resource("stats", "How deliveries fare.")
+resource = Resource("stats", "Delivery statistics.")
 
 DEFAULT_SECONDS = 60
 MAX_SECONDS = 3600
 
 
 class StatsQuery(Body):
-    """What is looked at."""
+    """Period and endpoint of the report."""
 
     seconds = Count(
         load_default=DEFAULT_SECONDS,
         validate=validate.Range(1, MAX_SECONDS),
-        metadata={"description": "how long ago it ended at most"},
+        metadata={"description": "executions that ended within so many seconds"},
     )
-    endpoint = Name(metadata={"description": "of this endpoint alone", "example": "send-mail"})
+    endpoint = Name(metadata={"description": "only of this endpoint", "example": "send-mail"})
 
 
 class PercentilesSchema(Schema):
-    """Milliseconds that half of the executions, 95 and 99 in 100 do not exceed; `null` without any."""
+    """Percentiles in milliseconds; `null` without executions."""
 
     p50 = fields.Integer(required=True, allow_none=True, metadata={"example": 2})
     p95 = fields.Integer(required=True, allow_none=True, metadata={"example": 9})
@@ -36,7 +36,7 @@ class PercentilesSchema(Schema):
 
 
 class DeliveriesSchema(Schema):
-    """Figures of what has ended, and what runs now."""
+    """Statistics of ended and running executions."""
 
     ended = fields.Integer(required=True, metadata={"description": "cancelled executions included", "example": 4210})
     succeeded = fields.Integer(required=True, metadata={"example": 4200})
@@ -45,26 +45,26 @@ class DeliveriesSchema(Schema):
     lateness_ms = fields.Nested(
         PercentilesSchema,
         required=True,
-        metadata={"description": "from the instant at which the last attempt was due to its beginning"},
+        metadata={"description": "time from the due instant of the last attempt to its start"},
     )
     duration_ms = fields.Nested(PercentilesSchema, required=True, metadata={"description": "of the last attempt"})
-    in_flight = fields.Integer(required=True, metadata={"description": "executions that run", "example": 17})
+    in_flight = fields.Integer(required=True, metadata={"description": "running executions", "example": 17})
 
 
 class EndpointDeliveriesSchema(DeliveriesSchema):
-    """Figures of an endpoint."""
+    """Statistics of an endpoint."""
 
     endpoint = Name(required=True, metadata={"example": "send-mail"})
 
 
 class ReportSchema(Schema):
-    """How deliveries fare, overall and by endpoint."""
+    """Delivery statistics, overall and by endpoint."""
 
     covered_seconds = fields.Float(
         required=True,
         metadata={
-            "description": f"what the figures are about: less than `seconds` where more than {deliveries.NEWEST:,} "
-            f"executions have ended, of an endpoint more than {deliveries.NEWEST_OF_ENDPOINT:,}",
+            "description": f"period of the report: less than `seconds` if more than {deliveries.NEWEST:,} "
+            f"executions ended in it, for one endpoint more than {deliveries.NEWEST_OF_ENDPOINT:,}",
             "example": 60.0,
         },
     )
@@ -73,17 +73,17 @@ class ReportSchema(Schema):
         fields.Nested(EndpointDeliveriesSchema),
         required=True,
         metadata={
-            "description": f"the {deliveries.MOST_ENDPOINTS} of which most has ended, of those that are looked at; "
-            "`endpoint` tells of any other"
+            "description": f"the {deliveries.MOST_ENDPOINTS} endpoints with most ended executions; "
+            "query any other one with `endpoint`"
         },
     )
 
 
 @resource.route("GET", "/stats", query=StatsQuery, returns=ReportSchema)
-def get(query: dict[str, Any]) -> Report:
-    """Tell how many executions ended of late, how late they began and how long they took, and how many run.
+def get(query: dict[str, Any]) -> DeliveryReport:
+    """Report number, lateness and duration of the executions that ended lately, and running executions.
 
-    It looks at a bounded number of those that ended last, so it is as quick on a long history.
+    It reads a bounded number of the newest executions, so a long history does not slow it down.
     """
     database, seconds = services().database, query["seconds"]
     if "endpoint" in query:

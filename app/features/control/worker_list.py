@@ -1,4 +1,4 @@
-"""Worker processes as people see them: who they are, what they serve, how busy they are."""
+"""Worker list: state, queues and load of each worker process."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from app.kernel.sql import statement
 
 
 class WorkerState(StrEnum):
-    """What is known of a worker: LOST is one whose lease has run out, DEAD one that said that it ends.
+    """State of a worker: LOST once its lease has expired, DEAD after a regular end.
 
-    One that was asked to drain is DRAINING until it ends, and DRAINED afterwards.
+    A worker that is asked to drain is DRAINING until its end, and DRAINED afterwards.
     """
 
     ALIVE = "ALIVE"
@@ -33,7 +33,7 @@ _STATE = f"""CASE WHEN w.status = 'ALIVE' AND w.lease_expires_at <= now() THEN '
                 WHEN w.status = 'ALIVE' THEN 'DRAINING' ELSE 'DRAINED' END"""
 _COLUMNS = f"""w.worker_id, {_STATE} AS state, w.host, w.pid, w.queues, w.capacity, w.in_flight, w.started_at,
            w.last_beat_at, w.lease_expires_at"""
-# Rows of a day: a process leaves one.
+# Each process of the last day has one row.
 LIST = statement(
     "stats.workers",
     f"""
@@ -60,7 +60,7 @@ COUNTS = statement(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
+class ListedWorker:
     """A worker process: `in_flight` of its `capacity` slots were in use at its last heartbeat."""
 
     worker_id: str
@@ -77,15 +77,15 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """How many workers there are by their state, and the slots of those that live, also where they drain."""
+    """Numbers of workers by state, and slots of the live ones, draining workers included."""
 
     by_state: dict[WorkerState, int]
     capacity: int
     in_flight: int
 
 
-def page(database: Database, state: WorkerState | None, wanted: PageRequest) -> Page[Worker]:
-    """Read a page of workers, those that started last first; rows are kept for a day after a worker's end."""
+def page(database: Database, state: WorkerState | None, wanted: PageRequest) -> Page[ListedWorker]:
+    """Read a page of workers, newest first; rows are kept for a day after a worker's end."""
     params = {"state": state, **wanted.bounds}
     return page_of(
         database.fetch(LIST, params),
@@ -96,7 +96,7 @@ def page(database: Database, state: WorkerState | None, wanted: PageRequest) -> 
     )
 
 
-def get(database: Database, worker_id: str) -> Worker:
+def get(database: Database, worker_id: str) -> ListedWorker:
     """Read a worker; raises WorkerNotFoundError."""
     rows = database.fetch(GET, {"worker": worker_id})
     if not rows:
@@ -105,12 +105,12 @@ def get(database: Database, worker_id: str) -> Worker:
 
 
 def count(database: Database) -> Workers:
-    """Count them."""
+    """Count workers by state, and slots of live workers."""
     rows = {WorkerState(row.state): row for row in database.fetch(COUNTS)}
     by_state = {state: rows[state].n if state in rows else 0 for state in WorkerState}
     living = [rows[state] for state in (WorkerState.ALIVE, WorkerState.DRAINING) if state in rows]
     return Workers(by_state, sum(each.capacity for each in living), sum(each.in_flight for each in living))
 
 
-def _worker(row: Row[Any]) -> Worker:
-    return Worker(**row._asdict() | {"state": WorkerState(row.state)})
+def _worker(row: Row[Any]) -> ListedWorker:
+    return ListedWorker(**row._asdict() | {"state": WorkerState(row.state)})

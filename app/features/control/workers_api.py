@@ -17,16 +17,16 @@ from app.web.http.request_fields import Instant
 from app.web.openapi.resource import Resource
 from app.web.services import services
 
-resource = Resource("workers", "Worker processes, as their heartbeats tell.")
+resource = Resource("workers", "Worker processes, by their heartbeats.")
 
 _STATE = {
-    "description": "`DRAINING`: asked to drain, it claims nothing more; `DRAINED`: it has ended then; `LOST`: its "
-    "lease has run out without a word; `DEAD`: it was shut down",
+    "description": "`DRAINING`: asked to drain, claims nothing; `DRAINED`: ended after a drain; `LOST`: its "
+    "lease has expired without a regular end; `DEAD`: it was shut down",
     "example": "ALIVE",
 }
 _COMMAND_STATE = {
-    "description": "`PENDING`: on its way, for a heartbeat or two; `ACKNOWLEDGED`: the worker carries it out; "
-    f"`EXPIRED`: the worker has ended, or has not taken it up within {EXPIRES_SECONDS} s",
+    "description": "`PENDING`: not yet read by the worker; `ACKNOWLEDGED`: the worker executes it; "
+    f"`EXPIRED`: the worker has ended, or did not read it within {EXPIRES_SECONDS} s",
     "example": "PENDING",
 }
 
@@ -47,7 +47,7 @@ class WorkerSchema(Schema):
     queues = fields.List(fields.String(), required=True, metadata={"example": ["http", "kafka", "redis_stream"]})
     capacity = fields.Integer(required=True, metadata={"description": "its slots, without the reserve", "example": 200})
     in_flight = fields.Integer(
-        required=True, metadata={"description": "executions that it held at its last heartbeat", "example": 17}
+        required=True, metadata={"description": "executions held at its last heartbeat", "example": 17}
     )
     started_at = Instant(required=True)
     last_beat_at = Instant(required=True)
@@ -70,7 +70,7 @@ class CommandSchema(Schema):
 
 
 class WorkerDetailSchema(WorkerSchema):
-    """A worker process, and what was asked of it."""
+    """A worker process and its latest commands."""
 
     commands = fields.List(
         fields.Nested(CommandSchema),
@@ -81,14 +81,14 @@ class WorkerDetailSchema(WorkerSchema):
 
 @resource.route("GET", "/workers", query=WorkerQuery, returns=page_schema(WorkerSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
-    """List worker processes, those that started last first; one that has ended is shown for a day at least."""
+    """List worker processes, newest first; an ended worker is shown for at least a day."""
     wanted = page_request(query)
     return page_answer(worker_list.page(services().database, query.get("state"), wanted), asdict, query)
 
 
 @resource.route("GET", "/workers/<worker_id>", returns=WorkerDetailSchema, errors=[WorkerNotFoundError])
 def get(worker_id: str) -> dict[str, Any]:
-    """Get a worker process, and what became of the commands to it."""
+    """Get a worker process and its latest commands."""
     database = services().database
     found = worker_list.get(database, worker_id)
     return asdict(found) | {"commands": commands.latest(database, worker_id)}
@@ -102,8 +102,8 @@ def get(worker_id: str) -> dict[str, Any]:
     errors=[WorkerNotFoundError, WorkerNotAliveError],
 )
 def drain(worker_id: str) -> Command:
-    """Ask a worker process to claim nothing more, finish what it has begun, and end.
+    """Drain a worker process: it stops claiming, finishes its running deliveries, and ends.
 
-    It learns of it with its next heartbeat, within five seconds. Asking again changes nothing while it drains.
+    It reads the command with its next heartbeat, within five seconds. A second request while it drains changes nothing.
     """
     return commands.ask(services().database, worker_id, CommandKind.DRAIN, AuditedChange(actor()))

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import click
 
     from app.scheduler.chore import Chore, ChoreContext
+    from app.scheduler.finding import Check
     from app.web.openapi.resource import Resource
 
 
@@ -31,3 +32,8 @@ class DeadLetters(Feature):
         from app.features.dead_letters import chores
 
         return chores.chores(context)
+
+    def checks(self) -> "Sequence[Check]":
+        from app.features.dead_letters import checks
+
+        return [checks.late_ends]

@@ -21,11 +21,11 @@ from app.kernel.formats import EPOCH
 from app.queue.ending import letters as dead_letters_store
 from app.queue.reading import execution_queries
 from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema, shape_record
-from app.web.http import request_traces
+from app.web.http import request_spans
 from app.web.http.conditions import actor
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Body, Instant, Name, QueryInstant
-from app.web.http.request_ids import note_ids
+from app.web.http.request_log import note_ids
 from app.web.jobs.labels import LabelSelector
 from app.web.openapi.resource import Resource
 from app.web.services import services, wake
@@ -36,16 +36,19 @@ MAX_NOTE = 1_000
 
 resource = Resource(
     "dead-letters",
-    "Executions that have failed, until somebody has seen to them. A policy's `reject_on` leaves none. What is open is "
-    "kept beyond the retention, with its execution and its attempts.",
+    "Failed executions until they are resolved. A policy's `reject_on` creates none. Open dead letters are kept beyond "
+    "the retention, with their execution and its attempts.",
     write_scope=Scope.JOBS_WRITE,
 )
 
-_ERROR_TYPE = {"example": "HTTP_ERROR", "description": "of the last attempt, or why it failed without one: `EXPIRED`"}
+_ERROR_TYPE = {
+    "example": "HTTP_ERROR",
+    "description": "of the last attempt, or of a failure without an attempt: `EXPIRED`",
+}
 
 
 class DeadLetterSchema(Schema):
-    """An execution that has failed."""
+    """A failed execution."""
 
     letter_id = fields.String(required=True)
     execution_id = fields.String(required=True)
@@ -65,30 +68,32 @@ class DeadLetterSchema(Schema):
         Resolution,
         required=True,
         allow_none=True,
-        metadata={"description": "`null` while it is open; `RETRIED`: its execution was, without the letter"},
+        metadata={"description": "`null` while open; `RETRIED`: its execution was retried directly"},
     )
     resolved_at = Instant(required=True, allow_none=True)
     resolved_by = fields.String(required=True, allow_none=True, metadata={"description": "the name of the API key"})
-    note = fields.String(required=True, allow_none=True, metadata={"description": "of who archived it"})
+    note = fields.String(required=True, allow_none=True, metadata={"description": "reason of the archiving"})
     redriven_as = fields.String(
-        required=True, allow_none=True, metadata={"description": "the execution that it goes on as"}
+        required=True, allow_none=True, metadata={"description": "the execution that repeats it"}
     )
 
 
 class DeadLetterViewSchema(DeadLetterSchema):
-    """A dead letter with all that is known of it."""
+    """A dead letter with its execution and attempts."""
 
-    execution = fields.Nested(ExecutionSchema, required=True, metadata={"description": "as it is now, with its input"})
+    execution = fields.Nested(
+        ExecutionSchema, required=True, metadata={"description": "in its current state, with its input"}
+    )
     attempts = fields.List(
         fields.Nested(AttemptSchema),
         required=True,
-        metadata={"description": f"that it failed with, the latest first, up to {MOST_ATTEMPTS}"},
+        metadata={"description": f"attempts up to the failure, latest first, {MOST_ATTEMPTS} at most"},
     )
     more_attempts = fields.String(
         required=True,
         allow_none=True,
         metadata={
-            "description": f"the list that has all, where these are only the latest {MOST_ATTEMPTS}; otherwise `null`",
+            "description": f"URL of the full list if there are more than {MOST_ATTEMPTS}; otherwise `null`",
             "example": None,
         },
     )
@@ -106,19 +111,19 @@ class DeadLetterQuery(PageQuery):
 
 
 class RedriveSchema(Body):
-    """What a new job is made of; with neither field the same execution goes on."""
+    """Endpoint and input of a new job; without both, the execution itself is retried."""
 
     endpoint = Name(
         allow_none=True,
-        metadata={"description": "where the new job goes, to its newest version; that of the letter when absent"},
+        metadata={"description": "endpoint of the new job, in its newest version; default: the endpoint of the letter"},
     )
     input = fields.Dict(
-        allow_none=True, metadata={"description": "of the new job; that of the letter's job when absent"}
+        allow_none=True, metadata={"description": "of the new job; default: the input of the letter's job"}
     )
 
 
 class ArchiveSchema(Body):
-    """Why nothing is to follow."""
+    """Reason of an archiving."""
 
     note = fields.String(
         required=True, validate=validate.Length(1, MAX_NOTE), metadata={"example": "The customer was deleted."}
@@ -127,10 +132,10 @@ class ArchiveSchema(Body):
 
 @resource.route("GET", "/dead-letters", query=DeadLetterQuery, returns=page_schema(DeadLetterSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
-    """List dead letters, those that failed last first.
+    """List dead letters, latest failure first.
 
-    A page may have fewer than `limit`, even none, where what `labels` or `error_type` want are few among very many
-    others: go on as long as there is a cursor.
+    A page may have fewer letters than `limit`, even none, if few of very many match `labels` or `error_type`: continue
+    as long as there is a cursor.
     """
     wanted = page_request(query)
     return page_answer(page_of_letters(services().database, LetterFilter(**query), wanted), asdict, query)
@@ -143,7 +148,7 @@ def get(letter_id: str) -> dict[str, Any]:
 
 
 def view_of(database: Database, letter_id: str) -> dict[str, Any]:
-    """Read what DeadLetterViewSchema shows; raises DeadLetterNotFoundError."""
+    """Return the fields of DeadLetterViewSchema; raises DeadLetterNotFoundError."""
     letter = get_letter(database, letter_id)
     execution = execution_queries.get_execution(database, letter.execution_id)
     before = Position(EPOCH, str(letter.attempt_count + 1))
@@ -170,16 +175,16 @@ def view_of(database: Database, letter_id: str) -> dict[str, Any]:
     ],
 )
 def redrive_(body: dict[str, Any], letter_id: str) -> dict[str, Any]:
-    """Let what has failed run once more, which resolves the letter.
+    """Redrive a dead letter, which resolves it.
 
-    With `{}` its execution gets as many attempts more as its retry policy allows, with the idempotency key and the
-    version of the endpoint that it had. With an `endpoint` (its own one, too) or an `input` it becomes a new IMMEDIATE
-    job with the name, the labels and the callbacks of the old one, at the same endpoint also with its queue and its
-    priority, checked as any other job. The same request again changes nothing more; 409 for a letter that is resolved
-    otherwise.
+    With `{}` its execution gets a full set of new attempts by its retry policy, with the same idempotency key and the
+    same version of the endpoint. With an `endpoint` (its own or another) or an `input`, a new IMMEDIATE job is created
+    with the name, labels and callbacks of the old job, at the same endpoint also with its queue and priority; it is
+    validated like any other job. Repeating the same request changes nothing. The status is 409 if the letter was
+    resolved in another way.
     """
     anew = Anew(body.get("endpoint"), body.get("input")) if any(value is not None for value in body.values()) else None
-    trace = request_traces.trace_of_new_jobs()
+    trace = request_spans.trace_of_new_jobs()
     wake(redrive(services().creator, letter_id, anew, actor=actor().name, trace=trace))
     letter = get_letter(services().database, letter_id)
     note_ids(execution_id=letter.redriven_as or letter.execution_id)
@@ -194,7 +199,7 @@ def redrive_(body: dict[str, Any], letter_id: str) -> dict[str, Any]:
     errors=[DeadLetterNotFoundError, ConflictError],
 )
 def archive(body: dict[str, Any], letter_id: str) -> dict[str, Any]:
-    """Resolve a letter that nothing is to follow. From then on the retention counts."""
+    """Archive a dead letter: it is resolved without a retry, and deleted after the retention."""
     database = services().database
     dead_letters_store.archive(database, letter_id, note=body["note"], actor=actor().name)
     return asdict(get_letter(database, letter_id))

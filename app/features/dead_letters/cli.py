@@ -1,12 +1,13 @@
-"""`flask dead-letters`: find what has failed, look at it, let it run once more, or say why not."""
+"""`flask dead-letters`: list, show, redrive and archive dead letters."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import click
 
 from app.cli.command_session import actor, confirm, ready_database, yes_option
-from app.cli.commands import Group
+from app.cli.commands import ServiceGroup
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.options import LABELS, TEXT, Moment, Value, enum_option, gather, limit_option, tell_more
 from app.features.dead_letters.api import (
@@ -21,23 +22,23 @@ from app.features.dead_letters.redrive import Anew, redrive
 from app.queue.ending import letters as dead_letters_store
 from app.web.services import services, wake
 
-group = Group("dead-letters", help="Dead letters: what has failed, until somebody has seen to it.")
+group = ServiceGroup("dead-letters", help="Dead letters: failed executions until they are resolved.")
 
 
 @group.command("list")
-@enum_option("--state", LetterState, "open, which is the default, or resolved")
-@click.option("--endpoint", type=TEXT, help="only those of this endpoint")
-@click.option("--error-type", type=TEXT, help="only those of this error, such as HTTP_ERROR")
-@click.option("--labels", type=LABELS, help="only those with all of these: team=billing,env=prod")
+@enum_option("--state", LetterState, "open (default) or resolved")
+@click.option("--endpoint", type=TEXT, help="only letters of this endpoint")
+@click.option("--error-type", type=TEXT, help="only letters with this error, such as HTTP_ERROR")
+@click.option("--labels", type=LABELS, help="only letters of jobs with all these labels: team=billing,env=prod")
 @click.option("--failed-after", type=Moment(), help="30m, 2h, 7d ago, or a time with offset")
 @click.option("--failed-before", type=Moment(), help="30m, 2h, 7d ago, or a time with offset")
 @limit_option
 @json_option
 def list_(state: LetterState | None, limit: int, as_json: bool, **filters: Any) -> None:
-    """List dead letters, those that failed last first."""
+    """List dead letters, latest failure first."""
     wanted = LetterFilter(state=state or LetterState.OPEN, **filters)
     with ready_database() as database:
-        found, is_more = gather(lambda page: page_of_letters(database, wanted, page), limit)
+        found, is_more = gather(partial(page_of_letters, database, wanted), limit)
     if as_json:
         return print_json({"items": [DeadLetterSchema().dump(asdict(each)) for each in found], "more": is_more})
     header = ("LETTER", "FAILED", "ENDPOINT", "ATTEMPTS", "ERROR", "RESOLUTION", "BY")
@@ -82,9 +83,9 @@ def show(letter_id: str, as_json: bool) -> None:
 )
 @json_option
 def redrive_(letter_id: str, endpoint: str | None, as_json: bool) -> None:
-    """Let what has failed run once more: its execution goes on, or becomes a new job for --endpoint.
+    """Redrive a dead letter: its execution is retried, or a new job for --endpoint is created.
 
-    Exits with 3 when there is no such letter, with 4 when it is resolved otherwise or cannot be retried.
+    Exits with 3 when there is no such letter, with 4 when it was resolved in another way or cannot be retried.
     """
     anew = None if endpoint is None else Anew(endpoint)
     with ready_database() as database:
@@ -92,19 +93,19 @@ def redrive_(letter_id: str, endpoint: str | None, as_json: bool) -> None:
         letter = get_letter(database, letter_id)
     if as_json:
         return print_json(DeadLetterSchema().dump(asdict(letter)))
-    show_line(f"{letter_id} goes on as {letter.redriven_as}")
+    show_line(f"{letter_id} is redriven as {letter.redriven_as}")
     return None
 
 
 @group.command("archive")
 @click.argument("letter_id")
-@click.option("--note", type=Value("text", ArchiveSchema().fields["note"]), required=True, help="why nothing follows")
+@click.option("--note", type=Value("text", ArchiveSchema().fields["note"]), required=True, help="reason")
 @yes_option
 @json_option
 def archive(letter_id: str, note: str, yes: bool, as_json: bool) -> None:
-    """Resolve a dead letter that nothing is to follow; it is deleted once the retention is over.
+    """Archive a dead letter: it is resolved without a retry, and deleted after the retention.
 
-    Exits with 3 when there is no such letter, with 4 when it is resolved otherwise.
+    Exits with 3 when there is no such letter, with 4 when it was resolved in another way.
     """
     with ready_database() as database:
         confirm(f"Archive the dead letter {letter_id} of {get_letter(database, letter_id).endpoint!r}?", yes=yes)

@@ -1,4 +1,4 @@
-"""Lists of dead letters, newest first: by indexes of the open ones and of the resolved ones, in strides."""
+"""Lists of dead letters, newest first: chunked scans of the indexes of open and of resolved letters."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,13 @@ from app.kernel.errors import DeadLetterNotFoundError
 from app.queue.ending.dead_letter import DeadLetter
 from schema import tables
 
-PAGE_SECONDS = 0.02  # after which a page is handed out as it is
+PAGE_SECONDS = 0.02  # after which a short page is returned
 
 _D = tables.dead_letters.c
 
 
 class LetterState(StrEnum):
-    """Whether somebody has seen to a letter."""
+    """State of a dead letter."""
 
     OPEN = "open"
     RESOLVED = "resolved"
@@ -30,7 +30,7 @@ class LetterState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterFilter:
-    """Filters of the list of dead letters; None applies no filter."""
+    """Filter of dead letters; None applies no filter."""
 
     state: LetterState = LetterState.OPEN
     endpoint: str | None = None
@@ -40,11 +40,11 @@ class LetterFilter:
     failed_before: datetime | None = None
 
     def part(self, after: Position | None) -> Part:
-        """Return what of the list is still to be read for the page after a position."""
+        """Return the part of the list behind a position."""
         return Part.between(self.failed_after, self.failed_before, after)
 
     def index(self) -> ListIndex:
-        """Return the index that has the fewest letters beside those of the filter."""
+        """Return the index with the fewest letters that do not match."""
         is_open = self.state is LetterState.OPEN
         state = (_D.resolved_at.is_(None) if is_open else _D.resolved_at.is_not(None),)
         if self.endpoint is not None:
@@ -54,7 +54,7 @@ class LetterFilter:
         return ListIndex(_D.failed_at, _D.letter_id, state)
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """Return the conditions on what the index does not lead with."""
+        """Return the conditions that the index does not cover."""
         conditions: list[ColumnElement[bool]] = []
         if self.endpoint is not None and self.error_type is not None:
             conditions.append(_D.error_type == self.error_type)
@@ -64,7 +64,7 @@ class LetterFilter:
 
 
 def page_of_letters(database: Database, wanted: LetterFilter, request: PageRequest) -> Page[DeadLetter]:
-    """Read a page of letters, newest first; it may be short, and not the last, where very many others lie between."""
+    """Read a page of letters, newest first; may be short before the last page if few of very many match."""
     index, conditions, limit = wanted.index(), wanted.conditions(), request.limit + 1
     part, found, until = wanted.part(request.after), list[DeadLetter](), time.monotonic() + PAGE_SECONDS
     while True:

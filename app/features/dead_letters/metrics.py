@@ -1,16 +1,16 @@
-"""Dead letters that nobody has seen to, counted by endpoint, and ends that wait for their effects."""
+"""Counts of open dead letters by endpoint, and of completion events that wait for their handlers."""
 
 from dataclasses import dataclass
 
 from app.kernel.db import Database
 from app.kernel.sql import statement
 
-MOST_LETTERS = 1_000  # that are counted of an endpoint
+MOST_LETTERS = 1_000  # counted of an endpoint
 MOST_ENDPOINTS = 200
 MOST_ENDS = 1_000
-LATE_SECONDS = 60.0  # a writer or a scheduler that keeps up needs a few
+LATE_SECONDS = 60.0  # a worker or scheduler without backlog needs a few
 
-# From endpoint to endpoint by the index of open letters, which has nothing else in it.
+# Steps from endpoint to endpoint by the index of open letters.
 NEXT_ENDPOINT = statement(
     "stats.next_endpoint_with_letters",
     """
@@ -38,14 +38,14 @@ LATE_ENDS = statement(
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """How many letters of an endpoint are open; up to MOST_LETTERS are counted."""
+    """Number of open letters of an endpoint, up to MOST_LETTERS."""
 
     endpoint: str
     letters: int
 
 
 def unseen(database: Database) -> list[Unseen]:
-    """Count the open letters of the first MOST_ENDPOINTS endpoints by name that have any."""
+    """Count open letters by endpoint, for the first MOST_ENDPOINTS endpoints by name."""
     found: list[Unseen] = []
     while len(found) < MOST_ENDPOINTS:
         after = found[-1].endpoint if found else ""
@@ -58,7 +58,7 @@ def unseen(database: Database) -> list[Unseen]:
 
 
 def late_ends(database: Database, *, late_seconds: float) -> int:
-    """Count ends whose effects have been outstanding for so long, up to MOST_ENDS."""
+    """Count completion events that have waited longer than `late_seconds` for their handlers, up to MOST_ENDS."""
     (row,) = database.fetch(LATE_ENDS, {"late_ms": int(late_seconds * 1000), "most": MOST_ENDS})
     number: int = row.n
     return number

@@ -1,4 +1,4 @@
-"""Redrive of a dead letter: its execution goes on, or a new job is made of it."""
+"""Redrive of a dead letter: its execution is retried, or a new job is created from it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ from schema.states import Resolution, Trigger
 
 @dataclass(frozen=True, slots=True)
 class Anew:
-    """What a new job is made of: an endpoint in its newest version, and an input.
+    """Endpoint (in its newest version) and input of a new job.
 
-    Where one is None, the endpoint is that of the letter, or the input that of its job. All else is as the job had it,
-    except, at another endpoint, its queue and its priority.
+    None stands for the endpoint of the letter, or the input of its job. All other fields are copied from the job,
+    except queue and priority at another endpoint.
     """
 
     endpoint: str | None = None
@@ -36,11 +36,11 @@ class Anew:
 def redrive(
     creator: Creator, letter_id: str, anew: Anew | None, *, actor: str | None, trace: TraceContext | None = None
 ) -> str:
-    """Redrive a letter that is open, which resolves it; returns the queue in which something is due.
+    """Redrive an open letter, which resolves it; returns the queue of the due execution.
 
-    Its execution gets new attempts, as after a manual retry, or with `anew` a new job is made of it, in the same
-    transaction. Redriven before in the same way, it stays as it is. Raises DeadLetterNotFoundError, ConflictError for
-    one that is resolved otherwise or cannot be retried, and what the creation of a job raises.
+    Its execution gets new attempts, as after a manual retry; with `anew` a new job is created in the same transaction.
+    A second redrive of the same kind changes nothing. Raises DeadLetterNotFoundError, ConflictError for a letter that
+    was resolved in another way or cannot be retried, and the errors of job creation.
     """
     letter = get_letter(creator.database, letter_id)
     if anew is None:
@@ -48,7 +48,7 @@ def redrive(
 
     def body() -> str:
         return _as_new_job(
-            creator, letter, _new_job(letter, get_job(creator.database, letter.job_id), anew, trace), actor
+            creator, letter, job_of_letter(letter, get_job(creator.database, letter.job_id), anew, trace), actor
         )
 
     return creator.database.transact_jointly(body)
@@ -76,9 +76,9 @@ def _as_new_job(creator: Creator, letter: DeadLetter, new: NewJob, actor: str | 
 
 
 def redrive_as_new_jobs(creator: Creator, each: Sequence[DeadLetter], endpoint: str, *, actor: str | None) -> Treated:
-    """Make a new job for an endpoint of each letter that is open, in the joint transaction of this thread.
+    """Create a new job for an endpoint from each open letter, in the ambient transaction of this thread.
 
-    What is refused is named by its letter.
+    Refusals are returned by letter.
     """
     database, wanted = creator.database, [letter.letter_id for letter in each]
     is_open, refused = database.transact(lambda connection: dead_letters_store.lock_several(connection, wanted))
@@ -89,7 +89,7 @@ def redrive_as_new_jobs(creator: Creator, each: Sequence[DeadLetter], endpoint: 
         for letter in each
         if letter.letter_id in is_open and letter.job_id not in jobs
     }
-    new = [_new_job(letter, jobs[letter.job_id], Anew(endpoint), None) for letter in found]
+    new = [job_of_letter(letter, jobs[letter.job_id], Anew(endpoint), None) for letter in found]
     made: dict[str, str] = {}
     queues = Counter[str]()
     for letter, outcome in zip(found, create_many(creator, new), strict=True):
@@ -105,10 +105,11 @@ def redrive_as_new_jobs(creator: Creator, each: Sequence[DeadLetter], endpoint: 
 
 
 def _redriven_otherwise(letter_id: str) -> ConflictError:
-    return ConflictError(f"The dead letter {letter_id!r} is resolved already: it was redriven otherwise.")
+    return ConflictError(f"The dead letter {letter_id!r} was already redriven in another way.")
 
 
-def _new_job(letter: DeadLetter, old: Job, anew: Anew, trace: TraceContext | None) -> NewJob:
+def job_of_letter(letter: DeadLetter, old: Job, anew: Anew, trace: TraceContext | None) -> NewJob:
+    """Return the new job of a dead letter; at another endpoint without the queue and the priority of the old job."""
     given, endpoint = anew.input, anew.endpoint or letter.endpoint
     stays = endpoint == letter.endpoint
     return NewJob(

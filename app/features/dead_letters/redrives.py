@@ -1,4 +1,4 @@
-"""Redrives: dead letters that run once more by a filter; a scheduler walks (app.features.dead_letters.redrive_walk)."""
+"""Redrives: bulk jobs that run the dead letters of a filter once more (app.features.dead_letters.redrive_job)."""
 
 import json
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from app.kernel.db import Database
 from app.kernel.errors import RedriveNotFoundError
 from app.kernel.formats import rfc3339
 from app.kernel.sql import statement
-from app.queue.bulk.walks import Walk, Walks
+from app.queue.bulk.bulk_job_store import BulkJob, BulkJobStore
 from schema import tables
 
 BEGIN = statement(
@@ -23,15 +23,15 @@ BEGIN = statement(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Redrive(Walk):
-    """A redrive: what it wants, and how far it came."""
+class Redrive(BulkJob):
+    """A redrive: filter and progress."""
 
     redrive_id: str
     to_endpoint: str | None
     redriven: int
 
 
-REDRIVES = Walks(
+REDRIVES = BulkJobStore(
     tables.redrives,
     Redrive,
     key="redrive_id",
@@ -44,7 +44,7 @@ REDRIVES = Walks(
 def begin(
     database: Database, wanted: LetterFilter, *, to_endpoint: str | None, rate: int, actor: str | None
 ) -> Redrive:
-    """Begin a redrive of the open letters of a filter, `rate` in a second."""
+    """Begin a redrive of the open letters of a filter, `rate` letters a second."""
     redrive_id = ids.redrive_id()
     given = {"endpoint": wanted.endpoint, "error_type": wanted.error_type, "labels": wanted.labels}
     instants = {"failed_after": wanted.failed_after, "failed_before": wanted.failed_before}

@@ -9,37 +9,37 @@ from app.catalog.endpoints import versions
 from app.features.dead_letters import redrives
 from app.features.dead_letters.api import DeadLetterSchema
 from app.features.dead_letters.letter_list import LetterFilter
-from app.features.dead_letters.redrive_walk import RedriveWalk
+from app.features.dead_letters.redrive_job import RedriveJob
 from app.features.dead_letters.redrives import REDRIVES
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.errors import ConflictError, EndpointNotFoundError, RedriveNotFoundError
-from app.queue.bulk.walker import MOST_COUNTED
-from app.queue.bulk.walker import preview as preview_of
+from app.queue.bulk.bulk_job_runner import MAX_COUNTED
+from app.queue.bulk.bulk_job_runner import preview as preview_of
 from app.queue.jobs.job_creation import Creator
+from app.web.http.bulk_job_schemas import all_field, check_all, rate_field, waits_field
 from app.web.http.conditions import actor
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Body, Instant, Name
-from app.web.http.walk_schemas import all_field, check_all, rate_field, waits_field
 from app.web.jobs.labels import labels_field
 from app.web.openapi.resource import Resource
 from app.web.services import services
-from schema.states import WalkStatus
+from schema.states import BulkJobStatus
 
-_EVERYTHING = "`wanted` is empty: all open letters are meant"
+_EVERYTHING = "confirms an empty `wanted`: all open letters"
 
 resource = Resource(
     "redrives",
-    "Dead letters that run once more by a filter: the oldest first, at a rate, each once.",
+    "Background redrives of all dead letters that match a filter: oldest first, rate-limited, each exactly once.",
     write_scope=Scope.JOBS_WRITE,
 )
 
 
-questions = Resource("redrive-previews", "What a redrive would see to.", write_scope=Scope.READ)
+questions = Resource("redrive-previews", "Dry runs of redrives.", write_scope=Scope.READ)
 
 
 class WantedSchema(Body):
-    """Which of the open letters; all that is given has to hold."""
+    """Filter for open dead letters; all given conditions must match."""
 
     endpoint = fields.String(validate=validate.Length(1, 128), metadata={"example": "send-welcome-email"})
     error_type = fields.String(validate=validate.Length(1, 128), metadata={"example": "HTTP_ERROR"})
@@ -49,27 +49,27 @@ class WantedSchema(Body):
 
 
 class NewRedriveSchema(Body):
-    """Which letters are redriven, where to, and how fast."""
+    """Filter, endpoint and rate of a redrive."""
 
     wanted = fields.Nested(WantedSchema, required=True)
     all = all_field(_EVERYTHING)
     to_endpoint = Name(
         allow_none=True,
-        metadata={"description": "a new job for this endpoint is made of each; without it its execution goes on"},
+        metadata={"description": "create a new job for this endpoint from each letter; default: retry the executions"},
     )
     rate = rate_field(10)
 
     @validates_schema(skip_on_field_errors=True)
     def check_wanted(self, data: dict[str, Any], **_: Any) -> None:
-        """Check that a redrive of everything says so."""
-        check_all(data["all"], narrows=any(data["wanted"].values()), what=_EVERYTHING)
+        """Refuse an empty filter without `all`."""
+        check_all(data["all"], narrows=any(data["wanted"].values()), condition=_EVERYTHING)
 
 
 class RedriveOfSeveralSchema(Schema):
-    """A redrive of several letters, and how far it came."""
+    """A redrive and its progress."""
 
     redrive_id = fields.String(required=True)
-    status = fields.Enum(WalkStatus, required=True)
+    status = fields.Enum(BulkJobStatus, required=True)
     waits_for_turn = waits_field()
     wanted = fields.Dict(required=True, metadata={"example": {"endpoint": "send-welcome-email"}})
     to_endpoint = fields.String(required=True, allow_none=True)
@@ -77,25 +77,25 @@ class RedriveOfSeveralSchema(Schema):
     actor = fields.String(required=True, allow_none=True)
     redriven = fields.Integer(required=True)
     refused = fields.Integer(
-        required=True, metadata={"description": "that stay open, since they could not be redriven"}
+        required=True, metadata={"description": "letters that stay open because they could not be redriven"}
     )
-    last_refusal = fields.String(required=True, allow_none=True, metadata={"description": "why the last one was"})
+    last_refusal = fields.String(required=True, allow_none=True, metadata={"description": "reason of the last refusal"})
     reached_at = Instant(
-        required=True, allow_none=True, metadata={"description": "when the letter failed that it came to last"}
+        required=True, allow_none=True, metadata={"description": "failure of the last letter processed"}
     )
     created_at = Instant(required=True)
     ended_at = Instant(required=True, allow_none=True)
 
 
 class PreviewSchema(Schema):
-    """What a redrive would see to."""
+    """Preview of a redrive."""
 
     count = fields.Integer(required=True, metadata={"example": 412})
     is_complete = fields.Boolean(
         required=True,
-        metadata={"description": f"`false` where more than {MOST_COUNTED:,} would be looked at"},
+        metadata={"description": f"`false` if more than {MAX_COUNTED:,} letters would have to be read"},
     )
-    sample = fields.List(fields.Nested(DeadLetterSchema), required=True, metadata={"description": "the first ones"})
+    sample = fields.List(fields.Nested(DeadLetterSchema), required=True, metadata={"description": "the first letters"})
 
 
 @resource.route(
@@ -107,10 +107,10 @@ class PreviewSchema(Schema):
     errors=[EndpointNotFoundError],
 )
 def begin(body: dict[str, Any]) -> dict[str, Any]:
-    """Let all letters of a filter run once more that are open now; a scheduler does so within seconds.
+    """Start a redrive of all letters of a filter that are open now; a scheduler starts it within seconds.
 
-    Each is redriven as `POST /dead-letters/{id}/redrive` does, exactly once, the oldest first, whatever dies meanwhile.
-    A filter that matches nothing is a redrive of nothing; an empty one needs `all`.
+    Each letter is redriven as by `POST /dead-letters/{id}/redrive`, exactly once, oldest first, also when processes
+    die. A filter without matches redrives nothing; an empty filter needs `all`.
     """
     database = services().database
     wanted, to_endpoint = asked_in(database, body)
@@ -121,12 +121,12 @@ def begin(body: dict[str, Any]) -> dict[str, Any]:
     "POST", "/redrives/preview", body=NewRedriveSchema, returns=PreviewSchema, errors=[EndpointNotFoundError]
 )
 def preview(body: dict[str, Any]) -> dict[str, Any]:
-    """Count what a redrive would see to, and show the first letters; nothing is changed."""
+    """Count the letters of a redrive, and show the first ones; changes nothing."""
     return preview_in(services().creator, asked_in(services().database, body)[0])
 
 
 def asked_in(database: Database, body: dict[str, Any]) -> tuple[LetterFilter, str | None]:
-    """Return the filter of a body, and the endpoint that new jobs are made for; raises EndpointNotFoundError."""
+    """Return the filter of a body, and the endpoint of new jobs; raises EndpointNotFoundError."""
     to_endpoint = body.get("to_endpoint")
     if to_endpoint is not None:
         versions.get(database, to_endpoint)
@@ -134,8 +134,8 @@ def asked_in(database: Database, body: dict[str, Any]) -> tuple[LetterFilter, st
 
 
 def preview_in(creator: Creator, wanted: LetterFilter) -> dict[str, Any]:
-    """Read what PreviewSchema shows."""
-    return asdict(preview_of(creator.database, RedriveWalk(creator), wanted))
+    """Return the fields of PreviewSchema."""
+    return asdict(preview_of(creator.database, RedriveJob(creator), wanted))
 
 
 @resource.route("GET", "/redrives", query=PageQuery, returns=page_schema(RedriveOfSeveralSchema))
@@ -156,17 +156,17 @@ _CHANGE: dict[str, Any] = {"returns": RedriveOfSeveralSchema, "errors": [Redrive
 
 @resource.route("POST", "/redrives/<redrive_id>/pause", **_CHANGE)
 def pause(redrive_id: str) -> dict[str, Any]:
-    """Let a redrive wait where it is."""
-    return asdict(REDRIVES.change(services().database, redrive_id, WalkStatus.PAUSED))
+    """Pause a redrive."""
+    return asdict(REDRIVES.change(services().database, redrive_id, BulkJobStatus.PAUSED))
 
 
 @resource.route("POST", "/redrives/<redrive_id>/resume", **_CHANGE)
 def resume(redrive_id: str) -> dict[str, Any]:
-    """Let a paused redrive go on where it is."""
-    return asdict(REDRIVES.change(services().database, redrive_id, WalkStatus.RUNNING))
+    """Resume a paused redrive."""
+    return asdict(REDRIVES.change(services().database, redrive_id, BulkJobStatus.RUNNING))
 
 
 @resource.route("POST", "/redrives/<redrive_id>/stop", **_CHANGE)
 def stop(redrive_id: str) -> dict[str, Any]:
-    """End a redrive where it is; what it came to stays redriven."""
-    return asdict(REDRIVES.change(services().database, redrive_id, WalkStatus.STOPPED))
+    """Stop a redrive for good; redriven letters stay redriven."""
+    return asdict(REDRIVES.change(services().database, redrive_id, BulkJobStatus.STOPPED))

@@ -1,4 +1,4 @@
-"""`flask doctor`: what is wrong with the database and with what it holds, and how to put it right."""
+"""`flask doctor`: find and repair problems of the database and its rows."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -8,9 +8,11 @@ from app.feature import Feature
 if TYPE_CHECKING:
     import click
 
+    from app.scheduler.finding import Check
+
 
 class Doctor(Feature):
-    """`flask doctor`: what is wrong with the database and with what it holds, and how to put it right."""
+    """`flask doctor`, and the checks of the database and of rows of the kernel."""
 
     name = "doctor"
 
@@ -18,3 +20,8 @@ class Doctor(Feature):
         from app.features.doctor import cli
 
         return [cli.command]
+
+    def checks(self) -> "Sequence[Check]":
+        from app.features.doctor import checks
+
+        return checks.CHECKS

@@ -1,6 +1,6 @@
-"""`flask doctor`: run all checks, show what they find, and repair what can be repaired safely."""
+"""`flask doctor`: run all checks, show their findings, and apply safe repairs."""
 
-from collections.abc import Callable, Iterator
+import threading
 
 import click
 from flask.cli import with_appcontext
@@ -10,45 +10,23 @@ from app.cli.command_session import confirm, yes_option
 from app.cli.console import json_option, print_json, show_line, show_table
 from app.cli.exit_statuses import FAILED
 from app.cli.progress_bar import progress
-from app.features.doctor import clocks, completion_checks, schema_drift, stalled_rows, stalled_walks, surroundings
-from app.features.doctor.finding import Finding, Patient
-from app.web.services import services
-
-Check = Callable[[Patient], Iterator[Finding]]
-
-CHECKS: list[Check] = [
-    *(clocks.this_machine, schema_drift.revision, schema_drift.shape),
-    *(
-        clocks.each_process,
-        surroundings.server,
-        surroundings.queues,
-        surroundings.schedulers,
-        surroundings.secrets,
-        surroundings.bloat,
-    ),
-    *(
-        stalled_rows.overdue,
-        stalled_rows.lost,
-        stalled_rows.stuck,
-        stalled_rows.exhausted,
-        stalled_rows.cut_off,
-        stalled_rows.late_ends,
-    ),
-    *(stalled_walks.standing, completion_checks.callbacks, completion_checks.messages, completion_checks.remains),
-]
+from app.scheduler.chore import ChoreContext
+from app.scheduler.finding import Check, Finding
+from app.scheduler.safety_nets import SAFETY_NETS
+from app.web.services import services, wake
 
 
 @commands.command("doctor")
-@click.option("--fix", "repairs", is_flag=True, help="repair what a scheduler would repair, too")
+@click.option("--fix", "repairs", is_flag=True, help="apply the repairs that are safe")
 @yes_option
 @json_option
 @with_appcontext
 def command(repairs: bool, yes: bool, as_json: bool) -> None:
-    """Look for what is wrong, and say for each finding what puts it right.
+    """Find problems of the database and its rows, and show the fix of each.
 
-    Exits with 0 when all is well, or was repaired, with 1 when findings are left.
+    Exits with 0 if there is no finding or all were repaired, and with 1 if findings are left.
     """
-    found = _examine(Patient(services()))
+    found = _examine()
     repaired = _repair(found, yes=yes, tell=not as_json) if repairs else {}
     if as_json:
         print_json({"findings": [_shape(each, repaired.get(id(each))) for each in found]})
@@ -58,11 +36,15 @@ def command(repairs: bool, yes: bool, as_json: bool) -> None:
         raise click.exceptions.Exit(FAILED)
 
 
-def _examine(patient: Patient) -> list[Finding]:
+def _examine() -> list[Finding]:
+    serving = services()
+    context = ChoreContext.of(serving.database, serving.settings, hint=wake, stopping=threading.Event().is_set)
+    checks: list[Check] = [check for feature in serving.features for check in feature.checks()]
+    checks += SAFETY_NETS
     found = list[Finding]()
-    with progress("checks", len(CHECKS)) as advance:
-        for check in CHECKS:
-            found += check(patient)
+    with progress("checks", len(checks)) as advance:
+        for check in checks:
+            found += check(context)
             advance(1)
             if any(each.ends for each in found):
                 break

@@ -1,7 +1,7 @@
-"""Constraints: what keeps rows as this code expects them, compared with what the database has.
+"""Constraints of the database, compared with those that this code expects.
 
-PostgreSQL and CockroachDB write a condition each in their own way, so of a CHECK the columns, the words and the numbers
-in it are compared: that finds another list of values and another bound.
+PostgreSQL and CockroachDB rewrite CHECK conditions differently. The comparison therefore covers columns, words and
+numbers, which finds a different list of values or a different bound.
 """
 
 import re
@@ -12,11 +12,11 @@ from sqlalchemy import CheckConstraint, Constraint, ForeignKeyConstraint, Inspec
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import AddConstraint
 
-from app.features.doctor.finding import Finding
 from app.kernel.sql import statement
+from app.scheduler.finding import Finding
 from schema.tables import metadata
 
-# What an interrupted migration leaves: it holds for new rows, and nobody knows of those there were. PostgreSQL only.
+# Left by an interrupted migration: enforced for new rows, not verified for older rows. PostgreSQL only.
 NOT_VALID = statement(
     "doctor.constraints_not_valid",
     """
@@ -29,36 +29,36 @@ _OF_COCKROACH = ("check_crdb_internal_", "crdb_internal_")
 _TOKEN = re.compile(r"'(?:[^']|'')*'|[A-Za-z_]\w*|\d+")
 
 Meaning = tuple[object, ...]
-"""What two constraints have in common that mean the same."""
+"""Comparable form of a constraint: equal for constraints that mean the same."""
 
 
 def differences(inspector: Inspector) -> Iterator[Finding]:
     """Compare the CHECKs, foreign keys and unique constraints of all tables with those of this code."""
-    found = _Found(inspector)
+    found = _StoredConstraints(inspector)
     for table in metadata.sorted_tables:
         yield from _of_table(table, found.of(table))
 
 
 def never_validated(rows: Iterable[Any]) -> Iterator[Finding]:
-    """Tell of the rows of NOT_VALID."""
+    """Report the rows of NOT_VALID."""
     for row in rows:
         problem = f"the constraint {row.name} of {row.of_table} was never validated: its creation was interrupted"
         yield Finding("schema", problem, f"ALTER TABLE {row.of_table} VALIDATE CONSTRAINT {row.name}")
 
 
-class _Found:
-    """The constraints that the database has, read at once for all tables."""
+class _StoredConstraints:
+    """Constraints of the database, read once for all tables."""
 
     def __init__(self, inspector: Inspector) -> None:
         self._checks = inspector.get_multi_check_constraints()
         self._keys = inspector.get_multi_foreign_keys()
-        # On CockroachDB a unique constraint may be told of as an index only.
+        # CockroachDB may report a unique constraint as an index only.
         unique, indexes = inspector.get_multi_unique_constraints(), inspector.get_multi_indexes()
         self._unique = {(*at, each["name"]) for at, found in unique.items() for each in found}
         self._unique |= {(*at, each["name"]) for at, found in indexes.items() for each in found if each["unique"]}
 
     def of(self, table: Table) -> dict[str, Meaning]:
-        """Return those of a table by their names."""
+        """Return the constraints of a table by name."""
         at = (None, table.name)
         found: dict[str, Meaning] = {str(name): ("unique",) for *of, name in self._unique if tuple(of) == at}
         for check in self._checks.get(at, ()):
@@ -71,7 +71,7 @@ class _Found:
 
 
 def essence(condition: str, columns: Collection[str]) -> frozenset[str]:
-    """Return what both databases write alike of a condition: its columns, words and numbers."""
+    """Return the columns, words and numbers of a condition, which both databases write alike."""
     tokens = _TOKEN.findall(condition)
     return frozenset(each for each in tokens if each in columns or each[0] == "'" or each[0].isdigit())
 
@@ -82,19 +82,19 @@ def _of_table(table: Table, found: dict[str, Meaning]) -> Iterator[Finding]:
         if name not in found:
             yield Finding("schema", f"the constraint {name} of {table.name} is missing", _creation(constraint))
         elif found[name] != meaning:
-            problem = f"the constraint {name} of {table.name} is not as this code has it"
+            problem = f"the constraint {name} of {table.name} differs from this code"
             drop = f"ALTER TABLE {table.name} DROP CONSTRAINT {name}"
             yield Finding("schema", problem, f"{drop}; {_creation(constraint)}")
     for name, meaning in sorted(found.items()):
         if name not in wanted and meaning != ("unique",):
-            problem = f"the constraint {name} of {table.name} is unknown to this code: it may refuse what that writes"
+            problem = f"the constraint {name} of {table.name} is unknown to this code and may reject its rows"
             yield Finding(
                 "schema", problem, f"unless you know what it is for, ALTER TABLE {table.name} DROP CONSTRAINT {name}"
             )
 
 
 def _meaning(constraint: Constraint) -> Meaning | None:
-    """Return what is compared of a constraint of this code; None where nothing is, as of a primary key."""
+    """Return the comparable form of a constraint of this code; None for kinds that are not compared."""
     if isinstance(constraint, CheckConstraint):
         return ("check", essence(str(constraint.sqltext), constraint.table.columns.keys()))
     if isinstance(constraint, ForeignKeyConstraint):

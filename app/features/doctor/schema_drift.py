@@ -1,4 +1,4 @@
-"""Schema drift: what the database lacks of the tables, columns, indexes and constraints that this code expects."""
+"""Schema drift: tables, columns, indexes and constraints that this code expects and the database lacks."""
 
 from collections.abc import Iterator
 
@@ -7,15 +7,16 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex
 
 from app.features.doctor import constraints
-from app.features.doctor.finding import Finding, Patient
 from app.kernel.sql import statement
+from app.scheduler.chore import ChoreContext
+from app.scheduler.finding import Finding
 from schema import migrate
 from schema.tables import metadata
 
 UPGRADE = "run `flask --app app db upgrade`"
 RESTORE = "restore it from a backup: by its revision the database has had it"
 
-# What an interrupted CREATE INDEX CONCURRENTLY leaves: it costs each write, and no read may use it.
+# Left by an interrupted CREATE INDEX CONCURRENTLY: costs each write, and no read can use it.
 INVALID = statement(
     "doctor.invalid_indexes",
     """
@@ -26,9 +27,9 @@ INVALID = statement(
 )
 
 
-def revision(patient: Patient) -> Iterator[Finding]:
-    """Compare the database's revision with the newest that this code knows."""
-    found, newest = patient.database.transact(migrate.current), migrate.head()
+def revision(context: ChoreContext) -> Iterator[Finding]:
+    """Compare the revision of the database with the newest revision of this code."""
+    found, newest = context.database.transact(migrate.current), migrate.head()
     if found is None:
         yield Finding("schema", "the database was never migrated", UPGRADE, ends=True)
     elif found < newest:
@@ -39,18 +40,18 @@ def revision(patient: Patient) -> Iterator[Finding]:
         yield Finding("schema", problem, "install the release that migrated it here, too")
 
 
-def shape(patient: Patient) -> Iterator[Finding]:
+def shape(context: ChoreContext) -> Iterator[Finding]:
     """Compare tables, columns, indexes and constraints with those of this code."""
-    found = patient.database.transact(lambda connection: list(_differences(inspect(connection))))
+    found = context.database.transact(lambda connection: list(_differences(inspect(connection))))
     yield from found
-    # What newer code has exchanged would be refused by what this code has of it.
-    if not any(each.ends for each in found) and patient.database.transact(migrate.current) == migrate.head():
-        yield from patient.database.transact(lambda connection: list(constraints.differences(inspect(connection))))
-    if not patient.database.is_cockroach:
-        for row in patient.database.fetch(INVALID):
+    # Constraints are only compared at the same revision: newer code may have replaced some.
+    if not any(each.ends for each in found) and context.database.transact(migrate.current) == migrate.head():
+        yield from context.database.transact(lambda connection: list(constraints.differences(inspect(connection))))
+    if not context.database.is_cockroach:
+        for row in context.database.fetch(INVALID):
             fix = f"DROP INDEX CONCURRENTLY {row.name}; then create it again as schema/tables has it"
             yield Finding("schema", f"the index {row.name} is invalid: its creation was interrupted", fix)
-        yield from constraints.never_validated(patient.database.fetch(constraints.NOT_VALID))
+        yield from constraints.never_validated(context.database.fetch(constraints.NOT_VALID))
 
 
 def _differences(inspector: Inspector) -> Iterator[Finding]:

@@ -1,17 +1,14 @@
-"""Surroundings: queues without workers, no scheduler, secrets without their key, tables that are not cleaned up."""
+"""Surroundings: database server, clock of this machine, secrets without their key, tables without vacuum."""
 
 from collections.abc import Iterator
 
 from app.catalog import rotation
-from app.catalog.crypto import VARIABLE
-from app.features.control import process_list
-from app.features.control.process_list import ProcessState
-from app.features.control.queue_statistics import unserved
-from app.features.doctor.finding import Finding, Patient
+from app.catalog.crypto import VARIABLE, SecretBox
 from app.kernel.db.engine_doubts import doubts
-from app.kernel.formats import rfc3339
-from app.kernel.processes.process_heartbeat import Kind
+from app.kernel.processes.clock_offset import RUN_NTP, TOLERATED, distance, read_clocks
 from app.kernel.sql import statement
+from app.scheduler.chore import ChoreContext
+from app.scheduler.finding import Finding
 
 LEAST_DEAD = 50_000
 DEAD_SHARE = 0.2
@@ -36,43 +33,32 @@ OLDEST = statement(
 )
 
 
-def queues(patient: Patient) -> Iterator[Finding]:
-    """Find queues in which something is due and that no live worker serves."""
-    for each in unserved(patient.database):
-        problem = f"no worker serves the queue {each.queue!r}: {each.due} executions are due"
-        problem += f", the first for {each.oldest_due_seconds:.0f} s"
-        fix = f"start `dramatiq actors`, or `dramatiq actors -Q {each.queue}`"
-        yield Finding("queues", problem, fix)
+def clock(context: ChoreContext) -> Iterator[Finding]:
+    read = read_clocks(context.database)
+    if abs(read.ahead) > TOLERATED + read.bound:
+        problem = f"this machine's clock is {distance(read.ahead)} the database's"
+        yield Finding("clocks", problem, RUN_NTP.format(where="here"))
 
 
-def schedulers(patient: Patient) -> Iterator[Finding]:
-    """Find that there was a scheduler and that none is alive, before anything is late for it."""
-    known = process_list.read(patient.database, Kind.SCHEDULER)
-    if known and all(each.state is not ProcessState.ALIVE for each in known):
-        last = max(known, key=lambda each: each.last_beat_at)
-        problem = f"no scheduler is alive; the last one, {last.process_id} on {last.host}, "
-        problem += f"{'ended' if last.state is ProcessState.DEAD else 'fell silent'} at {rfc3339(last.last_beat_at)}"
-        yield Finding("processes", problem, "start one (`python -m app.scheduler`), better two")
-
-
-def secrets(patient: Patient) -> Iterator[Finding]:
+def secrets(context: ChoreContext) -> Iterator[Finding]:
     """Find secrets that this process cannot decrypt."""
-    names = rotation.key_use(patient.database, patient.services.secret_box).unreadable
+    key = context.settings.secret_encryption_key
+    names = rotation.key_use(context.database, SecretBox.from_setting(key) if key else None).unreadable
     if names:
         named = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
-        fix = f"add their key to {VARIABLE}, here and for web and workers, or store them anew (PUT /secrets/NAME)"
+        fix = f"add their key to {VARIABLE}, here and for web and workers, or store them again (PUT /secrets/NAME)"
         yield Finding("secrets", f"{len(names)} secrets cannot be decrypted: {named}", fix)
 
 
-def server(patient: Patient) -> Iterator[Finding]:
-    """Find a server with known faults, or with another isolation level."""
-    for doubt in doubts(patient.database):
+def server(context: ChoreContext) -> Iterator[Finding]:
+    """Find a server with known faults, or with an unsupported isolation level."""
+    for doubt in doubts(context.database):
         yield Finding("database", doubt, "see docs/operations.md, CockroachDB")
 
 
-def bloat(patient: Patient) -> Iterator[Finding]:
-    """Find tables of PostgreSQL with many dead rows, and a transaction that keeps them from being cleaned up."""
-    database = patient.database
+def bloat(context: ChoreContext) -> Iterator[Finding]:
+    """Find PostgreSQL tables with many dead rows, and a long transaction that blocks their vacuum."""
+    database = context.database
     if database.is_cockroach:
         return
     for row in database.fetch(DEAD):

@@ -1,4 +1,4 @@
-"""Events: everything that happened, in one order, as a list and as Server-Sent Events."""
+"""Events: changes of jobs, executions, workers, breakers and definitions, as a list and as Server-Sent Events."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Events(Feature):
-    """Events: everything that happened, in one order, as a list and as Server-Sent Events."""
+    """Changes in one order, as a list and as Server-Sent Events."""
 
     name = "events"
 

@@ -3,57 +3,59 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from flask import Response, g, request
+from flask import Response, current_app, g, request
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.features.events import store as events_store
 from app.features.events.event import GROUPS, EventFilter, EventKind
-from app.features.events.event_cursor import Place
+from app.features.events.event_cursor import EventPosition
 from app.features.events.event_messages import beginning, message, shape_event
 from app.features.events.stream import Subscription
+from app.features.events.streams import Streams
 from app.kernel.errors import EventsExpiredError
 from app.kernel.formats import EPOCH, rfc3339
 from app.web.http import suspension
 from app.web.http.body import invalid
 from app.web.http.request_fields import Body, Count, Instant, QueryInstant
 from app.web.jobs.labels import LabelSelector
-from app.web.openapi.resource import Resource
+from app.web.openapi.resource import Resource, TextAnswer
 from app.web.services import services
 
 EVENT_STREAM = "text/event-stream"
 LAST_EVENT_ID = "Last-Event-ID"
-# A place ahead of the database's clock is one of before that was set back. No place is told that is later than now,
-# but the clocks of a cluster differ, and so do those of clients.
+EXTENSION = "task_executor_streams"
+# A position ahead of the database's clock was made before that clock was set back: no position later than now is ever
+# returned. The slack covers the different clocks of a cluster and of clients.
 MOST_AHEAD = timedelta(seconds=1)
 CLIENTS_AHEAD = timedelta(minutes=1)
-MOST_PAGES = 10  # that one request for a list reads
+MOST_PAGES = 10  # pages read for one request
 STREAM_EXAMPLE = (
     "retry: 1000\nid: 1773565199000000\n\nid: 1773565200000000-j-job_8f3a6c1d2e4b\nevent: job.created\n"
     'data: {"event_id":"1773565200000000-j-job_8f3a6c1d2e4b","kind":"job.created"}\n\n'
 )
 _PLACE = "Not the id of an event, or the `next` of a page."
 
-resource = Resource("events", "What has happened, in one order: a list to go on from, and a stream.")
+resource = Resource("events", "Changes in one order, as a list with a cursor and as a stream.")
 
 
 class Kinds(fields.Field[frozenset[str]]):
-    """Kinds of events and groups of them, with commas between them."""
+    """Kinds of events and groups of kinds, separated by commas."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> frozenset[str]:  # noqa: ARG002
         kinds = frozenset(str(value).split(","))
         if not kinds <= GROUPS | {kind.value for kind in EventKind}:
             known = ", ".join([*sorted(GROUPS), *EventKind])
-            raise ValidationError(f"Must be of {known}; several with commas between them.")
+            raise ValidationError(f"Must be one or more of {known}, separated by commas.")
         return kinds
 
 
 class EventQuery(Body):
-    """Which events, and where to begin."""
+    """Filter and start of the events."""
 
     kind = Kinds(
         metadata={
             "type": "string",
-            "description": "kinds, or groups of them, with commas between them",
+            "description": "kinds or groups of kinds, separated by commas",
             "example": "execution.failed,breaker",
         },
     )
@@ -62,37 +64,39 @@ class EventQuery(Body):
     labels = LabelSelector()
     after = fields.String(
         validate=validate.Length(1, 200),
-        metadata={"description": "the id of an event, or `next` of the page before: what follows it"},
+        metadata={"description": "the id of an event, or `next` of the previous page: only later events are returned"},
     )
-    since = QueryInstant(metadata={"description": "without `after`: what has happened from then on"})
+    since = QueryInstant(metadata={"description": "without `after`: events from this instant on"})
     limit = Count(load_default=50, validate=validate.Range(1, 200))
 
 
 class EventSchema(Schema):
-    """Something that has happened."""
+    """A change in the service."""
 
     event_id = fields.String(required=True, metadata={"example": "1773565200000000-a-att_4d3c2b1a0f9e"})
     kind = fields.Enum(EventKind, by_value=True, required=True, metadata={"example": "execution.succeeded"})
-    at = Instant(required=True, metadata={"description": "when it began to be written; later ones follow"})
+    at = Instant(
+        required=True, metadata={"description": "start of the transaction that wrote it; events are ordered by it"}
+    )
     endpoint = fields.String(required=True, allow_none=True)
     job_id = fields.String(required=True, allow_none=True)
     execution_id = fields.String(required=True, allow_none=True)
     subject = fields.String(
         required=True,
         allow_none=True,
-        metadata={"description": "id of a worker, target of a breaker, name in the catalogue"},
+        metadata={"description": "id of a worker, target of a breaker, or name of a definition"},
     )
     details = fields.Dict(required=True, metadata={"example": {"attempt": 1, "worker_id": "wrk_1", "duration_ms": 12}})
 
 
 class EventPageSchema(Schema):
-    """Events, the earliest first. There is always a `next`, from which to go on later."""
+    """Events, earliest first; `next` is always there, to continue later."""
 
     items = fields.List(fields.Nested(EventSchema), required=True)
-    next = fields.String(required=True, metadata={"description": "as `after`, what follows"})
+    next = fields.String(required=True, metadata={"description": "cursor of the following events, for `after`"})
 
     def dump(self, obj: Any, *, many: bool | None = None) -> Any:  # noqa: ARG002
-        """Return the answer as it is: it is written ready for JSON."""
+        """Return the answer unchanged: it is ready for JSON."""
         return obj
 
 
@@ -105,19 +109,18 @@ class EventPageSchema(Schema):
     header={
         "name": LAST_EVENT_ID,
         "in": "header",
-        "description": "of a stream: the id of the last event that came; `after` in its place",
+        "description": "of a stream: the id of the last event received; same as `after`",
         "schema": {"type": "string"},
     },
-    or_stream=EVENT_STREAM,
-    text_example=STREAM_EXAMPLE,
+    text=TextAnswer(EVENT_STREAM, STREAM_EXAMPLE),
 )
 def list_(query: dict[str, Any]) -> Any:
-    """List what has happened, the earliest first; with `Accept: text/event-stream`, send it as it happens.
+    """List events, earliest first; with `Accept: text/event-stream`, stream them.
 
-    A page may have fewer than `limit`, even none: go on from its `next`, then or later. A stream (Server-Sent Events)
-    begins now, unless `after`, `Last-Event-ID` or `since` say otherwise; events come about a second late. Whoever comes
-    again with the last id misses none and gets none twice, for as long as they are kept: 410 afterwards. So is an id
-    that is ahead of the database's clock, which was set back then: begin anew.
+    A page may have fewer events than `limit`, even none: continue with its `next`, now or later. A stream (Server-Sent
+    Events) starts now, unless `after`, `Last-Event-ID` or `since` is given; events arrive about a second late. A client
+    that reconnects with its last event id misses nothing and gets nothing twice. The status is 410 if the following
+    events were deleted already, or if the id is ahead of the database's clock: start again with `since`.
     """
     wanted = EventFilter(
         kinds=query.get("kind", frozenset()),
@@ -144,27 +147,29 @@ def list_(query: dict[str, Any]) -> Any:
     return _page(items, after)
 
 
-def _page(items: list[Any], up_to: Place) -> dict[str, Any]:
+def _page(items: list[Any], up_to: EventPosition) -> dict[str, Any]:
     return {"items": [shape_event(event) for event in items], "next": str(up_to)}
 
 
-def _after(query: dict[str, Any], horizon: datetime, now: datetime, *, streams: bool) -> Place:
+def _after(query: dict[str, Any], horizon: datetime, now: datetime, *, streams: bool) -> EventPosition:
     given = request.headers.get(LAST_EVENT_ID, "") if streams else ""
     text = given or query.get("after")
     if text is None:
         if "since" in query:
-            return Place(_since(query["since"], now))
-        return Place(horizon if streams else EPOCH)
-    place = Place.parse(text)
+            return EventPosition(_since(query["since"], now))
+        return EventPosition(horizon if streams else EPOCH)
+    place = EventPosition.parse(text)
     if place is None:
         raise invalid([{"pointer": LAST_EVENT_ID if given else "after", "message": _PLACE}])
     kept = timedelta(days=services().settings.retention_days)
     if place.at < horizon - kept:
-        raise EventsExpiredError("What followed that event is not kept any more: ask from a later one, or with since.")
+        raise EventsExpiredError(
+            "after: the events after this one were deleted. Use the id of a later event, or since."
+        )
     if place.at > now + MOST_AHEAD:
         raise EventsExpiredError(
-            f"That event is ahead of the database, where it is {rfc3339(now)}: the clock was set back, or the id is "
-            "none. Begin anew, with since."
+            f"after: this event is ahead of the database's clock ({rfc3339(now)}): the clock was set back, or the id "
+            "is invalid. Start again, with since."
         )
     return place
 
@@ -175,18 +180,21 @@ def _since(since: datetime, now: datetime) -> datetime:
     return min(since, now)
 
 
-def _stream(wanted: EventFilter, after: Place) -> Response:
-    suspension.check_place()
-    parts = [beginning(after)]
-    if suspension.can_stream():
-        asked = Subscription(wanted, after, g.api_key.key_id)
-        streams = services().streams
-        suspension.go_on(lambda sock, over, *, chunked: streams.open(asked, sock, over, chunked=chunked))
-    else:
-        # A thread would be held: what there is, and the client comes again.
-        until = events_store.horizon(services().database)
-        page = events_store.read(services().database, after, until, wanted.groups, labelled=bool(wanted.labels))
-        parts += [message(event) for event in page.events if wanted.wants(event)]
-        parts.append(beginning(page.up_to))
+def _stream(wanted: EventFilter, after: EventPosition) -> Response:
+    suspension.check_slot()
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return Response(iter(parts), content_type=EVENT_STREAM, headers=headers)
+    if suspension.is_possible() and request.method == "GET":
+        asked = Subscription(wanted, after, g.api_key.key_id)
+        return suspension.Streamed(_streams(), asked, beginning(after), EVENT_STREAM, headers)
+    # A stream would occupy a thread here: send the existing events, and the client reconnects.
+    until = events_store.horizon(services().database)
+    page = events_store.read(services().database, after, until, wanted.groups, labelled=bool(wanted.labels))
+    messages = [message(event) for event in page.events if wanted.wants(event)]
+    parts = iter([beginning(after), *messages, beginning(page.up_to)])
+    return Response(parts, content_type=EVENT_STREAM, headers=headers)
+
+
+def _streams() -> Streams:
+    """Return the streams of the application; the first stream starts their thread."""
+    found: Streams = current_app.extensions.setdefault(EXTENSION, Streams(services().database, services().keys))
+    return found

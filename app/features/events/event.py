@@ -1,4 +1,4 @@
-"""Events: what has happened, in one order that all readers see, read from the rows that tell of it."""
+"""Events: values read from the rows that record changes, in one order for all readers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,21 +6,21 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from app.features.events.event_cursor import Place
+from app.features.events.event_cursor import EventPosition
 
 
 class EventKind(StrEnum):
-    """What has happened; the part before the dot is its group."""
+    """Kind of a change; the part before the dot is its group."""
 
     JOB_CREATED = "job.created"
     JOB_UPDATED = "job.updated"
-    JOB_ENDED = "job.ended"  # a repeating one: cancelled, or it has no tick left
-    ATTEMPT_FAILED = "attempt.failed"  # and another follows
+    JOB_ENDED = "job.ended"  # of a repeating job: cancelled, or without further ticks
+    ATTEMPT_FAILED = "attempt.failed"  # and another attempt follows
     EXECUTION_SUCCEEDED = "execution.succeeded"
     EXECUTION_FAILED = "execution.failed"
     EXECUTION_CANCELLED = "execution.cancelled"
-    EXECUTION_RETRIED = "execution.retried"  # by hand
-    EXECUTION_CHANGED = "execution.changed"  # held, let go, asked to be cancelled, handed back: `reason` says
+    EXECUTION_RETRIED = "execution.retried"  # manually
+    EXECUTION_CHANGED = "execution.changed"  # held, freed, cancellation requested, or released; see `reason`
     WORKER_STARTED = "worker.started"
     WORKER_STOPPED = "worker.stopped"
     WORKER_LOST = "worker.lost"
@@ -40,9 +40,9 @@ GROUPS = frozenset(kind.group for kind in EventKind)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that has happened; `subject` is the worker, the target or the resource of the catalogue."""
+    """A change; `subject` is the worker, the target of the breaker, or the definition."""
 
-    place: Place
+    place: EventPosition
     kind: EventKind
     at: datetime
     endpoint: str | None
@@ -50,17 +50,17 @@ class Event:
     execution_id: str | None
     subject: str | None
     details: dict[str, Any]
-    labels: Mapping[str, str] | None = None  # of its job, where somebody filters by them
+    labels: Mapping[str, str] | None = None  # of its job; read only if a filter needs them
 
     @property
     def event_id(self) -> str:
-        """Its id: the text of the place behind it."""
+        """Return the id: the text of the position behind the event."""
         return str(self.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Which events are wanted: kinds or groups, an endpoint, a job, labels of a job; None and empty apply no filter."""
+    """Filter by kinds or groups, endpoint, job and labels of the job; None and empty apply no filter."""
 
     kinds: frozenset[str] = frozenset()
     endpoint: str | None = None
@@ -68,7 +68,7 @@ class EventFilter:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def wants(self, event: Event) -> bool:
-        """Return whether an event passes."""
+        """Return whether an event passes the filter."""
         if self.kinds and event.kind.value not in self.kinds and event.kind.group not in self.kinds:
             return False
         if self.endpoint is not None and event.endpoint != self.endpoint:
@@ -79,5 +79,5 @@ class EventFilter:
 
     @property
     def groups(self) -> frozenset[str]:
-        """The groups of which any may pass."""
+        """Return the groups with events that may pass."""
         return frozenset(kind.partition(".")[0] for kind in self.kinds) or GROUPS

@@ -1,4 +1,4 @@
-"""Places in the order of events: behind each event one, and one in front of each instant."""
+"""Positions in the order of events: one behind each event, and one before each instant."""
 
 import re
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ _TEXT = re.compile(r"([0-9]{1,16})(?:-([abcejrst])-([A-Za-z0-9_]{1,128}))?", re.
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Behind the event of a source with a key at an instant; in front of all of that instant where both are empty.
+class EventPosition:
+    """Position behind the event of a source and key at an instant; before all events of it if both are empty.
 
-    The text of the place behind an event is the event's id.
+    The text of the position behind an event is the event's id.
     """
 
     at: datetime
@@ -26,15 +26,15 @@ class Place:
         return f"{at}-{self.source}-{self.key}" if self.source else at
 
     @classmethod
-    def parse(cls, text: str) -> "Place | None":
-        """Read the text of a place; None where it is not one."""
+    def parse(cls, text: str) -> "EventPosition | None":
+        """Parse the text of a position; returns None for any other text."""
         match = _TEXT.fullmatch(text)
         if match is None:
             return None
         return cls(EPOCH + timedelta(microseconds=int(match[1])), match[2] or "", match[3] or "")
 
     def of_source(self, source: str) -> tuple[datetime, str]:
-        """Return behind which instant and key the events of a source follow."""
+        """Return the instant and the key after which the events of a source follow."""
         if source < self.source:
             return self.at + MICROSECOND, ""
         return (self.at, self.key) if source == self.source else (self.at, "")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.features.events.event import Event
-from app.features.events.event_cursor import Place
+from app.features.events.event_cursor import EventPosition
 from app.kernel.formats import compact_json, rfc3339
 
 RETRY_MS = 1000
@@ -25,15 +25,15 @@ def shape_event(event: Event) -> dict[str, Any]:
 
 def message(event: Event) -> bytes:
     """Write an event for a stream."""
-    # JSON has no line feeds of its own, and what a line of the stream ends with is none inside of it.
+    # The JSON contains no line feed, so it fits into one line of the stream.
     return f"id: {event.event_id}\nevent: {event.kind}\ndata: {compact_json(shape_event(event))}\n\n".encode()
 
 
-def beginning(place: Place) -> bytes:
-    """Write what a stream begins with: a client that is cut off before its first event goes on from there."""
+def beginning(place: EventPosition) -> bytes:
+    """Write the start of a stream, with an id: a client that loses the connection early continues from there."""
     return f"retry: {RETRY_MS}\nid: {place}\n\n".encode()
 
 
-def heartbeat(place: Place) -> bytes:
-    """Write what shows that a stream is alive, and how far it is; clients see no event in it."""
+def heartbeat(place: EventPosition) -> bytes:
+    """Write a heartbeat of a stream with its position; clients see no event in it."""
     return f"id: {place}\n\n".encode()

@@ -1,8 +1,8 @@
-"""Reading events: pages behind a place, up to where no earlier one can appear any more.
+"""Event store: pages of events behind a position, up to the horizon before which no further event can appear.
 
-Rows are stamped with the beginning of their transactions and appear at their ends, so one that commits late appears
-behind others that readers have seen. Nothing is read, therefore, from the beginning of the oldest transaction on that
-is still under way. Of what is before that all is there or never will be: the order by instant is final.
+A row carries the start of its transaction and becomes visible at its commit, so a late commit appears before events
+that readers have seen already. Events are therefore read only up to the start of the oldest open transaction (the
+horizon). Before the horizon, the order by instant is final.
 """
 
 from collections.abc import Collection
@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from app.features.events.event import Event, EventKind
-from app.features.events.event_cursor import SOURCES, Place
+from app.features.events.event_cursor import SOURCES, EventPosition
 from app.kernel.db import Database
 from app.kernel.sql import statement
 
@@ -24,9 +24,9 @@ LONGEST_TRANSACTION_SECONDS = 40
 # A caller of te_enqueue has as long as it likes; nobody else waits for it for ever.
 LONGEST_CALLERS_SECONDS = 600
 
-# A transaction has its instant a moment before others see that it is there, hence a second. Older ones than ours can be
-# are a dump, or somebody's session, unless they write jobs: by te_enqueue. When those of other users began may be
-# hidden, but not whether they are in a transaction: then they count as if they were as old as ours can be.
+# A transaction gets its instant a moment before others see it, hence the second. Transactions older than the bound are
+# dumps or sessions of people, unless they write jobs by te_enqueue. The start of other users' transactions may be
+# hidden, but not their existence: such a transaction counts as old as the bound.
 HORIZON = statement(
     "events.horizon",
     f"""
@@ -49,8 +49,8 @@ BEHIND_ALL = statement(
     "events.behind_all", f"SELECT now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds' AS horizon, now() AS now"
 )
 
-# Without `led_to`, a failed attempt was the last one if its execution ended at the same instant. A manual retry since
-# then hides that.
+# Without `led_to`, a failed attempt was the last one if its execution ended at the same instant. A later manual retry
+# hides that.
 _OF_ATTEMPT = """
     CASE WHEN p.status = 'SUCCESS' THEN 'execution.succeeded'
          ELSE CASE COALESCE(p.led_to, CASE WHEN e.completed_at = p.ended THEN e.status END)
@@ -83,7 +83,7 @@ def _arm(
 
 
 _JOIN = "JOIN executions AS e ON e.execution_id = p.execution_id"
-# Looked up only where somebody filters by them.
+# Read only if a filter needs them.
 _LABELS = "CASE WHEN CAST(:labelled AS BOOLEAN) THEN (SELECT j.labels FROM jobs AS j WHERE j.job_id = e.job_id) END"
 _ARMS = (
     _arm(
@@ -129,7 +129,7 @@ _ARMS = (
          {_NOTHING}, jsonb_build_object('trigger', p.trigger_type, 'version', p.version, 'name', p.name)""",
         labels="p.labels",
     ),
-    # Those that repeat; what runs once ends with its execution.
+    # Repeating jobs only: a job that runs once ends with its execution.
     _arm(
         "r",
         ("jobs", "ended_at", "job_id"),
@@ -160,49 +160,49 @@ PAGE_OF_EVENTS = statement(
 )
 
 _OF_GROUP = {"attempt": "a", "execution": "ae", "job": "jr", "worker": "st", "breaker": "b", "catalogue": "c"}
-_HIDDEN = frozenset({"api_key"})  # keys are the administrators' matter
+_HIDDEN = frozenset({"api_key"})  # API keys concern administrators only
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Events in their order, the place that the next ones follow, and whether it is the end for now."""
+    """Events in order, the position behind them, and whether the end was reached."""
 
     events: list[Event]
-    up_to: Place
+    up_to: EventPosition
     is_end: bool
 
 
 def horizon(database: Database) -> datetime:
-    """Return the instant before which all events are there that ever will be."""
+    """Return the instant before which no further event can appear."""
     return horizon_and_now(database)[0]
 
 
 def horizon_and_now(database: Database) -> tuple[datetime, datetime]:
-    """Return the instant before which all events are there that ever will be, and the time of the database."""
+    """Return the horizon (see `horizon`) and the time of the database."""
     row = database.fetch(BEHIND_ALL if database.is_cockroach else HORIZON)[0]
     return row.horizon, row.now
 
 
 def read(
     database: Database,
-    after: Place,
+    after: EventPosition,
     until: datetime,
     groups: Collection[str],
     *,
     limit: int = PAGE,
     labelled: bool = False,
 ) -> Read:
-    """Read the events of some groups behind a place and before an instant, a page at most; `labelled` with labels."""
+    """Read a page of events of some groups behind a position and before an instant; with labels if `labelled`."""
     params = params_of(after, until, groups, limit=limit, labelled=labelled)
     rows = database.fetch(PAGE_OF_EVENTS, params)
     events = [_event(row) for row in rows if row.details.get("resource_type") not in _HIDDEN]
     if len(rows) == limit:
-        return Read(events, Place(rows[-1].at, rows[-1].source, rows[-1].key), is_end=False)
-    return Read(events, max(after, Place(until), key=lambda place: place.at), is_end=True)
+        return Read(events, EventPosition(rows[-1].at, rows[-1].source, rows[-1].key), is_end=False)
+    return Read(events, max(after, EventPosition(until), key=lambda place: place.at), is_end=True)
 
 
 def params_of(
-    after: Place, until: datetime, groups: Collection[str], *, limit: int, labelled: bool = False
+    after: EventPosition, until: datetime, groups: Collection[str], *, limit: int, labelled: bool = False
 ) -> dict[str, Any]:
     """Return the parameters of PAGE_OF_EVENTS."""
     wanted = {source for group in groups for source in _OF_GROUP[group]}
@@ -215,7 +215,7 @@ def params_of(
 
 def _event(row: Row[Any]) -> Event:
     return Event(
-        place=Place(row.at, row.source, row.key),
+        place=EventPosition(row.at, row.source, row.key),
         kind=EventKind(row.kind),
         at=row.at,
         endpoint=row.endpoint,

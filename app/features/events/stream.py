@@ -1,33 +1,31 @@
-"""One stream: what its client asked for, how far it has got, and what it has not taken yet."""
+"""Stream of one client: its subscription, its position, and the bytes not sent yet."""
 
 import contextlib
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from app.features.events.event import Event, EventFilter
-from app.features.events.event_cursor import Place
+from app.features.events.event_cursor import EventPosition
+from app.web.http.suspension import Over
 
-MOST_BYTES = 65_536  # of a stream in memory; more is read once the client has taken some
+MOST_BYTES = 65_536  # of a stream in memory; more is read when the client has received some
 SEND_BUFFER_BYTES = 65_536  # the kernel's
-TAKE_SECONDS = 30.0  # in which a client takes what there is for it
+TAKE_SECONDS = 30.0  # for a client to receive the pending bytes
 MOST_READ_BYTES = 65_536
-
-Over = Callable[[bool], object]
-"""Takes a connection back, from any thread: whether all that was to be said has been sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a client asked for: which events, behind which place, and with which key."""
+    """Subscription of a client: filter, position and API key."""
 
     wanted: EventFilter
-    after: Place
+    after: EventPosition
     key_id: str
 
 
 class Stream:
-    """A connection that is sent events; only the thread of the streams uses it, and nothing here waits."""
+    """Connection to a client; used by the thread of the streams only, never blocks."""
 
     def __init__(self, asked: Subscription, sock: socket.socket, over: Over, *, chunked: bool, ends_at: float) -> None:
         self.wanted = asked.wanted
@@ -36,7 +34,7 @@ class Stream:
         self.sock = sock
         self.ends_at = ends_at
         self.is_ending = False
-        self.waits_for_room = False  # and not for anything to happen
+        self.waits_for_room = False  # rather than for events
         self._over = over
         self._chunked = chunked
         self._unsent = bytearray()
@@ -50,16 +48,16 @@ class Stream:
 
     @property
     def has_room(self) -> bool:
-        """Whether more may be put into it."""
+        """Return whether more bytes may be added."""
         return len(self._unsent) < MOST_BYTES and not self.is_ending
 
     @property
     def is_drained(self) -> bool:
-        """Whether the kernel has all."""
+        """Return whether the kernel has all bytes."""
         return not self._unsent
 
-    def put_events(self, events: Iterable[tuple[Event, bytes]], up_to: Place) -> bool:
-        """Put in what is wanted of a page, and go to its end; returns whether there was room for all."""
+    def put_events(self, events: Iterable[tuple[Event, bytes]], up_to: EventPosition) -> bool:
+        """Add the events of a page that pass the filter, and move to its end; returns whether all had room."""
         self.waits_for_room = False
         for event, written in events:
             if not self.has_room and not self._make_room():
@@ -72,19 +70,18 @@ class Stream:
         return True
 
     def put(self, data: bytes) -> None:
-        """Put something in."""
         framed = b"%x\r\n%s\r\n" % (len(data), data) if self._chunked else data
         self._unsent += framed
         self._put_bytes += len(framed)
 
     def end(self) -> None:
-        """Put the end in; nothing follows it."""
+        """Add the end of the stream; nothing follows it."""
         if not self.is_ending:
             self.is_ending = True
             self._unsent += b"0\r\n\r\n" if self._chunked else b""
 
     def send(self, now: float) -> bool:
-        """Send what the kernel takes; returns whether the client is there and takes what it is sent in time."""
+        """Send as much as the kernel accepts; returns whether the client is connected and receives in time."""
         try:
             self._send()
         except OSError:
@@ -99,7 +96,7 @@ class Stream:
                 self._sent_bytes += sent
 
     def _make_room(self) -> bool:
-        """Send what the kernel takes of it; a client that is gone is noticed when it is sent the rest."""
+        """Send as much as the kernel accepts; a lost client is noticed when the rest is sent."""
         with contextlib.suppress(OSError):
             self._send()
         return self.has_room
@@ -111,7 +108,7 @@ class Stream:
         return True
 
     def hear(self) -> bool:
-        """Throw away what the client says; returns whether it is still there."""
+        """Discard bytes from the client; returns whether it is still connected."""
         try:
             heard = len(self.sock.recv(MOST_READ_BYTES))
         except BlockingIOError:
@@ -122,5 +119,5 @@ class Stream:
         return heard > 0 and self._read_bytes < MOST_READ_BYTES
 
     def give_back(self) -> None:
-        """Give the connection back to the main thread."""
+        """Return the connection to the main thread."""
         self._over(self.is_ending and self.is_drained)

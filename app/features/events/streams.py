@@ -1,4 +1,4 @@
-"""Streams: the thread that sends events to all clients of a web process that want them."""
+"""Streams: one thread that sends events to all subscribed clients of a web process."""
 
 import contextlib
 import logging
@@ -11,11 +11,12 @@ from collections import deque
 
 from app.features.events.event_messages import heartbeat
 from app.features.events.feed import Feed
-from app.features.events.stream import Over, Stream, Subscription
+from app.features.events.stream import Stream, Subscription
 from app.kernel.access.key_ring import KeyRing
 from app.kernel.db import Database
 from app.kernel.errors import TaskExecutorError
 from app.kernel.threads import BackgroundThread
+from app.web.http.suspension import Over
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ LAST_SECONDS = 2.0  # for the ends of streams when the process stops
 
 
 class Streams(BackgroundThread):
-    """Sends events to clients, and waits for none of them; their connections are the main thread's again at the end."""
+    """Sends events to clients without blocking; at its end a connection returns to the main thread."""
 
     def __init__(self, database: Database, keys: KeyRing) -> None:
         super().__init__("te-streams")
@@ -36,11 +37,11 @@ class Streams(BackgroundThread):
         self._keys = keys
         self._lock = threading.Lock()
         self._new: deque[Stream] = deque()
-        self._streams: dict[Stream, int] = {}  # and what each waits for
+        self._streams: dict[Stream, int] = {}  # with the selector events that each waits for
         self._look_at = self._beat_at = self._keys_at = 0.0
 
     def open(self, asked: Subscription, sock: socket.socket, over: Over, *, chunked: bool) -> None:
-        """Begin to send to a client, whose answer has begun; `over` is called at the end."""
+        """Start sending to a client whose response has begun; `over` is called at the end."""
         ends_at = time.monotonic() + random.uniform(*LIFETIME_SECONDS)
         stream = Stream(asked, sock, over, chunked=chunked, ends_at=ends_at)
         with self._lock:
@@ -54,13 +55,13 @@ class Streams(BackgroundThread):
         stream.give_back()
 
     def start(self) -> None:
-        """Start the thread, with what wakes it: of this process, whatever a fork has copied."""
+        """Start the thread with a wake-up socket of this process, not one copied by a fork."""
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         super().start()
 
     def end_all(self) -> None:
-        """End all streams in an orderly way, for good; does not wait for that."""
+        """Ask the thread to end all streams; returns at once."""
         with self._lock:
             self.stopping.set()
         self.interrupt()
@@ -74,14 +75,14 @@ class Streams(BackgroundThread):
             self._writer.send(b"1")
 
     def run(self) -> None:
-        """Send, until the process stops."""
+        """Send until the process stops."""
         with self._reader, self._writer, selectors.DefaultSelector() as selector:
             selector.register(self._reader, selectors.EVENT_READ)
             while not self.stopping.is_set():
                 try:
                     self._turn(selector)
                 except Exception:
-                    log.exception("te-streams goes on after an unexpected error")
+                    log.exception("te-streams: unexpected error; continuing")
                     self.stopping.wait(TROUBLE_SECONDS)
             self._finish(selector)
 
@@ -107,7 +108,7 @@ class Streams(BackgroundThread):
             self._look_at = 0.0
 
     def _look(self, selector: selectors.BaseSelector) -> None:
-        """Read what has happened; then see to clients that take nothing, and to keys that are not valid any more."""
+        """Read new events; then drop clients that receive nothing and streams of invalid keys."""
         now = time.monotonic()
         try:
             if now >= self._keys_at:
@@ -116,7 +117,7 @@ class Streams(BackgroundThread):
             there_is_more = self._feed.serve(self._streams)
             self._look_at = now if there_is_more else now + LOOK_SECONDS
         except TaskExecutorError as error:
-            log.debug("events cannot be read: %s", error.explained)
+            log.debug("cannot read events: %s", error.explained)
             self._look_at = time.monotonic() + TROUBLE_SECONDS
         beats = now >= self._beat_at
         self._beat_at = now + HEARTBEAT_SECONDS if beats else self._beat_at
@@ -140,7 +141,7 @@ class Streams(BackgroundThread):
             self._give_back(selector, stream)
         else:
             if stream.waits_for_room and stream.is_drained:
-                # Else nobody would get more than 64 KiB between two looks.
+                # Otherwise a client would get at most 64 KiB between two polls.
                 stream.waits_for_room = False
                 self._look_at = 0.0
             wanted = selectors.EVENT_READ | (0 if stream.is_drained else selectors.EVENT_WRITE)
@@ -150,7 +151,7 @@ class Streams(BackgroundThread):
 
     def _drop(self, selector: selectors.BaseSelector, stream: Stream) -> None:
         if not stream.is_drained:
-            log.info("a stream of key %s was cut off: its client has gone, or takes too little", stream.key_id)
+            log.info("cut off a stream of key %s: its client is gone or receives too slowly", stream.key_id)
         self._give_back(selector, stream)
 
     def _give_back(self, selector: selectors.BaseSelector, stream: Stream) -> None:

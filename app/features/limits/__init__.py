@@ -1,4 +1,4 @@
-"""Limits: how many executions of an endpoint or key run at once, and how many start in a time."""
+"""Limits: bounds on the running executions and start rate of endpoints and keys."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -8,13 +8,20 @@ from app.feature import Feature
 if TYPE_CHECKING:
     from app.queue.claiming.admission import AdmissionRule
     from app.queue.claiming.known_rules import FlowRules
+    from app.queue.reading.waiting_reasons import WaitingReason
     from app.scheduler.chore import Chore, ChoreContext
+    from app.web.openapi.resource import Resource
 
 
 class Limits(Feature):
-    """Limits: how many executions of an endpoint or key run at once, and how many start in a time."""
+    """Limits of endpoints and keys."""
 
     name = "limits"
+
+    def resources(self) -> "Sequence[Resource]":
+        from app.features.limits import api
+
+        return [api.resource]
 
     def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
         from app.features.limits import chores
@@ -25,3 +32,8 @@ class Limits(Feature):
         from app.features.limits.admission import LimitAdmission
 
         return [LimitAdmission(rules, capacity)]
+
+    def reasons(self) -> "Sequence[WaitingReason]":
+        from app.features.limits.reasons import LimitReason
+
+        return [LimitReason()]

@@ -1,4 +1,4 @@
-"""Admission of limits: how many executions of a lane the limits of its endpoint and of its key let through next."""
+"""Admission of limits: bounds the next claim of a partition by the limits of its endpoint and key."""
 
 import itertools
 import random
@@ -7,25 +7,26 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-from app.features.limits.limited_claim import claim_gated
-from app.features.limits.store import UNBOUNDED, Gate, GateState, add, gates_of
+from app.features.limits.limited_claim import claim_limited
+from app.features.limits.store import UNBOUNDED, Limiter, LimiterState, add, limiters_of
 from app.kernel.db import Database
 from app.queue.claiming.admission import OPEN, AdmissionRule, ClaimRequest, Opened, Room
 from app.queue.claiming.endpoint_rules import Rules
 from app.queue.claiming.known_rules import FlowRules
-from app.queue.claiming.partition import Lane, Wanted
+from app.queue.claiming.partition import Partition, Wanted
 from app.queue.claiming.taken import Taken
+from app.queue.executions.execution_model import Claim
 
 NS = 1_000_000_000
-# Where a running execution has to end first. Ends in this process are told; ends elsewhere are not.
+# For limiters that open when a running execution ends. Ends in other processes are only found by polling.
 POLL_SECONDS = 0.2
 MAX_KEY_POLL_SECONDS = 1.6
-CONTENDED_SECONDS = 0.005  # after which a gate is asked again that another worker was going through
+CONTENDED_SECONDS = 0.005  # until the next claim through a limiter that a concurrent claim held
 MAX_KNOWN = 20_000
 
 
-class _Known(NamedTuple):
-    """State of a gate: closed until an instant, and then open for so many; `polls` have found it full."""
+class _KnownLimiter(NamedTuple):
+    """Known state of a limiter: closed until an instant, then open for `room`; `polls` in a row found it full."""
 
     room: int
     closed_until: float = -inf
@@ -33,10 +34,10 @@ class _Known(NamedTuple):
 
 
 class LimitAdmission(AdmissionRule):
-    """The gates of one queue's lanes as its consumer knows them.
+    """Cached states of the limiters of one queue.
 
-    The database decides how many go through a gate; this keeps the consumer from asking in vain. Lanes of endpoints
-    without limits have no gates.
+    The database decides how many executions a limiter admits; the cache saves claims that would find nothing.
+    Partitions of endpoints without limits have no limiters.
     """
 
     of_settings = True
@@ -46,12 +47,13 @@ class LimitAdmission(AdmissionRule):
         self._max_ahead = max(1, capacity // 4)
         self._followed: Mapping[str, Rules] = {}
         self._freed: deque[tuple[str, str]] = deque()  # endpoints and keys; from any thread
-        self._picked: Counter[str] = Counter()  # by gate: reserved for the claim that is about to be sent
-        self._closed: defaultdict[str, set[Lane]] = defaultdict(set)  # by gate: the lanes that it keeps closed
-        self._known: dict[str, _Known] = {}
+        self._picked: Counter[str] = Counter()  # by limiter: reserved for the next claim
+        self._closed: defaultdict[str, set[Partition]] = defaultdict(set)  # by limiter: partitions that it closes
+        self._known: dict[str, _KnownLimiter] = {}
+        self._found: Mapping[str, LimiterState] = {}  # by the last claim
 
     def begin(self, now: float) -> Opened:  # noqa: ARG002
-        """Take in new rules, and executions that have ended."""
+        """Apply new rules and ended executions; return the partitions that open."""
         self._picked.clear()
         opened = list[str]()
         if self._followed is not self._rules.by_endpoint:
@@ -61,53 +63,66 @@ class LimitAdmission(AdmissionRule):
             for gate_id in {endpoint, endpoint + limit_key}:
                 known = self._known.get(gate_id)
                 if known is not None and known.closed_until == -inf:
-                    self._known[gate_id] = _Known(known.room + 1)
+                    self._known[gate_id] = _KnownLimiter(known.room + 1)
                 elif known is not None and known.polls:
-                    self._known[gate_id] = _Known(1)
+                    self._known[gate_id] = _KnownLimiter(1)
                     opened.append(gate_id)
         return self._open(opened)
 
-    def room(self, lane: Lane, now: float) -> Room:
-        """Return the least that the gates of a lane may let through."""
-        gates = self._gates(lane)
+    def room(self, partition: Partition, now: float) -> Room:
+        """Return the smallest capacity among the limiters of a partition."""
+        gates = self._gates(partition)
         if not gates:
             return OPEN
         slots = UNBOUNDED
         for gate in gates:
-            known = self._known.get(gate.gate_id) or _Known(_at_first(gate))
+            known = self._known.get(gate.gate_id) or _KnownLimiter(_at_first(gate))
             if known.closed_until > now:
-                self._closed[gate.gate_id].add(lane)
+                self._closed[gate.gate_id].add(partition)
                 return Room(0, known.closed_until, of_endpoint=not gate.limit_key)
             slots = min(slots, known.room - self._picked[gate.gate_id])
         return Room(slots)
 
-    def reserved(self, lane: Lane, slots: int) -> None:
-        """Count what the claim takes through the gates of a lane."""
-        for gate in self._gates(lane):
+    def reserved(self, partition: Partition, slots: int) -> None:
+        """Count slots of a partition that the next claim will take."""
+        for gate in self._gates(partition):
             self._picked[gate.gate_id] += slots
 
     def freed(self, ended: Sequence[tuple[str, str]]) -> None:
-        """Note ends, which may let others run."""
+        """Queue ended executions for the next `begin`; callable from any thread."""
         self._freed.extend(ended)
 
-    def claims(self, lane: Lane) -> bool:
-        """Return whether a lane has gates."""
-        return bool(self._gates(lane))
+    def claims(self, partition: Partition) -> bool:
+        """Return whether a partition has limiters."""
+        return bool(self._gates(partition))
 
     def claim(self, database: Database, wanted: Sequence[Wanted], request: ClaimRequest) -> Taken:
-        """Claim through the gates of lanes."""
-        return claim_gated(database, wanted=wanted, gates=self._gates_of_all(wanted), **request._asdict())
+        """Claim from limited partitions."""
+        taken = claim_limited(database, wanted=wanted, gates=self._gates_of_all(wanted), **request._asdict())
+        self._found = taken.limiters
+        return taken
 
     def answered(self, database: Database, wanted: Sequence[Wanted], taken: Taken, now: float) -> None:
-        """Learn the state of the gates, and add the rows of missing ones."""
+        """Apply the states of limiters that the last claim found."""
+        self.take_in(database, wanted, taken.claims, self._found, now)
+
+    def take_in(
+        self,
+        database: Database,
+        wanted: Sequence[Wanted],
+        claims: Sequence[Claim],
+        found: Mapping[str, LimiterState],
+        now: float,
+    ) -> None:
+        """Apply the states of limiters as of before the claims, and insert missing rows of limiters."""
         used: Counter[str] = Counter()
-        for claim in taken.claims:
+        for claim in claims:
             used[claim.endpoint] += 1
             if claim.limit_key:
                 used[claim.endpoint + claim.limit_key] += 1
         missing = list[str]()
         for gate in self._gates_of_all(wanted):
-            state: GateState = taken.gates[gate.gate_id]
+            state = found[gate.gate_id]
             if state.is_missing:
                 missing.append(gate.gate_id)
                 continue
@@ -116,42 +131,44 @@ class LimitAdmission(AdmissionRule):
             self._known[gate.gate_id] = known  # as the newest
             self._closed.pop(gate.gate_id, None)
         if len(self._known) > MAX_KNOWN:
-            # Without the older half, closed or not: the database decides, and is asked once in vain.
+            # Drop the older half, closed or not: at worst, a claim of each finds nothing.
             self._known = dict(itertools.islice(self._known.items(), MAX_KNOWN // 2, None))
             for gate_id in self._closed.keys() - self._known.keys():
                 del self._closed[gate_id]
         if missing:
             add(database, missing)
 
-    def _gates(self, lane: Lane) -> list[Gate]:
-        rules = self._rules.of(lane.endpoint)
+    def _gates(self, partition: Partition) -> list[Limiter]:
+        rules = self._rules.of(partition.endpoint)
         if rules is None or rules.limits is None:
             return []
-        return gates_of(rules.limits, lane.endpoint, lane.limit_key, most_ahead=self._max_ahead)
+        return limiters_of(rules.limits, partition.endpoint, partition.limit_key, most_ahead=self._max_ahead)
 
-    def _gates_of_all(self, wanted: Sequence[Wanted]) -> list[Gate]:
-        return list({gate.gate_id: gate for one in wanted for gate in self._gates(one.lane)}.values())
+    def _gates_of_all(self, wanted: Sequence[Wanted]) -> list[Limiter]:
+        return list({gate.gate_id: gate for one in wanted for gate in self._gates(one.partition)}.values())
 
-    def _judge(self, gate: Gate, state: GateState, claimed: int, now: float) -> _Known:
-        """Decide from the state that a claim has found when to come back, and for how many."""
+    def _judge(self, gate: Limiter, state: LimiterState, claimed: int, now: float) -> _KnownLimiter:
+        """Decide from the found state when to claim next, and how many."""
         before = self._known.get(gate.gate_id)
         if not state.is_ours:
-            return _Known(before.room if before else UNBOUNDED, now + CONTENDED_SECONDS * random.uniform(1.0, 2.0))
+            return _KnownLimiter(
+                before.room if before else UNBOUNDED, now + CONTENDED_SECONDS * random.uniform(1.0, 2.0)
+            )
         room = state.room(gate, claimed)
         if room:
-            return _Known(room)
+            return _KnownLimiter(room)
         opens_in = state.opens_in_ns(gate, claimed)
         if opens_in is None:
             polls = 0 if claimed or before is None else before.polls
             wait = min(POLL_SECONDS * 2**polls, MAX_KEY_POLL_SECONDS) if gate.limit_key else POLL_SECONDS
-            return _Known(1, now + wait * random.uniform(0.75, 1.25), polls + 1)
-        # Starts that are given out ahead come in portions.
+            return _KnownLimiter(1, now + wait * random.uniform(0.75, 1.25), polls + 1)
+        # Starts ahead of their instants are claimed in portions.
         portion = gate.ahead_ns // 2
         room = UNBOUNDED if gate.rate is None or gate.rate.is_sliding else 1 + portion // gate.rate.period_ns
-        return _Known(room, now + (opens_in + portion) / NS)
+        return _KnownLimiter(room, now + (opens_in + portion) / NS)
 
     def _follow_rules(self) -> list[str]:
-        """Forget the gates of endpoints whose rules have changed; returns the gates that kept lanes closed."""
+        """Drop the states of endpoints with changed rules; return their limiters that closed partitions."""
         before, after = self._followed, self._rules.by_endpoint
         self._followed = after
         changed = {endpoint for endpoint in before.keys() | after.keys() if before.get(endpoint) != after.get(endpoint)}
@@ -159,15 +176,15 @@ class LimitAdmission(AdmissionRule):
         return [gate_id for gate_id in self._closed if _endpoint_of(gate_id) in changed]
 
     def _open(self, gate_ids: Sequence[str]) -> Opened:
-        lanes = {lane for gate_id in gate_ids for lane in self._closed.pop(gate_id, ())}
-        return Opened({_endpoint_of(gate_id) for gate_id in gate_ids if "=" not in gate_id}, lanes)
+        partitions = {partition for gate_id in gate_ids for partition in self._closed.pop(gate_id, ())}
+        return Opened({_endpoint_of(gate_id) for gate_id in gate_ids if "=" not in gate_id}, partitions)
 
 
 def _endpoint_of(gate_id: str) -> str:
     return gate_id.partition("=")[0]
 
 
-def _at_first(gate: Gate) -> int:
-    """Return how many to ask for through a gate of which nothing is known."""
+def _at_first(gate: Limiter) -> int:
+    """Return how many to claim through a limiter of unknown state."""
     rate = UNBOUNDED if gate.rate is None else gate.rate.count if gate.rate.is_sliding else gate.rate.burst
     return min(rate, gate.max_in_flight or UNBOUNDED)

@@ -1,18 +1,17 @@
-"""Chore of limits: delete limiter rows that nobody needs any more."""
+"""Chore of limits: delete idle limiter rows."""
 
 from app.features.limits import store
-from app.scheduler.chore import BATCH, Chore, ChoreContext, Counts
+from app.scheduler.chore import Chore, ChoreContext, Counts
 
 
 def chores(context: ChoreContext) -> list[Chore]:
-    """Return the chores of limits."""
 
     def prune_gates() -> Counts:
-        """Delete the gates of keys and endpoints through which nothing went for long."""
+        """Delete the rows of idle limiters."""
         counts = Counts()
         after: str | None = ""
         while after is not None and not context.stopping():
-            after, deleted = store.prune(context.database, after=after, limit=BATCH)
+            after, deleted = store.prune(context.database, after=after, limit=context.batch)
             counts.update(gates=deleted)
         return counts
 

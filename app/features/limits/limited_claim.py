@@ -1,84 +1,75 @@
-"""Gated claims: from the lanes of endpoints that are limited, no more than their gates allow."""
+"""Limited claims: claim from partitions of limited endpoints no more than their limiters allow."""
 
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from app.features.limits.limited_claim_parts import (
-    CHOSEN,
-    COUNTS,
-    GATES,
-    IS_OURS,
-    IS_SPENT,
-    NOTED,
-    ROOM,
-    SPENT,
-    STATES,
-)
-from app.features.limits.store import Gate, GateState
+from app.features.limits.limited_claim_statement import CLAIM_LIMITED_1, CLAIM_LIMITED_16
+from app.features.limits.store import Limiter, LimiterState
 from app.kernel.db import Database
-from app.kernel.sql import hot_statement
-from app.queue.claiming.arms import ANSWER, ANY_RULES, COUNTED, MOST_ARMS, arms, parameters, take
-from app.queue.claiming.partition import Lane, Wanted
+from app.queue.claiming.arms import ANY_RULES, MOST_ARMS, parameters
+from app.queue.claiming.partition import Partition, Wanted
 from app.queue.claiming.taken import Found, Taken
 from app.queue.executions.database_clock import DatabaseClock
 from app.queue.executions.execution_model import Claim
 
 
-def _gated(count: int) -> str:
-    parts = ",\n    ".join((GATES, COUNTS, ROOM, arms(count, ", endpoint, limit_key", IS_OURS), CHOSEN, SPENT, NOTED))
-    return f"""
-    WITH {parts},
-    claimed AS ({take("chosen", ", chosen.wait_ns", IS_SPENT)})
-    {ANSWER},
-           {STATES}
-      FROM (SELECT 1 AS one) AS always
-      LEFT JOIN {COUNTED} ON true
-      LEFT JOIN claimed ON claimed.lane = counted.lane
-    """
+@dataclass(frozen=True, slots=True)
+class LimitedTaken(Taken):
+    """Result of a limited claim, with the state of each limiter before it."""
+
+    limiters: dict[str, LimiterState] = field(default_factory=dict)
 
 
-CLAIM_GATED_1 = hot_statement("executions.claim_gated_1", _gated(1))
-CLAIM_GATED_16 = hot_statement("executions.claim_gated_16", _gated(MOST_ARMS))
-
-
-def claim_gated(
+def claim_limited(
     database: Database,
     *,
     queue: str,
     worker_id: str,
     wanted: Sequence[Wanted],
-    gates: Sequence[Gate],
+    gates: Sequence[Limiter],
     ahead_ms: int,
     flow_revision: int = ANY_RULES,
     clock: DatabaseClock | None = None,
-) -> Taken:
-    """Claim as `claim` does, from at most MOST_ARMS lanes, what the gates of these lanes let through.
+) -> LimitedTaken:
+    """Claim as `claim` does, from at most MOST_ARMS partitions, as much as their limiters admit.
 
-    A claim may be for an instant that is later than its `run_at`, up to a gate's `ahead_ns` from now. A lane of which
-    anything was found but not claimed is never found empty, nor is one whose gate somebody else is going through: that
-    one may not claim all of it. Raises as `claim`.
+    A claim may be due later than its `run_at`, by up to `ahead_ns` of a limiter from now. A partition is not reported
+    as empty if rows were left unclaimed, or if a concurrent claim holds its limiter. Raises as `claim`.
     """
-    count, question = (1, CLAIM_GATED_1) if len(wanted) == 1 else (MOST_ARMS, CLAIM_GATED_16)
-    params = parameters(wanted, count) | _gates(gates) | {"ranks": _ranks(wanted)}
+    question = CLAIM_LIMITED_1 if len(wanted) == 1 else CLAIM_LIMITED_16
     asked_at = time.monotonic()
     rows = database.fetch(
         question,
-        params | {"queue": queue, "worker": worker_id, "ahead_ms": ahead_ms, "flow_revision": flow_revision},
+        parameters_of(wanted, gates)
+        | {"queue": queue, "worker": worker_id, "ahead_ms": ahead_ms, "flow_revision": flow_revision},
         repeatable=False,
     )
     taken = Taken.of(rows, wanted, queue=queue, worker_id=worker_id, asked_at=asked_at, clock=clock)
-    waits = {row.execution_id: row.wait_ns / 1e9 for row in rows if row.execution_id is not None}
+    return limited(taken, rows, wanted, gates)
+
+
+def parameters_of(wanted: Sequence[Wanted], gates: Sequence[Limiter]) -> dict[str, object]:
+    """Return the parameters of the statement, by partition and by limiter."""
+    return parameters(wanted, 1 if len(wanted) == 1 else MOST_ARMS) | _gates(gates) | _partitions(wanted)
+
+
+def limited(taken: Taken, rows: Sequence[Any], wanted: Sequence[Wanted], gates: Sequence[Limiter]) -> LimitedTaken:
+    """Add the states of limiters, found in any of the rows, to the result of a claim."""
     windows = [(gate.gate_id, gate.rate.bucket_ns) for gate in gates if gate.rate is not None and gate.rate.is_sliding]
-    states = {gate_id: GateState(*state) for gate_id, *state in rows[0].gates}
-    contended = {gate_id for gate_id, state in states.items() if not state.is_ours}
-    return replace(
-        taken,
-        claims=[_held(claim, waits[claim.execution_id], windows) for claim in taken.claims],
-        found=_found(rows, wanted, taken, contended),
-        gates=states,
+    waits = {row.execution_id: row.wait_ns / 1e9 for row in rows if row.execution_id is not None}
+    (states,) = (row.limiters for row in rows if row.limiters is not None)
+    limiters = {gate_id: LimiterState(*state) for gate_id, *state in states}
+    contended = {gate_id for gate_id, state in limiters.items() if not state.is_ours}
+    return LimitedTaken(
+        [_held(claim, waits[claim.execution_id], windows) for claim in taken.claims],
+        taken.now,
+        taken.catalog_revision,
+        taken.flow_revision,
+        _found(rows, wanted, taken, contended),
+        limiters,
     )
 
 
@@ -90,21 +81,21 @@ def _held(claim: Claim, wait_seconds: float, windows: Sequence[tuple[str, int]])
 
 def _found(
     rows: Sequence[Any], wanted: Sequence[Wanted], taken: Taken, contended: Collection[str]
-) -> dict[Lane, Found]:
-    """Return what was found of each lane; where a gate holds something back, or may do so, the lane counts as full."""
+) -> dict[Partition, Found]:
+    """Return the rows found per partition; a partition whose limiter is full or contended counts as full."""
     claimed: dict[int, list[Any]] = {number: [] for number in range(len(wanted))}
     for row in rows:
         if row.execution_id is not None:
-            claimed[row.counted_lane].append(row.run_at)
+            claimed[row.counted_arm].append(row.run_at)
     found = dict(taken.found)
-    for number, (lane, quota, since) in enumerate(wanted):
-        is_contended = lane.endpoint in contended or lane.endpoint + lane.limit_key in contended
-        if is_contended or len(claimed[number]) < found[lane].rows:
-            found[lane] = Found(quota, max(claimed[number], default=since))
+    for number, (partition, quota, since) in enumerate(wanted):
+        is_contended = partition.endpoint in contended or partition.endpoint + partition.limit_key in contended
+        if is_contended or len(claimed[number]) < found[partition].rows:
+            found[partition] = Found(quota, max(claimed[number], default=since))
     return found
 
 
-def _gates(gates: Sequence[Gate]) -> dict[str, object]:
+def _gates(gates: Sequence[Limiter]) -> dict[str, object]:
     buckets = [None if gate.rate is None or gate.rate.is_sliding else gate.rate for gate in gates]
     windows = [None if gate.rate is None or not gate.rate.is_sliding else gate.rate for gate in gates]
     capped = [gate for gate in gates if gate.max_in_flight is not None]
@@ -123,9 +114,14 @@ def _gates(gates: Sequence[Gate]) -> dict[str, object]:
     }
 
 
-def _ranks(wanted: Sequence[Wanted]) -> list[int]:
-    """Number the runs of lanes that are wanted with the same priority."""
+def _partitions(wanted: Sequence[Wanted]) -> dict[str, object]:
+    """Return the parameters by partition; `ranks` numbers the runs of wanted partitions with the same priority."""
     ranks = [0]
     for before, after in pairwise(wanted):
-        ranks.append(ranks[-1] + (before.lane.priority != after.lane.priority))
-    return ranks
+        ranks.append(ranks[-1] + (before.partition.priority != after.partition.priority))
+    return {
+        "ranks": ranks,
+        "arms": list(range(len(wanted))),
+        "arm_endpoints": [one.partition.endpoint for one in wanted],
+        "arm_keys": [one.partition.limit_key for one in wanted],
+    }

@@ -1,158 +1,116 @@
-"""Gates as they are now: what runs behind each, how many may start, and when the next one may."""
+"""Reason of limits: an execution waits because a limit of its endpoint or key is reached."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from typing import Any
 
-from app.catalog.endpoints.limits import Rate
-from app.features.limits import token_bucket
-from app.features.limits.sliding_window import COUNTED
-from app.features.limits.store import Gate, GateState
+from app.features.limits.limiter_readings import LimiterReading, rate_in_words, read_limiter
+from app.features.limits.store import limiters_of
 from app.kernel.db import Database
 from app.kernel.sql import statement
 from app.queue.claiming.arms import CLAIMABLE
+from app.queue.claiming.endpoint_rules import readable_limits
+from app.queue.reading.explanation_facts import Explanation, Facts, at
+from app.queue.reading.waiting_reasons import MAX_AHEAD, Line, WaitingReason
 
-MOST_COUNTED = 1000
+_BESIDE = ", while further executions take turns with it"
 
 
-# What runs is no more than all workers together may hold; it is counted up to the limit all the same.
-def _gate(of_key: str) -> str:
+# Keys take turns at the limiter of their endpoint, and shards at the limiter of a key. Reading a part of the waiting
+# executions is enough to find other shards.
+def _of_others(status: str, are_others: str) -> str:
     return f"""
-    SELECT c.now, c.now_ns, g.tat_ns,
-           (SELECT count(*) FROM (
-              SELECT x.execution_id FROM executions AS x
-               WHERE x.status = 'RUNNING' AND x.endpoint = :endpoint{of_key} LIMIT :most) AS running) AS in_flight,
-           (SELECT CAST(COALESCE(sum(w.started), 0) AS BIGINT) FROM gate_windows AS w
-             WHERE w.gate_id = :gate AND w.bucket > c.now_ns - {COUNTED} * CAST(:bucket_ns AS BIGINT)) AS started,
-           (SELECT min(w.bucket) FROM gate_windows AS w
-             WHERE w.gate_id = :gate AND w.bucket > c.now_ns - {COUNTED} * CAST(:bucket_ns AS BIGINT)) AS oldest
-      FROM (SELECT now() AS now, CAST(EXTRACT(EPOCH FROM now()) * 1000000 AS BIGINT) * 1000 AS now_ns) AS c
-      LEFT JOIN gates AS g ON g.gate_id = :gate"""  # noqa: S608 - constants of this package
+      SELECT 1 FROM (
+        SELECT x.shard, x.limit_key FROM executions AS x
+         WHERE x.endpoint = :endpoint AND x.status = '{status}' AND x.completed_at IS NULL
+           AND x.status IN ('PENDING', 'QUEUED', 'RETRYING')
+         ORDER BY x.created_at, x.execution_id LIMIT :most) AS found
+       WHERE {are_others}"""  # noqa: S608 - constants of this module
 
 
-OF_ENDPOINT = statement("gates.of_endpoint", _gate(""))
-OF_KEY = statement("gates.of_key", _gate(" AND x.limit_key = :limit_key"))
+def _of_keys(comparison: str) -> str:
+    return f"""
+      SELECT 1 FROM executions AS o
+       WHERE o.queue = :queue AND o.shard = :shard AND o.endpoint = :endpoint AND o.limit_key {comparison} :limit_key
+         AND {CLAIMABLE}"""  # noqa: S608 - constants of this package
 
 
-# In the order of an index, so that no more of it is read than is counted: of an endpoint in whatever queue, of a key in
-# one shard of the queue that its endpoint has now. What is queued and what waits for a retry follow each other, and a
-# range of both leaves the planner no index that holds one of them, of all endpoints.
-def _waiting(endpoint: str) -> str:
-    return f"""count(*) AS waiting FROM (
-      SELECT x.execution_id FROM executions AS x
-       WHERE (x.endpoint, x.status) >= (CAST({endpoint} AS TEXT), 'QUEUED')
-         AND (x.endpoint, x.status) <= (CAST({endpoint} AS TEXT), 'RETRYING')
-         AND x.completed_at IS NULL AND x.status IN ('PENDING', 'QUEUED', 'RETRYING')
-       ORDER BY x.endpoint, x.status, x.created_at, x.execution_id LIMIT :most) AS found"""  # noqa: S608 - see above
-
-
-WAITING = statement("gates.waiting", f"SELECT {_waiting(':endpoint')}")
-AT_ONCE = 16  # endpoints in a statement
-WAITING_OF_SEVERAL = statement(
-    "gates.waiting_of_several",
-    "\n    UNION ALL ".join(
-        f"SELECT {number} AS number, {_waiting(f':endpoint_{number}')}" for number in range(AT_ONCE)
-    ),
-)
-WAITING_OF_KEY = statement(
-    "gates.waiting_of_key",
+_OF_ENDPOINT = "found.shard <> :shard OR found.limit_key <> :limit_key"
+_OF_KEY = "found.shard <> :shard AND found.limit_key = :limit_key"
+SHARED = statement(
+    "executions.explain_shared",
     f"""
-    SELECT count(*) AS waiting FROM (
-      SELECT x.execution_id FROM executions AS x
-       WHERE x.queue = :queue AND x.shard = :shard AND x.endpoint = :endpoint AND x.limit_key = :limit_key
-         AND {CLAIMABLE}
-       ORDER BY x.priority, x.run_at, x.execution_id LIMIT :most) AS found
-    """,  # noqa: S608 - a constant of this package
+    SELECT EXISTS ({_of_others("QUEUED", _OF_ENDPOINT)}) OR EXISTS ({_of_others("RETRYING", _OF_ENDPOINT)})
+        OR EXISTS ({_of_keys("<")}) OR EXISTS ({_of_keys(">")}) AS is_shared
+    """,
+)
+SHARED_BY_KEY = statement(
+    "executions.explain_shared_by_key",
+    f"""
+    SELECT EXISTS ({_of_others("QUEUED", _OF_KEY)}) OR EXISTS ({_of_others("RETRYING", _OF_KEY)}) AS is_shared
+    """,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GateReading:
-    """A gate, its state, and the database's clock at that moment."""
+class LimitReason(WaitingReason):
+    """The limiter of the endpoint or key has no capacity or no tokens left."""
 
-    gate: Gate
-    state: GateState
-    now: datetime
-
-    @property
-    def is_full(self) -> bool:
-        """Whether as many run as may."""
-        return self.gate.max_in_flight is not None and self.state.in_flight >= self.gate.max_in_flight
-
-    @property
-    def tokens(self) -> int | None:
-        """How many its rate lets start now; None without a rate."""
-        rate = self.gate.rate
-        if rate is None:
-            return None
-        if rate.is_sliding:
-            return max(0, rate.count - self.state.started)
-        return token_bucket.most_until(self.state.tat_ns, 0, 0, rate)
-
-    def next_at(self, place: int = 1) -> datetime | None:
-        """Return when its rate lets the place-th from now start, and of a sliding window the next one.
-
-        None when it lets that many start now, and without a rate.
-        """
-        rate = self.gate.rate
-        if rate is None or place <= (self.tokens or 0):
-            return None
-        if not rate.is_sliding:
-            return self._after(token_bucket.starts(self.state.tat_ns, 0, rate, place))
-        return self._after(self.state.opens_in_ns(self.gate._replace(max_in_flight=None), self.tokens or 0) or 0)
-
-    def _after(self, ns: int) -> datetime:
-        return self.now + timedelta(microseconds=-(-ns // 1000))
+    def explain(self, database: Database, facts: Facts, line: Line, details: dict[str, Any]) -> Explanation | None:
+        """Explain by the first limit that is reached; the limit of the key comes before the limit of the endpoint."""
+        for gate in _gates(database, facts):
+            found = _full(database, facts, line, gate, details) or _spent(database, facts, line, gate, details)
+            if found is not None:
+                return found
+        return None
 
 
-def read_gate(database: Database, gate: Gate) -> GateReading:
-    """Read the state of a gate, which may have no row yet."""
-    params = {
-        "gate": gate.gate_id,
-        "endpoint": gate.endpoint,
-        "bucket_ns": gate.rate.bucket_ns if gate.rate is not None else 0,
-        "most": max(gate.max_in_flight or 0, MOST_COUNTED) + 1,
-    }
-    if gate.limit_key:
-        (row,) = database.fetch(OF_KEY, params | {"limit_key": gate.limit_key})
+def _full(
+    database: Database, facts: Facts, line: Line, gate: LimiterReading, details: dict[str, Any]
+) -> Explanation | None:
+    if not gate.is_full:
+        return None
+    most = gate.gate.max_in_flight
+    details |= {"max_in_flight": most, "in_flight": gate.state.in_flight}
+    text = f"It is due, but {_owner(facts, gate)} has reached max_in_flight ({most}), and {line.before} go before it"
+    text += f"{_BESIDE}." if _is_shared(database, facts, gate) else "."
+    return Explanation(facts.status, "CONCURRENCY_LIMITED", text, facts.run_at, None, details)
+
+
+def _spent(
+    database: Database, facts: Facts, line: Line, gate: LimiterReading, details: dict[str, Any]
+) -> Explanation | None:
+    rate, until = gate.gate.rate, gate.next_at(line.counted + 1)
+    if rate is None or until is None:
+        return None
+    details |= {"rate": rate.as_json(), "tokens": gate.tokens}
+    next_at = gate.next_at() or gate.now
+    text = f"It is due, but {_owner(facts, gate)} may start {rate_in_words(rate)}: the next at {at(next_at)}, "
+    text += f"and {line.before} go before it"
+    is_shared = _is_shared(database, facts, gate)
+    text += f"{_BESIDE}." if is_shared else "."
+    # In a sliding window, later starts depend on the instants of earlier starts.
+    known = until if not is_shared and (not rate.is_sliding or not line.ahead) else None
+    return Explanation(facts.status, "RATE_LIMITED", text, facts.run_at, known, details)
+
+
+def _owner(facts: Facts, gate: LimiterReading) -> str:
+    return f"its key {facts.limit_key[1:]!r}" if gate.gate.limit_key else "its endpoint"
+
+
+def _is_shared(database: Database, facts: Facts, gate: LimiterReading) -> bool:
+    """Return whether further executions take turns with this execution at a limiter, in no fixed order."""
+    partition = {"shard": facts.shard, "endpoint": facts.endpoint, "limit_key": facts.limit_key, "most": MAX_AHEAD}
+    if gate.gate.limit_key:
+        (found,) = database.fetch(SHARED_BY_KEY, partition)
     else:
-        (row,) = database.fetch(OF_ENDPOINT, params)
-    oldest, tat = (0 if value is None else value - row.now_ns for value in (row.oldest, row.tat_ns))
-    state = GateState(row.tat_ns is None, is_ours=True, in_flight=row.in_flight, started=row.started,
-                      oldest_ns=oldest, tat_ns=tat)  # fmt: skip
-    return GateReading(gate, state, row.now)
+        (found,) = database.fetch(SHARED, partition | {"queue": facts.queue})
+    is_shared: bool = found.is_shared
+    return is_shared
 
 
-def waiting(database: Database, endpoint: str) -> int:
-    """Count the executions of an endpoint that are queued or wait for a retry, up to MOST_COUNTED."""
-    found: int = database.fetch(WAITING, {"endpoint": endpoint, "most": MOST_COUNTED})[0].waiting
-    return min(found, MOST_COUNTED)
-
-
-def waiting_of_several(database: Database, endpoints: Sequence[str]) -> dict[str, int]:
-    """Count those of each of some endpoints at which any are, up to MOST_COUNTED of each."""
-    found = dict[str, int]()
-    for start in range(0, len(endpoints), AT_ONCE):
-        asked = endpoints[start : start + AT_ONCE]
-        # No endpoint has an empty name.
-        params = {f"endpoint_{number}": asked[number] if number < len(asked) else "" for number in range(AT_ONCE)}
-        rows = database.fetch(WAITING_OF_SEVERAL, params | {"most": MOST_COUNTED})
-        found |= {asked[row.number]: min(row.waiting, MOST_COUNTED) for row in rows if row.waiting}
-    return found
-
-
-def waiting_of_key(database: Database, endpoint: str, limit_key: str, *, queue: str, shards: int) -> int:
-    """Count those of a key in a queue, up to MOST_COUNTED."""
-    params: dict[str, object] = {"endpoint": endpoint, "limit_key": limit_key, "queue": queue}
-    found = 0
-    for shard in range(shards):
-        if found < MOST_COUNTED:
-            more = {"shard": shard, "most": MOST_COUNTED - found}
-            found += database.fetch(WAITING_OF_KEY, params | more)[0].waiting
-    return found
-
-
-def rate_in_words(rate: Rate) -> str:
-    """Return a rate for a sentence."""
-    shown = rate.as_json()
-    return f"{shown['count']} per {shown['per']}"
+def _gates(database: Database, facts: Facts) -> Iterator[LimiterReading]:
+    """Read the limiters of an execution, the limiter of its key first."""
+    limits = readable_limits(facts.limits, facts.endpoint)
+    if limits is None:
+        return
+    for gate in reversed(limiters_of(limits, facts.endpoint, facts.limit_key, most_ahead=1)):
+        yield read_limiter(database, gate)

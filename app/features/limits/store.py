@@ -1,19 +1,18 @@
-"""Gates: one for each endpoint and each key that is limited; its row serialises the claims that go through it.
+"""Rows of limiters, one per limited endpoint and key; a row serialises the claims that use its limiter.
 
-A row is made by the first claim that misses it, and deleted after it was idle for long.
+The first claim that misses a row inserts it; a chore deletes idle rows.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.catalog.endpoints.limits import NS_PER_MS, KeyLimits, Limits, Rate
+from app.catalog.endpoints.limits import NS_PER_MS, EndpointLimits, KeyLimits, Rate
 from app.features.limits import sliding_window, token_bucket
 from app.kernel.db import Database
 from app.kernel.sql import statement
 
 UNBOUNDED = 1_000_000
-LONGEST_AHEAD_NS = 200 * NS_PER_MS  # that a start is allowed before its instant
-RING = 128  # slots for the hundredths of a window, more than are counted
+LONGEST_AHEAD_NS = 200 * NS_PER_MS  # by which a start is claimed before its instant
 
 ADD = statement(
     "gates.add",
@@ -23,7 +22,7 @@ ADD = statement(
     """,
 )
 
-# Of a gate that was idle for so long nothing counts any more: the longest window is a day, and a bucket holds no more.
+# After this idle time no start counts: the longest window and the longest span of a bucket are one day.
 PRUNE = statement(
     "gates.prune",
     """
@@ -41,10 +40,10 @@ PRUNE = statement(
 )
 
 
-class Gate(NamedTuple):
-    """What bounds the claims of an endpoint or of one of its keys, for which `limit_key` is not empty.
+class Limiter(NamedTuple):
+    """Bounds of the claims of an endpoint, or of one of its keys if `limit_key` is not empty.
 
-    A token bucket gives starts out up to `ahead_ns` before their instants.
+    A token bucket allows claims up to `ahead_ns` before the instant of their start.
     """
 
     gate_id: str
@@ -55,10 +54,10 @@ class Gate(NamedTuple):
     ahead_ns: int
 
 
-class GateState(NamedTuple):
-    """A gate as a claim has found it; instants in nanoseconds from the claim on.
+class LimiterState(NamedTuple):
+    """State of a limiter as a claim found it; instants in nanoseconds from the claim on.
 
-    Of a gate that is not `is_ours` nothing was claimed: another worker claimed there at the same moment.
+    If not `is_ours`, nothing was claimed, because another worker was claiming through the limiter.
     """
 
     is_missing: bool
@@ -68,8 +67,8 @@ class GateState(NamedTuple):
     oldest_ns: int  # the beginning of the oldest hundredth that counts
     tat_ns: int
 
-    def room(self, gate: Gate, claimed: int) -> int:
-        """Return how many more it lets through now that so many were claimed."""
+    def room(self, gate: Limiter, claimed: int) -> int:
+        """Return how many more executions it admits after `claimed`."""
         room = UNBOUNDED
         if gate.max_in_flight is not None:
             room = gate.max_in_flight - self.in_flight - claimed
@@ -80,8 +79,8 @@ class GateState(NamedTuple):
             room = min(room, left - claimed)
         return max(0, room)
 
-    def opens_in_ns(self, gate: Gate, claimed: int) -> int | None:
-        """Return when its rate lets the next one through; None where that depends on the end of what runs."""
+    def opens_in_ns(self, gate: Limiter, claimed: int) -> int | None:
+        """Return when the rate admits the next execution; None if an execution must end first."""
         rate = gate.rate
         if rate is None or (gate.max_in_flight is not None and self.in_flight + claimed >= gate.max_in_flight):
             return None
@@ -92,8 +91,8 @@ class GateState(NamedTuple):
         return max(0, sliding_window.opens(self.oldest_ns if self.started else -rate.bucket_ns, rate))
 
 
-def gates_of(limits: Limits, endpoint: str, limit_key: str, *, most_ahead: int) -> list[Gate]:
-    """Return the gates of a lane, at most two; `most_ahead` starts are given out before their instants."""
+def limiters_of(limits: EndpointLimits, endpoint: str, limit_key: str, *, most_ahead: int) -> list[Limiter]:
+    """Return the limiters of a partition, at most two; `most_ahead` starts may be claimed before their instants."""
     found = []
     if limits.max_in_flight is not None or limits.rate is not None:
         found.append(_gate(endpoint, "", limits, most_ahead))
@@ -103,21 +102,21 @@ def gates_of(limits: Limits, endpoint: str, limit_key: str, *, most_ahead: int) 
     return found
 
 
-def _gate(endpoint: str, limit_key: str, limits: Limits | KeyLimits, most_ahead: int) -> Gate:
+def _gate(endpoint: str, limit_key: str, limits: EndpointLimits | KeyLimits, most_ahead: int) -> Limiter:
     rate = limits.rate
     ahead = 0 if rate is None or rate.is_sliding else min(LONGEST_AHEAD_NS, most_ahead * rate.period_ns)
-    return Gate(endpoint + limit_key, endpoint, limit_key, limits.max_in_flight, rate, ahead)
+    return Limiter(endpoint + limit_key, endpoint, limit_key, limits.max_in_flight, rate, ahead)
 
 
 def add(database: Database, gates: Sequence[str]) -> None:
-    """Make the rows of gates that have none."""
+    """Insert the missing rows of limiters."""
     database.fetch(ADD, {"gates": sorted(gates)})
 
 
 def prune(database: Database, *, after: str, limit: int) -> tuple[str | None, int]:
-    """Delete the idle ones of the next gates behind one; returns the last that was seen, None at the end, and how many.
+    """Delete idle rows among the next `limit` rows after a cursor; return the next cursor (None at the end) and count.
 
-    A claim that goes through one at this moment claims nothing, or keeps it.
+    A concurrent claim through a deleted limiter claims nothing; a claim that comes first keeps the row.
     """
     (row,) = database.fetch(PRUNE, {"after": after, "limit": limit})
     return row.reached if row.seen == limit else None, row.deleted

@@ -1,4 +1,4 @@
-"""Notifications: what people are told of, as jobs of endpoints."""
+"""Notifications: rules that report events to people through endpoints."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -8,20 +8,22 @@ from app.feature import Feature
 if TYPE_CHECKING:
     import click
 
+    from app.cli.catalog_section import CatalogSection
     from app.queue.ending.handler import Handler
     from app.scheduler.chore import Chore, ChoreContext
+    from app.scheduler.finding import Check
     from app.web.openapi.resource import Resource
 
 
 class Notifications(Feature):
-    """Notifications: what people are told of, as jobs of endpoints."""
+    """Notification rules, their messages and the chores that send them."""
 
     name = "notifications"
 
     def resources(self) -> "Sequence[Resource]":
-        from app.features.notifications import api, rules_api
+        from app.features.notifications import api
 
-        return [rules_api.resource, rules_api.questions, api.resource]
+        return [api.rules, api.questions, api.resource]
 
     def commands(self) -> "Sequence[click.Command]":
         from app.features.notifications import cli
@@ -37,3 +39,13 @@ class Notifications(Feature):
         from app.features.notifications import chores
 
         return chores.chores(context)
+
+    def checks(self) -> "Sequence[Check]":
+        from app.features.notifications import checks
+
+        return [checks.messages, checks.OrphanedRuleRows()]
+
+    def catalog_sections(self) -> "Sequence[CatalogSection]":
+        from app.features.notifications.document_section import RuleSection
+
+        return [RuleSection()]

@@ -1,58 +1,73 @@
-"""`flask notifications`: what people are told, and trying out the endpoints that tell them."""
+"""`flask notifications`: rules, their previews, and test messages."""
 
 import time
-from typing import Any
+from functools import partial
+from typing import Any, TextIO
 
 import click
+import yaml
 
 from app.catalog.endpoints import versions
-from app.cli.command_session import ready_database
-from app.cli.commands import Group
-from app.cli.console import json_option, print_json, show_fields
+from app.cli.command_session import actor, confirm, ready_database, yes_option
+from app.cli.commands import ServiceGroup
+from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.exit_statuses import FAILED, REFUSED, CommandError
+from app.cli.options import gather, limit_option, tell_more
 from app.cli.progress_bar import progress
 from app.cli.shell_completion import OF_ENDPOINTS
-from app.features.notifications import rules_cli
-from app.features.notifications.trial import trial_of
+from app.features.notifications import store as notifications_store
+from app.features.notifications.api import shape, shape_preview, value_of
+from app.features.notifications.message_jobs import trial_job
+from app.features.notifications.rule_preview import preview
+from app.features.notifications.rules import Rule
+from app.features.notifications.schemas import (
+    NotificationPreviewSchema,
+    NotificationQuestionSchema,
+    NotificationRuleSchema,
+)
+from app.features.notifications.store import RULES
+from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
+from app.kernel.errors import InvalidNotificationRuleError, InvalidRequestError
+from app.kernel.formats import compact_json, marshmallow_faults, pointer
 from app.queue.executions.execution_model import ExecutionWithInput
 from app.queue.reading.execution_queries import get_execution
+from app.web.http.body import parse_json
 from app.web.services import services
 from schema.states import FINAL, ExecutionStatus
 
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
-group = Group("notifications", help="Notifications: the rules by which people are told, and trying out a channel.")
-rules_cli.add_to(group)
+group = ServiceGroup("notifications", help="Manage notification rules, preview their messages, and test a channel.")
 
 
 @group.command("test")
 @click.argument("endpoint", **OF_ENDPOINTS)
 @click.option(
-    "--wait", type=click.FloatRange(0, 600), default=30, show_default=True, help="seconds to wait for its end; 0: none"
+    "--wait", type=click.FloatRange(0, 600), default=30, show_default=True, help="seconds to wait for the execution"
 )
 @json_option
 def test(endpoint: str, wait: float, as_json: bool) -> None:
-    """Send a message that says that it is a test through an endpoint, and show what came of it.
+    """Send a test message through an endpoint, and show its execution.
 
-    It is a job like any other, with its retries: it needs a worker, and limits, pauses and breakers count. Exits with 1
-    when the message was not sent, or not within the wait, and with 3 when there is no such endpoint.
+    The message is an ordinary job: it needs a worker, is retried, and respects limits, pauses and breakers. Exits with
+    1 if the message was not sent within the wait, and with 3 if the endpoint does not exist.
     """
     with ready_database() as database:
         if versions.get(database, endpoint).paused_at is not None:
             raise CommandError(f"the endpoint {endpoint!r} is paused; resume it first", REFUSED)
-        execution = services().creator.create(trial_of(endpoint)).job.execution
+        execution = services().creator.create(trial_job(endpoint)).job.execution
         if execution is None:
             raise CommandError("the job has no execution")
         click.echo(f"sending as {execution.execution_id}", err=True)
-        with progress("waiting for its end"):
+        with progress("waiting for the execution"):
             ended = _until_its_end(database, execution.execution_id, wait)
     names = ("execution_id", "status", "attempt_count", "output", "last_error", "duration_ms")
-    told: dict[str, Any] = {name: getattr(ended, name) for name in names}
+    shown: dict[str, Any] = {name: getattr(ended, name) for name in names}
     if as_json:
-        print_json(told)
+        print_json(shown)
     else:
-        show_fields(told)
+        show_fields(shown)
     if ended.status is not ExecutionStatus.SUCCESS and wait:
         raise click.exceptions.Exit(FAILED)
 
@@ -63,4 +78,105 @@ def _until_its_end(database: Database, execution_id: str, seconds: float) -> Exe
         found = get_execution(database, execution_id)
         if found.status in FINAL or time.monotonic() >= until:
             return found
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
+
+
+@group.command("list")
+@limit_option
+@json_option
+def list_(limit: int, as_json: bool) -> None:
+    """List notification rules, newest first."""
+    with ready_database() as database:
+        found, is_more = gather(partial(RULES.page, database), limit)
+    shown = [NotificationRuleSchema().dump(shape(row)) for row in found]
+    if as_json:
+        return print_json({"items": shown, "more": is_more})
+    rows = [
+        (each["name"], " ".join(each["events"]), _conditions(each), " ".join(each["channels"]), each["updated_at"])
+        for each in shown
+    ]
+    show_table(("RULE", "EVENTS", "WHERE", "CHANNELS", "CHANGED"), rows)
+    tell_more(is_more)
+    return None
+
+
+@group.command("show")
+@click.argument("name")
+@json_option
+def show(name: str, as_json: bool) -> None:
+    """Show a notification rule. Exits with 3 if it does not exist."""
+    with ready_database() as database:
+        found = NotificationRuleSchema().dump(shape(RULES.get(database, name)))
+    if as_json:
+        return print_json(found)
+    show_fields(found)
+    return None
+
+
+@group.command("preview")
+@click.argument("name", required=False)
+@click.option("--file", type=click.File("r", encoding="utf-8"), help="a rule in YAML or JSON that need not be stored")
+@json_option
+def preview_(name: str | None, file: TextIO | None, as_json: bool) -> None:
+    """Show the messages that a rule, stored or in a file, would have sent within the last day; nothing is sent.
+
+    Exits with 3 if the rule does not exist.
+    """
+    if (name is None) == (file is None):
+        raise click.UsageError("Give the name of a rule, or --file.")
+    with ready_database() as database:
+        rule = notifications_store.get(database, name) if name is not None else _read(file)
+        found = NotificationPreviewSchema().dump(shape_preview(rule, preview(database, rule)))
+    if as_json:
+        return print_json(found)
+    rows = [
+        (each["opened_at"], each["sent_at"] or f"waits: {each['waits_for']}", each["count"], each["title"])
+        for each in found["messages"]
+    ]
+    show_table(("FIRST EVENT", "SENT", "EVENTS", "TITLE"), rows, right=["EVENTS"])
+    show_line(f"{found['message_count']:,} messages of {found['events']:,} events since {found['since']}")
+    if found["truncated"]:
+        click.echo("too many events to read: the preview covers less than a day", err=True)
+    if found["not_previewed"]:
+        click.echo(f"not previewed, because no history is stored: {', '.join(found['not_previewed'])}", err=True)
+    return None
+
+
+@group.command("delete")
+@click.argument("name")
+@yes_option
+@json_option
+def delete(name: str, yes: bool, as_json: bool) -> None:
+    """Delete a notification rule with its unsent events. Exits with 3 if it does not exist."""
+    with ready_database() as database:
+        RULES.get(database, name)
+        confirm(f"Delete the notification rule {name!r}?", yes=yes)
+        RULES.delete(database, name, AuditedChange(actor()))
+    if as_json:
+        return print_json({"name": name})
+    show_line(f"{name} is deleted")
+    return None
+
+
+def _read(file: Any) -> Rule:
+    try:
+        value = parse_json(compact_json(yaml.safe_load(file.read())))
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError, InvalidRequestError) as error:
+        raise CommandError(f"{file.name} is not valid: {' '.join(str(error).split())}") from None
+    if not isinstance(value, dict):
+        raise CommandError(f"{file.name} holds no rule")
+    faults = NotificationQuestionSchema().validate(value)
+    if faults:
+        shown = "; ".join(f"{pointer(path) or '/'}: {fault}" for path, fault in marshmallow_faults(faults))
+        raise CommandError(f"{file.name}: {shown}")
+    body = NotificationQuestionSchema().load(value)
+    try:
+        return notifications_store.check(body.get("name", "preview"), value_of(body))
+    except InvalidNotificationRuleError as error:
+        raise CommandError(f"{file.name}: {error.message}") from None
+
+
+def _conditions(rule: dict[str, Any]) -> str:
+    if rule["all"]:
+        return "all"
+    return " ".join(f"{name}={rule[name]}" for name in ("endpoint", "label", "queue") if rule[name] is not None)

@@ -1,15 +1,15 @@
-"""Parts: what has happened that a rule tells of, noted without waiting for anybody; and conditions that go on.
+"""Event batches: counted events of a rule (`notification_parts`), and open alerts (`notification_conditions`).
 
-A part is a row for each batch and rule. So 10,000 failures are as many rows as batches, and whoever writes them never
-waits for another: only the one that takes them (app.features.notifications.group_sending) touches the rule's group.
+A batch is one row per transaction and rule, so 10,000 failures are about fifty rows and writers never wait for each
+other. Only app.features.notifications.group_sending writes the group of a rule.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from app.features.notifications.grouping import tallied, tallies_as_json
-from app.features.notifications.matching import Occurrence
+from app.features.notifications.grouping import count_by_subject, counts_as_json
+from app.features.notifications.rules import Occurrence
 from app.features.notifications.store import Run
 from app.kernel import ids
 from app.kernel.sql import statement
@@ -23,8 +23,8 @@ PUT = statement(
       FROM unnest(CAST(:rules AS TEXT[]), CAST(:ids AS TEXT[]), CAST(:tallies AS TEXT[])) AS u (rule, part_id, tallies)
     """,
 )
-# Told once: of those who see that it goes on, one has the row.
-BEGIN = statement(
+# Of several processes that detect the same condition, only the process that inserts the row reports it.
+OPEN = statement(
     "notifications.begin_conditions",
     """
     INSERT INTO notification_conditions (event, rule, subject, details)
@@ -35,7 +35,7 @@ BEGIN = statement(
     RETURNING event, rule, subject
     """,
 )
-END = statement(
+CLOSE = statement(
     "notifications.end_conditions",
     """
     DELETE FROM notification_conditions AS c
@@ -46,39 +46,39 @@ END = statement(
     """,
 )
 
-Condition = tuple[NotificationEvent, str, str]
-"""An event that goes on, the rule that was told of it, and its subject."""
+OpenAlert = tuple[NotificationEvent, str, str]
+"""Event, rule and subject of an open alert."""
 
 
-def put_matched(run: Run, told: Mapping[str, Sequence[Occurrence]]) -> int:
-    """Note what the rules of these names tell of."""
-    names = sorted(name for name, found in told.items() if found)
+def add_batches(run: Run, matched: Mapping[str, Sequence[Occurrence]]) -> int:
+    """Store the occurrences of each rule as an event batch; return the number of occurrences."""
+    names = sorted(name for name, found in matched.items() if found)
     if names:
         params = {
             "rules": names,
             "ids": [ids.part_id() for _ in names],
-            "tallies": [json.dumps(tallies_as_json(tallied(told[name]))) for name in names],
+            "tallies": [json.dumps(counts_as_json(count_by_subject(matched[name]))) for name in names],
         }
         run(PUT, params)
-    return sum(map(len, told.values()))
+    return sum(map(len, matched.values()))
 
 
-def begin(run: Run, going_on: Mapping[Condition, Mapping[str, Any] | None]) -> set[Condition]:
-    """Note what goes on, with what is needed to tell of its end; returns what nobody had noted before."""
-    if not going_on:
+def open_alerts(run: Run, alerts: Mapping[OpenAlert, Mapping[str, Any] | None]) -> set[OpenAlert]:
+    """Open alerts, each with the details that its recovery event needs; return the new alerts."""
+    if not alerts:
         return set()
-    ordered = sorted(going_on)
-    details = [None if going_on[each] is None else json.dumps(going_on[each]) for each in ordered]
-    return {_condition(row) for row in run(BEGIN, _columns(ordered) | {"details": details})}
+    ordered = sorted(alerts)
+    details = [None if alerts[each] is None else json.dumps(alerts[each]) for each in ordered]
+    return {_alert(row) for row in run(OPEN, _columns(ordered) | {"details": details})}
 
 
-def end(run: Run, over: Iterable[Condition]) -> set[Condition]:
-    """Forget what is over; returns what this transaction is the one to have ended."""
-    ordered = sorted(over)
-    return {_condition(row) for row in run(END, _columns(ordered))} if ordered else set()
+def close_alerts(run: Run, alerts: Iterable[OpenAlert]) -> set[OpenAlert]:
+    """Close alerts; return the alerts that this transaction closed."""
+    ordered = sorted(alerts)
+    return {_alert(row) for row in run(CLOSE, _columns(ordered))} if ordered else set()
 
 
-def _columns(ordered: Sequence[Condition]) -> dict[str, Any]:
+def _columns(ordered: Sequence[OpenAlert]) -> dict[str, Any]:
     return {
         "events": [event.value for event, _, _ in ordered],
         "rules": [rule for _, rule, _ in ordered],
@@ -86,5 +86,5 @@ def _columns(ordered: Sequence[Condition]) -> dict[str, Any]:
     }
 
 
-def _condition(row: Any) -> Condition:
+def _alert(row: Any) -> OpenAlert:
     return NotificationEvent(row.event), row.rule, row.subject

@@ -1,4 +1,4 @@
-"""Facts: what goes on just now, of which rules may tell, each kind by one bounded read."""
+"""Facts: current lost workers, open breakers, late queues and overdue schedules, each kind by one bounded read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,25 +7,27 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from app.features.control import queue_statistics
-from app.features.notifications.matching import Occurrence
+from app.features.notifications.rules import Occurrence
+from app.features.queues import queue_statistics
 from app.kernel.db import Database
 from app.kernel.sql import statement
 from schema.states import NotificationEvent
 
 _E = NotificationEvent
-MOST = 500  # of each kind
+MAX_FACTS = 500  # of each kind
 
 _IS_LOST = """
     SELECT worker_id, host, queues, lease_expires_at FROM workers
      WHERE status = 'ALIVE' AND lease_expires_at <= now() AND lease_expires_at > now() - INTERVAL '1 hour'
     """
-LOST = statement("notifications.lost_workers", f"{_IS_LOST} ORDER BY lease_expires_at DESC, worker_id LIMIT {MOST}")
+LOST = statement(
+    "notifications.lost_workers", f"{_IS_LOST} ORDER BY lease_expires_at DESC, worker_id LIMIT {MAX_FACTS}"
+)
 STILL_LOST = statement("notifications.still_lost_workers", f"{_IS_LOST} AND worker_id = ANY (CAST(:keys AS TEXT[]))")
 _IS_OPEN = "SELECT target, changed_at FROM breakers WHERE state IN ('open', 'half_open')"
-OPEN = statement("notifications.open_breakers", f"{_IS_OPEN} ORDER BY changed_at DESC, target LIMIT {MOST}")
+OPEN = statement("notifications.open_breakers", f"{_IS_OPEN} ORDER BY changed_at DESC, target LIMIT {MAX_FACTS}")
 STILL_OPEN = statement("notifications.still_open_breakers", f"{_IS_OPEN} AND target = ANY (CAST(:keys AS TEXT[]))")
-LEADING = statement(
+ENDPOINTS = statement(
     "notifications.leading_endpoints",
     """
     SELECT target, endpoint FROM breaker_endpoints WHERE target = ANY (CAST(:targets AS TEXT[]))
@@ -37,21 +39,21 @@ _IS_OVERDUE = """
      WHERE cron_next_run_at IS NOT NULL
        AND cron_next_run_at < now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'
     """
-OVERDUE = statement("notifications.overdue_jobs", f"{_IS_OVERDUE} ORDER BY cron_next_run_at, job_id LIMIT {MOST}")
+OVERDUE = statement("notifications.overdue_jobs", f"{_IS_OVERDUE} ORDER BY cron_next_run_at, job_id LIMIT {MAX_FACTS}")
 STILL_OVERDUE = statement("notifications.still_overdue_jobs", f"{_IS_OVERDUE} AND job_id = ANY (CAST(:keys AS TEXT[]))")
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that goes on, since how long before now; `key` tells it apart from others of its kind."""
+    """Condition that holds now, and its age; `key` is unique within its kind."""
 
     key: str
-    what: Occurrence
+    occurrence: Occurrence
     for_seconds: float = 0.0
 
 
-def going_on(database: Database, event: NotificationEvent, now: datetime, seconds: int) -> list[Fact]:
-    """Find what goes on of a kind, of very much the latest; of schedules the most overdue, by `seconds` at least."""
+def current_facts(database: Database, event: NotificationEvent, now: datetime, seconds: int) -> list[Fact]:
+    """Return up to MAX_FACTS facts of a kind, latest first; of schedules, the most overdue by at least `seconds`."""
     if event is _E.WORKER_LOST:
         return _lost(database.fetch(LOST))
     if event is _E.BREAKER_OPENED:
@@ -61,13 +63,13 @@ def going_on(database: Database, event: NotificationEvent, now: datetime, second
     return _overdue(database.fetch(OVERDUE, {"seconds": seconds}), now)
 
 
-def still_going_on(
+def still_current_facts(
     database: Database, event: NotificationEvent, keys: Sequence[str], now: datetime, seconds: int
 ) -> list[Fact]:
-    """Find what of these goes on, where there is more than `going_on` reads; of queues it reads all."""
+    """Return the facts of `keys`, for kinds with more than MAX_FACTS facts; queues have no such bound."""
     found: list[Fact] = []
-    for first in range(0, len(keys), MOST):
-        params = {"keys": keys[first : first + MOST]}
+    for first in range(0, len(keys), MAX_FACTS):
+        params = {"keys": keys[first : first + MAX_FACTS]}
         if event is _E.WORKER_LOST:
             found += _lost(database.fetch(STILL_LOST, params))
         elif event is _E.BREAKER_OPENED:
@@ -82,7 +84,6 @@ def _lost(rows: Iterable[Row[Any]]) -> list[Fact]:
 
 
 def worker_lost(row: Row[Any]) -> Occurrence:
-    """Return the loss of a worker as rules see it."""
     return Occurrence(
         event=_E.WORKER_LOST,
         subject=f"{row.worker_id} on {row.host}",
@@ -93,28 +94,26 @@ def worker_lost(row: Row[Any]) -> Occurrence:
 
 
 def _open(database: Database, rows: Sequence[Row[Any]]) -> list[Fact]:
-    """Return the breakers with the endpoints that lead to their targets."""
-    leading = endpoints_of(database, [row.target for row in rows])
+    leading = endpoints_by_target(database, [row.target for row in rows])
     return [Fact(row.target, breaker_opened(row.target, row.changed_at, leading)) for row in rows]
 
 
-def endpoints_of(database: Database, targets: Sequence[str]) -> dict[str, list[str]]:
-    """Return the endpoints that lead to these targets."""
+def endpoints_by_target(database: Database, targets: Sequence[str]) -> dict[str, list[str]]:
+    """Return the endpoints that resolve to each target."""
     found: dict[str, list[str]] = {}
-    for row in database.fetch(LEADING, {"targets": sorted(set(targets))}) if targets else ():
+    for row in database.fetch(ENDPOINTS, {"targets": sorted(set(targets))}) if targets else ():
         found.setdefault(row.target, []).append(row.endpoint)
     return found
 
 
 def breaker_opened(target: str, at: datetime, leading: Mapping[str, Sequence[str]]) -> Occurrence:
-    """Return the opening of a breaker as rules see it."""
     return Occurrence(
         event=_E.BREAKER_OPENED, subject=target, at=at, example=target, endpoints=tuple(leading.get(target, ()))
     )
 
 
 def late_queues(database: Database, now: datetime) -> list[Fact]:
-    """Find the queues in which something is due, with for how long it has been."""
+    """Return the queues with due executions, each with the age of the oldest."""
     return [
         Fact(
             name,

@@ -1,7 +1,7 @@
-"""Failures of executions: what rules tell of them, and of repeating jobs that keep failing.
+"""Failures: event batches of failed executions, and alerts of repeating jobs that keep failing.
 
-That a job works again nobody notices here, because a success that nobody follows leaves no end: a scheduler looks at
-the few jobs that were failing (app.features.notifications.watching).
+Recovery is not detected here, because most successes write no completion event. A scheduler polls the jobs with an
+open alert instead (app.features.notifications.watching).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +12,7 @@ from sqlalchemy import Connection, Row
 
 from app.features.notifications import event_batches
 from app.features.notifications import store as notifications_store
-from app.features.notifications.matching import Occurrence, tells
-from app.features.notifications.rules import Rule
+from app.features.notifications.rules import Occurrence, Rule
 from app.features.notifications.store import Run
 from app.kernel.metrics import series
 from app.kernel.metrics.series import Series
@@ -22,7 +21,7 @@ from app.queue.ending.outbox_rows import End
 from schema.states import Followed, NotificationEvent, Trigger
 
 _E = NotificationEvent
-_OF_ENDS = frozenset({_E.EXECUTION_FAILED, _E.JOB_FAILING, _E.JOB_RECOVERED})
+_FAILURE_EVENTS = frozenset({_E.EXECUTION_FAILED, _E.JOB_FAILING, _E.JOB_RECOVERED})
 
 FACTS = statement(
     "notifications.facts",
@@ -32,7 +31,7 @@ FACTS = statement(
      WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
     """,
 )
-# Two short ranges of idx_executions_ended_of_job, however long the history.
+# Reads two short ranges of idx_executions_ended_of_job, however long the history.
 STREAK = statement(
     "notifications.streak",
     """
@@ -52,27 +51,27 @@ STREAK = statement(
 
 
 def note_failures(connection: Connection, ends: Sequence[End]) -> dict[Series, int]:
-    """Note what rules tell of these failures, and nothing of those of notifications themselves; returns the counts."""
-    of_others = [end for end in ends if Followed.NOTIFICATION not in end.followed]
-    counts = {series.NOTIFICATIONS_FAILED: len(ends) - len(of_others)}
+    """Store event batches of failures; failures of notifications themselves are only counted. Return the counts."""
+    reportable = [end for end in ends if Followed.NOTIFICATION not in end.followed]
+    counts = {series.NOTIFICATIONS_FAILED: len(ends) - len(reportable)}
     run = cast("Run", connection.execute)
-    concerned = (
-        [rule for rule in notifications_store.read_all(run) if any(map(rule.wants, _OF_ENDS))] if of_others else []
-    )
-    if concerned:
-        params = {"ids": [end.execution_id for end in of_others]}
+    if not reportable:
+        return counts
+    rules = [rule for rule in notifications_store.read_all(run) if any(map(rule.covers, _FAILURE_EVENTS))]
+    if rules:
+        params = {"ids": [end.execution_id for end in reportable]}
         facts = {row.execution_id: row for row in connection.execute(FACTS, params)}
-        known = [(end, facts[end.execution_id]) for end in of_others if end.execution_id in facts]
-        what = [occurrence(_E.EXECUTION_FAILED, end, row) for end, row in known]
-        told = {rule.name: [each for each in what if tells(rule, each)] for rule in concerned}
-        for rule, each in _failing(run, concerned, known):
-            told[rule.name].append(each)
-        counts[series.NOTIFICATION_EVENTS] = event_batches.put_matched(run, told)
+        known = [(end, facts[end.execution_id]) for end in reportable if end.execution_id in facts]
+        failed = [_occurrence(_E.EXECUTION_FAILED, end, row) for end, row in known]
+        matched = {rule.name: [each for each in failed if rule.matches(each)] for rule in rules}
+        for rule, each in _failing(run, rules, known):
+            matched[rule.name].append(each)
+        counts[series.NOTIFICATION_EVENTS] = event_batches.add_batches(run, matched)
     return counts
 
 
-def occurrence(event: NotificationEvent, end: End, row: Row[Any]) -> Occurrence:
-    """Return a failure as rules see it: of its endpoint, or of its job by the name or the id of its first version."""
+def _occurrence(event: NotificationEvent, end: End, row: Row[Any]) -> Occurrence:
+    """Return the occurrence of a failure; its subject is the endpoint, or the job for the other events."""
     subject = end.endpoint if event is _E.EXECUTION_FAILED else row.name or row.first_version_id or row.job_id
     return Occurrence(
         event=event,
@@ -84,31 +83,29 @@ def occurrence(event: NotificationEvent, end: End, row: Row[Any]) -> Occurrence:
     )
 
 
-def follows_streaks(rule: Rule, what: Occurrence) -> bool:
-    """Return whether a rule tells that such a job keeps failing, or that it works again."""
+def reports_streaks(rule: Rule, failure: Occurrence) -> bool:
+    """Return whether a rule reports that the job of an occurrence keeps failing, or that it recovered."""
     both = (_E.JOB_FAILING, _E.JOB_RECOVERED)
-    return any(tells(rule, replace(what, event=event)) for event in both)
+    return any(rule.matches(replace(failure, event=event)) for event in both)
 
 
-def _failing(
-    run: Run, concerned: Iterable[Rule], known: Iterable[tuple[End, Row[Any]]]
-) -> list[tuple[Rule, Occurrence]]:
-    """Find the repeating jobs that have failed so often in a row that a rule tells of it, which nobody has noted."""
-    # Of several failures of a job the last one tells of all.
+def _failing(run: Run, rules: Iterable[Rule], known: Iterable[tuple[End, Row[Any]]]) -> list[tuple[Rule, Occurrence]]:
+    """Open alerts of repeating jobs with `failing_after` failures in a row; return the new alerts."""
+    # The streak of a job is the same for all its failures in the batch.
     latest = {row.job_id: (end, row) for end, row in known if Trigger(row.trigger_type).repeats}
-    begins: dict[event_batches.Condition, Mapping[str, Any]] = {}
-    of_condition: dict[event_batches.Condition, tuple[Rule, Occurrence]] = {}
+    details: dict[event_batches.OpenAlert, Mapping[str, Any]] = {}
+    by_alert: dict[event_batches.OpenAlert, tuple[Rule, Occurrence]] = {}
     for job_id, (end, row) in sorted(latest.items()):
-        what = occurrence(_E.JOB_FAILING, end, row)
-        following = [rule for rule in concerned if follows_streaks(rule, what)]
-        if not following:
+        failure = _occurrence(_E.JOB_FAILING, end, row)
+        reporting = [rule for rule in rules if reports_streaks(rule, failure)]
+        if not reporting:
             continue
-        most = max(rule.failing_after for rule in following)
+        most = max(rule.failing_after for rule in reporting)
         (found,) = run(STREAK, {"job_id": job_id, "most": most})
-        for rule in following:
+        for rule in reporting:
             if found.failures >= rule.failing_after:
-                condition = _E.JOB_FAILING, rule.name, row.first_version_id or job_id
-                begins[condition] = {"subject": what.subject, "endpoint": end.endpoint, "labels": row.labels or {}}
-                of_condition[condition] = rule, what
-    fresh = event_batches.begin(run, begins)
-    return [(rule, what) for each, (rule, what) in of_condition.items() if each in fresh and tells(rule, what)]
+                alert = _E.JOB_FAILING, rule.name, row.first_version_id or job_id
+                details[alert] = {"subject": failure.subject, "endpoint": end.endpoint, "labels": row.labels or {}}
+                by_alert[alert] = rule, failure
+    fresh = event_batches.open_alerts(run, details)
+    return [(rule, failure) for each, (rule, failure) in by_alert.items() if each in fresh and rule.matches(failure)]

@@ -1,8 +1,7 @@
-"""Sending: what was noted for a rule is gathered in its open group, which becomes a job of each channel.
+"""Group sending: adds the event batches of a rule to its open group, which becomes a job of each channel.
 
-All of a step is one transaction: the parts are deleted by it, so each is counted once; the group changes only if it is
-still as it was read; and the jobs are inserted by the transaction that closes it, with keys that are made of the id of
-the group. So of two schedulers one goes on, and a kill -9 in between leaves either all of it or nothing.
+A step is one transaction. It locks the rule against other schedulers and deletes the event batches that it adds, so
+each is counted once. A step that closes the group inserts the jobs, with idempotency keys made of the group's id.
 """
 
 import json
@@ -11,19 +10,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Executable, Row
 
 from app.features.notifications import store as notifications_store
-from app.features.notifications.grouping import Group, Tallies, add_to, tallies_from_json
+from app.features.notifications.grouping import EventGroup, SubjectCounts, add_count, counts_from_json
 from app.features.notifications.message_jobs import ChannelChangedError, insert_jobs
-from app.features.notifications.pacing import Held, held, is_repeated
+from app.features.notifications.pacing import HeldGroup, held, is_repeated
 from app.features.notifications.rules import Rule
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.metrics import PROCESS, series
 from app.kernel.sql import statement
 
-PARTS = 100  # in one transaction
+MAX_BATCHES = 100  # in one transaction
 
 WAITING = statement(
     "notifications.waiting",
@@ -41,7 +40,7 @@ LOCK = statement(
 OPEN_GROUP = statement(
     "notifications.open_group",
     """
-    SELECT group_id, told, revision, opened_at, waits_for, waits_until FROM notification_groups
+    SELECT group_id, told, opened_at, waits_for, waits_until FROM notification_groups
      WHERE rule = :rule AND closed_at IS NULL
     """,
 )
@@ -55,7 +54,7 @@ TAKE = statement(
     RETURNING part_id, tallies
     """,
 )
-# A rule has one group after the other, so those that were opened last were closed last.
+# A rule has one open group at a time, so the order of opening is the order of closing.
 SENT = statement(
     "notifications.sent",
     """
@@ -95,8 +94,8 @@ KEEP = statement(
     """
     UPDATE notification_groups
        SET told = CAST(:told AS JSONB), events = :events, waits_for = :waits_for,
-           waits_until = CAST(:waits_until AS TIMESTAMPTZ), revision = revision + 1
-     WHERE group_id = :group_id AND revision = :revision AND closed_at IS NULL
+           waits_until = CAST(:waits_until AS TIMESTAMPTZ)
+     WHERE group_id = :group_id AND closed_at IS NULL
     RETURNING group_id
     """,
 )
@@ -104,21 +103,20 @@ CLOSE = statement(
     "notifications.close_group",
     """
     UPDATE notification_groups
-       SET closed_at = now(), waits_for = NULL, waits_until = NULL, messages = CAST(:messages AS JSONB),
-           revision = revision + 1
-     WHERE group_id = :group_id AND revision = :revision AND closed_at IS NULL
+       SET closed_at = now(), waits_for = NULL, waits_until = NULL, messages = CAST(:messages AS JSONB)
+     WHERE group_id = :group_id AND closed_at IS NULL
     RETURNING group_id
     """,
 )
 
 
 class _ChangedError(Exception):
-    """Somebody else has changed the group since it was read: the next run goes on."""
+    """Another transaction changed the group, which happens only above READ COMMITTED; the next run tries again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one transaction did: `is_all` where no part is left."""
+    """Result of one transaction; `is_all` if no event batch is left."""
 
     is_all: bool = True
     messages: int = 0
@@ -128,12 +126,12 @@ class Step:
 
 
 def waiting(database: Database) -> list[str]:
-    """Return the names of the rules that have something to tell."""
+    """Return the names of the rules with event batches or an open group."""
     return [row.name for row in database.fetch(WAITING)]
 
 
-def go_on(database: Database, rule: str) -> Step:
-    """Gather what was noted for a rule, and make a message of its group if its time has come."""
+def advance(database: Database, rule: str) -> Step:
+    """Add the event batches of a rule to its group, and send the group if it is due."""
     try:
         done = database.transact(lambda connection: _step(connection, rule))
     except (_ChangedError, ChannelChangedError):
@@ -152,83 +150,65 @@ def _step(connection: Connection, name: str) -> Step:
     if rule is None:
         return Step()
     opened = connection.execute(OPEN_GROUP, {"rule": name}).first()
-    parts = connection.execute(TAKE, {"rule": name, "limit": PARTS}).all()
-    is_all = len(parts) < PARTS
-    fresh, repeated = _without_repeated(connection, rule, _gathered(parts), row.now)
+    parts = connection.execute(TAKE, {"rule": name, "limit": MAX_BATCHES}).all()
+    is_all = len(parts) < MAX_BATCHES
+    fresh, repeated = _without_repeated(connection, rule, _sum_batches(parts), row.now)
     if opened is None and not fresh:
         return Step(is_all, repeated=repeated)
-    group = Group() if opened is None else Group.from_json(opened.told)
+    group = EventGroup() if opened is None else EventGroup.from_json(opened.told)
     group.add(fresh)
     opened_at = row.now if opened is None else opened.opened_at
     waits = held(rule, opened_at, _earlier(connection, rule), row.now)
     group_id = ids.group_id() if opened is None else opened.group_id
-    revision = 1 if opened is None else opened.revision
     if opened is None or fresh or _differs(waits, opened):
-        revision = _keep(connection, name, group_id, opened, group=group, waits=waits)
+        params = {"group_id": group_id, "told": json.dumps(group.as_json()), "events": group.count}
+        params |= {"waits_for": waits and waits.wait.value, "waits_until": waits and waits.until}
+        _write(connection, KEEP if opened else OPEN, params if opened else params | {"rule": name})
     if rule.repeat_after and fresh:
         connection.execute(NOTE_SUBJECTS, {"rule": name, "group_id": group_id} | _columns(fresh))
     if waits is not None or not is_all:
         return Step(is_all, repeated=repeated)
     messages, queues = insert_jobs(connection, rule, group_id, group)
-    if connection.execute(CLOSE, _closing(group_id, revision, messages)).first() is None:
-        raise _ChangedError
+    _write(connection, CLOSE, {"group_id": group_id, "messages": json.dumps(messages)})
     refused = sum(each["job_id"] is None for each in messages)
     return Step(is_all, len(messages) - refused, refused, repeated, queues)
 
 
-def _gathered(parts: Sequence[Row[Any]]) -> Tallies:
-    gathered: Tallies = {}
+def _sum_batches(parts: Sequence[Row[Any]]) -> SubjectCounts:
+    gathered: SubjectCounts = {}
     for part in sorted(parts, key=lambda part: str(part.part_id)):
-        for subject, tally in tallies_from_json(part.tallies).items():
-            add_to(gathered, subject, tally)
+        for subject, counted in counts_from_json(part.tallies).items():
+            add_count(gathered, subject, counted)
     return gathered
 
 
-def _without_repeated(connection: Connection, rule: Rule, found: Tallies, now: datetime) -> tuple[Tallies, int]:
-    """Leave out the subjects that a message has told of of late; returns of how many events, too."""
+def _without_repeated(
+    connection: Connection, rule: Rule, found: SubjectCounts, now: datetime
+) -> tuple[SubjectCounts, int]:
+    """Return the counts without subjects reported within `repeat_after`, and the number of events left out."""
     if not rule.repeat_after or not found:
         return found, 0
     rows = connection.execute(TOLD, {"rule": rule.name} | _columns(found))
     told_at = {(row.event, row.subject): row.closed_at for row in rows}
     again = {subject for subject in found if is_repeated(rule, told_at.get(subject), now)}
-    fresh = {subject: tally for subject, tally in found.items() if subject not in again}
+    fresh = {subject: counted for subject, counted in found.items() if subject not in again}
     return fresh, sum(found[subject].count for subject in again)
 
 
 def _earlier(connection: Connection, rule: Rule) -> datetime | None:
-    """Return the instant of the message since which there were as many as an hour may have; None if there were not."""
     rows = connection.execute(SENT, {"rule": rule.name, "most": rule.max_per_hour}).all()
     return rows[-1].closed_at if len(rows) == rule.max_per_hour else None
 
 
-def _keep(
-    connection: Connection, rule: str, group_id: str, opened: Row[Any] | None, *, group: Group, waits: Held | None
-) -> int:
-    """Write the open group, which may be a new one; returns the revision that it has now."""
-    params = {
-        "group_id": group_id,
-        "told": json.dumps(group.as_json()),
-        "events": group.count,
-        "waits_for": waits and waits.wait.value,
-        "waits_until": waits and waits.until,
-    }
-    if opened is None:
-        written = connection.execute(OPEN, params | {"rule": rule})
-    else:
-        written = connection.execute(KEEP, params | {"revision": opened.revision})
-    if written.first() is None:
+def _write(connection: Connection, change: Executable, params: Mapping[str, Any]) -> None:
+    if connection.execute(change, params).first() is None:
         raise _ChangedError
-    return 1 if opened is None else opened.revision + 1
 
 
-def _differs(waits: Held | None, opened: Row[Any]) -> bool:
+def _differs(waits: HeldGroup | None, opened: Row[Any]) -> bool:
     return waits is not None and (waits.wait, waits.until) != (opened.waits_for, opened.waits_until)
 
 
-def _closing(group_id: str, revision: int, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {"group_id": group_id, "revision": revision, "messages": json.dumps(messages)}
-
-
-def _columns(found: Tallies) -> dict[str, Any]:
+def _columns(found: SubjectCounts) -> dict[str, Any]:
     ordered = sorted(found)
     return {"events": [event.value for event, _ in ordered], "subjects": [name for _, name in ordered]}

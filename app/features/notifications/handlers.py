@@ -1,4 +1,4 @@
-"""Notifications: what rules tell people of a failure is noted; a scheduler makes messages of it."""
+"""Handler: stores an event batch for each rule that reports failed executions."""
 
 from collections.abc import Sequence
 

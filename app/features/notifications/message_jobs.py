@@ -1,15 +1,18 @@
 """Jobs of messages: one for each channel of a rule, inserted in the transaction that closes the group."""
 
 import logging
+import secrets
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection
 
-from app.features.notifications.grouping import Group
+from app.features.notifications.grouping import EventGroup
+from app.features.notifications.message import message_of, sample_message
 from app.features.notifications.rules import Rule
-from app.features.notifications.wording import message_of
 from app.kernel import ids
+from app.kernel.tracing.context import TraceContext
 from app.queue.jobs import job_insertion
 from app.queue.jobs.endpoint_cache import CachedEndpoint, read_targets
 from app.queue.jobs.job_model import NewJob
@@ -19,13 +22,13 @@ log = logging.getLogger(__name__)
 
 
 class ChannelChangedError(Exception):
-    """A channel is no longer as it was read a moment ago."""
+    """An endpoint changed between its read and the insertion of its job."""
 
 
 def insert_jobs(
-    connection: Connection, rule: Rule, group_id: str, group: Group
+    connection: Connection, rule: Rule, group_id: str, group: EventGroup
 ) -> tuple[list[dict[str, Any]], frozenset[str]]:
-    """Insert a job for each channel; returns what became of each, and the queues that they wait in."""
+    """Insert a job for each channel; return the job or fault of each channel, and the queues of the jobs."""
     message = message_of(rule.name, group)
     targets = read_targets(connection, set(rule.channels))
     messages, made = list[dict[str, Any]](), dict[str, Mapping[str, Any]]()
@@ -37,7 +40,7 @@ def insert_jobs(
             job_id = params["job_id"]
             made[job_id] = params
         else:
-            log.warning("the rule %s could not tell %s: %s", rule.name, channel, fault)
+            log.warning("could not send a message of notification rule %s to %s: %s", rule.name, channel, fault)
         messages.append({"channel": channel, "job_id": job_id, "fault": fault})
     if not made:
         return messages, frozenset()
@@ -62,8 +65,18 @@ def _params(target: CachedEndpoint, rule: Rule, group_id: str, message: dict[str
 
 def _fault(target: CachedEndpoint | None, message: Mapping[str, Any]) -> str | None:
     if target is None:
-        return "the endpoint does not exist any more"
-    found = target.faults(message)
-    return (
-        f"its payload spec refuses the message: {found[0]['pointer'] or '/'}: {found[0]['message']}" if found else None
+        return "the endpoint no longer exists"
+    if not (found := target.faults(message)):
+        return None
+    return f"its payload spec rejects the message: {found[0]['pointer'] or '/'}: {found[0]['message']}"
+
+
+def trial_job(endpoint: str, key: str | None = None, trace: TraceContext | None = None) -> NewJob:
+    """Return a job that sends a test message; the same key creates one job only."""
+    return NewJob(
+        endpoint=endpoint,
+        trigger=Trigger.IMMEDIATE,
+        input=sample_message(endpoint, datetime.now(UTC)),
+        idempotency_key=f"test:{key or secrets.token_hex(16)}",
+        trace=trace,
     )

@@ -1,4 +1,4 @@
-"""Listing: the messages of a rule, and what it has gathered for the next one."""
+"""Message list: the sent messages of a rule and its open group."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Row, select
 
-from app.features.notifications.grouping import Group
+from app.features.notifications.grouping import EventGroup
 from app.features.notifications.pacing import Wait
 from app.features.notifications.store import RULES
 from app.kernel.db import Database
@@ -19,10 +19,10 @@ _G = tables.notification_groups.c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A group: `closed_at` is when it became a message, until then it waits; `messages` says what each channel got."""
+    """Group of a rule, open until `closed_at`; `messages` holds the job or fault of each channel."""
 
     group_id: str
-    group: Group
+    group: EventGroup
     opened_at: datetime
     closed_at: datetime | None
     waits_for: Wait | None
@@ -31,7 +31,7 @@ class Listed:
 
 
 def page(database: Database, rule: str, wanted: PageRequest) -> Page[Listed]:
-    """Read a page of the groups of a rule, newest first; raises NotificationRuleNotFoundError."""
+    """Read a page of the groups of a rule, newest first; raise NotificationRuleNotFoundError."""
     RULES.get(database, rule)
     query = newest_first(select(*_G).where(_G.rule == rule), _G.opened_at, _G.group_id, wanted)
     return page_of(database.fetch(query), "opened_at", "group_id", wanted, _listed)
@@ -40,7 +40,7 @@ def page(database: Database, rule: str, wanted: PageRequest) -> Page[Listed]:
 def _listed(row: Row[Any]) -> Listed:
     return Listed(
         group_id=row.group_id,
-        group=Group.from_json(row.told),
+        group=EventGroup.from_json(row.told),
         opened_at=row.opened_at,
         closed_at=row.closed_at,
         waits_for=None if row.waits_for is None else Wait(row.waits_for),

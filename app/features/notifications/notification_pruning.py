@@ -1,9 +1,9 @@
-"""Pruning: groups that were told long ago, what they were about, and what is left of rules that are gone."""
+"""Pruning: groups sent before the retention, expired subjects, and rows of deleted rules."""
 
 from app.kernel.db import Database
 from app.kernel.sql import statement
 
-# Longer than any rule may keep a subject from being told again, whatever the retention.
+# Longer than the maximum of `repeat_after_seconds`, whatever the retention.
 LEAST_MS = 8 * 24 * 3600 * 1000
 
 GROUPS = statement(
@@ -28,9 +28,9 @@ SUBJECTS = statement(
     RETURNING s.subject
     """,
 )
-# Noted by who had read the rule just before it was deleted, or left by hand: a rule of that name would take it for its
-# own, and not tell what seems to be told. Groups that were told are history.
-_OF_NO_RULE = "NOT EXISTS (SELECT 1 FROM notification_rules AS r WHERE r.name = x.rule)"
+# Written by a transaction that read the rule just before its deletion. A new rule of that name would inherit the row
+# and not report its subject. Closed groups are history and stay.
+_NO_RULE = "NOT EXISTS (SELECT 1 FROM notification_rules AS r WHERE r.name = x.rule)"
 _KEYS = {
     "parts": ("rule", "part_id"),
     "conditions": ("event", "rule", "subject"),
@@ -41,15 +41,15 @@ _KEYS = {
 
 def _page(table: str) -> str:
     key = ", ".join(_KEYS[table])
-    condition = f"{_OF_NO_RULE} AND closed_at IS NULL" if table == "groups" else _OF_NO_RULE
+    condition = f"{_NO_RULE} AND closed_at IS NULL" if table == "groups" else _NO_RULE
     return f"SELECT {key} FROM notification_{table} AS x WHERE {condition} ORDER BY {key} LIMIT :limit"  # noqa: S608 - constants
 
 
-ASTRAY = {
+ORPHANED = {
     table: statement(f"notifications.astray_{table}", f"SELECT count(*) AS n FROM ({_page(table)}) AS found")  # noqa: S608
     for table in _KEYS
 }
-PRUNE_ASTRAY = {
+PRUNE_ORPHANED = {
     table: statement(
         f"notifications.prune_astray_{table}",
         f"""
@@ -63,20 +63,20 @@ PRUNE_ASTRAY = {
 
 
 def prune_groups(database: Database, *, retention_ms: int, limit: int) -> int:
-    """Delete groups that were told before the retention, the oldest first; returns how many."""
+    """Delete up to `limit` groups that were sent before the retention, oldest first; return their number."""
     return len(database.fetch(GROUPS, {"retention_ms": max(retention_ms, LEAST_MS), "limit": limit}))
 
 
 def prune_subjects(database: Database, *, limit: int) -> int:
-    """Delete what no rule needs any more in order not to repeat itself; returns how many subjects."""
+    """Delete up to `limit` subjects that no rule's `repeat_after_seconds` can still suppress; return their number."""
     return len(database.fetch(SUBJECTS, {"retention_ms": LEAST_MS, "limit": limit}))
 
 
-def astray(database: Database, *, limit: int) -> int:
-    """Count what was noted for rules that are gone: parts, conditions, subjects, open groups; up to so many of each."""
-    return sum(database.fetch(each, {"limit": limit})[0].n for each in ASTRAY.values())
+def orphaned(database: Database, *, limit: int) -> int:
+    """Count the rows of deleted rules (event batches, alerts, subjects, open groups), up to `limit` per table."""
+    return sum(database.fetch(each, {"limit": limit})[0].n for each in ORPHANED.values())
 
 
-def prune_astray(database: Database, *, limit: int) -> list[int]:
-    """Delete what was noted for rules that are gone, up to so many of each kind; returns how many of each."""
-    return [len(database.fetch(each, {"limit": limit})) for each in PRUNE_ASTRAY.values()]
+def prune_orphaned(database: Database, *, limit: int) -> list[int]:
+    """Delete the rows of deleted rules, up to `limit` per table; return the number per table."""
+    return [len(database.fetch(each, {"limit": limit})) for each in PRUNE_ORPHANED.values()]

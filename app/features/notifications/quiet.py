@@ -1,4 +1,4 @@
-"""Quiet hours: when a rule keeps what it has to tell, by the clocks on the walls of a time zone. Pure."""
+"""Quiet hours: local times in which a rule sends no message. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from typing import Any, Self
 from zoneinfo import ZoneInfo
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_A_DAY = timedelta(days=1)
+_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """From one time of the day to another one, which is on the next day where it is not later; on days they begin on.
+    """Range of local time that begins on each of `days`, and ends on the next day unless `ends` is later than `begins`.
 
-    Where clocks are turned back over the beginning or the end, the earlier beginning and the later end count. A time
-    that clocks leave out is as long after the one before it as it would have been.
+    A beginning that occurs twice (clocks turned back) is the earlier instant, an end the later instant. A time that
+    clocks skip is moved forward by the length of the gap.
     """
 
     begins: time
@@ -25,16 +25,15 @@ class QuietHours:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what a rule has stored."""
         days = value.get("days") or DAYS
         begins, ends = (time.fromisoformat(value[name]) for name in ("from", "to"))
         return cls(begins, ends, frozenset(map(DAYS.index, days)), ZoneInfo(value["timezone"]))
 
     def until(self, now: datetime) -> datetime | None:
-        """Return the instant at which the quiet hours end that `now` is in; None outside of them."""
+        """Return the end of the quiet hours that contain `now`; None outside quiet hours."""
         today = now.astimezone(self.zone).date()
-        # The hours that began yesterday may go on.
-        for day in (today - _A_DAY, today):
+        # Quiet hours that began yesterday may still last.
+        for day in (today - _DAY, today):
             if day.weekday() in self.days:
                 begins, ends = self._hours_of(day)
                 if begins <= now < ends:
@@ -42,11 +41,11 @@ class QuietHours:
         return None
 
     def _hours_of(self, day: date) -> tuple[datetime, datetime]:
-        last = day if self.begins < self.ends else day + _A_DAY
+        last = day if self.begins < self.ends else day + _DAY
         begins = datetime.combine(day, self.begins, self.zone)
         ends = datetime.combine(last, self.ends.replace(fold=1), self.zone)
         if not _exists(ends):
-            # In a gap the second reading is the earlier instant.
+            # In a gap, fold=1 is the earlier instant.
             ends = ends.replace(fold=0)
         return begins.astimezone(UTC), ends.astimezone(UTC)
 

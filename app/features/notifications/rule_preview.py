@@ -1,6 +1,6 @@
-"""Preview: what a rule would have told within the last day, by what is still known of it.
+"""Preview: messages that a rule would have sent within the last day, by the stored history.
 
-It is read by indexes, in pages and up to a bound, the latest first: where there was more, it is about less time.
+History is read by indexes, in pages, latest first and up to a bound. Beyond the bound the preview covers less time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,24 +10,23 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from app.features.notifications.facts import breaker_opened, endpoints_of, worker_lost
-from app.features.notifications.failures import follows_streaks
-from app.features.notifications.matching import Occurrence
-from app.features.notifications.pacing import Told, simulate
-from app.features.notifications.rules import Rule
+from app.features.notifications.facts import breaker_opened, endpoints_by_target, worker_lost
+from app.features.notifications.failures import reports_streaks
+from app.features.notifications.pacing import RuleSimulation, simulate
+from app.features.notifications.rules import Occurrence, Rule
 from app.kernel.db import Database
 from app.kernel.sql import statement
 from schema.states import ExecutionStatus, Followed, NotificationEvent, Trigger
 
 _E = NotificationEvent
-A_DAY = timedelta(days=1)
+DAY = timedelta(days=1)
 _NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 PAGE = 500
-MOST_LETTERS = 10_000  # open ones, and as many resolved ones
-MOST_EVENTS = 1_000  # of workers, and of breakers
-MOST_JOBS = 50  # repeating ones whose ends are looked at
-MOST_ENDS = 500  # of each of them, failures, and as many successes
-NOT_KNOWN = frozenset({_E.SCHEDULE_OVERDUE, _E.QUEUE_LATE})  # what was late a while ago nobody has written down
+MAX_LETTERS = 10_000  # open dead letters, and as many resolved dead letters
+MAX_EVENTS = 1_000  # lost workers, and as many opened breakers
+MAX_JOBS = 50  # repeating jobs whose executions are read
+MAX_ENDS = 500  # failures of each such job, and as many successes
+WITHOUT_HISTORY = frozenset({_E.SCHEDULE_OVERDUE, _E.QUEUE_LATE})  # no history of lateness is stored
 
 CLOCK = statement("notifications.clock", "SELECT now() AS now")
 LETTERS = {
@@ -55,7 +54,7 @@ ENDS = statement(
     SELECT status, created_at, execution_id, completed_at FROM executions
      WHERE job_id = :job_id AND status = :status AND completed_at IS NOT NULL
        AND created_at >= CAST(:since AS TIMESTAMPTZ)
-     ORDER BY created_at DESC, execution_id DESC LIMIT {MOST_ENDS}
+     ORDER BY created_at DESC, execution_id DESC LIMIT {MAX_ENDS}
     """,  # noqa: S608 - a constant of this module
 )
 OPENED = statement(
@@ -63,7 +62,7 @@ OPENED = statement(
     f"""
     SELECT target, occurred_at FROM breaker_events
      WHERE occurred_at >= CAST(:since AS TIMESTAMPTZ) AND to_state = 'open' AND from_state = 'closed'
-     ORDER BY occurred_at DESC, event_id DESC LIMIT {MOST_EVENTS}
+     ORDER BY occurred_at DESC, event_id DESC LIMIT {MAX_EVENTS}
     """,  # noqa: S608 - as above
 )
 LOST = statement(
@@ -71,49 +70,50 @@ LOST = statement(
     f"""
     SELECT worker_id, host, queues, lease_expires_at FROM workers
      WHERE status = 'ALIVE' AND lease_expires_at <= now() AND lease_expires_at >= CAST(:since AS TIMESTAMPTZ)
-     ORDER BY lease_expires_at DESC, worker_id LIMIT {MOST_EVENTS}
+     ORDER BY lease_expires_at DESC, worker_id LIMIT {MAX_EVENTS}
     """,  # noqa: S608 - as above
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a rule would have told from `since` on; `is_truncated` where that is less than a day."""
+    """Messages that a rule would have sent from `since` on; `is_truncated` if that is less than a day."""
 
     since: datetime
     until: datetime
     is_truncated: bool
-    told: Told
+    simulation: RuleSimulation
 
 
 @dataclass(slots=True)
 class _Read:
-    """What was read so far, all of it from `since` on."""
+    """Occurrences that were read, complete from `since` on."""
 
     since: datetime
-    what: list[Occurrence]
+    occurrences: list[Occurrence]
+    max_letters: int
     is_truncated: bool = False
 
     def cut(self, at: datetime) -> None:
-        """Note that what is before an instant was not read, or not all of it."""
+        """Record that occurrences before an instant are incomplete."""
         self.since, self.is_truncated = max(self.since, at), True
 
 
-def preview(database: Database, rule: Rule) -> Preview:
-    """Tell what a rule would have told within the last day."""
+def preview(database: Database, rule: Rule, max_letters: int = MAX_LETTERS) -> Preview:
+    """Return the messages that a rule would have sent within the last day."""
     now: datetime = database.fetch(CLOCK)[0].now
-    read = _Read(now - A_DAY, [])
+    read = _Read(now - DAY, [], max_letters)
     _read_failures(database, rule, read)
-    if rule.wants(_E.BREAKER_OPENED):
+    if rule.covers(_E.BREAKER_OPENED):
         _read_breakers(database, read)
-    if rule.wants(_E.WORKER_LOST):
+    if rule.covers(_E.WORKER_LOST):
         _read_workers(database, read)
-    known = sorted((each for each in read.what if each.at >= read.since), key=lambda each: each.at)
+    known = sorted((each for each in read.occurrences if each.at >= read.since), key=lambda each: each.at)
     return Preview(read.since, now, read.is_truncated, simulate(rule, known, now))
 
 
 def streaks(rule: Rule, latest: Occurrence, ends: Iterable[Row[Any]]) -> list[Occurrence]:
-    """Return when a job began to keep failing, and when it worked again, by its ends in their order."""
+    """Return the occurrences of `job.failing` and `job.recovered` in the executions of a job, oldest first."""
     found, failures = list[Occurrence](), 0
     for end in ends:
         is_failure = end.status == ExecutionStatus.FAILED
@@ -130,8 +130,8 @@ def streaks(rule: Rule, latest: Occurrence, ends: Iterable[Row[Any]]) -> list[Oc
 
 
 def _read_failures(database: Database, rule: Rule, read: _Read) -> None:
-    """Read dead letters, of which each failure has left one, and the ends of the repeating jobs among them."""
-    if not any(map(rule.wants, (_E.EXECUTION_FAILED, _E.JOB_FAILING, _E.JOB_RECOVERED))):
+    """Read the dead letters (one per failure), and the executions of their repeating jobs."""
+    if not any(map(rule.covers, (_E.EXECUTION_FAILED, _E.JOB_FAILING, _E.JOB_RECOVERED))):
         return
     jobs: dict[str, Occurrence] = {}
     for state in ("open", "resolved"):
@@ -146,13 +146,13 @@ def _read_failures(database: Database, rule: Rule, read: _Read) -> None:
                 endpoints=(row.endpoint,),
                 labels=row.labels or {},
             )
-            read.what.append(failed)
-            if row.trigger_type is not None and Trigger(row.trigger_type).repeats and follows_streaks(rule, failed):
+            read.occurrences.append(failed)
+            if row.trigger_type is not None and Trigger(row.trigger_type).repeats and reports_streaks(rule, failed):
                 jobs.setdefault(row.job_id, replace(failed, subject=row.name or row.first_version_id or row.job_id))
-    if len(jobs) > MOST_JOBS:
+    if len(jobs) > MAX_JOBS:
         read.is_truncated = True
-    for job_id, latest in list(jobs.items())[:MOST_JOBS]:
-        read.what += streaks(rule, latest, _ends(database, job_id, read))
+    for job_id, latest in list(jobs.items())[:MAX_JOBS]:
+        read.occurrences += streaks(rule, latest, _ends(database, job_id, read))
 
 
 def _letters(database: Database, rule: Rule, state: str, read: _Read) -> Sequence[Row[Any]]:
@@ -165,7 +165,7 @@ def _letters(database: Database, rule: Rule, state: str, read: _Read) -> Sequenc
         found += page
         if len(page) < PAGE:
             return found
-        if len(found) >= MOST_LETTERS:
+        if len(found) >= read.max_letters:
             read.cut(page[-1].failed_at)
             return found
         params |= {"at": page[-1].failed_at, "key": page[-1].letter_id}
@@ -175,7 +175,7 @@ def _ends(database: Database, job_id: str, read: _Read) -> list[Row[Any]]:
     found: list[Row[Any]] = []
     for status in (ExecutionStatus.FAILED, ExecutionStatus.SUCCESS):
         rows = database.fetch(ENDS, {"job_id": job_id, "status": status.value, "since": read.since})
-        if len(rows) == MOST_ENDS:
+        if len(rows) == MAX_ENDS:
             read.cut(rows[-1].completed_at)
         found += rows
     return sorted(found, key=lambda end: (end.created_at, end.execution_id))
@@ -183,14 +183,14 @@ def _ends(database: Database, job_id: str, read: _Read) -> list[Row[Any]]:
 
 def _read_breakers(database: Database, read: _Read) -> None:
     rows = database.fetch(OPENED, {"since": read.since})
-    if len(rows) == MOST_EVENTS:
+    if len(rows) == MAX_EVENTS:
         read.cut(rows[-1].occurred_at)
-    leading = endpoints_of(database, [row.target for row in rows])
-    read.what += [breaker_opened(row.target, row.occurred_at, leading) for row in rows]
+    leading = endpoints_by_target(database, [row.target for row in rows])
+    read.occurrences += [breaker_opened(row.target, row.occurred_at, leading) for row in rows]
 
 
 def _read_workers(database: Database, read: _Read) -> None:
     rows = database.fetch(LOST, {"since": read.since})
-    if len(rows) == MOST_EVENTS:
+    if len(rows) == MAX_EVENTS:
         read.cut(rows[-1].lease_expires_at)
-    read.what += [worker_lost(row) for row in rows]
+    read.occurrences += [worker_lost(row) for row in rows]

@@ -1,10 +1,11 @@
-"""Rules: who is told of what, and how often, as values; and what is wrong with one. Pure."""
+"""Rules: values that select events, channels and pace, and their validation. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, Self
 
+from app.catalog.routing.routes import matches as fits
 from app.features.notifications.quiet import QuietHours
 from app.kernel.errors import Detail
 from schema.states import NotificationEvent, Severity
@@ -21,12 +22,12 @@ SEVERITY = {
     _E.QUEUE_LATE: _S.WARNING,
     _E.TEST: _S.INFO,
 }
+MAX_SUBJECT = 200  # characters
 RANK = {severity: rank for rank, severity in enumerate((_S.INFO, _S.WARNING, _S.CRITICAL))}
-# What is about no endpoint: it is known by its queue. And what has no labels.
-OF_QUEUES = frozenset({_E.WORKER_LOST, _E.QUEUE_LATE})
-WITHOUT_LABELS = frozenset({*OF_QUEUES, _E.BREAKER_OPENED})
+# Events with a queue instead of an endpoint, and events without labels.
+QUEUE_EVENTS = frozenset({_E.WORKER_LOST, _E.QUEUE_LATE})
+UNLABELLED_EVENTS = frozenset({*QUEUE_EVENTS, _E.BREAKER_OPENED})
 
-# What a rule has when nothing is said of it.
 DEFAULTS: dict[str, Any] = {
     "endpoint": None,
     "label": None,
@@ -43,10 +44,23 @@ DEFAULTS: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """Which events are told to which channels, in messages of `group`, at most `max_per_hour` of them.
+class Occurrence:
+    """Event of a subject, with the endpoints, labels or queues that rules match; `example` is the id of a resource."""
 
-    A subject that was told of is not told of again within `repeat_after`.
+    event: NotificationEvent
+    subject: str
+    at: datetime
+    example: str | None = None
+    endpoints: Sequence[str] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    queues: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Events and conditions that match, and the channels and pace of the messages.
+
+    A message holds the events of `group`. A reported subject is not reported again within `repeat_after`.
     """
 
     name: str
@@ -66,7 +80,7 @@ class Rule:
 
     @classmethod
     def from_json(cls, name: str, value: Mapping[str, Any]) -> Self:
-        """Read what is stored, or what a request gives."""
+        """Return the rule of a stored or requested value."""
         given = {**DEFAULTS, **value}
         quiet = given["quiet_hours"]
         return cls(
@@ -86,13 +100,27 @@ class Rule:
             quiet_hours=None if quiet is None else QuietHours.from_json(quiet),
         )
 
-    def wants(self, event: NotificationEvent) -> bool:
-        """Return whether it tells of such events at all."""
+    def covers(self, event: NotificationEvent) -> bool:
+        """Return whether the rule reports the event at all, by its events and severity."""
         return event in self.events and RANK[SEVERITY[event]] >= RANK[self.min_severity]
+
+    def matches(self, occurrence: Occurrence) -> bool:
+        """Return whether the rule reports an occurrence: all conditions that concern such an event must match."""
+        if not self.covers(occurrence.event):
+            return False
+        if self.is_for_all:
+            return True
+        if occurrence.event in QUEUE_EVENTS:
+            return self.queue is not None and _any_fits(self.queue, occurrence.queues)
+        if self.endpoint is None and self.label is None:
+            return False
+        return (self.endpoint is None or _any_fits(self.endpoint, occurrence.endpoints)) and (
+            self.label is None or _has(occurrence.labels, self.label)
+        )
 
 
 def faults(rule: Rule) -> list[Detail]:
-    """Return why a rule cannot be as it is: it matches everything without saying so, or one of its events never."""
+    """Return the faults of a rule, such as conditions that match everything, or never match one of its events."""
     return [Detail(pointer=pointer, message=message) for pointer, message in _faults(rule)]
 
 
@@ -100,28 +128,37 @@ def _faults(rule: Rule) -> Iterator[tuple[str, str]]:
     selectors = {name: getattr(rule, name) for name in ("endpoint", "label", "queue")}
     given = [name for name, value in selectors.items() if value is not None]
     if rule.is_for_all:
-        yield from ((f"/{name}", "A rule for `all` takes no other condition.") for name in given)
+        yield from ((f"/{name}", "A rule with `all` takes no other condition.") for name in given)
         given = []
     elif not given:
-        yield "", 'The rule matches everything: give an endpoint, a label or a queue, or say so by "all": true.'
+        yield "", 'The rule has no condition: give an endpoint, a label or a queue, or set "all": true.'
     for name in ("endpoint", "queue"):
         if name in given and "*" in selectors[name] and not selectors[name].strip("*?"):
-            yield f"/{name}", f'It matches every {name}: name some of them, or say so by "all": true.'
+            yield f"/{name}", f'The pattern matches every {name}: give a narrower pattern, or set "all": true.'
     for event in sorted(rule.events) if given else ():
         needed = needed_for(event)
         if not needed & set(given):
             words = " or ".join(f"`{name}`" for name in sorted(needed))
-            yield "/events", f'{event} is matched by {words}, or by "all": true: give one, or leave the event out.'
-        elif "label" in given and event not in OF_QUEUES and event in WITHOUT_LABELS:
-            yield "/events", f"{event} has no labels: leave it out, or give a rule of its own without `label`."
+            yield "/events", f'{event} needs {words}, or "all": true: give a condition, or leave the event out.'
+        elif "label" in given and event not in QUEUE_EVENTS and event in UNLABELLED_EVENTS:
+            yield "/events", f"{event} has no labels: leave it out, or create a separate rule without `label`."
     if rule.quiet_hours is not None and rule.quiet_hours.begins == rule.quiet_hours.ends:
-        yield "/quiet_hours/to", "They end when they begin: give another time."
-    if not any(map(rule.wants, rule.events)):
-        yield "/min_severity", f"None of the events is {rule.min_severity}: each has a severity of its own."
+        yield "/quiet_hours/to", "The end equals the beginning: give another time."
+    if not any(map(rule.covers, rule.events)):
+        yield "/min_severity", f"No event is {rule.min_severity} or worse: lower the severity, or add an event."
 
 
 def needed_for(event: NotificationEvent) -> set[str]:
-    """Return the conditions that say something of an event, any of which will do."""
-    if event in OF_QUEUES:
+    """Return the conditions that can match an event; a rule needs at least one."""
+    if event in QUEUE_EVENTS:
         return {"queue"}
-    return {"endpoint"} if event in WITHOUT_LABELS else {"endpoint", "label"}
+    return {"endpoint"} if event in UNLABELLED_EVENTS else {"endpoint", "label"}
+
+
+def _any_fits(pattern: str, names: Iterable[str]) -> bool:
+    return any(fits(pattern, name) for name in names)
+
+
+def _has(labels: Mapping[str, str], wanted: str) -> bool:
+    key, sign, value = wanted.partition("=")
+    return key in labels and (not sign or labels[key] == value)

@@ -1,8 +1,8 @@
-"""What requests and answers of /notification-rules hold."""
+"""Schemas of requests and responses of /notification-rules."""
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-from app.catalog.endpoints.live_settings_fields import Whole
+from app.catalog.endpoints.live_settings_fields import FullMatch
 from app.catalog.specs.spec_fields import Flag, whole
 from app.features.notifications.pacing import Wait
 from app.features.notifications.quiet import DAYS
@@ -13,12 +13,12 @@ from app.web.http.request_fields import Body, Instant, Name
 from app.web.jobs.labels import LabelCondition
 from schema.states import NotificationEvent, Severity
 
-MOST_CHANNELS = 5
-MOST_SHOWN = 100
+MAX_CHANNELS = 5
+MAX_SHOWN = 100
 
 
 _PATTERN = "Must be 1 to 128 lower-case letters, digits, hyphens, underscores, * and ?."
-_TIME = Whole(r"^([01][0-9]|2[0-3]):[0-5][0-9]$", error="Must be a time of the day, such as 22:00.")
+_TIME = FullMatch(r"^([01][0-9]|2[0-3]):[0-5][0-9]$", error="Must be a time of the day, such as 22:00.")
 _DAY_SECONDS = 86_400
 
 
@@ -26,7 +26,7 @@ def _pattern(of: str) -> fields.String:
     described = f"a pattern of {of}: `*` stands for any number of characters, `?` for one"
     return fields.String(
         allow_none=True,
-        validate=Whole(ROUTE_PATTERN, error=_PATTERN),
+        validate=FullMatch(ROUTE_PATTERN, error=_PATTERN),
         metadata={"description": described, "example": "billing-*"},
     )
 
@@ -36,20 +36,20 @@ def _time_zone(name: str) -> None:
         raise ValidationError("Must be a time zone of the IANA database, for example Europe/Berlin or UTC.")
 
 
-# One of its fields is called as nothing in Python can be.
+# `from` is a keyword of Python.
 QuietHoursSchema = Body.from_dict(
     {
         "from": fields.String(required=True, validate=_TIME, metadata={"example": "22:00"}),
         "to": fields.String(
             required=True,
             validate=_TIME,
-            metadata={"example": "07:00", "description": "on the next day where it is not later"},
+            metadata={"example": "07:00", "description": "on the next day unless later than `from`"},
         ),
         "days": fields.List(
             fields.String(validate=validate.OneOf(DAYS)),
             allow_none=True,
             validate=validate.Length(1, len(DAYS)),
-            metadata={"example": ["mon", "tue"], "description": "on which they begin; all of them when absent"},
+            metadata={"example": ["mon", "tue"], "description": "days on which they begin; default: every day"},
         ),
         "timezone": fields.String(
             required=True, validate=[validate.Length(1, 64), _time_zone], metadata={"example": "Europe/Berlin"}
@@ -60,7 +60,7 @@ QuietHoursSchema = Body.from_dict(
 
 
 class ChangedNotificationRuleSchema(Body):
-    """A notification rule; the name, when given, must be that of the path."""
+    """A notification rule; `name`, if given, must equal the name in the path."""
 
     name = Name(metadata={"example": "billing-fails"})
     events = fields.List(
@@ -68,38 +68,38 @@ class ChangedNotificationRuleSchema(Body):
         required=True,
         validate=validate.Length(1, len(EVENTS)),
         metadata={
-            "description": "each has a severity: " + ", ".join(f"`{event}` is {SEVERITY[event]}" for event in EVENTS),
+            "description": "severities: " + ", ".join(f"`{event}` is {SEVERITY[event]}" for event in EVENTS),
             "example": ["execution.failed", "job.recovered"],
         },
     )
     channels = fields.List(
         Name(),
         required=True,
-        validate=validate.Length(1, MOST_CHANNELS),
-        metadata={"description": "endpoints: a message is a job of each of them", "example": ["send-welcome-email"]},
+        validate=validate.Length(1, MAX_CHANNELS),
+        metadata={"description": "endpoints that each get a job per message", "example": ["send-welcome-email"]},
     )
     endpoint = _pattern("names of endpoints")
     label = LabelCondition(allow_none=True)
     queue = _pattern("queues, for `worker.lost` and `queue.late`")
-    all = Flag(metadata={"description": "instead of all of these: whatever it is about", "example": False})
+    all = Flag(metadata={"description": "match everything; excludes endpoint, label and queue", "example": False})
     min_severity = fields.Enum(Severity, by_value=True, metadata={"example": Severity.WARNING.value})
-    failing_after = whole(1, 100, metadata={"description": "`job.failing`: after so many failures in a row"})
+    failing_after = whole(1, 100, metadata={"description": "`job.failing`: number of failures in a row"})
     late_seconds = whole(
-        10, _DAY_SECONDS, metadata={"description": "`queue.late` and `schedule.overdue`: after so long", "example": 300}
+        10, _DAY_SECONDS, metadata={"description": "`queue.late`, `schedule.overdue`: tolerated delay", "example": 300}
     )
     group_seconds = whole(
-        0, 3600, metadata={"description": "what comes within so long of the first event is one message", "example": 60}
+        0, 3600, metadata={"description": "events within this time of the first event are one message", "example": 60}
     )
     repeat_after_seconds = whole(
         0,
         7 * _DAY_SECONDS,
-        metadata={"description": "a subject that was told of is not told of again for so long", "example": 3600},
+        metadata={"description": "time for which a reported subject is not reported again", "example": 3600},
     )
     max_per_hour = whole(
-        1, 1000, metadata={"description": "messages; what comes beyond is in the next one", "example": 20}
+        1, 1000, metadata={"description": "messages; further events wait for the next message", "example": 20}
     )
     quiet_hours = fields.Nested(
-        QuietHoursSchema, allow_none=True, metadata={"description": "what comes within them is told at their end"}
+        QuietHoursSchema, allow_none=True, metadata={"description": "events within them are reported at their end"}
     )
 
 
@@ -110,7 +110,7 @@ class NewNotificationRuleSchema(ChangedNotificationRuleSchema):
 
 
 class NotificationQuestionSchema(ChangedNotificationRuleSchema):
-    """A notification rule to try, which need not exist, nor its channels."""
+    """A notification rule to preview; neither the rule nor its channels need to exist."""
 
 
 class NotificationRuleSchema(Schema):
@@ -135,7 +135,7 @@ class NotificationRuleSchema(Schema):
 
 
 class SubjectSchema(Schema):
-    """Something that events were about."""
+    """Subject of events."""
 
     name = fields.String(required=True, metadata={"example": "billing-eu"})
     count = fields.Integer(required=True, metadata={"example": 42})
@@ -144,29 +144,31 @@ class SubjectSchema(Schema):
 class WouldBeMessageSchema(Schema):
     """A message that a rule would have sent."""
 
-    opened_at = Instant(required=True, metadata={"description": "when its first event came"})
-    sent_at = Instant(required=True, allow_none=True, metadata={"description": "`null`: it still waits"})
+    opened_at = Instant(required=True, metadata={"description": "time of the first event"})
+    sent_at = Instant(required=True, allow_none=True, metadata={"description": "`null`: not sent yet"})
     waits_for = fields.Enum(
-        Wait, by_value=True, required=True, allow_none=True, metadata={"description": "why it waits", "example": None}
+        Wait, by_value=True, required=True, allow_none=True, metadata={"description": "reason to wait", "example": None}
     )
     event = fields.Enum(NotificationEvent, by_value=True, required=True, metadata={"example": "execution.failed"})
     severity = fields.Enum(Severity, by_value=True, required=True, metadata={"example": Severity.WARNING.value})
     title = fields.String(required=True, metadata={"example": "42 executions failed: billing-eu"})
-    count = fields.Integer(required=True, metadata={"description": "of events", "example": 42})
+    count = fields.Integer(required=True, metadata={"description": "number of events", "example": 42})
     subjects = fields.List(fields.Nested(SubjectSchema), required=True)
     examples = fields.List(fields.String(), required=True, metadata={"example": ["exec_2b7c5d8e9f10"]})
 
 
 class AtChannelSchema(Schema):
-    """What became of a message at a channel."""
+    """Job or fault of a message at a channel."""
 
     channel = Name(required=True, metadata={"example": "send-welcome-email"})
-    job_id = fields.String(required=True, allow_none=True, metadata={"description": "`null`: it could not be told"})
-    fault = fields.String(required=True, allow_none=True, metadata={"description": "why not", "example": None})
+    job_id = fields.String(required=True, allow_none=True, metadata={"description": "`null`: see `fault`"})
+    fault = fields.String(
+        required=True, allow_none=True, metadata={"description": "reason why no job was created", "example": None}
+    )
 
 
 class SentMessageSchema(WouldBeMessageSchema):
-    """A message of a rule, or what it has gathered for the next one."""
+    """A message of a rule, sent or waiting."""
 
     group_id = fields.String(required=True)
     waits_until = Instant(required=True, allow_none=True, metadata={"example": None})
@@ -174,22 +176,22 @@ class SentMessageSchema(WouldBeMessageSchema):
 
 
 class NotificationPreviewSchema(Schema):
-    """What a rule would have told."""
+    """Messages that a rule would have sent."""
 
     since = Instant(required=True)
     until = Instant(required=True)
     truncated = fields.Boolean(
         required=True,
-        metadata={"description": "more has happened than is looked at: it is about less than a day", "example": False},
+        metadata={"description": "too many events to read; the preview covers less than a day", "example": False},
     )
     not_previewed = fields.List(
-        fields.String(), required=True, metadata={"description": "events of which nothing is kept", "example": []}
+        fields.String(), required=True, metadata={"description": "events without stored history", "example": []}
     )
-    events = fields.Integer(required=True, metadata={"description": "that it matches", "example": 42})
+    events = fields.Integer(required=True, metadata={"description": "number of matching events", "example": 42})
     repeated = fields.Integer(
-        required=True, metadata={"description": "that it would not have told: their subjects were", "example": 0}
+        required=True, metadata={"description": "events suppressed by `repeat_after_seconds`", "example": 0}
     )
     message_count = fields.Integer(required=True, metadata={"example": 1})
     messages = fields.List(
-        fields.Nested(WouldBeMessageSchema), required=True, metadata={"description": f"the latest {MOST_SHOWN}"}
+        fields.Nested(WouldBeMessageSchema), required=True, metadata={"description": f"the latest {MAX_SHOWN}"}
     )

@@ -1,4 +1,4 @@
-"""Rules as they are stored: create, replace, delete, and read all of them."""
+"""Stored rules: create, replace, delete and read."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,10 +9,9 @@ from sqlalchemy import Connection, Executable, Row
 from app.catalog import validation
 from app.catalog.endpoints.callback_targets import LOCK_NAMED
 from app.catalog.named_table import Named, NamedTable
-from app.features.notifications.grouping import Group, tallied
-from app.features.notifications.matching import Occurrence
-from app.features.notifications.rules import DEFAULTS, Rule, faults
-from app.features.notifications.wording import message_of
+from app.features.notifications.grouping import EventGroup, count_by_subject
+from app.features.notifications.message import message_of
+from app.features.notifications.rules import DEFAULTS, Occurrence, Rule, faults
 from app.kernel.audit import ResourceType
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
@@ -29,16 +28,16 @@ from schema import tables
 
 log = logging.getLogger(__name__)
 
-MOST_RULES = 200
+MAX_RULES = 200
 
 Run = Callable[[Executable, Mapping[str, Any]], Iterable[Row[Any]]]
-"""Runs a statement: what it belongs to is a transaction."""
+"""Runs a statement in the ambient transaction."""
 
 ALL = statement("notifications.rules", "SELECT name, rule_json FROM notification_rules ORDER BY name")
-# Whoever adds a rule waits for others who do, and counts afterwards; a scheduler leaves its look to the next time.
+# Serialises the creation of rules, so that MAX_RULES holds; a scheduler that polls skips while the row is locked.
 LOCK = statement("notifications.lock_rules", "SELECT id FROM catalog_revision WHERE id = 'notifications' FOR UPDATE")
 COUNT = statement("notifications.count_rules", "SELECT count(*) AS n FROM notification_rules")
-FORGET = [
+DELETE_ROWS = [
     statement(
         f"notifications.forget_{table}",
         f"DELETE FROM notification_{table} WHERE rule = :rule {condition}",  # noqa: S608 - constants of this module
@@ -53,11 +52,11 @@ FORGET = [
 
 
 def _check_references(connection: Connection, name: str, value: Mapping[str, Any], *, is_new: bool) -> None:
-    """Check what only the database can tell; the channels are locked against deletion until the transaction ends."""
+    """Check the number of rules and the channels; lock the channels against deletion until the transaction ends."""
     if is_new:
         connection.execute(LOCK)
-        if connection.execute(COUNT).scalar_one() >= MOST_RULES:
-            raise ConflictError(f"There are {MOST_RULES} notification rules already, which is all there may be.")
+        if connection.execute(COUNT).scalar_one() >= MAX_RULES:
+            raise ConflictError(f"The limit of {MAX_RULES} notification rules is reached. Delete a rule first.")
     rule = Rule.from_json(name, value)
     rows = connection.execute(LOCK_NAMED, {"names": sorted(set(rule.channels))})
     schemas = {row.name: row.schema_json for row in rows}
@@ -65,7 +64,7 @@ def _check_references(connection: Connection, name: str, value: Mapping[str, Any
 
 
 def _forget(connection: Connection, name: str) -> None:
-    for forget in FORGET:
+    for forget in DELETE_ROWS:
         connection.execute(forget, {"rule": name})
 
 
@@ -83,74 +82,71 @@ RULES = NamedTable(
 
 
 def create(database: Database, name: str, value: Mapping[str, Any], change: AuditedChange) -> Named:
-    """Store a rule; raises InvalidNotificationRuleError or ConflictError."""
+    """Store a rule; raise InvalidNotificationRuleError or ConflictError."""
     check(name, value)
     return RULES.create(database, name, without_defaults(value), change)
 
 
 def replace(database: Database, name: str, value: Mapping[str, Any], change: AuditedChange) -> Named:
-    """Change a rule, for what happens from then on and what waits to be told; raises as NamedTable.replace, too."""
+    """Replace a rule, also for events that are not sent yet; raise InvalidNotificationRuleError, as NamedTable does."""
     check(name, value)
     return RULES.replace(database, name, without_defaults(value), change)
 
 
 def check(name: str, value: Mapping[str, Any]) -> Rule:
-    """Return the rule that a request gives; raises InvalidNotificationRuleError."""
+    """Return the rule of a request; raise InvalidNotificationRuleError."""
     rule = Rule.from_json(name, value)
     _refuse(faults(rule))
     return rule
 
 
 def get(database: Database, name: str) -> Rule:
-    """Read a rule; raises NotificationRuleNotFoundError, and UnavailableError where only others can read it."""
+    """Read a rule; raise NotificationRuleNotFoundError, or UnavailableError if this process cannot read it."""
     rule = readable(name, RULES.get(database, name).value)
     if rule is None:
         raise UnavailableError(
-            f"the notification rule {name} is of a newer release than this process, or in a zone "
-            "that it does not know; try again"
+            f"This process cannot read the notification rule {name}: it is of a newer release, or its time zone is "
+            "unknown here. Try again later."
         )
     return rule
 
 
 def read_all(run: Run) -> list[Rule]:
-    """Read all rules that this process can read."""
+    """Return all rules that this process can read."""
     return [rule for rule in read_each(run).values() if rule is not None]
 
 
 def read_each(run: Run) -> dict[str, Rule | None]:
-    """Read all rules by their names; None for one that this process cannot read."""
+    """Return all rules by name; None for a rule that this process cannot read."""
     return {row.name: readable(row.name, row.rule_json) for row in run(ALL, {})}
 
 
 def readable(name: str, value: Mapping[str, Any]) -> Rule | None:
-    """Return a stored rule; None where this process cannot read it, which keeps it from no other one.
-
-    It may be of a newer release, or of a machine that knows more time zones.
-    """
+    """Return a stored rule; None for a rule of a newer release, or with a time zone that is unknown here."""
     try:
         return Rule.from_json(name, value)
     except (LookupError, ValueError) as error:
-        log.warning("the notification rule %s cannot be read by this process: %s", name, error)
+        log.warning("could not read notification rule %s: %s; leaving the rule to other processes", name, error)
         return None
 
 
 def without_defaults(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is stored of a rule: what has its default is left out."""
+    """Return the fields of a rule that differ from their defaults, as they are stored."""
     return {name: each for name, each in value.items() if name not in DEFAULTS or each != DEFAULTS[name]}
 
 
 def _channel_faults(rule: Rule, schemas: Mapping[str, Mapping[str, Any] | None]) -> list[Detail]:
-    group = Group()
-    group.add(tallied([Occurrence(event=event, subject="x", at=EPOCH) for event in sorted(rule.events)]))
+    group = EventGroup()
+    group.add(count_by_subject([Occurrence(event=event, subject="x", at=EPOCH) for event in sorted(rule.events)]))
     message, found = message_of(rule.name, group), list[Detail]()
-    for place, channel in enumerate(rule.channels):
-        pointer, schema = f"/channels/{place}", schemas.get(channel)
+    for index, channel in enumerate(rule.channels):
+        pointer, schema = f"/channels/{index}", schemas.get(channel)
         if channel not in schemas:
             found.append(Detail(pointer=pointer, message=f"There is no endpoint named {channel!r}."))
         elif schema is not None and (refused := validation.compiled(schema).faults(message)):
             where = refused[0]["pointer"] or "/"
-            words = f"The payload spec of {channel!r} refuses messages: {where}: {refused[0]['message']}"
-            found.append(Detail(pointer=pointer, message=f"{words} GET /notifications/schema has what they are."))
+            words = f"The payload spec of {channel!r} rejects messages: {where}: {refused[0]['message']}"
+            found.append(Detail(pointer=pointer, message=f"{words} See GET /notifications/schema for their schema."))
     return found
 
 

@@ -1,9 +1,9 @@
-"""Watching: what goes on that no end tells of, noted once for each rule, by whichever scheduler sees it first.
+"""Detector: opens and closes the alerts of rules by polling the database.
 
-A worker is lost, a breaker open, a queue or a schedule late: each goes on for a while, so it is noted as a condition of
-each rule that tells of it, and told once when that row is new. The row goes when it is over. A job that keeps failing
-is such a condition as well, noted by its failures (`failures`); that it works again is seen here. All of a
-look is one transaction, and of two schedulers that look at the same moment one leaves it to the other.
+A lost worker, an open breaker, a late queue or an overdue schedule is an open alert of each matching rule: a row,
+reported once when it is inserted and deleted when the condition ends. Alerts of failing jobs are opened by
+`failures` and closed here when the job recovers. A poll is one transaction. Schedulers never poll at the same time:
+a scheduler that finds the lock taken skips its poll.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,22 +15,21 @@ from sqlalchemy import Row
 
 from app.features.notifications import event_batches, facts
 from app.features.notifications import store as notifications_store
-from app.features.notifications.event_batches import Condition
-from app.features.notifications.failures import follows_streaks
-from app.features.notifications.matching import Occurrence, tells
-from app.features.notifications.rules import Rule
+from app.features.notifications.event_batches import OpenAlert
+from app.features.notifications.failures import reports_streaks
+from app.features.notifications.rules import Occurrence, Rule
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from schema.states import JobStatus, NotificationEvent
 
 _E = NotificationEvent
-MOST_STREAKS = 500  # failing jobs that one look asks after
-MOST_NOTED = 2_000  # conditions of an event that one look asks after
-MOST_BEGUN = 5_000  # of an event: what goes on, each counted for each rule, that one look tries to note
+MAX_STREAKS = 500  # alerts of failing jobs that one poll checks
+MAX_NOTED = 2_000  # alerts of an event that one poll checks
+MAX_BEGUN = 5_000  # alerts of an event that one poll tries to insert
 _WATCHED = (_E.WORKER_LOST, _E.BREAKER_OPENED, _E.SCHEDULE_OVERDUE, _E.QUEUE_LATE)
 
-# Not the lock but the rows of conditions make that each is told once; with it nobody acts on what was true before.
+# The lock keeps polls from acting on outdated reads. The primary key of alerts ensures that each is reported once.
 LOCK = statement(
     "notifications.lock_watch",
     """
@@ -47,7 +46,7 @@ NOTED = statement(
      ORDER BY event, rule, subject LIMIT :limit
     """,
 )
-# The newest version of a job, and whether its newest end is a success.
+# The newest version of a job, and its newest completed execution if that is a success.
 LATEST = statement(
     "notifications.latest_end",
     """
@@ -76,8 +75,8 @@ LATEST = statement(
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where the next look goes on with an event: after this condition, and for the noting with this rule."""
+class _DetectorCursor:
+    """Position of the next poll of an event: checks resume after an alert, insertions resume at the rule `first`."""
 
     rule: str = ""
     subject: str = ""
@@ -85,137 +84,140 @@ class _Place:
 
 
 @dataclass(slots=True)
-class _Look:
-    """What one look has found, and where the next one goes on."""
+class _Poll:
+    """Changes that one poll found, and the cursors of the next poll."""
 
-    begins: dict[Condition, Occurrence] = field(default_factory=dict)
-    over: set[Condition] = field(default_factory=set)
-    places: dict[NotificationEvent, _Place] = field(default_factory=dict)
+    opened: dict[OpenAlert, Occurrence] = field(default_factory=dict)
+    closed: set[OpenAlert] = field(default_factory=set)
+    cursors: dict[NotificationEvent, _DetectorCursor] = field(default_factory=dict)
 
 
-class Watcher:
-    """Looks for what goes on, for one scheduler; of very many conditions at some in each look."""
+class Detector:
+    """Detector of one scheduler; checks a bounded number of alerts in each poll."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, max_noted: int = MAX_NOTED, max_begun: int = MAX_BEGUN) -> None:
         self._database = database
-        self._places: Mapping[NotificationEvent, _Place] = {}
+        self._max_noted, self._max_begun = max_noted, max_begun
+        self._cursors: Mapping[NotificationEvent, _DetectorCursor] = {}
 
-    def look(self) -> int:
-        """Note what has begun since the last look, and what is over; returns of how many events rules tell."""
+    def poll(self) -> int:
+        """Open and close alerts; return the number of events that rules report."""
         run = self._database.fetch
         if not notifications_store.read_all(run):
             return 0
-        told, self._places = self._database.transact_jointly(self._look)
-        return told
+        reported, self._cursors = self._database.transact_jointly(self._poll)
+        return reported
 
-    def _look(self) -> tuple[int, Mapping[NotificationEvent, _Place]]:
+    def _poll(self) -> tuple[int, Mapping[NotificationEvent, _DetectorCursor]]:
         run = self._database.fetch
         locked = run(LOCK)
         if not locked:
-            return 0, self._places
-        by_name, look = notifications_store.read_each(run), _Look()
-        told = self._works_again(by_name, look)
+            return 0, self._cursors
+        by_name, poll = notifications_store.read_each(run), _Poll()
+        reported = self._close_recovered(by_name, poll)
         for event in _WATCHED:
-            self._compare(event, by_name, look, locked[0].now)
-        fresh = event_batches.begin(run, dict.fromkeys(look.begins))
-        event_batches.end(run, look.over)
-        for condition in sorted(fresh):
-            told.setdefault(condition[1], []).append(look.begins[condition])
-        return event_batches.put_matched(run, told), look.places
+            self._compare(event, by_name, poll, locked[0].now)
+        fresh = event_batches.open_alerts(run, dict.fromkeys(poll.opened))
+        event_batches.close_alerts(run, poll.closed)
+        for alert in sorted(fresh):
+            reported.setdefault(alert[1], []).append(poll.opened[alert])
+        return event_batches.add_batches(run, reported), poll.cursors
 
     def _compare(
-        self, event: NotificationEvent, by_name: Mapping[str, Rule | None], look: _Look, now: datetime
+        self, event: NotificationEvent, by_name: Mapping[str, Rule | None], poll: _Poll, now: datetime
     ) -> None:
-        """Find what goes on now, of which rules tell, and what they were told of that does not any more."""
-        wanting = [rule for rule in by_name.values() if rule is not None and rule.wants(event)]
-        least = min((rule.late_seconds for rule in wanting), default=0)
-        found = facts.going_on(self._database, event, now, least) if wanting else []
-        begins, first = _begins(wanting, found, self._place(event).first)
-        look.begins |= begins
-        rows = self._noted(event, MOST_NOTED, look, first)
+        """Find the alerts of an event to open, and the open alerts whose condition ended."""
+        rules = [rule for rule in by_name.values() if rule is not None and rule.covers(event)]
+        min_seconds = min((rule.late_seconds for rule in rules), default=0)
+        found = facts.current_facts(self._database, event, now, min_seconds) if rules else []
+        opened, first = _opened(rules, found, self._cursor(event).first, self._max_begun)
+        poll.opened |= opened
+        rows = self._next_alerts(event, self._max_noted, poll, first)
         known = {fact.key: fact for fact in found}
-        if len(found) >= facts.MOST:
-            # It is not all that goes on: what is over of the rest is asked by name.
+        if len(found) >= facts.MAX_FACTS:
+            # The read was cut off: check the remaining open alerts by key.
             others = sorted({row.subject for row in rows} - known.keys())
-            still = facts.still_going_on(self._database, event, others, now, least)
+            still = facts.still_current_facts(self._database, event, others, now, min_seconds)
             known |= {fact.key: fact for fact in still}
-        look.over |= {(event, row.rule, row.subject) for row in rows if _is_over(row, by_name, known)}
+        poll.closed |= {(event, row.rule, row.subject) for row in rows if _is_closed(row, by_name, known)}
 
-    def _noted(self, event: NotificationEvent, most: int, look: _Look, first: str = "") -> Sequence[Row[Any]]:
-        """Read the next conditions of an event."""
-        place = self._place(event)
-        params = {"event": event.value, "rule": place.rule, "subject": place.subject, "limit": most}
+    def _next_alerts(self, event: NotificationEvent, most: int, poll: _Poll, first: str = "") -> Sequence[Row[Any]]:
+        """Read the next open alerts of an event."""
+        cursor = self._cursor(event)
+        params = {"event": event.value, "rule": cursor.rule, "subject": cursor.subject, "limit": most}
         rows = self._database.fetch(NOTED, params)
         rule, subject = (rows[-1].rule, rows[-1].subject) if len(rows) == most else ("", "")
-        look.places[event] = _Place(rule, subject, first)
+        poll.cursors[event] = _DetectorCursor(rule, subject, first)
         return rows
 
-    def _place(self, event: NotificationEvent) -> _Place:
-        return self._places.get(event, _Place())
+    def _cursor(self, event: NotificationEvent) -> _DetectorCursor:
+        return self._cursors.get(event, _DetectorCursor())
 
-    def _works_again(self, by_name: Mapping[str, Rule | None], look: _Look) -> dict[str, list[Occurrence]]:
-        """Find the jobs that kept failing and work again, or are gone."""
-        over: dict[Condition, Occurrence | None] = {}
-        for row in self._noted(_E.JOB_FAILING, MOST_STREAKS, look):
-            condition = _E.JOB_FAILING, row.rule, row.subject
-            followed_by = by_name.get(row.rule)
-            if followed_by is None and row.rule in by_name:
+    def _close_recovered(self, by_name: Mapping[str, Rule | None], poll: _Poll) -> dict[str, list[Occurrence]]:
+        """Close the alerts of failing jobs that recovered or ended; return the recoveries by rule."""
+        closed: dict[OpenAlert, Occurrence | None] = {}
+        for row in self._next_alerts(_E.JOB_FAILING, MAX_STREAKS, poll):
+            alert = _E.JOB_FAILING, row.rule, row.subject
+            rule = by_name.get(row.rule)
+            if rule is None and row.rule in by_name:
                 continue
             found = self._database.fetch(LATEST, {"first": row.subject})
-            if followed_by is None or not found:
-                over[condition] = None
+            if rule is None or not found:
+                closed[alert] = None
             elif found[0].execution_id is not None:
-                over[condition] = _recovery(row, found[0].completed_at, found[0].execution_id)
-            elif found[0].status == JobStatus.RETIRED or not _still_follows(followed_by, row):
-                over[condition] = None
-        told: dict[str, list[Occurrence]] = {}
-        for condition in sorted(event_batches.end(self._database.fetch, over)):
-            what = over[condition]
-            follower = by_name.get(condition[1])
-            if what is not None and follower is not None and tells(follower, what):
-                told.setdefault(condition[1], []).append(what)
-        return told
+                closed[alert] = _recovery(row, found[0].completed_at, found[0].execution_id)
+            elif found[0].status == JobStatus.RETIRED or not _still_reports(rule, row):
+                closed[alert] = None
+        reported: dict[str, list[Occurrence]] = {}
+        for alert in sorted(event_batches.close_alerts(self._database.fetch, closed)):
+            occurrence = closed[alert]
+            rule = by_name.get(alert[1])
+            if occurrence is not None and rule is not None and rule.matches(occurrence):
+                reported.setdefault(alert[1], []).append(occurrence)
+        return reported
 
 
-def _begins(
-    wanting: Sequence[Rule], found: Sequence[facts.Fact], first: str
-) -> tuple[dict[Condition, Occurrence], str]:
-    """Return what goes on of which rules tell, some from the rule `first` on; and the one to begin with next time."""
-    begins: dict[Condition, Occurrence] = {}
-    ordered = sorted(wanting, key=lambda rule: (rule.name < first, rule.name))
+def _opened(
+    rules: Sequence[Rule], found: Sequence[facts.Fact], first: str, most: int
+) -> tuple[dict[OpenAlert, Occurrence], str]:
+    """Return alerts to open, beginning with the rule `first`, and the first rule of the next poll."""
+    opened: dict[OpenAlert, Occurrence] = {}
+    ordered = sorted(rules, key=lambda rule: (rule.name < first, rule.name))
     for rule in ordered:
-        if len(begins) >= MOST_BEGUN:
-            return begins, rule.name
-        begins |= {(fact.what.event, rule.name, fact.key): fact.what for fact in found if _goes_on(rule, fact)}
-    return begins, ""
+        if len(opened) >= most:
+            return opened, rule.name
+        opened |= {
+            (fact.occurrence.event, rule.name, fact.key): fact.occurrence for fact in found if _is_current(rule, fact)
+        }
+    return opened, ""
 
 
-def _goes_on(rule: Rule, fact: facts.Fact) -> bool:
-    return tells(rule, fact.what) and fact.for_seconds >= _least_seconds(rule, fact.what.event)
+def _is_current(rule: Rule, fact: facts.Fact) -> bool:
+    return rule.matches(fact.occurrence) and fact.for_seconds >= _min_seconds(rule, fact.occurrence.event)
 
 
-def _is_over(noted: Row[Any], by_name: Mapping[str, Rule | None], known: Mapping[str, facts.Fact]) -> bool:
-    """Return whether what a rule was told of goes on no more; of a rule that only others can read is theirs to end."""
+def _is_closed(noted: Row[Any], by_name: Mapping[str, Rule | None], known: Mapping[str, facts.Fact]) -> bool:
+    """Return whether the condition of an alert ended; alerts of an unreadable rule are left to other processes."""
     rule, fact = by_name.get(noted.rule), known.get(noted.subject)
     if rule is None:
         return noted.rule not in by_name
-    return fact is None or not _goes_on(rule, fact)
+    return fact is None or not _is_current(rule, fact)
 
 
-def _least_seconds(rule: Rule, event: NotificationEvent) -> float:
+def _min_seconds(rule: Rule, event: NotificationEvent) -> float:
     return rule.late_seconds if event in {_E.QUEUE_LATE, _E.SCHEDULE_OVERDUE} else 0.0
 
 
-def _still_follows(rule: Rule, condition: Row[Any]) -> bool:
-    """Return whether a rule, which may have been changed since, would be told of such a job."""
-    return follows_streaks(rule, _recovery(condition, EPOCH, None))
+def _still_reports(rule: Rule, alert: Row[Any]) -> bool:
+    """Return whether a rule, which may have changed since, still reports the job of an alert."""
+    return reports_streaks(rule, _recovery(alert, EPOCH, None))
 
 
-def _recovery(condition: Row[Any], at: datetime, execution_id: str | None) -> Occurrence:
-    details = condition.details or {}
+def _recovery(alert: Row[Any], at: datetime, execution_id: str | None) -> Occurrence:
+    details = alert.details or {}
     return Occurrence(
         event=_E.JOB_RECOVERED,
-        subject=details.get("subject", condition.subject),
+        subject=details.get("subject", alert.subject),
         at=at,
         example=execution_id,
         endpoints=(details["endpoint"],) if "endpoint" in details else (),

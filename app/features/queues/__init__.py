@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 from app.feature import Feature
 
 if TYPE_CHECKING:
+    import click
+
     from app.queue.claiming.admission import AdmissionRule
     from app.queue.claiming.known_rules import FlowRules
+    from app.scheduler.finding import Check
     from app.web.openapi.resource import Resource
 
 
@@ -25,3 +28,13 @@ class Queues(Feature):
         from app.features.queues.admission import PauseAdmission
 
         return [PauseAdmission(rules)]
+
+    def commands(self) -> "Sequence[click.Command]":
+        from app.features.queues import cli
+
+        return [cli.group]
+
+    def checks(self) -> "Sequence[Check]":
+        from app.features.queues import checks
+
+        return [checks.queues]

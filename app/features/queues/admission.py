@@ -4,11 +4,11 @@ from math import inf
 
 from app.queue.claiming.admission import OPEN, AdmissionRule, Opened, Room
 from app.queue.claiming.known_rules import FlowRules
-from app.queue.claiming.partition import Lane
+from app.queue.claiming.partition import Partition
 
 
 class PauseAdmission(AdmissionRule):
-    """Closes the lanes of paused endpoints until these are resumed."""
+    """Closes the partitions of paused endpoints until these are resumed."""
 
     of_settings = True
 
@@ -22,11 +22,11 @@ class PauseAdmission(AdmissionRule):
         self._closed -= resumed
         return Opened(resumed)
 
-    def room(self, lane: Lane, now: float) -> Room:  # noqa: ARG002
+    def room(self, partition: Partition, now: float) -> Room:  # noqa: ARG002
         """Return no room for a paused endpoint."""
-        if not self._is_paused(lane.endpoint):
+        if not self._is_paused(partition.endpoint):
             return OPEN
-        self._closed.add(lane.endpoint)
+        self._closed.add(partition.endpoint)
         return Room(0, inf, of_endpoint=True)
 
     def _is_paused(self, endpoint: str) -> bool:

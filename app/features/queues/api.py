@@ -5,9 +5,9 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.features.control import queue_statistics
-from app.features.control.queue_statistics import Queue
+from app.features.queues import queue_statistics
 from app.features.queues import store as queues_store
+from app.features.queues.queue_statistics import Queue
 from app.kernel.audit.change import AuditedChange
 from app.kernel.errors import QueueNotFoundError
 from app.web.http.conditions import actor
@@ -16,9 +16,9 @@ from app.web.http.request_fields import Instant
 from app.web.openapi.resource import Resource
 from app.web.services import services, wake
 
-resource = Resource("queues", "Where executions wait for workers that serve them.")
+resource = Resource("queues", "Queues of waiting executions.")
 
-_OLDEST = {"description": "since when the oldest of them is due"}
+_OLDEST = {"description": "due instant of the oldest one"}
 
 
 class QueueSchema(Schema):
@@ -26,7 +26,7 @@ class QueueSchema(Schema):
 
     queue = fields.String(required=True, metadata={"example": "http"})
     workers = fields.Integer(
-        required=True, metadata={"description": "live worker processes that serve it", "example": 2}
+        required=True, metadata={"description": "live worker processes of the queue", "example": 2}
     )
     due = fields.Integer(
         required=True,
@@ -34,23 +34,21 @@ class QueueSchema(Schema):
     )
     oldest_due_at = Instant(required=True, allow_none=True, metadata=_OLDEST)
     oldest_due_seconds = fields.Float(required=True, allow_none=True, metadata={"example": 12.5})
-    paused_at = Instant(
-        required=True, allow_none=True, metadata={"description": "since then nothing of it is claimed", "example": None}
-    )
+    paused_at = Instant(required=True, allow_none=True, metadata={"description": "start of the pause", "example": None})
 
 
 @resource.route("GET", "/queues", query=PageQuery, returns=page_schema(QueueSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
-    """List the queues that workers serve, that endpoints or routes name, that are paused, or that hold executions."""
+    """List queues: those with workers or waiting executions, paused ones, and the queues of endpoints and routes."""
     page = queue_statistics.page(services().database, services().shards, page_request(query))
     return page_answer(page, asdict, query)
 
 
 @resource.route("POST", "/queues/<queue>/pause", returns=QueueSchema, errors=[QueueNotFoundError])
 def pause(queue: str) -> Queue:
-    """Let nothing of a queue be claimed, from now on until it is resumed; what runs goes on.
+    """Pause a queue: nothing is claimed from it until it is resumed. Running deliveries continue.
 
-    Jobs are accepted meanwhile, and what waits keeps its place. Pausing it again changes nothing.
+    New jobs are accepted, and waiting executions keep their order. Pausing a paused queue changes nothing.
     """
     database = services().database
     queue_statistics.get(database, queue, services().shards)
@@ -60,7 +58,7 @@ def pause(queue: str) -> Queue:
 
 @resource.route("POST", "/queues/<queue>/resume", returns=QueueSchema, errors=[QueueNotFoundError])
 def resume(queue: str) -> Queue:
-    """Let workers claim from a queue again; of one that is not paused nothing changes."""
+    """Resume a queue: workers claim from it again. Resuming a queue that is not paused changes nothing."""
     database = services().database
     found = queue_statistics.get(database, queue, services().shards)
     queues_store.resume(database, queue, AuditedChange(actor()))

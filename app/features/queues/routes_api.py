@@ -3,16 +3,16 @@
 from itertools import islice
 from typing import Any
 
-from marshmallow import RAISE, Schema, fields, validate
+from marshmallow import Schema, fields, validate
 
 from app.catalog.endpoints import versions
-from app.catalog.endpoints.live_settings_fields import Whole, queue_field
 from app.catalog.routing import endpoint_queues
 from app.catalog.routing.endpoint_queues import Routing
 from app.catalog.routing.routes import Route, queue_for
 from app.kernel.access.api_keys import Scope
-from app.kernel.config import MOST_ROUTES, ROUTE_PATTERN
+from app.kernel.config import MOST_ROUTES
 from app.kernel.errors import EndpointNotFoundError
+from app.web.catalog.route_schema import RouteSchema
 from app.web.http.conditions import change, tagged, unless_known
 from app.web.http.request_fields import Body, Name
 from app.web.openapi.resource import Resource
@@ -21,33 +21,13 @@ from schema.states import RouteSource
 
 MOST_SHOWN = 100
 
-resource = Resource(
-    "routes", "Which queue the executions of an endpoint go to, by its name.", is_tagged=True, is_single=True
-)
-# It stores nothing, so a key that may only read may ask.
-questions = Resource("route-tests", "What routes would do.", write_scope=Scope.READ)
-
-_PATTERN = "Must be 1 to 128 lower-case letters, digits, hyphens, underscores, * and ?."
-
-
-class RouteSchema(Schema):
-    """A route: a pattern of names of endpoints, and the queue for them."""
-
-    class Meta:
-        """What marshmallow is told."""
-
-        unknown = RAISE
-
-    pattern = fields.String(
-        required=True,
-        validate=Whole(ROUTE_PATTERN, error=_PATTERN),
-        metadata={"description": "`*` stands for any number of characters, `?` for one", "example": "billing-*"},
-    )
-    queue = queue_field(required=True, metadata={"example": "bulk"})
+resource = Resource("routes", "Queues for the executions of endpoints, by patterns of endpoint names.", is_tagged=True)
+# It stores nothing, so the scope `read` is enough.
+questions = Resource("route-tests", "Dry runs of routes.", write_scope=Scope.READ)
 
 
 class NewRoutesSchema(Body):
-    """All routes, in their order: the first whose pattern matches counts."""
+    """All routes, in order: the first route whose pattern matches is used."""
 
     routes = fields.List(fields.Nested(RouteSchema), required=True, validate=validate.Length(1, MOST_ROUTES))
 
@@ -60,12 +40,12 @@ class RoutesSchema(Schema):
         RouteSource,
         by_value=True,
         required=True,
-        metadata={"description": "TE_ROUTES, or what PUT has set", "example": RouteSource.API.value},
+        metadata={"description": "set by TE_ROUTES or by PUT", "example": RouteSource.API.value},
     )
 
 
 class RouteQuestionSchema(Body):
-    """The name of an endpoint, which need not exist, and routes to try instead of those in force."""
+    """Name of an endpoint, existing or not, and routes to try instead of the current ones."""
 
     endpoint = Name(required=True, metadata={"example": "billing-eu"})
     routes = fields.List(fields.Nested(RouteSchema), validate=validate.Length(max=MOST_ROUTES))
@@ -80,22 +60,26 @@ class MoveSchema(Schema):
 
 
 class RouteAnswerSchema(Schema):
-    """The queue for an endpoint of that name that names none itself."""
+    """Queue for an endpoint of that name without a queue of its own."""
 
     queue = fields.String(
         required=True,
         allow_none=True,
-        metadata={"description": "`null` for that of its transport, where no endpoint has the name", "example": "bulk"},
+        metadata={
+            "description": "`null`: the queue of its transport, unknown because no endpoint has the name",
+            "example": "bulk",
+        },
     )
     pattern = fields.String(required=True, allow_none=True, metadata={"example": "billing-*"})
     position = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "of the route, from 0", "example": 0}
+        required=True, allow_none=True, metadata={"description": "position of the route, from 0", "example": 0}
     )
     is_default = fields.Boolean(required=True, metadata={"description": "no route matches", "example": False})
     moves = fields.List(
-        fields.Nested(MoveSchema), metadata={"description": f"with `routes`: the first {MOST_SHOWN} that would move"}
+        fields.Nested(MoveSchema),
+        metadata={"description": f"with `routes`: the first {MOST_SHOWN} endpoints that would move"},
     )
-    move_count = fields.Integer(metadata={"description": "with `routes`: how many would move"})
+    move_count = fields.Integer(metadata={"description": "with `routes`: number of endpoints that would move"})
 
 
 @resource.route("GET", "/routes", returns=RoutesSchema)
@@ -107,20 +91,20 @@ def get() -> Any:
 
 @resource.route("PUT", "/routes", body=NewRoutesSchema, returns=RoutesSchema)
 def replace(body: dict[str, Any]) -> Any:
-    """Replace all routes, for the executions that are created from now on; what waits stays in its queue."""
+    """Replace all routes, for executions created from now on. Waiting executions stay in their queue."""
     return _answer(endpoint_queues.change_routes(services().database, _routes(body), RouteSource.API, change()))
 
 
 @resource.route("DELETE", "/routes", returns=RoutesSchema)
 def delete() -> Any:
-    """Go back to the routes of TE_ROUTES, as this process has them."""
+    """Restore the routes of TE_ROUTES, as set in this process."""
     routes = [Route(*pair) for pair in services().settings.routes]
     return _answer(endpoint_queues.change_routes(services().database, routes, RouteSource.ENVIRONMENT, change()))
 
 
 @questions.route("POST", "/routes/test", body=RouteQuestionSchema, returns=RouteAnswerSchema)
 def test(body: dict[str, Any]) -> dict[str, Any]:
-    """Say which queue an endpoint's name leads to, and with `routes` which endpoints they would move."""
+    """Return the queue for an endpoint's name; with `routes` also the endpoints that they would move."""
     database = services().database
     routes = _routes(body) if "routes" in body else endpoint_queues.load(database).routes
     found = queue_for(routes, body["endpoint"])

@@ -1,7 +1,7 @@
-"""Pauses of queues: nothing of a paused queue is claimed, and what waits in it keeps its place.
+"""Pauses of queues: nothing is claimed from a paused queue, and its executions keep their order.
 
-Workers know the paused queues as they know the rules of endpoints: by the revision of the flow, which each claim tells
-and the database compares. So once a pause is committed, the next claim of whoever does not know of it takes nothing.
+Workers read paused queues together with the rules of endpoints. Each claim carries the revision of the rules that its
+worker has read, and the database compares it: after a pause, a claim with an older revision takes nothing.
 """
 
 from datetime import datetime
@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from app.catalog import revision
 from app.kernel import audit
-from app.kernel.audit import Action, ResourceType
+from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.sql import statement
@@ -27,27 +27,27 @@ PAUSED = statement("queues.paused", "SELECT queue, paused_at FROM paused_queues 
 
 
 def pause(database: Database, queue: str, change: AuditedChange) -> None:
-    """Let nothing be claimed from a queue until it is resumed; of one that is paused already nothing changes."""
+    """Pause a queue; a paused queue does not change."""
 
     def body(connection: Connection) -> None:
         if connection.execute(PAUSE, {"queue": queue, "paused_by": change.by.name}).first() is not None:
             _note(connection, queue, change, paused=True)
 
-    change.make(database, body, again=lambda _: None)
+    change.make(database, body)
 
 
 def resume(database: Database, queue: str, change: AuditedChange) -> None:
-    """Let workers claim from a queue again; of one that is not paused nothing changes."""
+    """Resume a queue; a queue that is not paused does not change."""
 
     def body(connection: Connection) -> None:
         if connection.execute(RESUME, {"queue": queue}).first() is not None:
             _note(connection, queue, change, paused=False)
 
-    change.make(database, body, again=lambda _: None)
+    change.make(database, body)
 
 
 def paused(database: Database) -> dict[str, datetime]:
-    """Return the queues that are paused, in the order of their names, and since when."""
+    """Return the paused queues by name, with the start of each pause."""
     return {row.queue: row.paused_at for row in database.fetch(PAUSED)}
 
 
@@ -57,7 +57,7 @@ def _note(connection: Connection, queue: str, change: AuditedChange, *, paused: 
         connection,
         change.audit_id,
         by=change.by,
-        action=Action.FLOW,
+        action=AuditAction.FLOW,
         resource_type=ResourceType.QUEUE,
         resource=queue,
         before={"paused": not paused},

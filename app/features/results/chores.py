@@ -1,4 +1,4 @@
-"""Chore of results: delete outputs earlier than executions, where endpoints say so."""
+"""Chore of results: delete outputs before their executions, by the retention of endpoints."""
 
 from app.features.results import store
 from app.kernel.formats import EPOCH
@@ -6,10 +6,9 @@ from app.scheduler.chore import Chore, ChoreContext, Counts
 
 
 def chores(context: ChoreContext) -> list[Chore]:
-    """Return the chores of results."""
 
     def prune_results() -> Counts:
-        """Delete what receivers answered longer ago than their endpoints keep it, the shortest retention first."""
+        """Delete results older than the retention of their endpoints, the shortest retention first."""
         counts = Counts()
         for shard in range(context.served.survey()):
             retention_ms: int | None = 0

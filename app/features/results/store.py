@@ -1,4 +1,4 @@
-"""Pruning of results: what was answered is deleted earlier than the executions, where their endpoints say so."""
+"""Pruning of results: outputs are deleted before their executions, by the retention of endpoints."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ BATCH = 100  # executions, with all attempts of each
 
 _KEPT = "result_retention_ms IS NOT NULL AND result_pruned_at IS NULL AND completed_at IS NOT NULL"
 
-# From one to the next by the index: there are a few, however many executions have each.
+# Steps through the distinct retentions by the index: there are few, however many executions have each.
 NEXT_RETENTION = statement(
     "results.next_retention",
     f"""
@@ -20,7 +20,7 @@ NEXT_RETENTION = statement(
     """,  # noqa: S608 - a constant of this module
 )
 
-# Begins where the batch before ended: what that changed still has entries in the index, and is passed over each time.
+# Starts behind the previous batch, whose old index entries would otherwise be read again.
 EXPIRED = statement(
     "results.expired",
     f"""
@@ -32,7 +32,7 @@ EXPIRED = statement(
     """,  # noqa: S608 - a constant of this module
 )
 
-# One that was retried by hand meanwhile is not over, and keeps what it has until it is. For COALESCE see CLAIM.
+# An execution that was retried manually in between keeps its results until it completes. For COALESCE see CLAIM.
 PRUNE = statement(
     "results.prune",
     """
@@ -52,7 +52,7 @@ PRUNE = statement(
 
 
 def next_retention(database: Database, *, shard: int, after: int) -> int | None:
-    """Return the shortest retention above another that executions of a shard have results for, in milliseconds."""
+    """Return the next longer retention in milliseconds for which executions of a shard have results."""
     rows = database.fetch(NEXT_RETENTION, {"shard": shard, "after": after})
     return rows[0].result_retention_ms if rows else None
 
@@ -60,14 +60,14 @@ def next_retention(database: Database, *, shard: int, after: int) -> int | None:
 def expired(
     database: Database, *, shard: int, retention_ms: int, since: datetime = EPOCH, limit: int = BATCH
 ) -> tuple[list[str], datetime]:
-    """Read the executions whose results of one retention are too old, and when the last of them ended."""
+    """Read executions with expired results of one retention, and the completion time of the last one."""
     params = {"shard": shard, "retention_ms": retention_ms, "since": since, "limit": limit}
     rows = database.fetch(EXPIRED, params)
     return [row.execution_id for row in rows], rows[-1].completed_at if rows else since
 
 
 def prune(database: Database, executions: list[str]) -> int:
-    """Delete the results of executions, and those of their attempts; returns how many had any."""
+    """Delete the results of executions and of their attempts; returns the number of executions changed."""
     (row,) = database.fetch(PRUNE, {"ids": sorted(executions)})
     done: int = row.executions
     return done

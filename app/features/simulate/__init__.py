@@ -1,4 +1,4 @@
-"""Simulation: what repeating jobs would start in the time to come."""
+"""Simulate: forecast of the executions that repeating jobs will start."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Simulate(Feature):
-    """Simulation: what repeating jobs would start in the time to come."""
+    """Forecast of the executions that repeating jobs will start."""
 
     name = "simulate"
 

@@ -1,4 +1,4 @@
-"""`flask simulate`: what repeating jobs would start in the time to come, hour by hour, an outage included."""
+"""`flask simulate`: forecast of the executions of repeating jobs, hour by hour, with an optional outage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,10 +13,10 @@ from app.cli import commands
 from app.cli.command_session import ready_database
 from app.cli.console import json_option, plain, print_json, show_fields, show_line, show_table, shown
 from app.cli.exit_statuses import one_line
-from app.cli.options import MOST_LISTED, Duration, Value, enum_option, gather
+from app.cli.options import MAX_LISTED, Duration, Value, enum_option, gather
 from app.cli.progress_bar import progress
 from app.cli.shell_completion import OF_JOBS
-from app.features.simulate.simulation import Load, Stretch, simulate
+from app.features.simulate.simulation import SimulatedLoad, SimulatedPeriod, simulate
 from app.kernel.errors import TaskExecutorError
 from app.kernel.formats import rfc3339
 from app.queue.jobs.job_filter import JobFilter
@@ -43,19 +43,21 @@ class Subject:
 
 @commands.command("simulate")
 @click.option(
-    "--job", "job_ids", multiple=True, **OF_JOBS, help="this job; may be repeated. Without it all active ones"
+    "--job", "job_ids", multiple=True, **OF_JOBS, help="only this job; may be repeated. Default: all active jobs"
 )
 @click.option("--cron", help="a rule of five fields instead of stored jobs")
 @click.option("--timezone", default="UTC", show_default=True, help="of --cron")
 @click.option("--every", help="an interval instead of stored jobs: 500ms, 10s, 5m")
-@click.option("--from", "start", type=Value("time", Instant()), help="2030-01-31T09:00:00Z; now otherwise")
-@click.option("--for", "length", type=Duration(), default="30d", show_default=True, help="how long")
-@click.option("--takes", type=Duration(), default="0s", show_default=True, help="how long an execution takes")
-@click.option("--outage-after", type=Duration(), help="what if no scheduler runs, from so long after the beginning")
-@click.option("--outage-for", type=Duration(), default="1h", show_default=True, help="and for so long")
-@enum_option("--catch-up", CatchUp, "what if all jobs had this rule")
+@click.option(
+    "--from", "start", type=Value("time", Instant()), help="start, such as 2030-01-31T09:00:00Z; default: now"
+)
+@click.option("--for", "length", type=Duration(), default="30d", show_default=True, help="length of the forecast")
+@click.option("--takes", type=Duration(), default="0s", show_default=True, help="duration of an execution")
+@click.option("--outage-after", type=Duration(), help="start of an outage of all schedulers, after the start")
+@click.option("--outage-for", type=Duration(), default="1h", show_default=True, help="length of the outage")
+@enum_option("--catch-up", CatchUp, "use this rule for all jobs")
 @click.option("--max-catch-up", type=click.IntRange(1, 1000), help="with --catch-up all")
-@enum_option("--overlap", Overlap, "what if all jobs had this rule")
+@enum_option("--overlap", Overlap, "use this rule for all jobs")
 @json_option
 @with_appcontext
 def command(
@@ -68,10 +70,10 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Count what repeating jobs would start, hour by hour, by the rules of the scheduler; nothing is stored.
+    """Count the executions that repeating jobs will start, hour by hour, by the rules of the scheduler.
 
-    Shows the load of each hour of the day, where many start at one instant, what an outage of all schedulers would
-    leave out, and what would be made up for at its end.
+    Shows the load of each hour of the day, instants with many starts, and for an outage of all schedulers the skipped
+    and the caught-up ticks. Nothing is stored.
     """
     begin = (start or datetime.now(UTC)).replace(microsecond=0)
     down = None if outage_after is None else begin + outage_after
@@ -79,13 +81,13 @@ def command(
     if outage is not None and outage[1] > begin + length:
         raise click.BadParameter("the outage has to end within --for", param_hint="--outage-for")
     grace = timedelta(seconds=services().settings.misfire_grace_seconds)
-    stretch = Stretch(begin, begin + length, outage, takes, grace)
+    stretch = SimulatedPeriod(begin, begin + length, outage, takes, grace)
     subjects = [_what_if(subject, **options) for subject in _subjects(begin, **options)]
     if start is not None:
-        # What is due before it has been started by then.
+        # Earlier ticks have been started by then.
         subjects = [replace(subject, next_tick=None) for subject in subjects]
     loads = _simulate(subjects, stretch)
-    total = Load()
+    total = SimulatedLoad()
     for load in loads.values():
         total.add(load)
     if as_json:
@@ -122,13 +124,15 @@ def _stored(job_ids: Sequence[str]) -> list[Subject]:
             for trigger in Trigger:
                 if trigger.repeats:
                     wanted = JobFilter(status=JobStatus.ACTIVE, trigger=trigger)
-                    found, is_more = gather(partial(page_of_jobs, database, wanted), MOST_LISTED)
+                    found, is_more = gather(partial(page_of_jobs, database, wanted), MAX_LISTED)
                     jobs += found
                     if is_more:
-                        click.echo(f"only the newest {MOST_LISTED:,} {trigger} jobs are looked at", err=True)
+                        click.echo(f"only the newest {MAX_LISTED:,} {trigger} jobs are simulated", err=True)
     repeating = [job for job in jobs if job.timetable is not None and job.status is JobStatus.ACTIVE]
     if len(repeating) < len(job_ids):
-        raise click.BadParameter("only CRON and INTERVAL jobs that are ACTIVE have ticks to come", param_hint="--job")
+        raise click.BadParameter(
+            "only ACTIVE jobs with the trigger CRON or INTERVAL have future ticks", param_hint="--job"
+        )
     return [Subject(job.name or job.job_id, job.timetable, job.next_run_at) for job in repeating if job.timetable]
 
 
@@ -143,21 +147,21 @@ def _what_if(
     return replace(subject, timetable=table)
 
 
-def _simulate(subjects: Sequence[Subject], stretch: Stretch) -> dict[str, Load]:
-    loads: dict[str, Load] = {}
+def _simulate(subjects: Sequence[Subject], stretch: SimulatedPeriod) -> dict[str, SimulatedLoad]:
+    loads: dict[str, SimulatedLoad] = {}
     with progress("jobs", len(subjects)) as advance:
         for subject in subjects:
             try:
                 load = simulate(subject.timetable, stretch, subject.next_tick)
             except TaskExecutorError as error:
-                click.echo(plain(f"{subject.name} is left out: {error.message}"), err=True)
+                click.echo(plain(f"skipping {subject.name}: {error.message}"), err=True)
             else:
-                loads.setdefault(subject.name, Load()).add(load)
+                loads.setdefault(subject.name, SimulatedLoad()).add(load)
             advance(1)
     return loads
 
 
-def _shape(stretch: Stretch, loads: dict[str, Load], total: Load) -> dict[str, Any]:
+def _shape(stretch: SimulatedPeriod, loads: dict[str, SimulatedLoad], total: SimulatedLoad) -> dict[str, Any]:
     return {
         "start": rfc3339(stretch.start),
         "end": rfc3339(stretch.end),
@@ -168,7 +172,7 @@ def _shape(stretch: Stretch, loads: dict[str, Load], total: Load) -> dict[str, A
     }
 
 
-def _figures(load: Load) -> dict[str, int]:
+def _figures(load: SimulatedLoad) -> dict[str, int]:
     return {
         "starts": load.starts,
         "made_up": load.made_up,
@@ -177,12 +181,12 @@ def _figures(load: Load) -> dict[str, int]:
     }
 
 
-def _collisions(total: Load) -> list[tuple[datetime, int]]:
+def _collisions(total: SimulatedLoad) -> list[tuple[datetime, int]]:
     most = sorted(total.seconds.items(), key=lambda each: (-each[1], each[0]))[:MOST_COLLISIONS]
     return [(at, number) for at, number in most if number > 1]
 
 
-def _show(stretch: Stretch, loads: dict[str, Load], total: Load) -> None:
+def _show(stretch: SimulatedPeriod, loads: dict[str, SimulatedLoad], total: SimulatedLoad) -> None:
     busiest = max(total.hours.items(), key=lambda each: each[1], default=(stretch.start, 0))
     show_fields(
         {
@@ -209,14 +213,14 @@ def _show(stretch: Stretch, loads: dict[str, Load], total: Load) -> None:
     show_table(header, rows, right=header[1:])
 
 
-def _chart(stretch: Stretch, total: Load) -> None:
-    """Draw the mean and the most of each hour of the day, in UTC."""
+def _chart(stretch: SimulatedPeriod, total: SimulatedLoad) -> None:
+    """Draw the mean and the maximum of each hour of the day, in UTC."""
     by_hour: dict[int, list[int]] = {hour: [] for hour in range(24)}
     for at, number in total.hours.items():
         by_hour[at.hour].append(number)
     days = max(1.0, (stretch.end - stretch.start) / timedelta(days=1))
     highest = max((max(numbers, default=0) for numbers in by_hour.values()), default=0)
-    show_line("starts in each hour of the day, UTC: mean █, most ░")
+    show_line("starts in each hour of the day, UTC: mean █, maximum ░")
     for hour, numbers in by_hour.items():
         mean, most = sum(numbers) / days, max(numbers, default=0)
         solid, light = (round(_WIDTH * number / highest) if highest else 0 for number in (mean, most))

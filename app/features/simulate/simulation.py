@@ -1,7 +1,7 @@
-"""Simulation: what repeating jobs would start in a stretch of time, an outage in it included. Pure.
+"""Simulation of repeating jobs over a period, with an optional outage of the schedulers. Pure.
 
-The rules are those of the scheduler: ticks are the timetable's, and what is made up for after an outage is chosen by
-`app.schedule.due_ticks`. Only the time that an execution takes is made up.
+It uses the rules of the scheduler: ticks of the timetable, and catch-up after an outage by `app.schedule.due_ticks`.
+Only the duration of an execution is assumed.
 """
 
 from bisect import bisect_left
@@ -19,15 +19,15 @@ from schema.states import EndpointType, Overlap
 
 HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
 MOST_MADE_UP = 100_000  # of a job
-# What starts more often than that has no instants that are worth a look: it starts all the time.
+# A job that starts more often is left out of the busiest instants: it starts all the time.
 _SELDOM = timedelta(seconds=10)
-# An execution sets the next tick at its end, and the scheduler looks once a second.
+# An execution sets the next tick at its end, and the scheduler polls once a second.
 _SHORTEST = SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """What is simulated: a stretch of time, an outage of the schedulers in it, and how long an execution takes."""
+class SimulatedPeriod:
+    """Simulated period, an outage of the schedulers in it, and the duration of an execution."""
 
     start: datetime
     end: datetime
@@ -37,8 +37,8 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Load:
-    """Starts of each hour and of each second, and what was left out; may be added to another."""
+class SimulatedLoad:
+    """Starts by hour and by second, and numbers of skipped ticks."""
 
     hours: Counter[datetime] = field(default_factory=Counter)
     seconds: Counter[datetime] = field(default_factory=Counter)
@@ -48,10 +48,9 @@ class Load:
 
     @property
     def starts(self) -> int:
-        """Return how many executions start."""
         return self.hours.total()
 
-    def add(self, other: "Load") -> None:
+    def add(self, other: "SimulatedLoad") -> None:
         """Add the load of another job."""
         self.hours += other.hours
         self.seconds += other.seconds
@@ -65,12 +64,12 @@ class Load:
         self.seconds[instant.replace(microsecond=0)] += number
 
 
-def simulate(timetable: Timetable, stretch: Stretch, next_tick: datetime | None = None) -> Load:
-    """Simulate one job, whose next tick is known or the first of the stretch.
+def simulate(timetable: Timetable, stretch: SimulatedPeriod, next_tick: datetime | None = None) -> SimulatedLoad:
+    """Simulate one job from its next tick, or from the first tick of the period.
 
     Raises InvalidCronError or InvalidRequestError for a timetable that cannot be read.
     """
-    load = Load()
+    load = SimulatedLoad()
     first = next_tick if next_tick is not None else timetable.next_after(stretch.start - MICROSECOND)
     if first is None:
         return load
@@ -89,8 +88,10 @@ def simulate(timetable: Timetable, stretch: Stretch, next_tick: datetime | None 
     return load
 
 
-def _run(timetable: Timetable, stretch: Stretch, first: datetime, until: datetime, load: Load) -> datetime | None:
-    """Start what is due from a tick on; returns the first tick at or after `until`."""
+def _run(
+    timetable: Timetable, stretch: SimulatedPeriod, first: datetime, until: datetime, load: SimulatedLoad
+) -> datetime | None:
+    """Count the ticks from `first` on; returns the first tick at or after `until`."""
     if first >= until:
         return first
     period = _period(timetable, stretch)
@@ -104,13 +105,13 @@ def _run(timetable: Timetable, stretch: Stretch, first: datetime, until: datetim
         free = bisect_left(ticks, ticks[number] + idle)
         load.skipped_overlap += sum(tick < until for tick in ticks[number + 1 : free])
         number = free
-    # Behind the last one nothing is left of the stretch.
+    # After the last tick, nothing of the period is left.
     return None if number >= len(ticks) or timetable.is_over(ticks[number]) else ticks[number]
 
 
 @lru_cache(maxsize=64)
 def _cron_ticks(cron: str, timezone: str, start: datetime, end: datetime) -> tuple[datetime, ...]:
-    """List the ticks of a stretch: many jobs have the same rule, and to compute a tick takes 0.1 ms."""
+    """List the ticks of a period; cached, since many jobs share a rule and a tick takes 0.1 ms to compute."""
     schedule, ticks = Schedule.parse(cron, timezone), list[datetime]()
     tick = schedule.next_after(start - MICROSECOND)
     while tick is not None and tick < end:
@@ -119,12 +120,12 @@ def _cron_ticks(cron: str, timezone: str, start: datetime, end: datetime) -> tup
     return tuple(ticks)
 
 
-def _skips(timetable: Timetable, stretch: Stretch) -> bool:
+def _skips(timetable: Timetable, stretch: SimulatedPeriod) -> bool:
     return timetable.overlap is Overlap.SKIP and stretch.takes > timedelta(0)
 
 
-def _period(timetable: Timetable, stretch: Stretch) -> timedelta | None:
-    """Return the distance of starts, where it is always the same."""
+def _period(timetable: Timetable, stretch: SimulatedPeriod) -> timedelta | None:
+    """Return the interval between starts if it is constant, else None."""
     if timetable.every_ms is None:
         return None
     every = timedelta(milliseconds=timetable.every_ms)
@@ -136,7 +137,7 @@ def _period(timetable: Timetable, stretch: Stretch) -> timedelta | None:
 
 
 def _run_evenly(
-    timetable: Timetable, first: datetime, until: datetime, period: timedelta, load: Load
+    timetable: Timetable, first: datetime, until: datetime, period: timedelta, load: SimulatedLoad
 ) -> datetime | None:
     """Count by arithmetic: an interval of 10 ms has 259 million ticks in a month."""
     end = until if timetable.ends_at is None else min(until, timetable.ends_at)
@@ -155,12 +156,12 @@ def _run_evenly(
     return None if timetable.is_over(following) else following
 
 
-def _make_up(timetable: Timetable, stretch: Stretch, missed: datetime, load: Load) -> datetime | None:
-    """Start at the end of the outage what the timetable makes up for; returns the next tick after that."""
+def _make_up(timetable: Timetable, stretch: SimulatedPeriod, missed: datetime, load: SimulatedLoad) -> datetime | None:
+    """Start the caught-up ticks at the end of the outage; returns the next tick after it."""
     if stretch.outage is None:
         return missed
     up = stretch.outage[1]
-    # One tick is in time at that instant.
+    # A tick at that instant is in time.
     job = DueJob("", EndpointType.HTTP, timetable, missed, busy=False, now=up - MICROSECOND, horizon=up - MICROSECOND)
     made_up = 0
     tick: datetime | None = missed

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from app.kernel import audit
-from app.kernel.audit import SYSTEM, Action, Actor, ResourceType
+from app.kernel.audit import SYSTEM, Actor, AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.sql import statement
@@ -84,10 +84,10 @@ def create(
 
     def body(connection: Connection) -> str:
         row = connection.execute(CREATE, params).one()
-        _note(connection, change, Action.CREATE, row, after=_content(row))
+        _note(connection, change, AuditAction.CREATE, row, after=_content(row))
         return key
 
-    return change.make(database, body, again=lambda _connection: key)
+    return change.make(database, body, default=key)
 
 
 def list_keys(database: Database, prefix: str = "") -> list[StoredKey]:
@@ -116,7 +116,7 @@ def revoke(database: Database, key_id: str, *, by: Actor = SYSTEM) -> str | None
         if row is None:
             return None
         if connection.execute(REVOKE, {"key_id": key_id}).first() is not None:
-            _note(connection, change, Action.REVOKE, row, before=_content(row))
+            _note(connection, change, AuditAction.REVOKE, row, before=_content(row))
         return str(row.name)
 
     return change.make(database, body, again=body)
@@ -132,7 +132,7 @@ def hash_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def _note(connection: Connection, change: AuditedChange, action: Action, row: Row[Any], **states: Any) -> None:
+def _note(connection: Connection, change: AuditedChange, action: AuditAction, row: Row[Any], **states: Any) -> None:
     audit.record(
         connection,
         change.audit_id,

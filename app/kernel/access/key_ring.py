@@ -2,9 +2,9 @@
 
 import hmac
 import math
+import re
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from cachetools import LRUCache
@@ -12,12 +12,15 @@ from cachetools import LRUCache
 from app.kernel.access.api_keys import Scope, hash_of
 from app.kernel.db import Database
 from app.kernel.errors import UnauthorizedError
+from app.kernel.function_types import Clock, Run, never
 from app.kernel.sql import statement
 
 CACHE_SECONDS = 5.0
 CACHE_SIZE = 10_000
 USED_EVERY_SECONDS = 60
 IDS_SECONDS = 1.0
+MAX_KEY = 200  # characters
+_KEY = re.compile(r"te_([0-9A-Za-z]+)_.+", re.DOTALL)
 
 # One round trip does both: the key is read when the cache lets go of it, and marked as used at most once a minute.
 # The hash is compared here only to decide about the mark; who gets in is decided by `KeyRing`, in constant time.
@@ -71,7 +74,7 @@ class KeyRing:
     refused without being looked up: the ids of all keys, which are few, are read at most once a second then.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, database: Database, clock: Clock = time.monotonic) -> None:
         self._database = database
         self._clock = clock
         # Entries stay beyond their time: a key that was good when it was last looked up is looked up in any case. Bad
@@ -83,13 +86,16 @@ class KeyRing:
         self._ids_good_until = -math.inf
         self._ids_lock = threading.Lock()
 
-    def verify(self, presented: str, is_flooded: Callable[[], bool] = lambda: False) -> Key:
+    def verify(self, presented: str, is_flooded: Run[bool] = never) -> Key:
         """Return the key; raises UnauthorizedError when it is malformed, unknown, wrong, expired or revoked.
 
         `is_flooded` is asked before a key that is not known to be good is looked up; if it says yes, only a key whose
         id exists is.
         """
-        key_id = _key_id(presented)
+        matched = _KEY.fullmatch(presented) if len(presented) <= MAX_KEY else None
+        if matched is None:
+            raise UnauthorizedError("The API key is not valid.")
+        key_id = matched[1]
         presented_hash = hash_of(presented)
         with self._lock:
             good = self._good.get(key_id)
@@ -133,11 +139,3 @@ class KeyRing:
         if row.seconds_left is not None:
             good_until = min(good_until, asked_at + row.seconds_left)
         return _CachedKey(Key(key_id, row.name, frozenset(row.scopes)), row.key_hash, good_until)
-
-
-def _key_id(presented: str) -> str:
-    prefix, _, rest = presented.partition("_")
-    key_id, separator, secret = rest.partition("_")
-    if prefix != "te" or not separator or not secret or not key_id.isalnum() or len(presented) > 200:
-        raise UnauthorizedError("The API key is not valid.")
-    return key_id

@@ -41,7 +41,7 @@ PRUNE = statement(
 )
 
 
-class Action(StrEnum):
+class AuditAction(StrEnum):
     """The kind of change."""
 
     CREATE = "create"
@@ -86,7 +86,7 @@ class AuditEntry:
     audit_id: str
     actor_id: str | None
     actor_name: str
-    action: Action
+    action: AuditAction
     resource_type: ResourceType
     resource: str
     before_hash: str | None
@@ -100,7 +100,7 @@ class AuditFilter:
     """Filters of the log; None applies no filter."""
 
     actor: str | None = None
-    action: Action | None = None
+    action: AuditAction | None = None
     resource_type: ResourceType | None = None
     resource: str | None = None
     after: datetime | None = None
@@ -112,7 +112,7 @@ def record(
     audit_id: str,
     *,
     by: Actor,
-    action: Action,
+    action: AuditAction,
     resource_type: ResourceType,
     resource: str,
     before: Any = None,
@@ -179,7 +179,7 @@ def _entry(row: Row[Any]) -> AuditEntry:
         audit_id=row.audit_id,
         actor_id=row.actor_id,
         actor_name=row.actor_name,
-        action=Action(row.action),
+        action=AuditAction(row.action),
         resource_type=ResourceType(row.resource_type),
         resource=row.resource,
         before_hash=row.before_hash,

@@ -1,9 +1,8 @@
 """Audited changes of the catalogue: who makes them, and on which condition."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from sqlalchemy import Connection
 
@@ -12,6 +11,7 @@ from app.kernel.audit import Actor
 from app.kernel.db import Database
 from app.kernel.errors import PreconditionFailedError
 from app.kernel.formats import EPOCH, MICROSECOND
+from app.kernel.function_types import Work
 
 if TYPE_CHECKING:
     from werkzeug.datastructures import ETags  # not there where workers are installed alone
@@ -52,19 +52,30 @@ class AuditedChange:
     condition: Condition = Condition()
     audit_id: str = field(default_factory=ids.audit_id)
 
-    def make(self, database: Database, body: Callable[[Connection], T], again: Callable[[Connection], T]) -> T:
+    @overload
+    def make(self, database: Database, body: Work[T], again: Work[T]) -> T: ...
+
+    @overload
+    def make(self, database: Database, body: Work[None]) -> None: ...
+
+    @overload
+    def make(self, database: Database, body: Work[T], *, default: T) -> T: ...
+
+    def make(
+        self, database: Database, body: Work[Any], again: Work[Any] | None = None, *, default: object = None
+    ) -> Any:
         """Run `body`, which records this change, in a transaction.
 
         After a commit whose answer was lost a second run would find its own row: a name taken, a tag out of date. So
-        it reads the result with `again`.
+        it reads the result with `again`, or returns `default` without it.
         """
         runs = 0
 
-        def once(connection: Connection) -> T:
+        def once(connection: Connection) -> Any:
             nonlocal runs
             runs += 1
             if runs > 1 and audit.is_recorded(connection, self.audit_id):
-                return again(connection)
+                return default if again is None else again(connection)
             return body(connection)
 
         return database.transact(once)

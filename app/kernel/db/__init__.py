@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -15,13 +15,14 @@ from sqlalchemy.exc import DisconnectionError
 from app.kernel import ids
 from app.kernel.db import deadline, driver_errors, hot
 from app.kernel.db.ambient import JointTransaction
-from app.kernel.db.circuit import Breaker
+from app.kernel.db.circuit import DatabaseBreaker
 from app.kernel.db.fire_and_forget import Unawaited, server_of
 from app.kernel.db.regions import EVERYWHERE
 from app.kernel.db.retries import retried
 from app.kernel.db.stalled import ANSWER_SECONDS, StalledConnections
 from app.kernel.errors import UnavailableError
 from app.kernel.formats import stored_json
+from app.kernel.function_types import Run, Work
 from app.kernel.sql import HotStatement
 from schema.url import database_url
 
@@ -51,7 +52,7 @@ class Database:
         self._free = threading.BoundedSemaphore(pool.size())
         self._statement_seconds = statement_timeout_seconds
         self._stalled = StalledConnections()
-        self._breaker = Breaker()
+        self._breaker = DatabaseBreaker()
         self._joint = JointTransaction()
         event.listen(engine, "connect", self._stalled.start_watching)
         _ping_idle_connections(engine, self._stalled)
@@ -90,13 +91,13 @@ class Database:
 
         return self.transact(run)
 
-    def transact(self, body: Callable[[Connection], T]) -> T:
+    def transact(self, body: Work[T]) -> T:
         """Run `body` in one transaction; it may run several times, so it must have no other effect."""
         if self._joint.connection is not None:
             return self._joint.transact(body)
         return retried(partial(self._transact, body), self._breaker)
 
-    def transact_jointly(self, body: Callable[[], T]) -> T:
+    def transact_jointly(self, body: Run[T]) -> T:
         """Run `body` in one transaction, which all that it asks of this database is part of, transactions included.
 
         Where this thread is in such a transaction, it is a part of that. Like the body of any transaction it may run
@@ -108,10 +109,7 @@ class Database:
         return retried(partial(self._transact_jointly, body), self._breaker)
 
     def commit_jointly(self) -> None:
-        """Commit what this thread's joint transaction did until now; what follows runs on its own.
-
-        For work in many batches. Does nothing where there is no joint transaction.
-        """
+        """Commit what this thread's joint transaction did until now, if it is in one; what follows runs on its own."""
         self._joint.commit()
 
     def open_unawaited(self) -> None:
@@ -142,11 +140,11 @@ class Database:
                 if not driver.closed:
                     driver.autocommit = False
 
-    def _transact(self, body: Callable[[Connection], T]) -> T:
+    def _transact(self, body: Work[T]) -> T:
         with self._connection(TRANSACTION_STATEMENTS) as connection, connection.begin():
             return body(connection)
 
-    def _transact_jointly(self, body: Callable[[], T]) -> T:
+    def _transact_jointly(self, body: Run[T]) -> T:
         with ExitStack() as stack:
             connection = stack.enter_context(self._connection(TRANSACTION_STATEMENTS))
             stack.enter_context(connection.begin())

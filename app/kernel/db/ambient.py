@@ -1,13 +1,14 @@
 """A joint transaction: one that everything which a thread asks of the database is part of."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Executable, Row
 
 from app.kernel.db import deadline
+from app.kernel.function_types import Work
 
 T = TypeVar("T")
 
@@ -31,7 +32,7 @@ class JointTransaction(threading.local):
 
         return self.transact(body)
 
-    def transact(self, body: Callable[[Connection], T]) -> T:
+    def transact(self, body: Work[T]) -> T:
         """Run `body` as a part of it; raises TimedOutError once this thread's deadline has passed."""
         if self.connection is None:
             raise RuntimeError("this thread has no joint transaction")

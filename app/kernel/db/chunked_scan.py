@@ -110,7 +110,7 @@ def _together(
 
 
 def pass_through(
-    database: Database, index: ListIndex, part: Part, narrow: Callable[[Part], Select[Any]]
+    database: Database, index: ListIndex, part: Part, narrow: Callable[[Part], Select[Any]], stride: int | None = None
 ) -> tuple[Sequence[Row[Any]], Position | None]:
     """Read a stride of entries, of which `narrow` makes the query.
 
@@ -121,7 +121,7 @@ def pass_through(
 
     def body(connection: Connection) -> tuple[Sequence[Row[Any]], Position | None]:
         _demand_order(database, connection)
-        end = connection.execute(index.read(part).offset(STRIDE - 1).limit(1)).first()
+        end = connection.execute(index.read(part).offset((stride or STRIDE) - 1).limit(1)).first()
         reached = None if end is None else Position(end.at, end.key)
         seen = part if reached is None else replace(part, end=reached)
         return connection.execute(narrow(seen)).all(), reached

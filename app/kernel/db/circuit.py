@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from app.kernel.errors import UnavailableError
 
 
-class Breaker:
+class DatabaseBreaker:
     """Whether the database is known to hang; closed (`is_open` is false) as long as it answers."""
 
     def __init__(self) -> None:

@@ -9,16 +9,16 @@ repeated: ids come from the client, and each write has a witness that makes its 
 import logging
 import random
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 
 from app.kernel.db import deadline
-from app.kernel.db.circuit import Breaker
+from app.kernel.db.circuit import DatabaseBreaker
 from app.kernel.db.stalled import ANSWER_SECONDS
 from app.kernel.errors import UnavailableError
+from app.kernel.function_types import Run
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import STATEMENT_RETRIES
 
@@ -36,7 +36,7 @@ _ROWS_FAULTS = ("22", "23", "54")
 _STATEMENTS_FAULT = "42"  # no such table or column, no permission
 
 
-def retried(run: Callable[[], T], breaker: Breaker, *, most_lost: int = 1) -> T:
+def retried(run: Run[T], breaker: DatabaseBreaker, *, most_lost: int = 1) -> T:
     """Run until it succeeds, or fails for good; a lost connection or outcome is tried again `most_lost` times."""
     lost, waited, began = 0, 0, time.monotonic()
     with breaker.probe() if breaker.is_open else nullcontext():
@@ -63,7 +63,7 @@ def retried(run: Callable[[], T], breaker: Breaker, *, most_lost: int = 1) -> T:
     raise UnavailableError("the database is too busy; try again")
 
 
-def _end(breaker: Breaker, lost: int) -> None:
+def _end(breaker: DatabaseBreaker, lost: int) -> None:
     """Raise TimedOutError."""
     if lost:
         breaker.trip()
@@ -81,7 +81,7 @@ def _may_reconnect(error: DBAPIError) -> bool:
     return error.connection_invalidated or sqlstate(error) == OUTCOME_UNKNOWN
 
 
-def _unreachable(error: DBAPIError, breaker: Breaker, began: float) -> UnavailableError:
+def _unreachable(error: DBAPIError, breaker: DatabaseBreaker, began: float) -> UnavailableError:
     if sqlstate(error) is None and time.monotonic() - began > ANSWER_SECONDS:
         breaker.trip()
     return UnavailableError("the database cannot be reached; try again", reason=driver_message(error))

@@ -11,6 +11,7 @@ from app.kernel.db import Database
 from app.kernel.db.engine_doubts import doubts
 from app.kernel.db.retries import driver_message
 from app.kernel.errors import UnavailableError
+from app.kernel.function_types import Stopping, never
 from schema import migrate
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ def wait_until_ready(
     database: Database,
     timeout_seconds: float,
     *,
-    stopping: Callable[[], bool] = lambda: False,
+    stopping: Stopping = never,
     check: Callable[[Database], None] = check_ready,
 ) -> None:
     """Wait until `check` passes, and log what there is to say about the server.

@@ -19,7 +19,7 @@ from app.kernel.errors.missing import (
     SecretNotFoundError,
     WorkerNotFoundError,
 )
-from app.kernel.errors.service import (
+from app.kernel.errors.service_errors import (
     ConflictError,
     ExecutionNotCancellableError,
     ForbiddenError,

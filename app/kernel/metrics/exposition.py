@@ -1,4 +1,4 @@
-"""Exposition: figures as Prometheus reads them."""
+"""Exposition: merged metrics in Prometheus's text format."""
 
 import threading
 import time
@@ -10,17 +10,17 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 
 from app.kernel.metrics.group import Group
-from app.kernel.metrics.merging import Figures
+from app.kernel.metrics.merging import MergedMetrics
 from app.kernel.metrics.series import PREFIX, Kind, Series
 from app.kernel.metrics.values import Cell, Labels
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 FRESH_SECONDS = 0.5
-MOST_SHARE = 0.2  # of the process's time, in a flood of scrapes
+MAX_SHARE = 0.2  # of the process's CPU time, under a flood of scrapes
 
 
 class Exposition:
-    """The text that answers a scrape; made once for all who ask at about the same moment."""
+    """Answer to a scrape, cached so that concurrent scrapes share one rendering."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -29,31 +29,31 @@ class Exposition:
         self._fresh_until = 0.0
 
     def text(self) -> bytes:
-        """Return the text; half a second old at most, unless it takes long to make."""
+        """Return the text, at most FRESH_SECONDS old unless rendering is slow."""
         with self._lock:
             if time.monotonic() >= self._fresh_until:
                 began = time.thread_time()
-                self._text = rendered(self._group.figures())
+                self._text = rendered(self._group.merged_metrics())
                 took = time.thread_time() - began
-                self._fresh_until = time.monotonic() + max(FRESH_SECONDS, took / MOST_SHARE)
+                self._fresh_until = time.monotonic() + max(FRESH_SECONDS, took / MAX_SHARE)
             return self._text
 
 
-class _Figures(Collector):
-    """What prometheus-client collects."""
+class _MergedCollector(Collector):
+    """Adapter from merged metrics to prometheus-client."""
 
-    def __init__(self, figures: Figures) -> None:
-        self._figures = figures
+    def __init__(self, metrics: MergedMetrics) -> None:
+        self._metrics = metrics
 
     def collect(self) -> Iterator[Metric]:
-        """Return a family for each series."""
-        for series, cells in self._figures.items():
+        """Yield a metric family for each series."""
+        for series, cells in self._metrics.items():
             yield _family(series, cells)
 
 
-def rendered(figures: Figures) -> bytes:
-    """Return figures in Prometheus's text format."""
-    return generate_latest(_Figures(figures))
+def rendered(metrics: MergedMetrics) -> bytes:
+    """Render metrics in Prometheus's text format."""
+    return generate_latest(_MergedCollector(metrics))
 
 
 def _family(series: Series, cells: dict[Labels, Cell]) -> Metric:

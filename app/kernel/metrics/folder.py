@@ -1,7 +1,7 @@
-"""Folder: where the processes of one group leave what they have counted, so that any of them can tell it all.
+"""Folder: directory in which the processes of one group share metric snapshots, so that each can serve all of them.
 
-A process holds the lock on one of its two files for as long as it lives: after kill -9 too, others know. The counts of
-those that have ended are added up in one file: what a group has counted never becomes less.
+A process holds a file lock while it lives, so its death is detected even after kill -9. The counters of ended
+processes are summed in one file, so a group's counters never decrease.
 """
 
 import contextlib
@@ -22,13 +22,13 @@ from app.kernel.metrics.values import Snapshot
 
 log = logging.getLogger(__name__)
 
-SNAPSHOT, ALIVE, ENDED, NAMES, TURN = ".json", ".alive", "ended", "endpoints", "turn"
-MOST_REMEMBERED = 1000  # processes whose files may still be there although they were added up
-ABANDONED_SECONDS = 60.0  # a folder without a live process may be that of a group which is about to start one
+SNAPSHOT, ALIVE, ENDED, NAMES, LOCK = ".json", ".alive", "ended", "endpoints", "turn"
+MAX_REMEMBERED = 1000  # ended processes whose files may still exist although their counters were summed
+ABANDONED_SECONDS = 60.0  # a younger folder without a live process may belong to a group that is still starting
 
 
 class Folder:
-    """The folder of one group, as one of its processes sees it; what it raises is OSError."""
+    """Access of one process to its group's folder; methods raise OSError."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -36,48 +36,49 @@ class Folder:
         self._alive: int | None = None
 
     def join(self) -> None:
-        """Make the folder, and show that this process lives."""
+        """Create the folder and take this process's file lock."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.leave()
         self._alive = os.open(self.path / f"{self._name}{ALIVE}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._alive, fcntl.LOCK_EX)
 
     def leave(self) -> None:
-        """Show that this process has ended."""
+        """Release this process's file lock, which marks it as ended."""
         if self._alive is not None:
             os.close(self._alive)
             self._alive = None
 
     def stay(self) -> None:
-        """Show that this process still lives; the first time it joins."""
+        """Refresh this process's lock file; join the folder if it is missing."""
         try:
-            os.utime(self.path / f"{self._name}{ALIVE}")  # who cleans up spares what is new
+            os.utime(self.path / f"{self._name}{ALIVE}")  # the clean-up of abandoned folders skips new files
         except FileNotFoundError:
             self.join()
 
     def write(self, snapshot: Snapshot) -> None:
-        """Leave the newest snapshot of this process."""
+        """Replace this process's snapshot."""
         self._replace(f"{self._name}{SNAPSHOT}", packed(snapshot))
 
     def read(self) -> tuple[list[Snapshot], list[Snapshot]]:
-        """Return the newest snapshots of the live processes, and what those have counted that have ended."""
-        # In this order: whoever is added up meanwhile is found in both, and counted once.
+        """Return the newest snapshots of live processes, and the counters of ended processes."""
+        # Snapshots are read before the sum: a process that is summed concurrently appears in both and counts once.
         found = {path.stem: _read(path) for path in self.path.glob(f"*{SNAPSHOT}")}
         gone = {name for name in found if name != self._name and self._has_ended(name)}
         added, ended = self._ended()
-        alive = [one for name, one in found.items() if one is not None and name not in gone and name not in added]
-        left = [one for name, one in found.items() if one is not None and name in gone and name not in added]
+        unsummed = {name: found[name] for name in found if name not in added}
+        alive = [snapshot for name, snapshot in unsummed.items() if snapshot is not None and name not in gone]
+        left = [snapshot for name, snapshot in unsummed.items() if snapshot is not None and name in gone]
         if gone:
             self._add_up(gone)
         return alive, [ended, *left]
 
     def admitted(self, wanted: set[str], most: int) -> tuple[set[str], bool] | None:
-        """Let the first endpoints that come have labels in all processes; None while another process decides.
+        """Give a label of its own to each wanted endpoint, in all processes, until `most` are used.
 
-        Returns which have one, and whether no other can get one.
+        Returns the endpoints with a label and whether all labels are used; None while another process holds the lock.
         """
-        with self._turn() as is_ours:
-            if not is_ours:
+        with self._try_lock() as is_locked:
+            if not is_locked:
                 return None
             path = self.path / NAMES
             have: list[str] = json.loads(path.read_bytes()) if path.exists() else []
@@ -88,15 +89,15 @@ class Folder:
             return set(have), len(have) >= most
 
     def _add_up(self, gone: set[str]) -> None:
-        """Add what processes have counted that have ended to the one file, and remove theirs."""
-        with self._turn() as is_ours:
-            if not is_ours:
+        """Add the counters of ended processes to the sum, and remove their files."""
+        with self._try_lock() as is_locked:
+            if not is_locked:
                 return
             added, ended = self._ended()
-            fresh = [
-                one for name in gone.difference(added) if (one := _read(self.path / f"{name}{SNAPSHOT}")) is not None
-            ]
-            names = [*added, *sorted(gone.difference(added))][-MOST_REMEMBERED:]
+            unsummed = sorted(gone.difference(added))
+            snapshots = (_read(self.path / f"{name}{SNAPSHOT}") for name in unsummed)
+            fresh = [snapshot for snapshot in snapshots if snapshot is not None]
+            names = [*added, *unsummed][-MAX_REMEMBERED:]
             text = packed(lasting(merged([], [ended, *fresh]), time.time()))
             self._replace(ENDED, json.dumps({"names": names, "snapshot": text.decode()}).encode())
             for name in gone:
@@ -104,10 +105,10 @@ class Folder:
                     path.unlink(missing_ok=True)
 
     def _ended(self) -> tuple[dict[str, None], Snapshot]:
-        """Return who was added up, in that order, and the sum."""
+        """Return the processes that were summed, oldest first, and the sum."""
         try:
-            told = json.loads((self.path / ENDED).read_bytes())
-            return dict.fromkeys(told["names"]), unpacked(told["snapshot"].encode())
+            stored = json.loads((self.path / ENDED).read_bytes())
+            return dict.fromkeys(stored["names"]), unpacked(stored["snapshot"].encode())
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return {}, Snapshot(0.0)
 
@@ -115,30 +116,30 @@ class Folder:
         return not _is_locked(self.path / f"{name}{ALIVE}")
 
     def _replace(self, name: str, text: bytes) -> None:
-        """Write a file as a whole: whoever reads it finds the old one or the new one."""
+        """Replace a file atomically: a reader gets the old or the new content."""
         beside = self.path / f"{name}.{self._name}"
         beside.write_bytes(text)
         beside.replace(self.path / name)
 
     @contextlib.contextmanager
-    def _turn(self) -> Iterator[bool]:
-        """Try to be the only one; never waits, because who has the turn may stand still."""
-        turn = os.open(self.path / TURN, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    def _try_lock(self) -> Iterator[bool]:
+        """Try to take the group's lock; never waits, because its holder may be stopped."""
+        lock = os.open(self.path / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             try:
-                fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 yield False
             else:
                 yield True
         finally:
-            os.close(turn)
+            os.close(lock)
 
 
 def folder_of(role: str, base: Path | None = None) -> Folder:
-    """Return the folder of the group that this process belongs to: that of its parent; removes those of dead groups.
+    """Return the folder of this process's group, which is all children of its parent; remove folders of dead groups.
 
-    Raises OSError when it would lie in a folder that belongs to another user.
+    Raises OSError when the base folder belongs to another user.
     """
     base = _base() if base is None else base
     parent = os.getppid()
@@ -150,20 +151,19 @@ def folder_of(role: str, base: Path | None = None) -> Folder:
 
 
 def _base() -> Path:
-    """Make the folder of all groups of this user, in memory if possible: nothing shall wait for a disk."""
-    memory = Path("/dev/shm")  # noqa: S108 - what follows makes sure that it is this user's own
-    place = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
-    base = place / f"task-executor-{os.geteuid()}"
+    """Create the folder of all groups of this user, in memory if possible, so that no write waits for a disk."""
+    memory = Path("/dev/shm")  # noqa: S108 - the ownership is checked below
+    base = (memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())) / f"task-executor-{os.geteuid()}"
     with contextlib.suppress(FileExistsError):
         base.mkdir(mode=0o700)
     found = base.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise PermissionError(f"{base} is not a folder of this user alone")
+        raise PermissionError(f"{base} is not a directory that only this user can access")
     return base
 
 
 def _is_abandoned(path: Path) -> bool:
-    """Return whether no process of a group lives, nor the parent that could start one."""
+    """Return whether all processes of a group and their parent have ended."""
     try:
         _, parent, started = path.name.rsplit("-", 2)
         if parent.isdigit() and started != "0" and _started(int(parent)) == started:
@@ -191,12 +191,12 @@ def _is_locked(path: Path) -> bool:
 
 
 def _started(process_id: int) -> str:
-    """Return when a process was started, in ticks since the boot; 0 where that cannot be read."""
+    """Return the start of a process, in ticks since the boot; 0 where it cannot be read."""
     try:
-        told = Path(f"/proc/{process_id}/stat").read_text()
+        text = Path(f"/proc/{process_id}/stat").read_text()
     except OSError:
         return "0"
-    return told.rpartition(")")[2].split()[19]
+    return text.rpartition(")")[2].split()[19]
 
 
 def _read(path: Path) -> Snapshot | None:

@@ -1,11 +1,11 @@
-"""Group: the processes that answer a scrape as one."""
+"""Group: processes with a common parent that answer a scrape together."""
 
 import logging
 import threading
 
 from app.kernel.metrics import merging
 from app.kernel.metrics.folder import Folder
-from app.kernel.metrics.merging import Figures
+from app.kernel.metrics.merging import MergedMetrics
 from app.kernel.metrics.series import BUILD, PROCESSES
 from app.kernel.metrics.values import OTHER, Snapshot, Values
 from app.kernel.version import version
@@ -13,24 +13,28 @@ from app.kernel.version import version
 log = logging.getLogger(__name__)
 
 
-class Group:
-    """What all processes of a group have counted, this one among them; without a folder it is alone.
+def _one() -> float:
+    return 1.0
 
-    Nothing here raises: where the folder fails, a process tells of itself alone.
+
+class Group:
+    """Merged metrics of all processes of a group, or of this process alone without a folder.
+
+    Methods never raise: while the folder fails, the metrics are those of this process alone.
     """
 
     def __init__(self, values: Values, folder: Folder | None = None) -> None:
         self._values = values
         self.folder = folder
-        self._labels: dict[str, str] = {}  # of endpoints, as all processes of the group have them
+        self._labels: dict[str, str] = {}  # of endpoints, the same in all processes of the group
         self._has_failed = False
         self._version = version()
-        # Whoever publishes, scrapes or gives up: what is newer must not be overwritten by what is older.
+        # Keeps an older snapshot from overwriting a newer one.
         self._publishing = threading.Lock()
-        values.read(PROCESSES, lambda: 1.0)
+        values.read(PROCESSES, _one)
 
     def publish(self) -> Snapshot:
-        """Leave the newest values of this process for the others, and return them."""
+        """Write this process's snapshot to the folder, and return it."""
         with self._publishing:
             self._values.set(BUILD, 1.0, self._version)
             return self._published(self._values.snapshot())
@@ -48,8 +52,8 @@ class Group:
             self._has_failed = False
         return snapshot
 
-    def figures(self) -> Figures:
-        """Return what all processes have counted; what this one tells it has told the others before."""
+    def merged_metrics(self) -> MergedMetrics:
+        """Return the merged metrics of all processes; this process publishes its own first."""
         own = self.publish()
         if self.folder is None or self._has_failed:
             return merging.merged([own])
@@ -60,13 +64,13 @@ class Group:
             return merging.merged([own])
 
     def leave(self) -> None:
-        """Leave the last values, and go."""
+        """Publish a last snapshot and leave the folder."""
         if self.folder is not None:
             self.publish()
             self.folder.leave()
 
     def _labelled(self, snapshot: Snapshot, folder: Folder) -> Snapshot:
-        """Give endpoints the labels that they have in all processes; those not decided yet are left out for now."""
+        """Give endpoints the labels that they have in all processes; leave out endpoints without a decided label."""
         news = merging.endpoints_in(snapshot) - self._labels.keys()
         if news and (decided := folder.admitted(news - {OTHER}, self._values.endpoints.most)) is not None:
             have, is_full = decided
@@ -79,5 +83,5 @@ class Group:
 
     def _fail(self, error: OSError) -> None:
         if not self._has_failed:
-            log.warning("metrics are those of this process alone, because of its group's folder: %s", error)
+            log.warning("could not share metrics with other processes: %s; serving this process's metrics alone", error)
         self._has_failed = True

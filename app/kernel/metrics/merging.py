@@ -1,20 +1,21 @@
-"""Merging: what several processes have counted, as one; pure functions."""
+"""Merging: combine the metric snapshots of several processes; pure functions."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from app.kernel.metrics.series import ENDPOINT, SERIES, Kind, Merge, Series
 from app.kernel.metrics.values import Cell, Labels, Snapshot
 
-Figures = dict[Series, dict[Labels, Cell]]
+MergedMetrics = dict[Series, dict[Labels, Cell]]
 """The values of each series by its labels, over all processes."""
 
 
-_AT_ONCE = 500  # cells: json lets no other thread run meanwhile
+_AT_ONCE = 500  # cells; json.dumps holds the interpreter lock for the whole call
 
 
 def packed(snapshot: Snapshot) -> bytes:
-    """Return the text of a snapshot."""
+    """Return a snapshot as JSON."""
     series = (f"{json.dumps(name)}: [{_listed([*found.items()])}]" for name, found in snapshot.cells.items())
     return f'{{"at": {snapshot.at}, "cells": {{{", ".join(series)}}}}}'.encode()
 
@@ -25,36 +26,35 @@ def _listed(cells: Sequence[tuple[Labels, Cell]]) -> str:
 
 
 def unpacked(text: bytes) -> Snapshot:
-    """Read the text of a snapshot; raises ValueError for anything else."""
+    """Read a snapshot from JSON; raises ValueError for anything else."""
     try:
-        told = json.loads(text)
+        stored = json.loads(text)
         return Snapshot(
-            float(told["at"]),
-            {name: {tuple(labels): list(cell) for labels, cell in found} for name, found in told["cells"].items()},
+            float(stored["at"]),
+            {name: {tuple(labels): list(cell) for labels, cell in found} for name, found in stored["cells"].items()},
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError("this is no snapshot") from error
+        raise ValueError("not a metrics snapshot") from error
 
 
-def merged(alive: Iterable[Snapshot], ended: Iterable[Snapshot] = ()) -> Figures:
-    """Return what processes say together; of those that have ended only what they counted is left."""
-    # The newest first: of some gauges it alone tells.
-    newest = sorted(alive, key=lambda snapshot: -snapshot.at)
-    figures: Figures = {}
+def merged(alive: Iterable[Snapshot], ended: Iterable[Snapshot] = ()) -> MergedMetrics:
+    """Merge the snapshots of all processes; keep only the counters of ended ones."""
+    newest = sorted(alive, key=attrgetter("at"), reverse=True)
+    metrics: MergedMetrics = {}
     for series in SERIES.values():
-        told = [_fitting(snapshot, series) for snapshot in newest if series.name in snapshot.cells]
+        parts = [_fitting(snapshot, series) for snapshot in newest if series.name in snapshot.cells]
         if series.kind is not Kind.GAUGE:
-            told += [_fitting(snapshot, series) for snapshot in ended if series.name in snapshot.cells]
+            parts += [_fitting(snapshot, series) for snapshot in ended if series.name in snapshot.cells]
         elif series.merge is Merge.NEWEST:
-            told = told[:1]
-        if told:
-            figures[series] = _summed(told, 1 / len(told) if series.merge is Merge.MEAN else 1.0)
-    return figures
+            parts = parts[:1]
+        if parts:
+            metrics[series] = _summed(parts, 1 / len(parts) if series.merge is Merge.MEAN else 1.0)
+    return metrics
 
 
-def lasting(figures: Figures, at: float) -> Snapshot:
-    """Return what is left of figures once their processes have ended: what was counted."""
-    return Snapshot(at, {series.name: cells for series, cells in figures.items() if series.kind is not Kind.GAUGE})
+def lasting(metrics: MergedMetrics, at: float) -> Snapshot:
+    """Return the counters and histograms, which outlive their processes."""
+    return Snapshot(at, {series.name: cells for series, cells in metrics.items() if series.kind is not Kind.GAUGE})
 
 
 def endpoints_in(snapshot: Snapshot) -> set[str]:
@@ -64,7 +64,7 @@ def endpoints_in(snapshot: Snapshot) -> set[str]:
 
 
 def relabelled(snapshot: Snapshot, label_of: Callable[[str], str | None]) -> Snapshot:
-    """Give endpoints other labels, and leave out those without one; what gets one label is summed."""
+    """Give endpoints other labels; drop endpoints without a label and sum cells that get the same label."""
     changed = dict(snapshot.cells)
     for name, cells in snapshot.cells.items():
         if ENDPOINT not in SERIES[name].labels:
@@ -80,7 +80,7 @@ def relabelled(snapshot: Snapshot, label_of: Callable[[str], str | None]) -> Sna
 
 
 def _fitting(snapshot: Snapshot, series: Series) -> dict[Labels, Cell]:
-    """Return the values of a series; none that another version of it has left."""
+    """Return the values of a series without cells written by another version of it."""
     size, labels = series.cell_size, len(series.labels)
     found = snapshot.cells[series.name]
     return {key: cell for key, cell in found.items() if len(cell) == size and len(key) == labels}

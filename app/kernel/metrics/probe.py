@@ -1,6 +1,6 @@
-"""`python -m app.kernel.metrics.probe ADDRESS`: exits with 0 while a process that serves its metrics there is well.
+"""`python -m app.kernel.metrics.probe ADDRESS`: exits with 0 if the metrics endpoint there answers.
 
-For probes of containers that have nothing better to ask with. `--worked-within SECONDS` asks more of a scheduler.
+For container probes without an HTTP client. `--worked-within SECONDS` also checks the chores of a scheduler.
 """
 
 import argparse
@@ -11,23 +11,26 @@ from http.client import HTTPConnection, HTTPException
 
 from app.kernel.metrics.series import CHORE_AT, PREFIX
 
-# Of a scheduler's chores those that each job needs, and that run about once a second.
+# Chores that each job depends on; they run about once a second.
 CHORES = ("materialize", "promote")
 _PATIENCE_SECONDS = 5.0
 
 
 def main(words: list[str] | None = None) -> int:
-    """Ask once; returns the exit status, and says on stderr what is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m app.kernel.metrics.probe", description="Ask a process how it is.")
-    parser.add_argument("address", help="HOST:PORT where it serves its metrics")
+    """Probe once; return the exit status and print a failure to stderr."""
+    parser = argparse.ArgumentParser(prog="python -m app.kernel.metrics.probe", description="Probe a process.")
+    parser.add_argument("address", help="HOST:PORT of its metrics endpoint")
     parser.add_argument(
-        "--worked-within", type=float, metavar="SECONDS", help=f"of a scheduler: its {' and '.join(CHORES)} have"
+        *("--worked-within",),
+        type=float,
+        metavar="SECONDS",
+        help=f"for a scheduler: fail unless {' and '.join(CHORES)} succeeded within this time",
     )
     asked = parser.parse_args(words)
     try:
         text = _read(asked.address)
     except (OSError, HTTPException) as error:
-        return _unwell(f"{asked.address} does not tell its metrics: {error}")
+        return _unwell(f"could not read metrics from {asked.address}: {error}")
     for chore in CHORES if asked.worked_within is not None else ():
         ended = _last_success(text, chore)
         if ended is None:

@@ -1,32 +1,32 @@
-"""Server: answers scrapes at an address of its own, on one thread, whatever its clients do."""
+"""Metrics server: answers scrapes at its own address, on one thread that never blocks on a client."""
 
 import contextlib
 import logging
 import selectors
 import socket
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from app.kernel.function_types import Run
 from app.kernel.metrics.exposition import CONTENT_TYPE
 from app.kernel.threads import BackgroundThread
 
 log = logging.getLogger(__name__)
 
-MOST_CONNECTIONS = 32
-MOST_PER_SECOND = 50  # so that a flood takes little of the process's time from deliveries
-MOST_AT_ONCE = 10
+MAX_CONNECTIONS = 32
+MAX_PER_SECOND = 50  # so that a flood of scrapes costs deliveries little CPU time
+MAX_AT_ONCE = 10
 PATIENCE_SECONDS = 10.0  # for the request, and for the client to read the answer
-MOST_REQUEST_BYTES = 8192
+MAX_REQUEST_BYTES = 8192
 BACKLOG = 64
 RETRY_SECONDS = 1.0
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 _PATH = "/metrics"
 
 
 @dataclass(eq=False, slots=True)
 class _Client:
-    """One connection, from its acceptance to its end; `answer` is what is left to send."""
+    """One connection; `answer` is the rest that is still to be sent."""
 
     sock: socket.socket
     until: float
@@ -35,33 +35,33 @@ class _Client:
 
 
 class MetricsServer(BackgroundThread):
-    """Serves `GET /metrics` as long as no other process has its address, and takes over when that one has gone.
+    """Serves `GET /metrics`; while another process holds the address it retries each second.
 
-    It never waits for a client: a connection has PATIENCE_SECONDS altogether, and may have to make place before that.
+    A connection is closed after PATIENCE_SECONDS, or earlier to make room for a new connection.
     """
 
-    def __init__(self, address: str, text: Callable[[], bytes]) -> None:
+    def __init__(self, address: str, text: Run[bytes]) -> None:
         super().__init__("te-metrics-http")
         host, _, port = address.rpartition(":")
         self._host, self._port = host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - as asked for
         self._text = text
         self._clients: dict[_Client, None] = {}  # the oldest first
-        self._allowance, self._allowed_at = float(MOST_AT_ONCE), 0.0
-        self._is_told = False
+        self._tokens, self._refilled_at = float(MAX_AT_ONCE), 0.0
+        self._is_logged = False
 
     def run(self) -> None:
-        """Serve until it is stopped; what goes wrong is logged, and it begins anew."""
+        """Serve until it is stopped; log an error and restart."""
         while not self.stopping.is_set():
             try:
                 with self._listening() as listener, selectors.DefaultSelector() as self._selector:
-                    log.info("metrics are served at http://%s:%d%s", self._host, self._port, _PATH)
+                    log.info("serving metrics at http://%s:%d%s", self._host, self._port, _PATH)
                     self._serve(listener)
             except OSError as error:
-                if not self._is_told:
-                    log.info("metrics are not served here, as long as that lasts: %s", error)
-                self._is_told = True
+                if not self._is_logged:
+                    log.info("could not serve metrics: %s; retrying every %.0f s", error, RETRY_SECONDS)
+                self._is_logged = True
             except Exception:
-                log.exception("te-metrics-http begins anew after an unexpected error")
+                log.exception("restarting te-metrics-http after an unexpected error")
             finally:
                 for client in self._clients:
                     client.sock.close()
@@ -82,59 +82,58 @@ class MetricsServer(BackgroundThread):
         return listener
 
     def _serve(self, listener: socket.socket) -> None:
-        self._is_told = False
-        accepts = False
+        self._is_logged = accepts = False
         while not self.stopping.is_set():
             now = time.monotonic()
-            self._allowance = min(MOST_AT_ONCE, self._allowance + (now - self._allowed_at) * MOST_PER_SECOND)
-            self._allowed_at = now
-            if accepts is not (self._allowance >= 1):
+            self._tokens = min(MAX_AT_ONCE, self._tokens + (now - self._refilled_at) * MAX_PER_SECOND)
+            self._refilled_at = now
+            if accepts is not (self._tokens >= 1):
                 accepts = not accepts
                 if accepts:
                     self._selector.register(listener, selectors.EVENT_READ)
                 else:
                     self._selector.unregister(listener)
-            for key, _ in self._selector.select(LOOK_SECONDS if accepts else 1 / MOST_PER_SECOND):
+            for key, _ in self._selector.select(POLL_SECONDS if accepts else 1 / MAX_PER_SECOND):
                 if key.data is None:
                     self._accept(listener)
                 elif key.data in self._clients:
-                    self._go_on(key.data)
+                    self._continue(key.data)
             while self._clients and (oldest := next(iter(self._clients))).until <= time.monotonic():
                 self._end(oldest)
 
     def _accept(self, listener: socket.socket) -> None:
-        self._allowance -= 1
+        self._tokens -= 1
         try:
             sock, _ = listener.accept()
         except BlockingIOError:
             return
         except OSError:  # no descriptor is left
-            self._allowance = -float(MOST_PER_SECOND)
+            self._tokens = -float(MAX_PER_SECOND)
             return
-        if len(self._clients) >= MOST_CONNECTIONS:
+        if len(self._clients) >= MAX_CONNECTIONS:
             self._end(next(iter(self._clients)))
         sock.setblocking(False)
         client = _Client(sock, time.monotonic() + PATIENCE_SECONDS)
         self._clients[client] = None
         self._selector.register(sock, selectors.EVENT_READ, client)
 
-    def _go_on(self, client: _Client) -> None:
+    def _continue(self, client: _Client) -> None:
         try:
             if client.answer is None:
                 self._read(client)
             elif client.answer:
                 self._write(client, client.answer)
-            elif not client.sock.recv(MOST_REQUEST_BYTES):
-                self._end(client)  # it has read the answer
+            elif not client.sock.recv(MAX_REQUEST_BYTES):
+                self._end(client)  # the client has read the answer
         except BlockingIOError:
             pass
         except OSError:
             self._end(client)
 
     def _read(self, client: _Client) -> None:
-        piece = client.sock.recv(MOST_REQUEST_BYTES)
+        piece = client.sock.recv(MAX_REQUEST_BYTES)
         client.request += piece
-        if not piece or len(client.request) > MOST_REQUEST_BYTES:
+        if not piece or len(client.request) > MAX_REQUEST_BYTES:
             self._end(client)
         elif b"\r\n\r\n" in client.request:
             client.answer = memoryview(self._answer(bytes(client.request)))
@@ -143,7 +142,7 @@ class MetricsServer(BackgroundThread):
     def _write(self, client: _Client, answer: memoryview) -> None:
         client.answer = answer[client.sock.send(answer) :]
         if not client.answer:
-            # To close it with bytes unread could undo the answer.
+            # Closing a socket with unread bytes sends a reset, which could discard the answer.
             client.sock.shutdown(socket.SHUT_WR)
             self._selector.modify(client.sock, selectors.EVENT_READ, client)
 
@@ -153,12 +152,12 @@ class MetricsServer(BackgroundThread):
         if path != _PATH:
             return _worded("404 Not Found", f"metrics are at {_PATH}\n".encode())
         if method != "GET":
-            return _worded("405 Method Not Allowed", b"only GET is answered\n", "Allow: GET\r\n")
+            return _worded("405 Method Not Allowed", b"only GET is allowed\n", "Allow: GET\r\n")
         try:
             return _worded("200 OK", self._text())
         except Exception:
-            log.exception("metrics could not be told")
-            return _worded("500 Internal Server Error", b"metrics could not be told\n")
+            log.exception("could not render metrics")
+            return _worded("500 Internal Server Error", b"could not render metrics\n")
 
     def _end(self, client: _Client) -> None:
         del self._clients[client]

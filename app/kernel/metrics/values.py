@@ -1,31 +1,33 @@
-"""Values: what one process has counted, in plain lists; nothing is formatted or written before somebody asks."""
+"""Values: the metrics of one process in plain lists; formatted only for a scrape."""
 
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from app.kernel.function_types import Run
 from app.kernel.metrics.series import ENDPOINT, Kind, Series
 
 OTHER = "other"
-MOST_ENDPOINTS = 100
+MAX_ENDPOINTS = 100
 
 Labels = tuple[str, ...]
+Gauge = Run[float]
 Cell = list[float]
-"""A number, or the sum of a histogram and then the count in each of its buckets."""
+"""A number, or the sum of a histogram followed by the count in each bucket."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All values of a process at an instant, which is in seconds since 1970, by the names of their series."""
+    """All values of a process by the names of their series; `at` is in seconds since 1970."""
 
     at: float
     cells: dict[str, dict[Labels, Cell]] = field(default_factory=dict)
 
 
 class Names:
-    """The endpoints that have a label of their own: the first ones that came, for good."""
+    """Endpoints with a label of their own: the first `most` that were counted."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -33,7 +35,7 @@ class Names:
         self._lock = threading.Lock()
 
     def of(self, name: str) -> str:
-        """Return the label of an endpoint."""
+        """Return the label of an endpoint, OTHER beyond the bound."""
         with self._lock:
             if name not in self._known:
                 if len(self._known) >= self.most:
@@ -43,7 +45,7 @@ class Names:
 
 
 class Cells(dict[Labels, Cell]):
-    """The values of one series by its labels; those of endpoints beyond the bound share one."""
+    """The values of one series by its labels; endpoints beyond the bound share the label OTHER."""
 
     def __init__(self, series: Series, endpoints: Names) -> None:
         super().__init__()
@@ -58,38 +60,50 @@ class Cells(dict[Labels, Cell]):
         return self.setdefault(labels, [0.0] * self._size)
 
 
-class Values:
-    """What one process has counted.
+class _AllCells(dict[Series, Cells]):
+    """The values of all series, created at first access."""
 
-    `add`, `observe` and `replace` may be called from any thread, and take a lock. A series that is counted for each job
-    has one writer instead, which changes its `cells` itself: `cells[labels][0] += 1`.
+    def __init__(self, endpoints: Names) -> None:
+        super().__init__()
+        self._endpoints = endpoints
+
+    def __missing__(self, series: Series) -> Cells:
+        cells = self[series] = Cells(series, self._endpoints)
+        return cells
+
+
+class Values:
+    """The metrics of one process.
+
+    `add`, `observe` and `replace` are thread-safe and take a lock. A series that is counted for each job has one writer
+    instead, which changes `cells` without a lock: `cells[labels][0] += 1`.
     """
 
-    def __init__(self, most_endpoints: int = MOST_ENDPOINTS) -> None:
+    def __init__(self, most_endpoints: int = MAX_ENDPOINTS) -> None:
         self.endpoints = Names(most_endpoints)
         self._lock = threading.Lock()
-        self._cells: dict[Series, Cells] = {}
-        self._read: dict[Series, Callable[[], float]] = {}
+        self._cells = _AllCells(self.endpoints)
+        self._read: dict[Series, Gauge] = {}
 
     def cells(self, series: Series) -> Cells:
-        """Return the values of a series, for its one writer."""
+        """Return the values of a series, for its only writer."""
         with self._lock:
-            return self._cells_of(series)
+            return self._cells[series]
 
     def add(self, series: Series, *labels: str, amount: float = 1) -> None:
-        """Count."""
+        """Increment a counter."""
         with self._lock:
-            self._cells_of(series)[labels][0] += amount
+            self._cells[series][labels][0] += amount
 
     def observe(self, series: Series, value: float, *labels: str) -> None:
-        """Take a value into a histogram."""
+        """Add a value to a histogram."""
         with self._lock:
-            cell = self._cells_of(series)[labels]
+            cell = self._cells[series][labels]
             cell[bisect_left(series.buckets, value) + 1] += 1
             cell[0] += value
 
     def replace(self, series: Series, values: Mapping[Labels, float]) -> None:
-        """Set a gauge, by its labels; what it was before is forgotten."""
+        """Replace all values of a gauge."""
         with self._lock:
             cells = self._cells[series] = Cells(series, self.endpoints)
             for labels, value in values.items():
@@ -98,21 +112,21 @@ class Values:
     def set(self, series: Series, value: float, *labels: str) -> None:
         """Set one value of a gauge."""
         with self._lock:
-            self._cells_of(series)[labels][0] = value
+            self._cells[series][labels][0] = value
 
-    def read(self, series: Series, read: Callable[[], float]) -> None:
-        """Let a gauge without labels be read when somebody asks; `read` must neither block nor raise."""
+    def read(self, series: Series, read: Gauge) -> None:
+        """Read a gauge without labels at each snapshot; `read` must neither block nor raise."""
         with self._lock:
             self._read[series] = read
 
     def total(self, series: Series, *labels: str) -> float:
-        """Return the sum of a counter over all values whose labels begin with these; of a histogram, how many."""
+        """Return the sum of a counter, or the count of a histogram, over the values with these first labels."""
         with self._lock:
-            found = [cell for key, cell in self._cells_of(series).items() if key[: len(labels)] == labels]
+            found = [cell for key, cell in self._cells[series].items() if key[: len(labels)] == labels]
         return sum(sum(cell[1:]) if series.buckets else cell[0] for cell in found)
 
     def totals(self) -> dict[str, float]:
-        """Return the sum of each counter that has counted anything, by its name."""
+        """Return the sum of each counter above 0, by its name."""
         with self._lock:
             sums = {series: sum(cell[0] for cell in list(cells.values())) for series, cells in self._cells.items()}
         return {series.name: amount for series, amount in sums.items() if series.kind is Kind.COUNTER and amount}
@@ -126,13 +140,7 @@ class Values:
         return Snapshot(time.time(), found)
 
     def clear(self) -> None:
-        """Forget everything that was counted: a child that was forked begins anew."""
-        self._lock = threading.Lock()  # that of the parent may be held by a thread which does not exist here
-        self._cells.clear()
+        """Reset everything in a forked child."""
+        self._lock = threading.Lock()  # the parent's lock may be held by a thread that the child does not have
         self.endpoints = Names(self.endpoints.most)
-
-    def _cells_of(self, series: Series) -> Cells:
-        cells = self._cells.get(series)
-        if cells is None:
-            cells = self._cells[series] = Cells(series, self.endpoints)
-        return cells
+        self._cells = _AllCells(self.endpoints)

@@ -7,6 +7,11 @@ from datetime import UTC, datetime, timedelta
 from app.kernel.db import Database
 from app.kernel.sql import statement
 
+TOLERATED = timedelta(seconds=1)
+RUN_NTP = (
+    "run NTP (chrony, systemd-timesyncd) {where} and on the database; jobs are due by the database's clock, tokens and "
+    "logs go by that of the process"
+)
 NOW = statement("health.now", "SELECT clock_timestamp() AS now")
 
 
@@ -28,3 +33,9 @@ def read_clocks(database: Database) -> ClockReading:
     there = database.fetch(NOW)[0].now
     half = timedelta(seconds=(time.monotonic() - began) / 2)
     return ClockReading(asked_at + half - there, half)
+
+
+def distance(ahead: timedelta) -> str:
+    """Write for a sentence how far a clock is from the database's."""
+    side = "ahead of" if ahead > timedelta(0) else "behind"
+    return f"{abs(ahead) / timedelta(seconds=1):.1f} s {side}"

@@ -1,7 +1,6 @@
 """The thread that beats for its process and keeps its regions up to date, on connections that there are anyway."""
 
 import logging
-from collections.abc import Callable
 from functools import partial
 from itertools import count
 
@@ -10,6 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.kernel.db import Database
 from app.kernel.db.retries import explained
 from app.kernel.errors import UnavailableError
+from app.kernel.function_types import Call, Run
 from app.kernel.processes import process_heartbeat
 from app.kernel.processes.process_heartbeat import BEAT_SECONDS, Component
 from app.kernel.processes.region import RegionStatus
@@ -36,7 +36,7 @@ class HealthThread(BackgroundThread):
         component: Component,
         status: RegionStatus | None = None,
         *,
-        carry: Callable[[], bool] = lambda: False,
+        carry: Run[bool] | None = None,
     ) -> None:
         """`carry` is called with each beat; the next one comes at once where it says that it has something to tell."""
         super().__init__("te-health")
@@ -52,17 +52,18 @@ class HealthThread(BackgroundThread):
             self._try(_BEAT, partial(process_heartbeat.beat, self._database, self._component))
             if number % BEATS_PER_REFRESH == 0:
                 self._try("cannot read the regions", self.status.refresh)
-            has_news = self._try(_CARRY, self._carry)
+            has_news = self._carry is not None and self._try(_CARRY, self._carry)
             if self.stopping.wait(SOON_SECONDS if has_news else BEAT_SECONDS):
                 break
-        self._try(_CARRY, self._carry)
+        if self._carry is not None:
+            self._try(_CARRY, self._carry)
         self._try(_BEAT, partial(process_heartbeat.leave, self._database, self._component))
 
     def stop(self, timeout_seconds: float = LEAVE_SECONDS) -> bool:
         """End the thread; a database that hangs holds nobody up for longer than the timeout."""
         return super().stop(timeout_seconds)
 
-    def _try(self, failure: str, act: Callable[[], object]) -> bool:
+    def _try(self, failure: str, act: Call) -> bool:
         """Return what it says; False where the database refuses it, which is told once."""
         try:
             said = act()

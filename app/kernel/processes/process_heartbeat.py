@@ -77,7 +77,7 @@ class Status(StrEnum):
     DEAD = "DEAD"
 
 
-class Kind(Enum):
+class ProcessKind(Enum):
     """What a process is: the first part of its component."""
 
     WORKER = "worker"
@@ -90,7 +90,7 @@ class Component:
     """This process, as its heartbeats name it; a worker's id is that of its lease."""
 
     region: str
-    kind: Kind
+    kind: ProcessKind
     id: str = field(default_factory=ids.process_id)
     started_at: float = field(default_factory=time.monotonic)
 
@@ -101,14 +101,14 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessRecord:
     """What the heartbeats tell of a process; `silence_seconds` since the last one, by the database's clock.
 
     Its own clock is unknown where it is of a release that does not tell.
     """
 
     region: str
-    kind: Kind
+    kind: ProcessKind
     id: str
     status: Status
     host: str
@@ -139,7 +139,7 @@ def leave(database: Database, component: Component) -> None:
     database.fetch_unless_locked(LEAVE, {"region": component.region, "component": component.name})
 
 
-def processes(database: Database, kind: Kind | None = None) -> list[Process]:
+def processes(database: Database, kind: ProcessKind | None = None) -> list[ProcessRecord]:
     """Read what is known of the processes, of a kind or all, also of those that ended within the last ten minutes.
 
     What a later release tells in another way is left out.
@@ -153,20 +153,20 @@ def prune(database: Database, *, limit: int) -> int:
     return len(database.fetch(PRUNE, {"limit": limit}))
 
 
-def _process(row: Row[Any]) -> Process | None:
+def _process(row: Row[Any]) -> ProcessRecord | None:
     try:
         return _known(row)
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def _known(row: Row[Any]) -> Process:
+def _known(row: Row[Any]) -> ProcessRecord:
     kind, _, process_id = row.component.partition("/")
     told = row.metadata
     has_clock = "ahead" in told and "bound" in told
-    return Process(
+    return ProcessRecord(
         region=row.region,
-        kind=Kind(kind),
+        kind=ProcessKind(kind),
         id=process_id,
         status=Status(row.status),
         host=told["host"],

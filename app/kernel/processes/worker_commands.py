@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from app.kernel import audit, ids
-from app.kernel.audit import Action, ResourceType
+from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.errors import WorkerNotAliveError, WorkerNotFoundError
@@ -130,7 +130,7 @@ def ask(database: Database, worker_id: str, kind: CommandKind, change: AuditedCh
             connection,
             change.audit_id,
             by=change.by,
-            action=Action(kind),
+            action=AuditAction(kind),
             resource_type=ResourceType.WORKER,
             resource=worker_id,
             after={"command_id": command_id},

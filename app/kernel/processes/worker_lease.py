@@ -12,7 +12,7 @@ REGISTER = statement(
     INSERT INTO workers (worker_id, host, pid, queues, capacity, lease_expires_at)
     VALUES (:worker, :host, CAST(:pid AS BIGINT), CAST(:queues AS JSONB), CAST(:capacity AS BIGINT),
             now() + CAST(:lease_ms AS BIGINT) * INTERVAL '1 millisecond')
-    ON CONFLICT (worker_id) DO NOTHING
+    ON CONFLICT (worker_id) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
     """,
 )
 

@@ -15,7 +15,7 @@ _ANSWERED = frozenset({EndpointType.HTTP, EndpointType.NOTIFICATION})
 _NOWHERE = SpanContext(0, 0, is_remote=False)
 
 
-class Tried(Protocol):
+class SpannedAttempt(Protocol):
     """What a span says of an attempt: a claim has it, and so has the row of what was taken back."""
 
     @property
@@ -36,7 +36,7 @@ class Tried(Protocol):
     def trace_context(self) -> str | None: ...
 
 
-def begin(exporting: Exporting, tried: Tried, links: Sequence[Link], began: int) -> Span:
+def begin(exporting: Exporting, tried: SpannedAttempt, links: Sequence[Link], began: int) -> Span:
     """Start the span of an attempt that began at an instant, in nanoseconds since 1970.
 
     It is below what its job or itself was asked for by, or the first one of the execution's own trace, linked to that.

@@ -1,4 +1,4 @@
-"""Arms: what the statements are built of that claim from several lanes at once."""
+"""Arms: what the statements are built of that claim from several partitions at once."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,17 +11,6 @@ MOST_ARMS = 16
 # after a burst, in which next to nothing waits, it would read all that waits, of all endpoints, for the rows of one.
 CLAIMABLE = "status NOT IN ('PENDING', 'RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED')"
 
-# What every answer tells besides its claims: the clock at its beginning and at its end, the revisions of the catalogue
-# and of the rules that are in force, and of each lane how many rows were locked, and how far they reach. What was
-# locked, and not what was claimed: a lane of which another worker took the rows would look as if it were empty.
-ANSWER = """
-    SELECT now() AS db_now, clock_timestamp() AS answered_at,
-           (SELECT revision FROM catalog_revision WHERE id = 'catalog') AS revision,
-           (SELECT revision FROM catalog_revision WHERE id = 'flow') AS flow_revision,
-           counted.lane AS counted_lane, counted.found, counted.seen, claimed.*"""
-COUNTED = "(SELECT lane, count(*) AS found, max(run_at) AS seen FROM due GROUP BY lane) AS counted"
-
-
 # Who may claim: a worker whose own lease holds, so that one that was declared dead claims nothing, and that knows the
 # rules of endpoints that are in force. It depends on no row, so it is looked at once.
 MAY_CLAIM = """EXISTS (SELECT 1 FROM workers AS w
@@ -30,30 +19,29 @@ MAY_CLAIM = """EXISTS (SELECT 1 FROM workers AS w
 
 
 def arms(count: int, columns: str = "", condition: str = "") -> str:
-    """Return the first parts of a claim's WITH: an arm for each of so many lanes, and `due`, which has all their rows.
+    """Return the first parts of a claim's WITH: `count` arms, one a partition, and `due`, which has all rows.
 
-    Each arm reads one range of idx_executions_lanes in its order, from the lane's mark on. `columns` are further ones
-    of executions that `due` is to have; in the `condition` of an arm `{number}` is its own.
+    Each arm reads one range of idx_executions_lanes in its order, from the partition's mark on. `columns` are further
+    ones of executions that `due` is to have; in the `condition` of an arm `{number}` is its own.
     """
     each = ",".join(
         f"""
-    lane_{number} AS MATERIALIZED (
-      SELECT execution_id, run_at, CAST({number} AS BIGINT) AS lane{columns} FROM executions
-       WHERE queue = :queue AND shard = :shard_{number} AND endpoint = :endpoint_{number}
-         AND limit_key = :key_{number} AND priority = :priority_{number}
-         AND {CLAIMABLE}
-         AND run_at >= CAST(:since_{number} AS TIMESTAMPTZ)
-         AND run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
-         AND attempt_count < max_attempts{of_regions()}{condition.replace("{number}", str(number))}
-       ORDER BY run_at, execution_id LIMIT :quota_{number} FOR UPDATE SKIP LOCKED)"""  # noqa: S608 - constants of ours
+    arm_{number} AS MATERIALIZED (
+      SELECT execution_id, run_at, CAST({number} AS BIGINT) AS arm{columns} FROM executions
+      WHERE queue = :queue AND shard = :shard_{number} AND endpoint = :endpoint_{number} AND limit_key = :key_{number}
+      AND priority = :priority_{number} AND {CLAIMABLE}
+      AND run_at >= CAST(:since_{number} AS TIMESTAMPTZ)
+      AND run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
+      AND attempt_count < max_attempts{of_regions()}{condition.replace("{number}", str(number))}
+      ORDER BY run_at, execution_id LIMIT :quota_{number} FOR UPDATE SKIP LOCKED)"""  # noqa: S608 - constants of ours
         for number in range(count)
     )
-    union = " UNION ALL ".join(f"SELECT * FROM lane_{number}" for number in range(count))  # noqa: S608 - as above
+    union = " UNION ALL ".join(f"SELECT * FROM arm_{number}" for number in range(count))  # noqa: S608 - as above
     return f"{each},\n    due AS MATERIALIZED ({union})"
 
 
 def take(source: str, returning: str = "", condition: str = "") -> str:
-    """Return the UPDATE that claims the rows of a part of the WITH, which has `execution_id` and `lane`.
+    """Return the UPDATE that claims the rows of a part of the WITH, which has `execution_id` and `arm`.
 
     The lock is a hint; the UPDATE repeats the whole condition and is the guarantee. COALESCE hides that condition from
     the choice of an index, here and in others that know the keys of their rows: by statistics from before a burst, an
@@ -72,19 +60,36 @@ def take(source: str, returning: str = "", condition: str = "") -> str:
                       AND e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond', false)
          AND {MAY_CLAIM}{condition}
       RETURNING e.execution_id, e.job_id, e.endpoint_version, e.endpoint_type, e.attempt_count, e.max_attempts,
-                e.config_revision, e.scheduled_at, e.run_at, e.followed, j.input,
+                e.config_revision, e.scheduled_at, e.run_at, e.expires_at, e.followed, j.input,
                 COALESCE(e.trace_context, j.trace_context) AS trace_context,
-                {source}.lane{returning}"""  # noqa: S608 - as above
+                {source}.arm{returning}"""  # noqa: S608 - as above
+
+
+def answer(columns: str = "") -> str:
+    """Return the SELECT that ends a claim: its claims, and beside them, once for each partition, what it found there.
+
+    Each row has the clock at the beginning and at the end, and the revisions of the catalogue and of the rules that are
+    in force. `found` counts locked rows rather than claimed ones: a partition whose rows another worker took would look
+    empty. There is always a row.
+    """
+    return f"""
+    SELECT now() AS db_now, clock_timestamp() AS answered_at,
+           (SELECT revision FROM catalog_revision WHERE id = 'catalog') AS revision,
+           (SELECT revision FROM catalog_revision WHERE id = 'flow') AS flow_revision,
+           counted.arm AS counted_arm, counted.found, counted.seen, claimed.*{columns}
+      FROM (SELECT 1 AS one) AS always
+      LEFT JOIN (SELECT arm, count(*) AS found, max(run_at) AS seen FROM due GROUP BY arm) AS counted ON true
+      LEFT JOIN claimed ON claimed.arm = counted.arm"""  # noqa: S608 - as above
 
 
 ANY_RULES = 2**62  # the revision of who knows the rules, whatever they are
 
 
 def parameters(wanted: Sequence[Wanted], count: int) -> dict[str, object]:
-    """Return the parameters of so many arms; those that no lane is wanted for take nothing."""
+    """Return the parameters of so many arms; those that no partition is wanted for take nothing."""
     params = dict(_IDLE[count])
-    for names, (lane, quota, since) in zip(_NAMES, wanted, strict=False):
-        params.update(zip(names, (*lane, since, quota), strict=True))
+    for names, (partition, quota, since) in zip(_NAMES, wanted, strict=False):
+        params.update(zip(names, (*partition, since, quota), strict=True))
     return params
 
 

@@ -1,27 +1,19 @@
-"""Claims: take what is due in several lanes at once, and list what a worker has claimed."""
+"""Claims: take what is due in several partitions at once, and list what a worker has claimed."""
 
 import time
 from collections.abc import Sequence
 
 from app.kernel.db import Database
 from app.kernel.sql import hot_statement, statement
-from app.queue.claiming.arms import ANSWER, ANY_RULES, COUNTED, MOST_ARMS, arms, parameters, take
+from app.queue.claiming.arms import ANY_RULES, MOST_ARMS, answer, arms, parameters, take
 from app.queue.claiming.partition import Wanted
 from app.queue.claiming.taken import Taken
 from app.queue.executions.database_clock import DatabaseClock
 from app.queue.executions.execution_model import ClaimKey
 
 
-# The answer always has one row or more. It does not say when something is due next: looks tell.
 def _claim(count: int) -> str:
-    return f"""
-    WITH {arms(count)},
-    claimed AS ({take("due")})
-    {ANSWER}
-      FROM (SELECT 1 AS one) AS always
-      LEFT JOIN {COUNTED} ON true
-      LEFT JOIN claimed ON claimed.lane = counted.lane
-    """
+    return f"WITH {arms(count)},\n    claimed AS ({take('due')}){answer()}"
 
 
 # By their numbers of arms: one that takes nothing costs a little all the same.
@@ -48,7 +40,7 @@ def claim(
     flow_revision: int = ANY_RULES,
     clock: DatabaseClock | None = None,
 ) -> Taken:
-    """Claim what is due within `ahead_ms` in up to MOST_ARMS lanes, in one statement.
+    """Claim what is due within `ahead_ms` in up to MOST_ARMS partitions, in one statement.
 
     Nothing where the rules are newer than `flow_revision`, which the answer tells.
     The `clock` knows from earlier claims better when this one began.

@@ -1,4 +1,4 @@
-"""Depth: which lanes hold so much that is due that nothing late should be added to them yet."""
+"""Depth: which partitions hold so much that is due that nothing late should be added to them yet."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -8,12 +8,12 @@ from app.kernel.sql import of_regions, statement
 from app.queue.claiming.arms import CLAIMABLE
 from app.queue.executions.execution_insertion import priority_of, queue_of
 
-DEEP = 1_000  # due executions of a lane, over all shards
+DEEP = 1_000  # due executions of a partition, over all shards
 PROBED = 16  # shards per statement
 
-# The lane of a job's next execution, which is its endpoint's as it is now.
-LANES = statement(
-    "executions.lanes_of_jobs",
+# The partition of a job's next execution, which is its endpoint's as it is now.
+PARTITIONS = statement(
+    "executions.partitions_of_jobs",
     f"""
     SELECT j.job_id, {queue_of("j", "e")} AS queue, j.endpoint, j.limit_key, {priority_of("j", "e")} AS priority
       FROM jobs AS j JOIN endpoints AS e ON e.name = j.endpoint
@@ -21,7 +21,7 @@ LANES = statement(
     """,  # noqa: S608 - constants of this package
 )
 
-# At most DEEP entries of the index of lanes in each shard, whatever waits there.
+# At most DEEP entries of the index of partitions in each shard, whatever waits there.
 DEPTH = statement(
     "executions.depth",
     " UNION ALL ".join(
@@ -37,7 +37,7 @@ DEPTH = statement(
 
 
 class _Place(NamedTuple):
-    """A lane in all its shards."""
+    """A partition in all its shards."""
 
     queue: str
     endpoint: str
@@ -46,7 +46,7 @@ class _Place(NamedTuple):
 
 
 class Depths:
-    """Looks at each lane once, and remembers what it has found: for one pass over the due jobs."""
+    """Looks at each partition once, and remembers what it has found: for one pass over the due jobs."""
 
     def __init__(self, database: Database, shards: int) -> None:
         self._database = database
@@ -58,7 +58,7 @@ class Depths:
         if not jobs:
             return set()
         found = set()
-        for row in self._database.fetch(LANES, {"jobs": sorted(jobs)}):
+        for row in self._database.fetch(PARTITIONS, {"jobs": sorted(jobs)}):
             place = _Place(row.queue, row.endpoint, row.limit_key, row.priority)
             if place not in self._is_deep:
                 self._is_deep[place] = self._count(place) >= DEEP

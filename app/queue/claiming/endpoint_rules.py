@@ -1,15 +1,12 @@
 """Rules as workers have them: limits, breaker settings and pauses of endpoints, and which queues are paused."""
 
 import logging
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from app.catalog.endpoints.limits import Limits
-from app.features.breakers.rules import BreakerSettings
-from app.features.breakers.target_rows import IS_NOTABLE, NOTED, Notes
+from app.catalog.endpoints.limits import EndpointLimits
 from app.kernel.db import Database
 from app.kernel.sql import statement
 
@@ -29,23 +26,21 @@ RULES = statement(
     SELECT 0, NULL, NULL, NULL, true, queue FROM paused_queues
     """,
 )
-# With each breaker that workers have to know: a handful of rows, if any. Their table has a row only for targets that
-# have failed of late. An index has no more than the requests to abort that stand.
+# An index has no more than the requests to abort that stand.
 PULSE = statement(
     "flow.pulse",
-    f"""
+    """
     SELECT c.revision AS flow_revision,
            COALESCE((SELECT revision FROM catalog_revision WHERE id = 'catalog'), 0) AS catalog_revision,
-           now() AS db_now, {NOTED}, a.executions, a.attempts, a.claimed
+           a.executions, a.attempts, a.claimed
       FROM catalog_revision AS c
       CROSS JOIN (SELECT array_agg(execution_id ORDER BY execution_id) AS executions,
                          array_agg(attempt_count ORDER BY execution_id) AS attempts,
                          array_agg(started_at ORDER BY execution_id) AS claimed
                     FROM executions
                    WHERE worker_id = :worker AND status = 'RUNNING' AND abort_requested_at IS NOT NULL) AS a
-      LEFT JOIN breakers AS b ON {IS_NOTABLE}
      WHERE c.id = 'flow'
-    """,  # noqa: S608 - constants of this package
+    """,
 )
 
 Aborts = list[tuple[str, int, datetime]]
@@ -54,10 +49,10 @@ Aborts = list[tuple[str, int, datetime]]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What bounds the deliveries of an endpoint; without breaker settings those by default apply."""
+    """Bounds on the deliveries of an endpoint; `breaker` is as it is stored, and None for the defaults."""
 
-    limits: Limits | None
-    breaker: BreakerSettings | None
+    limits: EndpointLimits | None
+    breaker: Any
     is_paused: bool
 
 
@@ -75,7 +70,6 @@ class Pulse:
 
     revision: int
     catalog_revision: int
-    notes: Notes
     aborts: Aborts
 
 
@@ -86,7 +80,7 @@ def load(database: Database) -> Loaded:
         if row.queue is not None:
             queues.add(row.queue)
         elif row.name is not None:
-            rules[row.name] = Rules(readable_limits(row.limits, row.name), _breaker(row), row.is_paused)
+            rules[row.name] = Rules(readable_limits(row.limits, row.name), row.breaker, row.is_paused)
         else:
             revision = row.revision
     return Loaded(revision, rules, frozenset(queues))
@@ -94,26 +88,17 @@ def load(database: Database) -> Loaded:
 
 def pulse(database: Database, worker_id: str) -> Pulse:
     """Read what may have changed since the last pulse."""
-    asked_at = time.monotonic()
-    rows = database.fetch(PULSE, {"worker": worker_id})
-    first = rows[0]
-    aborts = Aborts(zip(first.executions, first.attempts, first.claimed, strict=True)) if first.executions else []
-    return Pulse(first.flow_revision, first.catalog_revision, Notes.of(rows, asked_at), aborts)
+    (row,) = database.fetch(PULSE, {"worker": worker_id})
+    aborts = Aborts(zip(row.executions, row.attempts, row.claimed, strict=True)) if row.executions else []
+    return Pulse(row.flow_revision, row.catalog_revision, aborts)
 
 
-def readable_limits(stored: Mapping[str, Any] | None, endpoint: str) -> Limits | None:
-    """Return the limits of an endpoint as workers keep them: none where they were edited by hand and say nothing."""
-    return None if stored is None else _readable(Limits.from_json, stored, endpoint)
-
-
-def _breaker(row: Any) -> BreakerSettings | None:
-    return None if row.breaker is None else _readable(BreakerSettings.from_json, row.breaker, row.name)
-
-
-def _readable(read: Any, stored: Mapping[str, Any], endpoint: str) -> Any:
-    """Read what was accepted once; what was edited by hand must not keep the rules of all others from a worker."""
+def readable_limits(stored: Mapping[str, Any] | None, endpoint: str) -> EndpointLimits | None:
+    """Return the limits of an endpoint; none where the row was edited and is invalid, for the sake of all others."""
+    if stored is None:
+        return None
     try:
-        return read(stored)
+        return EndpointLimits.from_json(stored)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        log.error("the rules of %s cannot be read and are left out: %s", endpoint, type(error).__name__)  # noqa: TRY400
+        log.error("the limits of %s cannot be read and are left out: %s", endpoint, type(error).__name__)  # noqa: TRY400
         return None

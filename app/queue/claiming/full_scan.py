@@ -1,4 +1,4 @@
-"""Sweep: the walk from lane to lane, which finds those that no look sees."""
+"""FullScan: the walk from partition to partition, which finds those that no look sees."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,18 +9,18 @@ from typing import Self
 from app.kernel.db import Database
 from app.kernel.sql import hot_statement, of_regions
 from app.queue.claiming.arms import CLAIMABLE
-from app.queue.claiming.partition import Lane
+from app.queue.claiming.partition import Partition
 from app.queue.claiming.poll import Due
 
 HOPS = 16  # in a statement
-MOST_KEPT = 1024  # places of a walk that are remembered, to divide the next sweep by
+MOST_KEPT = 1024  # places of a walk that are remembered, to divide the next full scan by
 Place = tuple[str, str, int]  # endpoint, limit key, priority
 # Nothing comes before the first, and no name of an endpoint after the last, by any collation.
 FIRST, LAST = ("", "", -1), ("z" * 200, "", -1)
 
 
-# Each arm is one hop: the first entry behind a place, however deep the lanes are. A recursive statement would do with
-# fewer round trips, but CockroachDB makes the hop in it a join with every claimable row. One row is the clock.
+# Each arm is one hop: the first entry behind a place, however deep the partitions are. A recursive statement would do
+# with fewer round trips, but CockroachDB makes the hop in it a join with every claimable row. One row is the clock.
 def _hops() -> str:
     each = "".join(
         f"""
@@ -36,12 +36,12 @@ def _hops() -> str:
     return f"{each} SELECT NULL, '', '', NULL, now()"
 
 
-NEXT_LANES = hot_statement("executions.next_lanes", _hops())
+NEXT_PARTITIONS = hot_statement("executions.next_partitions", _hops())
 
 
 @dataclass(slots=True)
 class _Walk:
-    """The walk through the lanes of a shard from one place to another."""
+    """The walk through the partitions of a shard from one place to another."""
 
     shard: int
     at: Place
@@ -51,7 +51,7 @@ class _Walk:
     _passed: int = 0
 
     def go_to(self, place: Place) -> None:
-        """Go on to the next lane; of very many lanes an even choice is kept."""
+        """Go on to the next partition; of very many partitions an even choice is kept."""
         self.at = place
         if self._passed % self.every == 0:
             self.found.append(place)
@@ -60,11 +60,11 @@ class _Walk:
             self.found, self.every = self.found[::2], self.every * 2
 
 
-class Sweep:
-    """One walk over all lanes of a queue, HOPS of them a step; belongs to one thread.
+class FullScan:
+    """One walk over all partitions of a queue, HOPS of them a step; belongs to one thread.
 
-    It goes on at so many places at once. Which of them divide the lanes evenly, the last sweep tells by what it found:
-    in the order of the database, which need not be that of Python.
+    It goes on at so many places at once. Which of them divide the partitions evenly, the last full scan tells by what
+    it found: in the order of the database, which need not be that of Python.
     """
 
     def __init__(self, shards: int, last: Self | None = None) -> None:
@@ -80,16 +80,16 @@ class Sweep:
         """Whether the walk has come to its end."""
         return not self._under_way
 
-    def lanes(self, shard: int) -> list[Place]:
-        """Return the lanes of a shard that were found, in order, or an even choice of them."""
+    def partitions(self, shard: int) -> list[Place]:
+        """Return the partitions of a shard that were found, in order, or an even choice of them."""
         walks = [walk for walk in self._walks if walk.shard == shard]
         every = max(walk.every for walk in walks) if walks else 1
         return [place for walk in walks for place in walk.found[:: every // walk.every]]
 
     def step(self, database: Database, queue: str) -> tuple[list[Due], datetime]:
-        """Go on; returns the lanes found, each with its first instant, and the database's clock."""
+        """Go on; returns the partitions found, each with its first instant, and the database's clock."""
         due, clock = self._hop(database, queue)
-        # The first sweep does not know where to divide: it makes as many hops one after the other.
+        # The first full scan does not know where to divide: it makes as many hops one after the other.
         for _ in range(HOPS // max(1, len(self._under_way)) - 1):
             if self.is_over:
                 break
@@ -99,7 +99,7 @@ class Sweep:
 
     def _hop(self, database: Database, queue: str) -> tuple[list[Due], datetime]:
         walks = self._under_way[:HOPS]
-        rows = database.fetch(NEXT_LANES, _parameters(queue, walks))
+        rows = database.fetch(NEXT_PARTITIONS, _parameters(queue, walks))
         ended, due = set(range(len(walks))), []
         for hop in rows:
             if hop.hop is None:
@@ -108,15 +108,19 @@ class Sweep:
             walk = walks[hop.hop]
             walk.go_to((hop.endpoint, hop.limit_key, hop.priority))
             ended.discard(hop.hop)
-            due.append(Due(Lane(walk.shard, *walk.at), hop.run_at))
+            due.append(Due(Partition(walk.shard, *walk.at), hop.run_at))
         self._under_way = [walk for number, walk in enumerate(self._under_way) if number not in ended]
         return due, clock
 
 
-def _divided(last: Sweep | None, shard: int, shares: int) -> list[Place]:
+def _divided(last: FullScan | None, shard: int, shares: int) -> list[Place]:
     """Return the places at which a shard is divided into so many shares."""
-    lanes = [] if last is None else last.lanes(shard)
-    return [lanes[len(lanes) * share // shares] for share in range(1, shares)] if len(lanes) >= shares > 1 else []
+    partitions = [] if last is None else last.partitions(shard)
+    return (
+        [partitions[len(partitions) * share // shares] for share in range(1, shares)]
+        if len(partitions) >= shares > 1
+        else []
+    )
 
 
 def _parameters(queue: str, walks: Sequence[_Walk]) -> dict[str, object]:

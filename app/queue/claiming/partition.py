@@ -1,10 +1,10 @@
-"""Lane: the claimable executions of a queue that share shard, endpoint, limit key and priority."""
+"""Partition: the claimable executions of a queue that share shard, endpoint, limit key and priority."""
 
 from datetime import datetime
 from typing import NamedTuple
 
 
-class Lane(NamedTuple):
+class Partition(NamedTuple):
     """One prefix of the claim's index, in the order of `run_at`."""
 
     shard: int
@@ -14,8 +14,8 @@ class Lane(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A lane from which up to `quota` executions are to be claimed; nothing of it waits before `since`."""
+    """A partition from which up to `quota` executions are to be claimed; nothing of it waits before `since`."""
 
-    lane: Lane
+    partition: Partition
     quota: int
     since: datetime

@@ -5,18 +5,18 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
 
-from app.features.limits.store import RING
+from app.catalog.endpoints.limits import RING
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
-from app.queue.claiming.partition import Lane
+from app.queue.claiming.partition import Partition
 from app.queue.ending.outbox_rows import put_ends_of
 from app.queue.executions.execution_model import ClaimKey
 from app.queue.executions.settlement import settlement_of
 
 # Of what another process is to claim when this one stops: claims of others are past its instant by now, so that only a
-# sweep would find it. Due now it is found like what is new.
+# full scan would find it. Due now it is found like what is new.
 DUE_NOW_MS = 1
 SHORTEST_PUT_OFF_MS = 1000.0
 LONGEST_PUT_OFF_MS = 300_000.0
@@ -96,20 +96,20 @@ class Release(NamedTuple):
     Without `is_noted` the history of the execution says nothing of it. `windows` are the claim's.
     """
 
-    claim: ClaimKey
+    key: ClaimKey
     put_off_ms: int = 0
     is_noted: bool = True
     windows: tuple[tuple[str, int], ...] = ()
 
 
 class HandedBack(NamedTuple):
-    """An execution that was given back: its queue, its lane and its instant, and whether that has come.
+    """An execution that was given back: its queue, its partition and its instant, and whether that has come.
 
     Where it ended instead, and somebody follows that, it left the row `end_id` in the outbox.
     """
 
     queue: str
-    lane: Lane
+    partition: Partition
     run_at: datetime
     is_due: bool
     end_id: str | None = None
@@ -142,9 +142,9 @@ def hand_back(
     ordered = sorted(releases)
     params = {
         "worker": worker_id,
-        "ids": [release.claim.execution_id for release in ordered],
-        "attempts": [release.claim.attempt for release in ordered],
-        "claimed": [release.claim.claimed_at for release in ordered],
+        "ids": [release.key.execution_id for release in ordered],
+        "attempts": [release.key.attempt for release in ordered],
+        "claimed": [release.key.claimed_at for release in ordered],
         "put_off_ms": [release.put_off_ms for release in ordered],
         "noted": [release.is_noted for release in ordered],
         "claim_events": [ids.event_id() for _ in ordered],
@@ -153,7 +153,11 @@ def hand_back(
     fetch = database.fetch_unless_locked if unless_locked else database.fetch
     return [
         HandedBack(
-            row.queue, Lane(row.shard, row.endpoint, row.limit_key, row.priority), row.run_at, row.is_due, row.end_id
+            row.queue,
+            Partition(row.shard, row.endpoint, row.limit_key, row.priority),
+            row.run_at,
+            row.is_due,
+            row.end_id,
         )
         for row in fetch(RELEASE, params)
     ]

@@ -30,7 +30,7 @@ RECORDED = statement(
 )
 
 
-class Reason(StrEnum):
+class ChangeReason(StrEnum):
     """Why an execution changed its state; the first part of a history's `reason`s."""
 
     CLAIMED = "CLAIMED"
@@ -61,7 +61,7 @@ class StateChange:
     event_id: str = field(default_factory=ids.event_id)
 
 
-def record(connection: Connection, changes: Sequence[StateChange], *, actor: str | None, reason: Reason) -> None:
+def record(connection: Connection, changes: Sequence[StateChange], *, actor: str | None, reason: ChangeReason) -> None:
     """Record changes made in this transaction; `actor` is None when nobody asked for them."""
     if not changes:
         return

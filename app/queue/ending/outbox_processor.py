@@ -8,7 +8,7 @@ an endpoint that very many ends call back: that effect has failed then.
 import logging
 import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -18,6 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from app.kernel.db import Database, hardly_wait
 from app.kernel.db.retries import driver_message, is_lock_timeout, is_rows_fault
 from app.kernel.errors import UnavailableError
+from app.kernel.function_types import Stopping, never
 from app.kernel.metrics import PROCESS, series
 from app.kernel.metrics.series import Series
 from app.kernel.metrics.values import Values
@@ -62,7 +63,7 @@ class OutboxProcessor:
         *,
         handlers: Sequence[Handler],
         values: Values = PROCESS,
-        stopping: Callable[[], bool] = lambda: False,
+        stopping: Stopping = never,
     ) -> None:
         self._stopping = stopping
         self._database = database

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from app.kernel.sql import statement
-from app.queue.ending.execution_events import Reason, StateChange
+from app.queue.ending.execution_events import ChangeReason, StateChange
 from app.queue.ending.subscriptions import is_followed
 from schema.states import ExecutionStatus, Followed
 
@@ -49,7 +49,7 @@ PUT = statement(
 )
 
 
-def put_ends(connection: Connection, changes: Sequence[StateChange], reason: Reason) -> None:
+def put_ends(connection: Connection, changes: Sequence[StateChange], reason: ChangeReason) -> None:
     """Put those of the executions that ended in this transaction, without an attempt, and that are followed."""
     if changes:
         params = {

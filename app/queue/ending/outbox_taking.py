@@ -7,6 +7,7 @@ delete one row only one goes on with it.
 import json
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -68,7 +69,7 @@ PUT_OFF = statement(
 )
 
 
-class Waiting(NamedTuple):
+class DueEvent(NamedTuple):
     """A row of the outbox that is due, in the order in which it became so, and how often it has failed."""
 
     due_at: datetime
@@ -84,16 +85,16 @@ def shards_with_ends(database: Database) -> list[int]:
     return found
 
 
-def due_ends(database: Database, shard: int, *, after: Waiting, limit: int) -> list[Waiting]:
+def due_ends(database: Database, shard: int, *, after: DueEvent, limit: int) -> list[DueEvent]:
     """Read the next `limit` rows of a shard that have been due for a second."""
     params = {"shard": shard, "at": after.due_at, "id": after.end_id, "limit": limit}
-    return [Waiting(*row) for row in database.fetch(DUE, params)]
+    return [DueEvent(*row) for row in database.fetch(DUE, params)]
 
 
 def take(connection: Connection, end_ids: Collection[str]) -> list[End]:
     """Take those of these rows that nobody else is handling and that have not failed before, the oldest first."""
     rows = connection.execute(TAKE, {"ids": sorted(end_ids), "limit": len(end_ids)})
-    return sorted(map(End.from_row, rows), key=lambda end: (end.ended_at, end.end_id))
+    return sorted(map(End.from_row, rows), key=attrgetter("ended_at", "end_id"))
 
 
 def lock_one(connection: Connection, end_id: str) -> End | None:

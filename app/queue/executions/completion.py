@@ -5,6 +5,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from app.kernel import ids
@@ -22,15 +23,17 @@ if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
 
 
-_ENDED = """
+_TEXT = """
+    WITH v AS (
       SELECT u.*, GREATEST(u.started_at, now() - u.ended_ago_ms * INTERVAL '1 millisecond') AS completed_at
         FROM unnest(
         CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:statuses AS TEXT[]), CAST(:delays AS BIGINT[]),
         CAST(:outputs AS TEXT[]), CAST(:errors AS TEXT[]), CAST(:started AS TIMESTAMPTZ[]),
-        CAST(:ended_ago_ms AS BIGINT[]), CAST(:durations AS BIGINT[]), CAST(:attempt_ids AS TEXT[]))
-      AS u (execution_id, attempt, status, delay_ms, output, error, started_at, ended_ago_ms, duration_ms, attempt_id)
-"""
-_FINISH = """
+        CAST(:ended_ago_ms AS BIGINT[]), CAST(:durations AS BIGINT[]), CAST(:attempt_ids AS TEXT[]),
+        CAST(:max_ages AS BIGINT[]))
+      AS u (execution_id, attempt, status, delay_ms, output, error, started_at, ended_ago_ms, duration_ms, attempt_id,
+            max_age_ms)),
+    fin AS (
       UPDATE executions AS e
          SET status = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NOT NULL
                            THEN 'CANCELLED' ELSE v.status END,
@@ -38,13 +41,15 @@ _FINISH = """
              completed_at = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NULL
                                  THEN NULL ELSE v.completed_at END,
              run_at = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NULL
-                           THEN now() + v.delay_ms * INTERVAL '1 millisecond' ELSE e.run_at END
+                           THEN now() + v.delay_ms * INTERVAL '1 millisecond' ELSE e.run_at END,
+             expires_at = CASE WHEN v.status = 'RETRYING'
+                               THEN e.scheduled_at + v.max_age_ms * INTERVAL '1 millisecond' ELSE e.expires_at END
         FROM v
        WHERE e.execution_id = v.execution_id
          AND COALESCE(e.attempt_count = v.attempt AND e.worker_id = :worker AND e.status = 'RUNNING', false)
       RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at{of_end}, v.attempt, v.attempt_id, v.started_at,
-                v.completed_at, v.duration_ms, v.output, v.error"""
-_TRIED = """
+                v.completed_at, v.duration_ms, v.output, v.error),
+    tried AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
                             duration_ms, output, error, led_to)
       SELECT fin.attempt_id, fin.execution_id, fin.attempt,
@@ -52,8 +57,8 @@ _TRIED = """
              fin.started_at, fin.completed_at, fin.duration_ms, CAST(fin.output AS JSONB), CAST(fin.error AS JSONB),
              NULLIF(fin.status, 'SUCCESS')
         FROM fin
-      RETURNING attempt_id"""
-_LOGGED = """
+      RETURNING attempt_id),
+    logged AS (
       INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at)
       SELECT l.log_id, fin.execution_id, fin.attempt, l.level,
              CASE WHEN fin.status = 'CANCELLED' AND l.level = 'WARN'
@@ -61,18 +66,15 @@ _LOGGED = """
         FROM unnest(CAST(:log_ids AS TEXT[]), CAST(:log_executions AS TEXT[]), CAST(:log_levels AS TEXT[]),
                     CAST(:log_messages AS TEXT[])) AS l (log_id, execution_id, level, message)
         JOIN fin ON fin.execution_id = l.execution_id
-      RETURNING log_id"""
+      RETURNING log_id),
+    settled AS ({settled}){put}
+    SELECT execution_id FROM fin
+    """
 
 
 def _conclude(of_end: str = "", put: str = "") -> str:
-    return f"""
-    WITH v AS ({_ENDED}),
-    fin AS ({_FINISH.format(of_end=of_end)}),
-    tried AS ({_TRIED}),
-    logged AS ({_LOGGED}),
-    settled AS ({settlement_of("fin", at="fin.completed_at", when="fin.status <> 'RETRYING'")}){put}
-    SELECT execution_id FROM fin
-    """  # noqa: S608 - constants of this package
+    settled = settlement_of("fin", at="fin.completed_at", when="fin.status <> 'RETRYING'")
+    return _TEXT.format(of_end=of_end, settled=settled, put=put)
 
 
 # Only rows that still match (execution, worker, attempt, RUNNING) are touched, and everything else in the
@@ -131,6 +133,11 @@ class Conclusion:
     span: "SpanContext | None" = None  # of the attempt, where spans are recorded
 
     @property
+    def key(self) -> ClaimKey:
+        """Key of the claim."""
+        return self.claim.key
+
+    @property
     def may_be_followed(self) -> bool:
         """Whether it leaves a row in the outbox, or may leave one: with the attempt's id."""
         # Looked at for each job, and false for most.
@@ -148,11 +155,11 @@ class Conclusion:
 
     def without_payload(self, reason: str) -> "Conclusion":
         """Return the bare outcome, without what the database refused to store."""
-        verdict = Verdict(self.verdict.status, self.verdict.delay_ms, None, None)
+        verdict = replace(self.verdict, output=None, error=None)
         if verdict.status is not ExecutionStatus.SUCCESS:
             rejected = {"rejected": True} if self.verdict.is_rejected else {}
             error = {"type": "UNSTORABLE", "message": reason, **rejected}
-            verdict = Verdict(verdict.status, verdict.delay_ms, None, error)
+            verdict = replace(verdict, error=error)
         return replace(self, verdict=verdict, logs=())
 
 
@@ -167,7 +174,7 @@ def conclude(
     if not conclusions:
         return set()
     # In key order, so that two batches never lock the same rows crosswise.
-    ordered = sorted(conclusions, key=lambda c: c.claim.execution_id)
+    ordered = sorted(conclusions, key=attrgetter("claim.execution_id"))
     fetch = database.fetch_unless_locked if unless_locked else database.fetch
     write = CONCLUDE_FOLLOWED if any(c.may_be_followed for c in ordered) else CONCLUDE
     effective = {row.execution_id for row in fetch(write, _params(worker_id, ordered))}
@@ -196,6 +203,7 @@ def written(database: Database, conclusions: Sequence[Conclusion]) -> set[str]:
 
 def _params(worker_id: str, conclusions: Sequence[Conclusion]) -> dict[str, object]:
     now = time.monotonic()
+    max_ages = [c.verdict.max_age_ms for c in conclusions]
     logs = [(c.claim.execution_id, line) for c in conclusions for line in c.logs]
     # What may be long or NULL stays a list: `size` knows how the driver escapes it.
     return {
@@ -210,6 +218,7 @@ def _params(worker_id: str, conclusions: Sequence[Conclusion]) -> dict[str, obje
         "ended_ago_ms": array_literal(int((now - c.ended_at) * 1000) for c in conclusions),
         "durations": array_literal(c.duration_ms for c in conclusions),
         "attempt_ids": array_literal(c.attempt_id for c in conclusions),
+        "max_ages": max_ages if any(max_ages) else "{}",  # an array that ends early has NULLs from there on
         "log_ids": array_literal(ids.log_id() for _ in logs),
         "log_executions": array_literal(execution_id for execution_id, _ in logs),
         "log_levels": array_literal(line.level.value for _, line in logs),

@@ -1,6 +1,6 @@
 """Cancellation of executions: a waiting one ends at once, a running one can be asked not to retry, or be aborted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -10,9 +10,10 @@ from sqlalchemy import Connection, Row, TextClause
 
 from app.kernel.db import Database
 from app.kernel.errors import ExecutionNotCancellableError, ExecutionNotFoundError, TaskExecutorError
+from app.kernel.function_types import Stopping, never
 from app.kernel.sql import statement
 from app.queue.ending import execution_events
-from app.queue.ending.execution_events import Reason, StateChange
+from app.queue.ending.execution_events import ChangeReason, StateChange
 from app.queue.ending.outbox_rows import put_ends
 from app.queue.executions.settlement import settle_jobs
 from schema.states import CANCELLABLE, ExecutionStatus, Followed
@@ -76,8 +77,8 @@ class IfRunning(StrEnum):
 
 
 _ASKING = {
-    IfRunning.REQUEST: (REQUEST, Reason.CANCEL_REQUESTED),
-    IfRunning.ABORT: (REQUEST_ABORT, Reason.ABORT_REQUESTED),
+    IfRunning.REQUEST: (REQUEST, ChangeReason.CANCEL_REQUESTED),
+    IfRunning.ABORT: (REQUEST_ABORT, ChangeReason.ABORT_REQUESTED),
 }
 
 
@@ -98,7 +99,7 @@ class _Locked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class CancellationScope:
     """Which executions of a job are cancelled, by whom and why.
 
     `begun` includes those that wait for another attempt, `running` is what the running ones are asked; None: nothing.
@@ -107,7 +108,7 @@ class Scope:
     actor: str | None
     begun: bool
     running: IfRunning | None = None
-    reason: Reason = Reason.JOB_CANCELLED
+    reason: ChangeReason = ChangeReason.JOB_CANCELLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def cancel_executions(
     if only_changes:
         refusals = {each: error or _unchanged(found[each], if_running) for each, error in refusals.items()}
     refused = {each: error for each, error in refusals.items() if error is not None}
-    scope = Scope(actor=actor, begun=True, running=if_running, reason=Reason.CANCELLED)
+    scope = CancellationScope(actor=actor, begun=True, running=if_running, reason=ChangeReason.CANCELLED)
     return _cancel(connection, [found[each] for each in execution_ids if each not in refused], scope), refused
 
 
@@ -180,7 +181,7 @@ def _unchanged(found: _Locked, if_running: IfRunning | None) -> TaskExecutorErro
     return None
 
 
-def cancel_executions_of(connection: Connection, job_id: str, scope: Scope, after: str = "") -> Cancelled:
+def cancel_executions_of(connection: Connection, job_id: str, scope: CancellationScope, after: str = "") -> Cancelled:
     """Cancel a batch of the executions of a job, from behind `after` on."""
     running = scope.running is not None
     params = {"job_id": job_id, "begun": scope.begun, "running": running, "after": after, "limit": BATCH}
@@ -190,7 +191,12 @@ def cancel_executions_of(connection: Connection, job_id: str, scope: Scope, afte
 
 
 def cancel_the_rest(
-    database: Database, job_id: str, scope: Scope, first: Cancelled, *, stopping: Callable[[], bool] = lambda: False
+    database: Database,
+    job_id: str,
+    scope: CancellationScope,
+    first: Cancelled,
+    *,
+    stopping: Stopping = never,
 ) -> Cancelled:
     """Cancel what follows the first batch, each batch in a transaction of its own; returns the counts of all.
 
@@ -211,7 +217,7 @@ def not_cancellable(execution_id: str, status: ExecutionStatus) -> ExecutionNotC
     return ExecutionNotCancellableError(f"The execution {execution_id!r} is {status} and cannot be cancelled.")
 
 
-def _cancel(connection: Connection, found: Sequence[_Locked], scope: Scope) -> Cancelled:
+def _cancel(connection: Connection, found: Sequence[_Locked], scope: CancellationScope) -> Cancelled:
     waiting = [execution for execution in found if execution.status in CANCELLABLE]
     running = [execution for execution in found if execution.status is ExecutionStatus.RUNNING]
     ended = _change(connection, CANCEL, waiting, ExecutionStatus.CANCELLED, scope)
@@ -224,7 +230,11 @@ def _cancel(connection: Connection, found: Sequence[_Locked], scope: Scope) -> C
 
 
 def _change(
-    connection: Connection, change: TextClause, found: Sequence[_Locked], after: ExecutionStatus, scope: Scope
+    connection: Connection,
+    change: TextClause,
+    found: Sequence[_Locked],
+    after: ExecutionStatus,
+    scope: CancellationScope,
 ) -> list[str]:
     if not found:
         return []

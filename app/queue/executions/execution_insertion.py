@@ -4,7 +4,7 @@
 OF_JOB = ("job_id", "endpoint", "endpoint_version", "endpoint_type", "max_attempts", "limit_key", "followed")
 # What it may take over, and the job's endpoint has otherwise.
 _OF_JOB_OR_ENDPOINT = ("queue", "priority")
-OF_JOB_FOR_EXECUTION = OF_JOB + _OF_JOB_OR_ENDPOINT
+OF_JOB_FOR_EXECUTION = (*OF_JOB, *_OF_JOB_OR_ENDPOINT, "max_age_ms")
 # What an endpoint's row must be read for.
 OF_ENDPOINT = ("queue", "routed_queue", "priority", "result_retention_ms")
 
@@ -40,11 +40,17 @@ def insert_executions(
             "status": status,
             "run_at": run_at or scheduled_at,
             "scheduled_at": scheduled_at,
+            "expires_at": expires_at(run_at or scheduled_at, f"{job}.max_age_ms"),
         }
         | ({} if trace_context is None else {"trace_context": trace_context})
     )
     return f"""INSERT INTO executions ({", ".join(columns)})
       SELECT {", ".join(columns.values())}"""
+
+
+def expires_at(since: str, max_age_ms: str) -> str:
+    """Return the SQL expression of an execution's `expires_at`; without a `max_age_ms` it is NULL."""
+    return f"{since} + {max_age_ms} * INTERVAL '1 millisecond'"
 
 
 def queue_of(job: str, endpoint: str) -> str:

@@ -127,6 +127,7 @@ class Claim(NamedTuple):
     windows: tuple[tuple[str, int], ...] = ()
     trace_context: str | None = None  # of the request that asked for it by hand, else of its job
     followed: int = 0  # app.queue.ending.subscriptions.Followed
+    expires_at: datetime | None = None  # the latest start that `max_age_ms` allows, by the database's clock
 
     def __repr__(self) -> str:
         return f"Claim({self.execution_id}, attempt={self.attempt})"

@@ -70,6 +70,15 @@ PRUNE_EXECUTIONS = statement(
     """,  # noqa: S608 - constants of this package
 )
 
+REPEATING = statement(
+    "jobs.repeating",
+    """
+    SELECT created_at, job_id FROM jobs
+     WHERE trigger_type IN ('CRON', 'INTERVAL')
+       AND (created_at, job_id) > (CAST(:after_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
+     ORDER BY created_at, job_id LIMIT :limit
+    """,
+)
 # A repeating job that is over, or an old version of one. The first version holds the idempotency key, and the others
 # name it: it goes last.
 PRUNE_VERSIONS = statement(
@@ -110,7 +119,7 @@ class Pruned:
 
 
 @dataclass(frozen=True, slots=True)
-class Expired:
+class PrunableExecutions:
     """Executions that finished before the retention and that no dead letter keeps.
 
     It has `seen` so many in all, of which the last one is at `reached`.
@@ -121,12 +130,12 @@ class Expired:
     reached: Position
 
 
-def expired(database: Database, *, shard: int, after: Position, retention_ms: int, limit: int) -> Expired:
+def expired(database: Database, *, shard: int, after: Position, retention_ms: int, limit: int) -> PrunableExecutions:
     """Read the next executions behind a position in the order in which they finished."""
     params = {"shard": shard, "since": after.at, "after": after.key, "retention_ms": retention_ms, "limit": limit}
     rows = database.fetch(EXPIRED, params)
     reached = Position(rows[-1].completed_at, rows[-1].execution_id) if rows else after
-    return Expired([row.execution_id for row in rows if not row.is_kept], len(rows), reached)
+    return PrunableExecutions([row.execution_id for row in rows if not row.is_kept], len(rows), reached)
 
 
 def prune_children(database: Database, executions: Sequence[str], *, limit: int) -> int:
@@ -145,12 +154,18 @@ def prune_executions(database: Database, executions: Sequence[str], *, retention
     return Pruned(row.executions, row.jobs)
 
 
-def prune_versions(database: Database, jobs: Sequence[str], *, retention_ms: int) -> int:
-    """Delete those of the jobs that repeat, ended before the retention and have no executions; returns how many.
+def prune_versions(
+    database: Database, *, after: Position, retention_ms: int, limit: int
+) -> tuple[Position | None, int]:
+    """Delete those of the next repeating jobs that ended before the retention and have no executions.
 
-    Old versions are such jobs; the first version stays as long as a later one is there.
+    Old versions are such jobs; the first version stays as long as a later one is there. Returns the last job that was
+    read, None at the end, and how many were deleted.
     """
-    return len(database.fetch(PRUNE_VERSIONS, {"jobs": jobs, "retention_ms": retention_ms}))
+    rows = database.fetch(REPEATING, {"after_at": after.at, "after_job": after.key, "limit": limit})
+    params = {"jobs": [row.job_id for row in rows], "retention_ms": retention_ms}
+    deleted = len(database.fetch(PRUNE_VERSIONS, params)) if rows else 0
+    return Position(rows[-1].created_at, rows[-1].job_id) if len(rows) == limit else None, deleted
 
 
 def prune_workers(database: Database, *, limit: int) -> int:

@@ -16,7 +16,7 @@ from app.kernel.tracing.context import TraceContext
 from app.queue.ending import execution_events
 from app.queue.ending import letters as dead_letters_store
 from app.queue.ending.dead_letter import DeadLetter
-from app.queue.ending.execution_events import Reason, StateChange
+from app.queue.ending.execution_events import ChangeReason, StateChange
 from app.queue.executions.several import Treated
 from schema.states import ExecutionStatus, JobStatus, Resolution
 
@@ -49,14 +49,15 @@ PAUSED = statement(
     "SELECT job_id, status FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[])) ORDER BY job_id FOR UPDATE",
 )
 # Earlier attempts keep their numbers, so the maximum grows. Their configs are let go: the next claim takes those of
-# today, so that an execution can be retried after its config was put right. Several are due one after the other.
+# today, so that an execution can be retried after its config was put right. Several are due one after the other. The
+# first attempt of a manual retry starts at any age.
 RETRY = statement(
     "executions.retry",
     """
     UPDATE executions AS e
        SET status = 'QUEUED', run_at = now() + u.place * INTERVAL '1 microsecond', completed_at = NULL,
            cancel_requested_at = NULL, abort_requested_at = NULL, config_revision = NULL, result_pruned_at = NULL,
-           max_attempts = e.attempt_count + u.more,
+           max_attempts = e.attempt_count + u.more, expires_at = NULL,
            trace_context = COALESCE(CAST(:trace AS TEXT), e.trace_context)
       FROM unnest(CAST(:ids AS TEXT[]), CAST(:more AS BIGINT[]), CAST(:places AS BIGINT[]))
            AS u (execution_id, more, place)
@@ -207,7 +208,7 @@ def _retry(
         )
         for row in rows
     ]
-    execution_events.record(connection, changes, actor=actor, reason=Reason.RETRIED_BY_HAND)
+    execution_events.record(connection, changes, actor=actor, reason=ChangeReason.RETRIED_BY_HAND)
     return Treated(
         Counter(row.queue for row in rows), {each: error for each, error in refusals.items() if error is not None}
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from app.kernel import ids
 from app.kernel.db import Database
@@ -179,7 +180,7 @@ def materialize(database: Database, advances: Sequence[Advance], *, shards: int)
 
 def _params(advances: Sequence[Advance], shards: int) -> dict[str, object]:
     # In key order, so that two schedulers do not lock the same jobs crosswise.
-    advances = sorted(advances, key=lambda a: a.job.job_id)
+    advances = sorted(advances, key=attrgetter("job.job_id"))
     ticks = [(a.job.job_id, tick) for a in advances for tick in a.ticks]
     executions = [ids.execution_id() for _ in ticks]
     return {

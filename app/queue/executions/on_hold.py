@@ -1,16 +1,17 @@
 """Holding: the executions of a paused job that wait are held back, and let go when it is resumed."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import Connection
 
 from app.kernel.db import Database
+from app.kernel.function_types import Stopping, never
 from app.kernel.sql import statement
 from app.queue.ending import execution_events
-from app.queue.ending.execution_events import Reason, StateChange
+from app.queue.ending.execution_events import ChangeReason, StateChange
+from app.queue.executions.execution_insertion import expires_at
 from schema.states import ExecutionStatus, JobStatus
 
 BATCH = 500  # executions of a job in one transaction
@@ -64,10 +65,12 @@ HOLD_RETRIES = statement(
     """,
 )
 
-# Late ones are due from now on, those of a batch in their order: see app.queue.executions.promotion.
+# Late ones are due from now on, those of a batch in their order: see app.queue.executions.promotion. The age of a first
+# attempt begins again, because somebody asked for the resumption.
+_EXPIRES_AT = expires_at("GREATEST(e.run_at, now())", "(SELECT max_age_ms FROM jobs WHERE job_id = :job_id)")
 LET_GO = statement(
     "executions.let_go",
-    """
+    f"""
     WITH held AS MATERIALIZED (
       SELECT execution_id, run_at FROM executions
        WHERE job_id = :job_id AND completed_at IS NULL AND execution_id > :after AND status = 'PENDING' AND on_hold
@@ -76,6 +79,7 @@ LET_GO = statement(
     freed AS (
       UPDATE executions AS e
          SET on_hold = false, run_at = GREATEST(e.run_at, now() + numbered.place * INTERVAL '1 microsecond'),
+             expires_at = CASE WHEN e.attempt_count > 0 THEN e.expires_at ELSE {_EXPIRES_AT} END,
              status = CASE WHEN e.run_at > now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
                            THEN 'PENDING' ELSE 'QUEUED' END
         FROM (SELECT execution_id, row_number() OVER (ORDER BY run_at, execution_id) AS place FROM held) AS numbered
@@ -84,32 +88,9 @@ LET_GO = statement(
     SELECT page.last, freed.execution_id, freed.status, freed.queue, freed.attempt_count
       FROM (SELECT CASE WHEN count(*) = CAST(:limit AS BIGINT) THEN max(execution_id) END AS last FROM held) AS page
       LEFT JOIN freed ON true
-    """,
+    """,  # noqa: S608 - a constant of this module
 )
 
-# On hold although their job goes on, or begun before their job was retired: nothing else would find them. No statement
-# of ours leaves the former, and only a change of very many executions that was cut off leaves the latter.
-ASTRAY = statement(
-    "executions.held_astray",
-    """
-    SELECT DISTINCT j.job_id, j.status FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
-     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[])) AND e.completed_at IS NULL AND e.on_hold
-       AND (j.status = 'ACTIVE'
-            OR j.status = 'RETIRED' AND j.trigger_type IN ('CRON', 'INTERVAL') AND e.attempt_count > 0)
-     ORDER BY j.job_id
-    """,
-)
-# Left by a pause that was cut off between two batches, or handed back by a worker during the pause.
-UNHELD = statement(
-    "executions.not_held",
-    """
-    SELECT DISTINCT j.job_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
-     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[])) AND j.status = 'PAUSED' AND j.trigger_type IN ('CRON', 'INTERVAL')
-       AND e.completed_at IS NULL AND e.status IN ('PENDING', 'QUEUED') AND NOT e.on_hold
-       AND NOT (e.idempotency_key LIKE 'run_%' AND e.created_at > j.paused_at)
-     ORDER BY j.job_id
-    """,
-)
 # Between two batches a job may have been paused, resumed or retired by somebody else.
 STATUS = statement("jobs.status_between_batches", "SELECT status FROM jobs WHERE job_id = :job_id FOR SHARE")
 
@@ -122,7 +103,7 @@ def hold(connection: Connection, job_id: str, actor: str | None, after: str = ""
         for row in rows
         if row.execution_id is not None
     ]
-    execution_events.record(connection, changes, actor=actor, reason=Reason.JOB_PAUSED)
+    execution_events.record(connection, changes, actor=actor, reason=ChangeReason.JOB_PAUSED)
     last: str | None = rows[0].last
     return last
 
@@ -133,7 +114,7 @@ def hold_the_rest(
     after: str | None = "",
     actor: str | None = None,
     *,
-    stopping: Callable[[], bool] = lambda: False,
+    stopping: Stopping = never,
 ) -> None:
     """Hold back what follows `after`, each batch in a transaction of its own, while the job is paused.
 
@@ -163,7 +144,7 @@ def hold_retries(database: Database) -> int:
             StateChange(row.execution_id, ExecutionStatus.RETRYING, ExecutionStatus.PENDING, row.attempt_count)
             for row in rows
         ]
-        execution_events.record(connection, changes, actor=None, reason=Reason.JOB_PAUSED)
+        execution_events.record(connection, changes, actor=None, reason=ChangeReason.JOB_PAUSED)
         return len(rows)
 
     return database.transact(body)
@@ -184,7 +165,7 @@ def let_go(
     actor: str | None,
     *,
     after: str = "",
-    retired_by: Reason | None = None,
+    retired_by: ChangeReason | None = None,
 ) -> Freed:
     """Let a batch of the held executions of a job go, from behind `after` on.
 
@@ -198,7 +179,7 @@ def let_go(
         StateChange(row.execution_id, ExecutionStatus.PENDING, ExecutionStatus(row.status), row.attempt_count)
         for row in freed
     ]
-    execution_events.record(connection, changes, actor=actor, reason=retired_by or Reason.JOB_RESUMED)
+    execution_events.record(connection, changes, actor=actor, reason=retired_by or ChangeReason.JOB_RESUMED)
     return Freed(Counter(row.queue for row in freed), rows[0].last)
 
 
@@ -209,8 +190,8 @@ def let_the_rest_go(
     actor: str | None = None,
     *,
     after: str | None = "",
-    retired_by: Reason | None = None,
-    stopping: Callable[[], bool] = lambda: False,
+    retired_by: ChangeReason | None = None,
+    stopping: Stopping = never,
 ) -> Counter[str]:
     """Let what is held of a job go, each batch in a transaction of its own, while the job is not paused.
 
@@ -228,14 +209,3 @@ def let_the_rest_go(
         batch = database.transact(partial(body, after=after))
         total, after = total + batch.queues, batch.last
     return total
-
-
-def held_astray(database: Database, jobs: Sequence[str]) -> dict[str, Reason | None]:
-    """Return those of the jobs whose executions are on hold for no pause, each with what has retired it."""
-    rows = database.fetch(ASTRAY, {"jobs": jobs})
-    return {row.job_id: Reason.JOB_CANCELLED if row.status == JobStatus.RETIRED else None for row in rows}
-
-
-def not_held(database: Database, jobs: Sequence[str]) -> list[str]:
-    """Return those of the jobs that are PAUSED, repeat, and of which executions wait that a pause holds back."""
-    return [row.job_id for row in database.fetch(UNHELD, {"jobs": jobs})]

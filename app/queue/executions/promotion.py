@@ -22,7 +22,9 @@ PROMOTE = statement(
        ORDER BY run_at, execution_id LIMIT :limit FOR UPDATE SKIP LOCKED),
     promoted AS (
       UPDATE executions AS e
-         SET status = 'QUEUED', run_at = GREATEST(e.run_at, now() + numbered.place * INTERVAL '1 microsecond')
+         SET status = 'QUEUED', run_at = GREATEST(e.run_at, now() + numbered.place * INTERVAL '1 microsecond'),
+             expires_at = CASE WHEN e.attempt_count > 0 THEN e.expires_at
+                               ELSE GREATEST(e.expires_at, now() + (e.expires_at - e.run_at)) END
         FROM (SELECT execution_id, row_number() OVER (ORDER BY run_at, execution_id) AS place FROM due) AS numbered
        WHERE e.execution_id = numbered.execution_id
          AND COALESCE(e.status = 'PENDING' AND NOT e.on_hold

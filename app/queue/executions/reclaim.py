@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import Row
@@ -52,13 +53,6 @@ STUCK = statement("executions.stuck", _CANDIDATES.format(condition=_IS_STUCK + o
 # = ANY is implied by the join; it keeps the plan to the primary key while the table's statistics are old. A request to
 # cancel turns the retry that would follow into the end, a request to abort whatever would follow. A retry although no
 # attempt is left (see Tried.most_attempts) needs one more, or no claim would take it.
-_PUT = put_ends_of(
-    "taken",
-    end_id="taken.attempt_id",
-    attempt="taken.attempt_count",
-    at="now()",
-    rejected="COALESCE(CAST(taken.error AS JSONB)->>'rejected' = 'true', false)",
-)
 RECLAIM = statement(
     "executions.reclaim",
     f"""
@@ -66,8 +60,9 @@ RECLAIM = statement(
       SELECT * FROM unnest(
         CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:max_attempts AS BIGINT[]), CAST(:statuses AS TEXT[]),
         CAST(:outputs AS TEXT[]), CAST(:errors AS TEXT[]), CAST(:levels AS TEXT[]), CAST(:messages AS TEXT[]),
-        CAST(:attempt_ids AS TEXT[]), CAST(:log_ids AS TEXT[]), CAST(:jobs AS TEXT[]))
-      AS u (execution_id, attempt, max_attempts, status, output, error, level, message, attempt_id, log_id, job_id)),
+        CAST(:attempt_ids AS TEXT[]), CAST(:log_ids AS TEXT[]), CAST(:jobs AS TEXT[]), CAST(:max_ages AS BIGINT[]))
+      AS u (execution_id, attempt, max_attempts, status, output, error, level, message, attempt_id, log_id, job_id,
+            max_age_ms)),
     free AS MATERIALIZED (
       SELECT execution_id FROM executions WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
        ORDER BY execution_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED),
@@ -82,6 +77,8 @@ RECLAIM = statement(
              output = CASE WHEN e.abort_requested_at IS NULL THEN CAST(lost.output AS JSONB) END,
              run_at = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL
                            THEN now() ELSE e.run_at END,
+             expires_at = CASE WHEN lost.status = 'RETRYING'
+                               THEN e.scheduled_at + lost.max_age_ms * INTERVAL '1 millisecond' ELSE e.expires_at END,
              completed_at = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL
                                  THEN NULL ELSE now() END,
              max_attempts = CASE WHEN lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL
@@ -115,7 +112,15 @@ RECLAIM = statement(
         FROM taken
       RETURNING log_id),
     settled AS ({settlement_of("taken", at="now()", when="taken.status <> 'RETRYING'")}),
-    put AS ({_PUT})
+    put AS ({
+        put_ends_of(
+            "taken",
+            end_id="taken.attempt_id",
+            attempt="taken.attempt_count",
+            at="now()",
+            rejected="COALESCE(CAST(taken.error AS JSONB)->>'rejected' = 'true', false)",
+        )
+    })
     SELECT queue, status, count(*) AS executions, CAST(NULL AS TEXT) AS locked
       FROM taken GROUP BY queue, status
     UNION ALL
@@ -138,7 +143,7 @@ class LossReason(Enum):
     STUCK = "no result was written within the stuck timeout"
 
 
-class Place(NamedTuple):
+class CandidatePosition(NamedTuple):
     """Place of a candidate in the order in which pages of candidates are read."""
 
     endpoint: str
@@ -147,7 +152,7 @@ class Place(NamedTuple):
     execution_id: str
 
 
-START = Place("", "", "", "")
+START = CandidatePosition("", "", "", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +164,7 @@ class Candidate:
 
     tried: Tried
     verdict: Verdict
-    place: Place = START
+    place: CandidatePosition = START
     job_to_settle: str | None = None
 
 
@@ -181,7 +186,7 @@ class Reclaimed:
     locked: frozenset[str] = frozenset()
 
 
-def lost(database: Database, after: Place = START, *, limit: int) -> list[Candidate]:
+def lost(database: Database, after: CandidatePosition = START, *, limit: int) -> list[Candidate]:
     """Read a page of RUNNING executions whose worker has no valid lease.
 
     The lease ran out, or the worker is DEAD or has no row.
@@ -190,7 +195,7 @@ def lost(database: Database, after: Place = START, *, limit: int) -> list[Candid
     return [_candidate(row, LossReason.WORKER_LOST) for row in rows]
 
 
-def stuck(database: Database, after: Place = START, *, stuck_ms: int, limit: int) -> list[Candidate]:
+def stuck(database: Database, after: CandidatePosition = START, *, stuck_ms: int, limit: int) -> list[Candidate]:
     """Read a page of RUNNING executions that were claimed longer than `stuck_ms` ago."""
     rows = database.fetch(STUCK, {**after._asdict(), "stuck_ms": stuck_ms, "limit": limit})
     return [_candidate(row, LossReason.STUCK) for row in rows]
@@ -216,7 +221,7 @@ def _candidate(row: Row[Any], reason: LossReason) -> Candidate:
     except Exception:  # noqa: BLE001 - a policy that was edited manually may hold values of any type
         # It must not stop the reclaim of the other executions.
         verdict = _verdict(error, tried, RetryPolicy())
-    place = Place(row.endpoint, row.limit_key, row.worker_id, row.execution_id)
+    place = CandidatePosition(row.endpoint, row.limit_key, row.worker_id, row.execution_id)
     return Candidate(tried, verdict, place, row.job_to_settle)
 
 
@@ -247,7 +252,7 @@ def _reclaim(
 
 def _params(candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int | None) -> dict[str, Any]:
     # In key order, as conclusions are, so that the two never lock the same rows crosswise.
-    ordered = sorted(candidates, key=lambda c: c.tried.execution_id)
+    ordered = sorted(candidates, key=attrgetter("tried.execution_id"))
     fails = [c.verdict.status is ExecutionStatus.FAILED for c in ordered]
     return {
         "ids": [c.tried.execution_id for c in ordered],
@@ -262,6 +267,7 @@ def _params(candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int |
         "messages": [f"{reason.value}; {_consequence(c)}" for c in ordered],
         "attempt_ids": [ids.attempt_id() for _ in ordered],
         "log_ids": [ids.log_id() for _ in ordered],
+        "max_ages": [c.verdict.max_age_ms for c in ordered],
         "stuck_ms": stuck_ms,
         "cancelled": f"{reason.value}; it was asked to be cancelled, so it is not tried again",
     }

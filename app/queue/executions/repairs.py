@@ -1,19 +1,22 @@
-"""Safety nets: end executions that have no attempts left, retire jobs that are over, restart those that stand still."""
+"""Repairs of executions and jobs in a state that no statement leaves: reads that find them, and their repairs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
+from app.kernel.function_types import Stopping
 from app.kernel.sql import statement
 from app.queue.ending import execution_events
-from app.queue.ending.execution_events import Reason, StateChange
+from app.queue.ending.execution_events import ChangeReason, StateChange
 from app.queue.ending.outbox_rows import put_ends
 from app.queue.executions.settlement import ONE_SHOT, settle_jobs
-from schema.states import ExecutionStatus
+from schema.states import ExecutionStatus, JobStatus
+
+_NEWEST = Position(datetime.max.replace(tzinfo=UTC), "")
 
 # Only a manual edit leaves such a row, and no claim takes it. No index lists such rows, so this reads all that wait; it
 # runs rarely and considers only what was due a minute ago. A plain read: a scan that locks would hide the queue from
@@ -39,77 +42,94 @@ EXHAUST = statement(
     """,  # noqa: S608 - a constant of this module
 )
 
-# Walks the jobs that run once, the newest first: in that order they lie together. What is open of them is looked up by
-# lists of keys: CockroachDB would read whole tables for those that a subquery finds. Other conditions are hidden from
-# the choice of an index: by statistics from a quiet time those of what is unfinished hold next to nothing.
-WALK = statement(
-    "jobs.walk",
+# A job of the last minute may be about to get its execution.
+_IS_OPEN = f"""{ONE_SHOT} AND j.status <> 'RETIRED'
+       AND COALESCE(j.created_at < now() - INTERVAL '1 minute', false)"""
+# A scan of the jobs that run once, the newest first: in that order they lie together. Their open executions are looked
+# up by lists of keys: CockroachDB would read whole tables for those that a subquery finds. Other conditions are hidden
+# from the choice of an index: by statistics from a quiet time those of unfinished executions hold next to nothing.
+SCAN = statement(
+    "jobs.scan_one_shot",
     f"""
     WITH page AS MATERIALIZED (
-      SELECT j.job_id, j.created_at, {ONE_SHOT} AND j.status <> 'RETIRED' AS is_open FROM jobs AS j
+      SELECT j.job_id, j.created_at, {_IS_OPEN} AS is_open FROM jobs AS j
        WHERE (j.created_at, j.job_id) < (CAST(:before_at AS TIMESTAMPTZ), CAST(:before_job AS TEXT))
        ORDER BY j.created_at DESC, j.job_id DESC LIMIT :limit)
-    SELECT l.created_at, l.job_id, (SELECT count(*) FROM page) AS seen,
+    SELECT l.created_at, l.job_id,
            ARRAY(SELECT page.job_id FROM page WHERE page.is_open ORDER BY page.job_id) AS open
       FROM (SELECT created_at, job_id FROM page ORDER BY created_at, job_id LIMIT 1) AS l
     """,  # noqa: S608 - a constant of this package
 )
+SCANNED = 5_000  # jobs that one statement of the scan reads
+RETIRE_BATCH = 500  # jobs that one statement may change
 UNFINISHED = statement(
     "executions.unfinished_of_jobs",
     """
-    SELECT job_id, on_hold FROM executions
+    SELECT job_id FROM executions
      WHERE job_id = ANY (CAST(:jobs AS TEXT[])) AND COALESCE(completed_at IS NULL, true)
     """,
 )
-# A job of the last minute may be about to get its execution; no execution at all means that it was pruned.
+# No execution at all means that it was pruned.
+_IS_FINISHED = f"""j.job_id = ANY (CAST(:jobs AS TEXT[])) AND {_IS_OPEN}
+       AND NOT EXISTS (SELECT 1 FROM executions AS e
+                        WHERE e.job_id = j.job_id AND COALESCE(e.completed_at IS NULL, true))"""  # noqa: S608 - as above
+FINISHED = statement("jobs.finished", f"SELECT j.job_id FROM jobs AS j WHERE {_IS_FINISHED}")  # noqa: S608 - as above
 RETIRE = statement(
     "jobs.retire_finished",
     f"""
     UPDATE jobs AS j SET status = 'RETIRED', retired_at = now(), paused_at = NULL
-     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[])) AND {ONE_SHOT} AND j.status <> 'RETIRED'
-       AND COALESCE(j.created_at < now() - INTERVAL '1 minute', false)
-       AND NOT EXISTS (SELECT 1 FROM executions AS e
-                        WHERE e.job_id = j.job_id AND COALESCE(e.completed_at IS NULL, true))
+     WHERE {_IS_FINISHED}
     RETURNING j.job_id
     """,  # noqa: S608 - a constant of this package
 )
-RETIRE_BATCH = 500  # jobs that one statement may change
-
-REPEATING = statement(
-    "jobs.repeating",
-    """
-    SELECT created_at, job_id FROM jobs
-     WHERE trigger_type IN ('CRON', 'INTERVAL')
-       AND (created_at, job_id) > (CAST(:after_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
-     ORDER BY created_at, job_id LIMIT :limit
-    """,
+_IS_STALLED = """j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
+       AND NOT EXISTS (SELECT 1 FROM executions AS e
+                        WHERE e.job_id = j.job_id AND e.completed_at IS NULL
+                          AND e.scheduled_at = j.cron_last_tick_at)"""
+STALLED = statement(
+    "jobs.stalled",
+    f"""
+    SELECT j.job_id FROM jobs AS j
+     WHERE j.trigger_type IN ('CRON', 'INTERVAL') AND {_IS_STALLED}
+     ORDER BY j.created_at, j.job_id LIMIT :limit
+    """,  # noqa: S608 - a constant of this module
 )
-
-# Nothing would set the next run of such a job any more. What its last tick left counts from when that ended.
+# The delay counts from the end of what the last tick left.
 RESTART = statement(
     "jobs.restart_stalled",
-    """
+    f"""
     UPDATE jobs AS j SET cron_next_run_at = GREATEST(now(), COALESCE(
              (SELECT max(e.completed_at) FROM executions AS e
                WHERE e.job_id = j.job_id AND e.scheduled_at = j.cron_last_tick_at)
              + j.interval_ms * INTERVAL '1 millisecond', now()))
-     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
-       AND j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
-       AND NOT EXISTS (SELECT 1 FROM executions AS e
-                        WHERE e.job_id = j.job_id AND e.completed_at IS NULL AND e.scheduled_at = j.cron_last_tick_at)
+     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[])) AND {_IS_STALLED}
     RETURNING j.job_id
-    """,
+    """,  # noqa: S608 - a constant of this module
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """A step of the walk: how many jobs it saw, where it ended, how many it retired, and which have work on hold."""
-
-    seen: int
-    reached: Position
-    retired: int
-    held: list[str]
+# On hold although their job goes on, or begun before their job was retired: nothing else would find them. Only a change
+# of very many executions that was cut off leaves the latter. This reads all that is unfinished, as EXHAUSTED does.
+ASTRAY = statement(
+    "executions.held_astray",
+    """
+    SELECT DISTINCT j.job_id, j.status FROM executions AS e JOIN jobs AS j ON j.job_id = e.job_id
+     WHERE e.completed_at IS NULL AND e.on_hold
+       AND (j.status = 'ACTIVE'
+            OR j.status = 'RETIRED' AND j.trigger_type IN ('CRON', 'INTERVAL') AND e.attempt_count > 0)
+     ORDER BY j.job_id LIMIT :limit
+    """,
+)
+# Released by a worker during the pause.
+NOT_HELD = statement(
+    "executions.not_held",
+    """
+    SELECT DISTINCT j.job_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
+     WHERE j.paused_at IS NOT NULL AND j.status = 'PAUSED' AND j.trigger_type IN ('CRON', 'INTERVAL')
+       AND e.completed_at IS NULL AND e.status IN ('PENDING', 'QUEUED') AND NOT e.on_hold
+       AND NOT (e.idempotency_key LIKE 'run_%' AND e.created_at > j.paused_at)
+     ORDER BY j.job_id LIMIT :limit
+    """,
+)
 
 
 def exhausted(database: Database, *, limit: int) -> Sequence[Row[Any]]:
@@ -119,7 +139,6 @@ def exhausted(database: Database, *, limit: int) -> Sequence[Row[Any]]:
 
 def fail_exhausted(database: Database, *, limit: int) -> int:
     """Fail executions that wait although all their attempts are used up; returns how many."""
-
     found = exhausted(database, limit=limit)
     if not found:
         return 0
@@ -131,34 +150,52 @@ def fail_exhausted(database: Database, *, limit: int) -> int:
             StateChange(row.execution_id, ExecutionStatus(row.status), ExecutionStatus.FAILED, row.attempt_count)
             for row in rows
         ]
-        execution_events.record(connection, changes, actor=None, reason=Reason.NO_ATTEMPTS_LEFT)
-        put_ends(connection, changes, Reason.NO_ATTEMPTS_LEFT)
+        execution_events.record(connection, changes, actor=None, reason=ChangeReason.NO_ATTEMPTS_LEFT)
+        put_ends(connection, changes, ChangeReason.NO_ATTEMPTS_LEFT)
         settle_jobs(connection, [row.execution_id for row in rows])
         return len(rows)
 
     return database.transact(body)
 
 
-def retire_finished(database: Database, *, before: Position, limit: int) -> Stretch | None:
-    """Retire the finished one-shot jobs among the `limit` jobs created last before a position; None behind the last."""
-    rows = database.fetch(WALK, {"before_at": before.at, "before_job": before.key, "limit": limit})
-    if not rows:
-        return None
-    (row,) = rows
-    unfinished = database.fetch(UNFINISHED, {"jobs": row.open}) if row.open else ()
-    over = sorted({*row.open} - {each.job_id for each in unfinished})
-    batches = (over[start : start + RETIRE_BATCH] for start in range(0, len(over), RETIRE_BATCH))
-    retired = sum(len(database.fetch(RETIRE, {"jobs": batch})) for batch in batches)
-    held = sorted(each.job_id for each in unfinished if each.on_hold)
-    return Stretch(row.seen, Position(row.created_at, row.job_id), retired, held)
+def finished(database: Database, *, limit: int, stopping: Stopping, page: int = SCANNED) -> list[str]:
+    """Read one-shot jobs that are not retired although nothing of them is unfinished, in a scan from the newest on."""
+    found, before = list[str](), _NEWEST
+    while not stopping() and len(found) < limit:
+        rows = database.fetch(SCAN, {"before_at": before.at, "before_job": before.key, "limit": page})
+        if not rows:
+            break
+        (row,) = rows
+        unfinished = database.fetch(UNFINISHED, {"jobs": row.open}) if row.open else ()
+        over = sorted({*row.open} - {each.job_id for each in unfinished})[:RETIRE_BATCH]
+        # Those that have ended since the first of the two reads are retired by now.
+        found += [each.job_id for each in database.fetch(FINISHED, {"jobs": over})] if over else ()
+        before = Position(row.created_at, row.job_id)
+    return found[:limit]
 
 
-def repeating(database: Database, *, after: Position, limit: int) -> list[Position]:
-    """Read the `limit` repeating jobs that were created next after a position, the oldest first."""
-    params = {"after_at": after.at, "after_job": after.key, "limit": limit}
-    return [Position(row.created_at, row.job_id) for row in database.fetch(REPEATING, params)]
+def retire(database: Database, jobs: Sequence[str]) -> int:
+    """Retire those of the one-shot jobs that are older than a minute and have nothing unfinished; returns how many."""
+    batches = (jobs[start : start + RETIRE_BATCH] for start in range(0, len(jobs), RETIRE_BATCH))
+    return sum(len(database.fetch(RETIRE, {"jobs": batch})) for batch in batches)
 
 
-def restart_stalled(database: Database, jobs: Sequence[str]) -> list[str]:
-    """Give each of these jobs that has a fixed delay and waits for no execution its next run; returns their ids."""
-    return [row.job_id for row in database.fetch(RESTART, {"jobs": jobs})]
+def stalled(database: Database, *, limit: int) -> list[str]:
+    """Read jobs with a fixed delay that have no next run and wait for no execution."""
+    return [row.job_id for row in database.fetch(STALLED, {"limit": limit})]
+
+
+def restart_stalled(database: Database, jobs: Sequence[str]) -> int:
+    """Give each of these jobs its next run, if it still has none; returns how many."""
+    return len(database.fetch(RESTART, {"jobs": jobs})) if jobs else 0
+
+
+def held_astray(database: Database, *, limit: int) -> dict[str, ChangeReason | None]:
+    """Read jobs whose executions are on hold for no pause, each with what has retired it."""
+    rows = database.fetch(ASTRAY, {"limit": limit})
+    return {row.job_id: ChangeReason.JOB_CANCELLED if row.status == JobStatus.RETIRED else None for row in rows}
+
+
+def not_held(database: Database, *, limit: int) -> list[str]:
+    """Read repeating jobs that are PAUSED and have executions that a pause holds back and that are not on hold."""
+    return [row.job_id for row in database.fetch(NOT_HELD, {"limit": limit})]

@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 from app.kernel.errors import ConflictError, ExecutionNotFoundError, TaskExecutorError
 from app.kernel.sql import statement
 from app.queue.ending import execution_events
-from app.queue.ending.execution_events import Reason, StateChange
+from app.queue.ending.execution_events import ChangeReason, StateChange
+from app.queue.executions.execution_insertion import expires_at
 from app.queue.executions.several import Treated
 from schema.states import CANCELLABLE, ExecutionStatus
 
@@ -25,17 +26,20 @@ LOCK = statement(
 # Nothing is due in the past: claims have read past that already (`watermark`). What waits for another
 # attempt stays in its state, and what is held back is held back. The plan of a job that runs once moves along; a tick
 # keeps the instant that it is named after.
+_EXPIRES_AT = expires_at("GREATEST(moved.run_at, now())", "moved.max_age_ms")
 RESCHEDULE = statement(
     "executions.reschedule",
-    """
+    f"""
     UPDATE executions AS e
        SET run_at = GREATEST(moved.run_at, now() + moved.place * INTERVAL '1 microsecond'),
+           expires_at = CASE WHEN e.attempt_count > 0 THEN e.expires_at ELSE {_EXPIRES_AT} END,
            scheduled_at = CASE WHEN moved.is_tick OR e.attempt_count > 0 THEN e.scheduled_at
                                ELSE GREATEST(moved.run_at, now()) END,
            status = CASE WHEN e.status = 'RETRYING' THEN 'RETRYING'
                          WHEN e.on_hold OR moved.run_at > now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
                          THEN 'PENDING' ELSE 'QUEUED' END
-      FROM (SELECT u.execution_id, u.before, u.run_at, u.place, j.trigger_type IN ('CRON', 'INTERVAL') AS is_tick
+      FROM (SELECT u.execution_id, u.before, u.run_at, u.place, j.max_age_ms,
+                   j.trigger_type IN ('CRON', 'INTERVAL') AS is_tick
               FROM unnest(CAST(:ids AS TEXT[]), CAST(:befores AS TEXT[]), CAST(:instants AS TIMESTAMPTZ[]),
                           CAST(:places AS BIGINT[])) AS u (execution_id, before, run_at, place)
               JOIN executions AS of_job ON of_job.execution_id = u.execution_id
@@ -44,7 +48,7 @@ RESCHEDULE = statement(
        AND e.status IN ('PENDING', 'QUEUED', 'RETRYING')
     RETURNING e.execution_id, moved.before, e.status, e.attempt_count, e.queue,
               e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond' AND NOT e.on_hold AS is_due
-    """,
+    """,  # noqa: S608 - a constant of this module
 )
 
 
@@ -87,7 +91,7 @@ def reschedule(
         StateChange(row.execution_id, ExecutionStatus(row.before), ExecutionStatus(row.status), row.attempt_count)
         for row in done
     ]
-    execution_events.record(connection, changes, actor=actor, reason=Reason.RESCHEDULED)
+    execution_events.record(connection, changes, actor=actor, reason=ChangeReason.RESCHEDULED)
     return Treated(Counter(row.queue for row in done if row.is_due), refused)
 
 

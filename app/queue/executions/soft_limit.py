@@ -45,7 +45,7 @@ class SoftLimitPassed(NamedTuple):
     The ids are made before the first try to write it, so that a repeat changes nothing.
     """
 
-    claim: ClaimKey
+    key: ClaimKey
     limit_ms: int
     passed_at: float
     event_id: str
@@ -62,13 +62,11 @@ def note(database: Database, worker_id: str, passed: Sequence[SoftLimitPassed], 
     now = time.monotonic()
     params = {
         "worker": worker_id,
-        "ids": [one.claim.execution_id for one in passed],
-        "attempts": [one.claim.attempt for one in passed],
-        "claimed": [one.claim.claimed_at for one in passed],
+        "ids": [one.key.execution_id for one in passed],
+        "attempts": [one.key.attempt for one in passed],
+        "claimed": [one.key.claimed_at for one in passed],
         "ago_ms": [int((now - one.passed_at) * 1000) for one in passed],
-        "messages": [
-            f"attempt {one.claim.attempt} goes on beyond its soft limit of {one.limit_ms} ms" for one in passed
-        ],
+        "messages": [f"attempt {one.key.attempt} goes on beyond its soft limit of {one.limit_ms} ms" for one in passed],
         "event_ids": [one.event_id for one in passed],
         "log_ids": [one.log_id for one in passed],
     }

@@ -5,18 +5,22 @@ from typing import Any
 
 from app.catalog.retry_policy import RetryPolicy, delay_ms
 from app.queue.executions.execution_model import DeliveryError
-from app.queue.executions.retry_outcome import Action
+from app.queue.executions.retry_outcome import RetryAction
 from schema.states import ExecutionStatus
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How an attempt ends; made only by the constructors below, each of which is one legal transition."""
+    """How an attempt ends; made only by the constructors below, each of which is one legal transition.
+
+    `max_age_ms` is that of a retry: the latest start after the instant first planned.
+    """
 
     status: ExecutionStatus
     delay_ms: int | None = None
     output: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
+    max_age_ms: int | None = None
 
     @property
     def is_rejected(self) -> bool:
@@ -36,9 +40,10 @@ class Verdict:
         return cls(ExecutionStatus.SUCCESS, output={**error.extra, "ignored_error": own}, error=own)
 
     @classmethod
-    def retry(cls, error: DeliveryError, delay_ms: int) -> "Verdict":
+    def retry(cls, error: DeliveryError, delay_ms: int, max_age_ms: int | None = None) -> "Verdict":
         """RUNNING -> RETRYING, claimable again after `delay_ms` by the database's clock."""
-        return cls(ExecutionStatus.RETRYING, delay_ms=delay_ms, error=error.as_json(retryable=True))
+        kept = error.as_json(retryable=True)
+        return cls(ExecutionStatus.RETRYING, delay_ms=delay_ms, error=kept, max_age_ms=max_age_ms)
 
     @classmethod
     def fail(cls, error: DeliveryError, *, is_final: bool = False) -> "Verdict":
@@ -79,17 +84,17 @@ class Tried:
 
 
 def decide(
-    error: DeliveryError, action: Action | None, tried: Tried, policy: RetryPolicy, spread: float | None
+    error: DeliveryError, action: RetryAction | None, tried: Tried, policy: RetryPolicy, spread: float | None
 ) -> Verdict:
     """Choose what follows an error of which the policy wants `action`.
 
     `spread` in [-1, 1] is the jitter of the wait before another attempt, None for no wait.
     """
-    if action is Action.IGNORE:
+    if action is RetryAction.IGNORE:
         return Verdict.ignore(error)
-    if action is Action.REJECT:
+    if action is RetryAction.REJECT:
         return Verdict.reject(error)
-    if action is Action.FAIL:
+    if action is RetryAction.FAIL:
         return Verdict.fail(error, is_final=True)
     if _is_hopeless(error, action) or tried.attempt >= tried.most_attempts:
         return Verdict.fail(error)
@@ -98,20 +103,9 @@ def decide(
         wait = delay_ms(policy, tried.attempt, spread, error.retry_after_ms, seed=tried.execution_id)
     if policy.max_age_ms is not None and tried.age_ms + wait > policy.max_age_ms:
         return Verdict.fail(error)
-    return Verdict.retry(error, wait)
+    return Verdict.retry(error, wait, policy.max_age_ms)
 
 
-def _is_hopeless(error: DeliveryError, action: Action | None) -> bool:
+def _is_hopeless(error: DeliveryError, action: RetryAction | None) -> bool:
     # Whoever names the answer in `retry_on` knows better than "410 Gone". What cannot even be sent, no policy helps.
-    return error.permanent and not (action is Action.RETRY and "status_code" in error.extra)
-
-
-def is_too_late(tried: Tried, policy: RetryPolicy, *, waits: bool = False) -> bool:
-    """Return whether `max_age_ms` rules out that the attempt starts; never for the first one, or after a manual retry.
-
-    With `waits` the first one too is ruled out: its endpoint has rules, behind which it may have waited. A manual retry
-    gives the execution as many attempts more as its policy has, so the first of them can be told.
-    """
-    first = max(1, tried.max_attempts - policy.max_attempts + 1)
-    is_bound = tried.attempt > first or (waits and tried.attempt == 1)
-    return is_bound and policy.max_age_ms is not None and tried.age_ms > policy.max_age_ms
+    return error.permanent and not (action is RetryAction.RETRY and "status_code" in error.extra)

@@ -18,15 +18,16 @@ class LowWater:
     What was claimed or promoted leaves dead entries at the front of its index until they are vacuumed, on CockroachDB
     for `gc.ttlseconds`, and a read that begins at the oldest entry walks all of them. Nothing in the database forbids a
     row behind the mark (one that was handed back, one whose lock was held for long), so a sweep reads from the
-    beginning every SWEEP_SECONDS at the latest. The mark follows the database's clock also when that is set back.
+    beginning every `sweep_seconds` at the latest. The mark follows the database's clock also when that is set back.
     """
 
     since: datetime = EPOCH
+    sweep_seconds: float = SWEEP_SECONDS
     _sweep_at: float = 0.0
 
     def advance(self, seen_up_to: datetime, now: float) -> None:
         """Take in how far a read that began at `since` has seen everything; `now` is time.monotonic()."""
         if self.since == EPOCH:
             # Spread, so that many processes do not sweep in step.
-            self._sweep_at = now + SWEEP_SECONDS * random.uniform(0.5, 1.0)
+            self._sweep_at = now + self.sweep_seconds * random.uniform(0.5, 1.0)
         self.since = seen_up_to - SLACK if now < self._sweep_at else EPOCH

@@ -1,1 +1,1 @@
-"""Jobs: the operations on them, and their rows."""
+"""Jobs: operations on jobs, and their rows."""

@@ -1,4 +1,4 @@
-"""Cache of endpoints for the creation of jobs; the statement that inserts a job notices a stale entry."""
+"""Endpoint cache for creating jobs; the statement that inserts a job detects a stale entry."""
 
 import threading
 from collections.abc import Collection, Mapping
@@ -34,7 +34,7 @@ LOAD = statement(
 
 @dataclass(frozen=True, slots=True)
 class CachedEndpoint:
-    """One version of an endpoint, with its payload spec and the key of its limits, which change without a new one."""
+    """One version of an endpoint, with its payload spec and limit key, which can change within a version."""
 
     name: str
     version: int
@@ -45,15 +45,18 @@ class CachedEndpoint:
     flow_revision: int = 0
     limit_key: KeyTemplate | None = None
     callbacks: Mapping[str, str | None] | None = None
+    max_age_ms: int | None = None
 
     @classmethod
     def of_row(cls, name: str, row: Row[Any]) -> Self:
-        """Take what LOAD has read."""
+        """Build from a row of LOAD."""
+        policy = RetryPolicy.from_json(row.retry_policy)
         return cls(
             name=name,
             version=row.version,
             type=EndpointType(row.endpoint_type),
-            max_attempts=RetryPolicy.from_json(row.retry_policy).max_attempts,
+            max_attempts=policy.max_attempts,
+            max_age_ms=policy.max_age_ms,
             validator=validation.compiled(row.schema_json) if row.spec_updated_at is not None else None,
             spec_updated_at=row.spec_updated_at,
             flow_revision=row.flow_revision,
@@ -62,14 +65,14 @@ class CachedEndpoint:
         )
 
     def faults(self, input_: object) -> list[Detail]:
-        """Return what is wrong with the input of a job: one that cannot be read was stored by somebody's own means."""
+        """Return the faults of a job's input; SQL outside this service may have stored an unreadable input."""
         if isinstance(input_, Unreadable):
             return [Detail(pointer="", message=f"{input_.why}; give another input")]
         return self.validator.faults(input_) if self.validator is not None else []
 
 
 def read_targets(connection: Connection, names: Collection[str]) -> Mapping[str, CachedEndpoint]:
-    """Read the endpoints that are still there; what creates a job notices a change since then."""
+    """Read the endpoints that still exist; the insertion of a job detects a later change."""
     found = {}
     for name in sorted(names):
         row = connection.execute(LOAD, {"name": name}).first()
@@ -79,7 +82,7 @@ def read_targets(connection: Connection, names: Collection[str]) -> Mapping[str,
 
 
 class EndpointCache:
-    """Finds endpoints by name; the least recently used are forgotten."""
+    """Endpoints by name; evicts the least recently used."""
 
     def __init__(self, database: Database, max_entries: int = CACHE_SIZE) -> None:
         self._database = database
@@ -87,7 +90,7 @@ class EndpointCache:
         self._lock = threading.Lock()
 
     def fitting(self, name: str, input_: object) -> CachedEndpoint:
-        """Return an endpoint if its payload spec accepts the input; a cached spec may accept, only a fresh one refuses.
+        """Return an endpoint if its payload spec accepts the input; re-reads the spec before refusing.
 
         Raises EndpointNotFoundError or InputValidationError.
         """
@@ -98,7 +101,7 @@ class EndpointCache:
         return self.checked(name, input_)
 
     def checked(self, name: str, input_: object) -> CachedEndpoint:
-        """Return an endpoint, freshly read, whose payload spec accepts the input; raises as `fitting` does."""
+        """Re-read an endpoint and return it if its payload spec accepts the input; raises as `fitting` does."""
         target = self._load(name)
         faults = target.faults(input_)
         if not faults:

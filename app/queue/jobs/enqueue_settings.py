@@ -1,6 +1,6 @@
-"""Settings that the SQL function `te_enqueue` reads: it puts a job into the caller's own transaction.
+"""Settings of the SQL function `te_enqueue`, which creates a job in the caller's own transaction.
 
-Its text is schema/functions/te_enqueue.sql. It inserts the rows that app.queue.jobs.job_insertion would insert;
+The function (schema/functions/te_enqueue.sql) inserts the same rows as app.queue.jobs.job_insertion;
 tests/contract/store/test_enqueue.py compares both.
 """
 
@@ -21,5 +21,5 @@ ADOPT = statement(
 
 
 def adopt(database: Database, *, shards: int, look_ahead_ms: int) -> None:
-    """Store the settings of this process; of several that differ the one that started last counts."""
+    """Store the settings of this process; if processes differ, the last to start wins."""
     database.fetch(ADOPT, {"shards": shards, "look_ahead_ms": look_ahead_ms})

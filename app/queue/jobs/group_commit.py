@@ -1,7 +1,7 @@
-"""Group commit: of the threads that write at the same moment, one writes for all.
+"""Group commit: one thread writes for all threads that write concurrently.
 
-The first writes at once, and alone. Those who come meanwhile wait until it is done; then one of them writes what all of
-them wait for, and so on. So nobody waits to fill a group, and the busier the process, the larger the groups.
+The first thread writes its item at once. Threads that arrive during the write wait for its end; then one of them, the
+leader, writes the items of all. No thread waits to fill a group, and groups grow with the load.
 """
 
 import logging
@@ -19,11 +19,11 @@ R = TypeVar("R")
 
 log = logging.getLogger(__name__)
 
-MOST_TOGETHER = 32
+MAX_GROUP = 32
 
 
-class _Place(Generic[T, R]):
-    """The place of one thread in the queue of a group."""
+class _Entry(Generic[T, R]):
+    """Item of a thread that waits in the queue of a group."""
 
     def __init__(self, item: T) -> None:
         self.item = item
@@ -34,86 +34,92 @@ class _Place(Generic[T, R]):
         self._called.acquire()
 
     def call(self) -> None:
-        """Let the thread go on."""
         self._called.release()
 
     def is_called(self) -> bool:
-        """Wait until the thread is called; False when its deadline passed before that."""
+        """Wait until another thread calls this one; returns False if the deadline passes first."""
         left = deadline.current.at - time.monotonic()
-        # A little longer, so that the deadline has certainly passed then.
+        # One millisecond longer, so that the deadline has passed for certain.
         return self._called.acquire(timeout=-1 if left == math.inf else max(0.0, left) + 0.001)
 
 
 class GroupCommit(Generic[T, R]):
-    """Writes items of many threads by `write`, which returns a result for each, or None for one that is not written."""
+    """Writer of many threads' items; `write` returns a result for each item, or None for an item not written."""
 
     def __init__(self, write: Callable[[Sequence[T]], Sequence[R | None]]) -> None:
         self._write = write
         self._lock = threading.Lock()
-        # A group is here while one of its threads writes; the places are those of the threads that wait.
-        self._waiting: dict[Hashable, list[_Place[T, R]]] = {}
+        # Groups with a write in progress, and their waiting threads.
+        self._waiting: dict[Hashable, list[_Entry[T, R]]] = {}
 
     def write(self, group: Hashable, item: T) -> R | None:
-        """Write an item, together with others of its group, and return its result.
+        """Write an item, possibly with other items of its group, and return its result.
 
-        None when it is not written, and also when writing several together failed, as one bad item would make it:
-        whoever gets None writes its own by itself, and so gets its own error. Raises TimedOutError once this thread's
-        deadline has passed, and what `write` raises for a single item.
+        Returns None if the item was not written, or if a write of several items failed, since one bad item fails all.
+        The caller then writes its item alone and gets its own error. Raises TimedOutError once this thread's deadline
+        has passed, and the errors of `write` for a single item.
         """
-        place = _Place[T, R](item)
         with self._lock:
-            place.leads = group not in self._waiting
-            queue = self._waiting.setdefault(group, [])
-            if not place.leads:
-                queue.append(place)
-        if not place.leads:
-            self._wait(queue, place)
-        if not place.is_done:
-            self._lead(group, place)
-        return place.result
+            queue = self._waiting.get(group)
+            if queue is None:
+                self._waiting[group] = []
+            else:
+                entry = _Entry[T, R](item)
+                queue.append(entry)
+        if queue is None:
+            try:
+                return self._write([item])[0]
+            finally:
+                self._call_next_leader(group)
+        self._wait(queue, entry)
+        if not entry.is_done:
+            self._lead(group, entry)
+        return entry.result
 
-    def _wait(self, queue: list[_Place[T, R]], place: _Place[T, R]) -> None:
-        """Return when the item is written, or this thread is to write; raises TimedOutError."""
-        if place.is_called():
+    def _wait(self, queue: list[_Entry[T, R]], entry: _Entry[T, R]) -> None:
+        """Return once the item is written, or this thread is the leader; raises TimedOutError."""
+        if entry.is_called():
             return
         with self._lock:
-            if place in queue:
-                queue.remove(place)
-            # Whoever was made the leader in this last moment has to be it: the others wait for him.
-            has_to_lead = place.leads
-        if not has_to_lead:
+            if entry in queue:
+                queue.remove(entry)
+            # A thread made leader at the last moment has to lead: other threads wait for it.
+            leads = entry.leads
+        if not leads:
             deadline.check()
 
-    def _lead(self, group: Hashable, own: _Place[T, R]) -> None:
-        """Write what waits, then call those whose items that were, and the next leader."""
+    def _lead(self, group: Hashable, own: _Entry[T, R]) -> None:
+        """Write the waiting items, then call their threads and the next leader."""
         with self._lock:
             queue = self._waiting[group]
-            together = [own, *queue[: MOST_TOGETHER - 1]]
-            del queue[: MOST_TOGETHER - 1]
+            together = [own, *queue[: MAX_GROUP - 1]]
+            del queue[: MAX_GROUP - 1]
         try:
             self._write_all(together)
         finally:
-            for place in together[1:]:
-                place.is_done = True
-                place.call()
-            self._hand_on(group, queue)
+            for entry in together[1:]:
+                entry.is_done = True
+                entry.call()
+            self._call_next_leader(group)
 
-    def _hand_on(self, group: Hashable, queue: list[_Place[T, R]]) -> None:
+    def _call_next_leader(self, group: Hashable) -> None:
+        """Call the next leader of a group; remove the group if no thread waits."""
         with self._lock:
+            queue = self._waiting[group]
             if not queue:
                 del self._waiting[group]
                 return
-            following = queue.pop(0)
-            following.leads = True
-        following.call()
+            leader = queue.pop(0)
+            leader.leads = True
+        leader.call()
 
-    def _write_all(self, places: Sequence[_Place[T, R]]) -> None:
+    def _write_all(self, entries: Sequence[_Entry[T, R]]) -> None:
         try:
-            results = self._write([place.item for place in places])
+            results = self._write([entry.item for entry in entries])
         except Exception as error:
-            if len(places) == 1:
+            if len(entries) == 1:
                 raise
-            log.info("%d could not be written together, so each is by itself: %s", len(places), explained(error))
+            log.info("could not write %d items together: %s; writing each alone", len(entries), explained(error))
         else:
-            for place, result in zip(places, results, strict=True):
-                place.result = result
+            for entry, result in zip(entries, results, strict=True):
+                entry.result = result

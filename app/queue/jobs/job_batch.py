@@ -30,7 +30,7 @@ class _Item:
 
 
 def create_many(creator: Creator, jobs: Sequence[NewJob]) -> list[Outcome]:
-    """Create each job, or return why not; one that fails does not affect the others."""
+    """Create each job or return its error; a failure does not affect the other jobs."""
     outcomes: list[Outcome] = []
     for start in range(0, len(jobs), CHUNK):
         outcomes += _Chunk(creator, jobs[start : start + CHUNK]).create()
@@ -60,7 +60,7 @@ class _Chunk:
         keys = set()
         for position, new in enumerate(self._jobs):
             key = (new.endpoint, new.idempotency_key)
-            # Of two jobs with one key the second is a replay of the first, which must be there by then.
+            # The second job with a key is a replay of the first, so the first has to be inserted before.
             if new.idempotency_key is None or key not in keys:
                 try:
                     item = self._item(position, new)
@@ -79,7 +79,7 @@ class _Chunk:
         return _Item(position, new, params | {"look_ahead_ms": self._creator.look_ahead_ms})
 
     def _check_callbacks(self, endpoint: str, named: Mapping[str, str | None]) -> None:
-        """Check callbacks as a single creation does, those that many jobs have in common only once."""
+        """Check callbacks as a single creation does, but equal callbacks of many jobs only once."""
         key = (endpoint, *sorted(named.items()))
         if key not in self._checked:
             callback_targets.check(self._creator.database.fetch, endpoint, named)
@@ -113,7 +113,7 @@ class _Chunk:
         for position, new in missing.items():
             first = by_key.get((new.endpoint, new.idempotency_key or ""))
             if own.get(position) in by_id:
-                # Written by a first run of the statement whose answer was lost.
+                # An earlier run of the statement inserted this job; its answer was lost.
                 self._outcomes[position] = Created(by_id[own[position]], is_new=True)
             elif first is not None and not self._comes_later(first, position):
                 self._outcomes[position] = Created(first, is_new=False)
@@ -121,7 +121,7 @@ class _Chunk:
                 self._outcomes[position] = self._refused.get(position) or self._alone(new)
 
     def _comes_later(self, job: Job, position: int) -> bool:
-        """Return whether a job was created for a later item of this chunk: then its key was not taken before."""
+        """Return whether a later item of this chunk created the job: its key was then still free."""
         return job.job_id in self._items and self._items[job.job_id].position > position
 
     def _alone(self, new: NewJob) -> Outcome:
@@ -132,7 +132,7 @@ class _Chunk:
 
 
 def _refusal(error: TaskExecutorError) -> TaskExecutorError:
-    """Return the client's error; one of ours ends the whole request."""
+    """Return a client error; raise a server error, which ends the whole request."""
     if error.status >= 500:
         raise error
     return error

@@ -1,6 +1,6 @@
-"""Cancellation of a job: it is retired, and executions that have not begun are cancelled.
+"""Job cancellation: retires the job and cancels its executions that have not begun.
 
-Of a repeating job, what was attempted before runs to its end.
+Executions of a repeating job that have begun run to their end.
 """
 
 from sqlalchemy import Connection
@@ -9,7 +9,7 @@ from app.kernel.db import Database
 from app.kernel.errors import JobNotFoundError
 from app.kernel.sql import statement
 from app.queue.executions import execution_cancellation
-from app.queue.executions.execution_cancellation import Cancelled, IfRunning, Scope
+from app.queue.executions.execution_cancellation import CancellationScope, Cancelled, IfRunning
 from app.queue.jobs import job_retirement
 from app.queue.jobs.job_retirement import Settled
 from schema.states import ExecutionStatus, Trigger
@@ -29,36 +29,36 @@ EXECUTIONS = statement("jobs.executions", "SELECT execution_id, status FROM exec
 def cancel_job(
     database: Database, job_id: str, *, if_running: IfRunning | None = None, actor: str | None = None
 ) -> Cancelled:
-    """Cancel a job; does nothing if it is cancelled already. With `if_running`, nothing of it is attempted again.
+    """Cancel a job; a cancelled job stays as it is. With `if_running`, no execution is attempted again.
 
-    The job is retired with the first batch of its executions. Where the others are not reached, a repetition goes on; a
-    scheduler that goes on in its place asks what is running for no other attempt, and aborts nothing.
+    The first batch of executions is cancelled with the job. If the process ends before the last batch, a repeated
+    request continues, or a scheduler does. The scheduler allows no further attempts, but aborts no running attempt.
 
-    Raises JobNotFoundError, or ExecutionNotCancellableError for a one-shot job whose execution is over, or running
-    without `if_running`.
+    Raises JobNotFoundError. Raises ExecutionNotCancellableError for a one-shot job whose execution has ended, or is
+    running and `if_running` is not given.
     """
     trigger = next(iter(database.fetch(TRIGGER, {"job_id": job_id})), None)
     if trigger is None:
         raise JobNotFoundError.of(job_id)
     if not Trigger(trigger.trigger_type).repeats:
-        return _cancel_one_shot(database, job_id, Scope(actor=actor, begun=True, running=if_running))
-    return _cancel_repeating(database, job_id, Scope(actor=actor, begun=if_running is not None, running=if_running))
+        return _cancel_one_shot(database, job_id, CancellationScope(actor=actor, begun=True, running=if_running))
+    return _cancel_repeating(
+        database, job_id, CancellationScope(actor=actor, begun=if_running is not None, running=if_running)
+    )
 
 
-def _cancel_repeating(database: Database, job_id: str, scope: Scope) -> Cancelled:
-
+def _cancel_repeating(database: Database, job_id: str, scope: CancellationScope) -> Cancelled:
     def body(connection: Connection) -> Settled:
-        # The job first: the scheduler, which locks it before it inserts a tick, is then either done or too late.
+        # The job first: the scheduler locks the job before it inserts a tick, so no tick is inserted after this.
         connection.execute(RETIRE_CRON, {"job_id": job_id})
         return job_retirement.settle(connection, job_id, scope)
 
     return job_retirement.settle_the_rest(database, job_id, scope, database.transact(body))
 
 
-def _cancel_one_shot(database: Database, job_id: str, scope: Scope) -> Cancelled:
-
+def _cancel_one_shot(database: Database, job_id: str, scope: CancellationScope) -> Cancelled:
     def body(connection: Connection) -> Cancelled:
-        # Executions first, as conclusions do, so that the two never deadlock; they retire the job.
+        # Executions first, the lock order of completions, so that the two never deadlock. Their end retires the job.
         done = execution_cancellation.cancel_executions_of(connection, job_id, scope)
         if not (done.ended or done.asked):
             for row in connection.execute(EXECUTIONS, {"job_id": job_id}):

@@ -1,4 +1,4 @@
-"""Creation of a job: one statement, one round trip, once its endpoint is cached."""
+"""Job creation: one statement and one round trip once the endpoint is cached."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,14 +20,14 @@ from app.queue.jobs.job_model import Job, NewJob
 from schema.states import ExecutionStatus, Trigger
 
 MAX_TRIES = 4
-LARGEST_TOGETHER = 32_768  # characters of an input: a full group of such is 4 MiB at most; CockroachDB reads 16 MiB
+MAX_GROUPED_INPUT = 32_768  # characters: a full group is 4 MiB at most, and CockroachDB accepts 16 MiB
 
 CLOCK = statement("jobs.clock", "SELECT now() AS now")
 
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A job, and whether this request created it; otherwise it is the earlier one with the same key."""
+    """A job, and whether this request created it; a replay returns the earlier job with the same key."""
 
     job: Job
     is_new: bool
@@ -44,10 +44,7 @@ class Creator:
         look_ahead_ms: int,
         hint: Callable[[str, Place | None], object] = lambda _queue, _place: None,
     ) -> None:
-        """`hint` is told the queue of what can be claimed soon, and where it is if it is due at once.
-
-        It is told as soon as `create` has stored it.
-        """
+        """Take the `hint` to call after a job is stored: with its queue, and its partition if it is due at once."""
         self.database = database
         self.targets = EndpointCache(database)
         self.shards = shards
@@ -56,16 +53,15 @@ class Creator:
         self._group = GroupCommit[Mapping[str, Any], Row[Any]](self._insert_one_shots)
 
     def now(self) -> datetime:
-        """Read the database's clock: the ticks of a job are counted from what it says when the job is created."""
+        """Read the database's clock, from which the ticks of a new job are counted."""
         found: datetime = self.database.fetch(CLOCK)[0].now
         return found
 
     def create(self, new: NewJob, *, together: bool = False, attempts: int | None = None) -> Created:
-        """Store a job, or return the one with its key.
+        """Store a job, or return the job with its key.
 
-        A replay is recognised whatever its body, even if the body would be refused by now. `together` with what other
-        threads create for its endpoint at the same moment, by one statement that is in no transaction of this thread.
-        `attempts` instead of what its endpoint's retry policy allows.
+        A replay is recognised whatever its body, even if the body would now be refused. `together` uses a group commit
+        with other threads, outside of any transaction of this thread. `attempts` overrides the endpoint's retry policy.
         """
         try:
             return self._create(new, together=together, attempts=attempts)
@@ -83,20 +79,20 @@ class Creator:
         for tried in range(MAX_TRIES):
             params = {**job_insertion.params_of(new, target, job_id, self.shards), "look_ahead_ms": self.look_ahead_ms}
             params["max_attempts"] = attempts or params["max_attempts"]
-            if together and new.timetable is None and tried == 0 and len(params["input"]) <= LARGEST_TOGETHER:
-                # Whatever locks an endpoint holds up its own jobs only.
+            if together and new.timetable is None and tried == 0 and len(params["input"]) <= MAX_GROUPED_INPUT:
+                # One group per endpoint, so that a locked endpoint delays its own jobs only.
                 state = (target.name, target.version, target.spec_updated_at, target.flow_revision)
                 row = self._group.write(state, params)
             else:
                 rows = self.database.fetch(job_insertion.REPEATING if new.timetable else job_insertion.ONE_SHOT, params)
                 row = rows[0] if rows else None
             if row is not None:
-                # First of all: a worker can begin while the answer is worded.
+                # Before anything else: a worker can start while the answer is written.
                 if new.timetable is None and row.execution_status == ExecutionStatus.QUEUED:
                     place = (params["shard"], target.name, params["limit_key"], row.execution_priority)
                     self._hint(row.execution_queue, place if new.trigger is Trigger.IMMEDIATE else None)
                 return Created(job_insertion.inserted(new, params, row), is_new=True)
-            # The same id: it is ours, written by a first run whose answer was lost.
+            # A job with this id was inserted by an earlier run whose answer was lost.
             found = self._first_with_key(new) or job_queries.find_job(self.database, job_id)
             if found is not None:
                 is_new = found.job_id == job_id
@@ -104,10 +100,10 @@ class Creator:
                     self._hint(found.execution.queue, None)
                 return Created(found, is_new=is_new)
             target = self.targets.checked(new.endpoint, new.input)
-        raise UnavailableError("The endpoint keeps changing; try again.")
+        raise UnavailableError("The endpoint is changing too often. Retry later.")
 
     def _insert_one_shots(self, each: Sequence[Mapping[str, Any]]) -> list[Row[Any] | None]:
-        """Insert one-shot jobs of one endpoint; returns for each its row, or None where there is none."""
+        """Insert one-shot jobs of one endpoint; returns a row for each, or None if it was not inserted."""
         if len(each) == 1:
             rows = self.database.fetch(job_insertion.ONE_SHOT, each[0])
             return [rows[0] if rows else None]
@@ -122,7 +118,7 @@ class Creator:
 
 
 def scheduled(new: NewJob, now: datetime) -> NewJob:
-    """Return the job with its start and first tick if it repeats; raises InvalidCronError when it would never fire."""
+    """Return the job with its start and first tick if it repeats; raises InvalidCronError if it would never fire."""
     if new.timetable is None:
         return new
     table = replace(new.timetable, starts_at=now) if new.starts_now else new.timetable

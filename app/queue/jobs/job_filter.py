@@ -1,4 +1,4 @@
-"""Filter of the list of jobs, and the indexes by which it is read."""
+"""Filter of the list of jobs, and the indexes that serve it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,15 +34,15 @@ class JobFilter:
 
     @property
     def repeats(self) -> bool:
-        """Whether only jobs that repeat are wanted."""
+        """Return whether the filter matches repeating jobs only."""
         return self.trigger is not None and self.trigger.repeats
 
     def part(self, after: Position | None) -> Part:
-        """Return what of the list is still to be read for the page after a position."""
+        """Return the range of the list that follows a position."""
         return Part.between(self.created_after, self.created_before, after)
 
     def conditions(self, beside: ListIndex | None = None) -> list[ColumnElement[bool]]:
-        """Return the WHERE conditions beside those on the time of creation and what an index leads with."""
+        """Return the WHERE conditions, without the time of creation and the leading column of an index."""
         wanted: list[tuple[ColumnElement[str], str | None]] = [
             (_J.status, self.status),
             (_J.trigger_type, self.trigger),
@@ -53,12 +53,12 @@ class JobFilter:
         leading = None if beside is None else beside.leading
         conditions = [column == value for column, value in wanted if value is not None and column is not leading]
         if self.labels is not None:
-            # Hidden from the choice of an index: that of labels would be read for all jobs that have them.
+            # Hidden from the planner: the index of labels would be read for every job with these labels.
             conditions.append(func.coalesce(_J.labels.contains(self.labels), false()))
         return conditions
 
     def indexes(self) -> list[ListIndex]:
-        """Return the indexes of `jobs` that have few jobs beside those of the filter, if there are any."""
+        """Return the indexes of `jobs` in which most entries match the filter."""
         repeats = (REPEATS,) if self.repeats else ()
         found = []
         if self.name is not None:
@@ -78,8 +78,8 @@ def _index(*where: ColumnElement[bool], leading: ColumnElement[str] | None = Non
 
 ALL = _index()
 REPEATING = _index(REPEATS)
-# A job that runs once is open as long as its execution, which was created with it: while that waits or runs. What runs
-# is in no such index, and is sorted.
+# A one-shot job is open while its execution, created with the job, waits or runs. Running executions have no index in
+# this order and are sorted.
 OPEN_EXECUTIONS = [
     *(
         ListIndex(_E.created_at, _E.execution_id, (WAITS,), leading=_E.status, value=status.value)

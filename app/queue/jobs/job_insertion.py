@@ -1,9 +1,9 @@
-"""Insertion of jobs: each statement checks by itself that the endpoint is still the cached one.
+"""Job insertion: each statement also checks that the cached endpoint is current.
 
-`e` is empty when it is not. `j` is empty when the key is taken, or when the statement is repeated and its first run was
-committed. No row then comes back, and a second statement tells the cases apart. FOR KEY SHARE makes a new version and
-a deletion of the endpoint wait, and the deletion then find the job. A change of its flow passes: for FOR SHARE it would
-wait as long as creations overlap on PostgreSQL, and who floods an endpoint would keep it from being paused.
+`e` is empty if the endpoint has changed. `j` is empty if the key is taken, or if an earlier run of the statement was
+committed. The statement then returns no row, and a second statement distinguishes the cases. FOR KEY SHARE blocks a
+new version and a deletion of the endpoint; the deletion then finds the job. It does not block a change of queue,
+priority, limits or pause: under FOR SHARE, a flood of jobs would keep an endpoint from being paused on PostgreSQL.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,10 +25,10 @@ from app.queue.jobs.new_job_columns import DEFAULTS, JOB_COLUMNS, REPEATING_COLU
 from app.schedule.timetable import Timetable
 from schema.states import JobStatus
 
-# Parameters of no column of `jobs`: the payload spec that the input was checked with, the state of the endpoint that
-# the limit key was rendered by, and a one-shot job's execution.
+# Parameters without a column in `jobs`: the version of the payload spec, the flow revision that the limit key was
+# rendered with, and a one-shot job's execution.
 _MORE = {"spec_updated_at": "TIMESTAMPTZ", "flow_revision": "BIGINT", "execution_id": "TEXT", "shard": "BIGINT"}
-# Several jobs name theirs among the cached endpoints, which the statement is given once each.
+# A statement for several jobs gets each cached endpoint once, and each job the number of its endpoint.
 _NUMBERS = {"number": "BIGINT", "target": "BIGINT"}
 
 _TYPES = JOB_COLUMNS | REPEATING_COLUMNS | _MORE
@@ -36,8 +36,11 @@ _TYPES = JOB_COLUMNS | REPEATING_COLUMNS | _MORE
 _ARRAYS = {name: "TEXT" if type_ == "JSONB" else type_ for name, type_ in (_TYPES | _NUMBERS).items()}
 _ONE = {name: f"CAST(:{name} AS {type_})" for name, type_ in _TYPES.items()}
 _EACH = {name: f"CAST(u.{name} AS {type_})" if type_ == "JSONB" else f"u.{name}" for name, type_ in _TYPES.items()}
-_OF_TARGET = ("endpoint", "endpoint_version", "endpoint_type", "max_attempts", "spec_updated_at", "flow_revision")
-# An array that ends early has NULLs from there on.
+_OF_TARGET = (
+    *("endpoint", "endpoint_version", "endpoint_type", "max_attempts", "max_age_ms"),
+    *("spec_updated_at", "flow_revision"),
+)
+# unnest fills a shorter array up with NULLs.
 _SEVERAL = _EACH | {name: f"e.{name}" for name in _OF_TARGET} | {"limit_key": "COALESCE(u.limit_key, '')"}
 _OF_ONE_SHOT = tuple(name for name in JOB_COLUMNS | _MORE if name not in _OF_TARGET)
 _OF_REPEATING = tuple(name for name in JOB_COLUMNS | REPEATING_COLUMNS if name not in _OF_TARGET)
@@ -95,7 +98,7 @@ _CURRENT = f"""
          AND p.updated_at IS NOT DISTINCT FROM CAST(:spec_updated_at AS TIMESTAMPTZ)
          AND e.flow_revision = :flow_revision
          FOR KEY SHARE OF e)"""  # noqa: S608 - constants of this package
-# The queue and the priority are those of the row, whether they come from its job, its endpoint or the routes.
+# Queue and priority of the execution's row, whether they come from the job, the endpoint or the routes.
 _ANSWER = "created_at, queue AS execution_queue, priority AS execution_priority, status AS execution_status"
 
 ONE_SHOT = hot_statement(
@@ -120,7 +123,7 @@ REPEATING = statement(
     RETURNING created_at, paused_at
     """,
 )
-# Several of each. A job whose endpoint is no longer the cached one, or whose key is taken, is missing from the answer.
+# Several jobs. The answer omits each job whose endpoint has changed or whose key is taken.
 ONE_SHOTS = hot_statement(
     "jobs.create_one_shots",
     f"""{_of_several(_OF_ONE_SHOT)},
@@ -156,7 +159,7 @@ _NO_TIMETABLE = Timetable(starts_at=EPOCH).as_columns() | {"cron_starts_at": Non
 
 
 def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> dict[str, Any]:
-    """Return the parameters of the statements for a job's first version."""
+    """Return the parameters of the statements for the first version of a job."""
     params: dict[str, Any] = {
         "job_id": job_id,
         "endpoint": target.name,
@@ -165,6 +168,7 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
         "spec_updated_at": target.spec_updated_at,
         "flow_revision": target.flow_revision,
         "max_attempts": target.max_attempts,
+        "max_age_ms": target.max_age_ms,
         "trigger_type": new.trigger.value,
         "status": JobStatus.ACTIVE.value,
         "version": 1,
@@ -194,32 +198,32 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
 
 
 def params_of_one_shots(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the parameters of ONE_SHOTS from those of each job; their look-ahead is the same."""
+    """Return the parameters of ONE_SHOTS from the parameters of each job; all have the same look-ahead."""
     return _params_of_several(each, _OF_ONE_SHOT) | {"look_ahead_ms": each[0]["look_ahead_ms"]}
 
 
 def params_of_several_repeating(each: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the parameters of SEVERAL_REPEATING from those of each job."""
+    """Return the parameters of SEVERAL_REPEATING from the parameters of each job."""
     return _params_of_several(each, _OF_REPEATING)
 
 
 def _params_of_several(each: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
-    # In key order, so that two groups with the same keys do not deadlock.
+    # In key order, so that two groups with equal keys do not deadlock.
     ordered = sorted(each, key=lambda params: (params["endpoint"], params["idempotency_key"] or ""))
     numbers: dict[tuple[Any, ...], int] = {}
     targets = [numbers.setdefault(_target_of(params), len(numbers)) for params in ordered]
     of_targets = zip(_OF_TARGET, zip(*numbers, strict=True), strict=True)
     columns: dict[str, Any] = {name: [params[name] for params in ordered] for name in names}
-    # What none of them has costs nothing.
+    # An empty array for a column that no job has.
     columns |= {name: "{}" for name in _RARE if set(columns[name]) <= _NOTHING}
-    # What is short and never NULL.
+    # Text arrays for short columns that are never NULL.
     columns |= {name: array_literal(columns[name]) for name in _PLAIN if name in columns}
     columns |= {name: list(values) for name, values in of_targets}
     return columns | {"number": list(numbers.values()), "target": array_literal(targets)}
 
 
 def inserted(new: NewJob, params: Mapping[str, Any], row: Row[Any]) -> Job:
-    """Build the job that one of the statements inserted, as a read would."""
+    """Build the job that a statement inserted, equal to a read of the job."""
     given = {"input": new.input, "labels": new.labels, "callbacks": new.callbacks}
     given["execution_created_at"] = row.created_at
     given["execution_scheduled_at"] = given["execution_run_at"] = max(new.run_at or row.created_at, row.created_at)

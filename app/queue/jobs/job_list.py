@@ -1,13 +1,14 @@
-"""Lists of jobs: a page reads a bounded number of rows, whatever its filter and however long the history.
+"""Job lists: a page reads a bounded number of rows for any filter and any length of history.
 
-How a list is read is decided here. The planner would decide by statistics, which are wrong after a bulk load and after
-a drain, and its plans for few jobs among very many are not bounded.
+This module chooses the index. The planner would use statistics, which are wrong after a bulk load and after a drain,
+and its plans for few jobs among very many are unbounded.
 """
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, not_, select
@@ -21,16 +22,28 @@ from app.queue.jobs.job_model import Job
 from schema import tables
 from schema.states import JobStatus
 
-PAGE_SECONDS = 0.02  # after which a page is handed out as it is
-OPEN = 500  # executions of each status whose jobs are looked up at once
-FEW = 500  # jobs with certain labels, which are all looked at where the newest jobs hardly have them
-
 _J, _E = tables.jobs.c, tables.executions.c
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Jobs that were found in a stretch of a list, newest first, and where it ended; None when nothing follows."""
+class ListBounds:
+    """Bounds of the reads for one page."""
+
+    seconds: float = 0.02
+    """A page that takes longer is returned short."""
+    stride: int | None = None
+    open: int = 500
+    """Open executions of each status per read."""
+    few: int = 500
+    """Jobs with the labels, up to which all of them are read."""
+
+
+BOUNDS = ListBounds()
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Matching jobs of one range of the list, newest first, and the position of its end; None at the list's end."""
 
     found: Sequence[Row[Any]]
     reached: Position | None
@@ -38,15 +51,16 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads stretches of one list, and up to `limit` jobs of each."""
+    """Reader of one list, up to `limit` jobs at a time."""
 
     database: Database
     wanted: JobFilter
     limit: int
+    bounds: ListBounds
 
-    def read(self, part: Part) -> Stretch:
-        """Read in the way that comes farthest, or in the first that finds as many as wanted, or the end."""
-        tried: list[tuple[Position, Stretch]] = []
+    def read(self, part: Part) -> JobPage:
+        """Read with the first strategy that fills the page or reaches the end, else with the farthest-reaching one."""
+        tried: list[tuple[Position, JobPage]] = []
         for way in self._ways():
             stretch = way(part)
             if stretch is None:
@@ -54,9 +68,9 @@ class Reader:
             if stretch.reached is None or len(stretch.found) == self.limit:
                 return stretch
             tried.append((stretch.reached, stretch))
-        return min(tried, key=lambda found: found[0])[1]
+        return min(tried, key=itemgetter(0))[1]
 
-    def _ways(self) -> Iterator[Callable[[Part], Stretch | None]]:
+    def _ways(self) -> Iterator[Callable[[Part], JobPage | None]]:
         wanted, indexes = self.wanted, self.wanted.indexes()
         yield from (partial(self._through, index) for index in indexes)
         if wanted.status is JobStatus.ACTIVE and not wanted.repeats:
@@ -66,30 +80,30 @@ class Reader:
         if wanted.labels is not None:
             yield self._labelled
 
-    def _through(self, index: ListIndex, part: Part) -> Stretch:
-        """Pass over the jobs of an index."""
+    def _through(self, index: ListIndex, part: Part) -> JobPage:
         conditions = self.wanted.conditions(index)
 
         def narrow(seen: Part) -> Select[Any]:
             return index.read(seen, job_queries.SIZE).where(*conditions).limit(self.limit)
 
-        return Stretch(*chunked_scan.pass_through(self.database, index, part, narrow))
+        return JobPage(*chunked_scan.pass_through(self.database, index, part, narrow, self.bounds.stride))
 
-    def _open(self, part: Part) -> Stretch:
-        """Read the jobs that wait or run: by their executions, and those that repeat."""
-        job_ids, seen = chunked_scan.newest(self.database, OPEN_EXECUTIONS, part, _E.job_id, OPEN)
+    def _open(self, part: Part) -> JobPage:
+        """Read active jobs: one-shot jobs by their open executions, and repeating jobs."""
+        job_ids, seen = chunked_scan.newest(self.database, OPEN_EXECUTIONS, part, _E.job_id, self.bounds.open)
         once = self._among(job_ids, part, not_(REPEATS))
         repeating = self._through(REPEATING, part)
         reached = max((end for end in (seen, repeating.reached) if end is not None), default=None)
         found = sorted([*once, *repeating.found], key=_position, reverse=True)[: self.limit]
-        return Stretch([row for row in found if reached is None or _position(row) >= reached], reached)
+        return JobPage([row for row in found if reached is None or _position(row) >= reached], reached)
 
-    def _labelled(self, part: Part) -> Stretch | None:
-        """Look at all jobs that have the labels, unless they are many."""
-        # Without a limit of its own it is read by the index of labels, and only as far as it is asked for.
+    def _labelled(self, part: Part) -> JobPage | None:
+        """Read all jobs that have the labels; return None if there are more than `few`."""
+        # The CTE has no LIMIT, so that the planner uses the index of labels; the outer LIMIT stops the read.
         labelled = select(_J.job_id).where(_J.labels.contains(self.wanted.labels), HAS_LABELS).cte("labelled")
-        found = self.database.fetch(select(labelled.prefix_with("MATERIALIZED").c.job_id).limit(FEW + 1))
-        return Stretch(self._among({row.job_id for row in found}, part), None) if len(found) <= FEW else None
+        few = self.bounds.few
+        found = self.database.fetch(select(labelled.prefix_with("MATERIALIZED").c.job_id).limit(few + 1))
+        return JobPage(self._among({row.job_id for row in found}, part), None) if len(found) <= few else None
 
     def _among(self, job_ids: Collection[str], part: Part, *conditions: ColumnElement[bool]) -> Sequence[Row[Any]]:
         if not job_ids:
@@ -98,14 +112,14 @@ class Reader:
         return self.database.fetch(query.limit(self.limit))
 
 
-def page_of_jobs(database: Database, wanted: JobFilter, request: PageRequest) -> Page[Job]:
+def page_of_jobs(database: Database, wanted: JobFilter, request: PageRequest, bounds: ListBounds = BOUNDS) -> Page[Job]:
     """Read a page of jobs, newest first.
 
-    It has fewer than asked for where their inputs are large, and where very many others lie between them.
+    The page is short if its inputs are large, or if matching jobs are few among very many.
     """
-    part, found, until = wanted.part(request.after), list[Row[Any]](), time.monotonic() + PAGE_SECONDS
+    part, found, until = wanted.part(request.after), list[Row[Any]](), time.monotonic() + bounds.seconds
     while True:
-        stretch = Reader(database, wanted, request.limit + 1 - len(found)).read(part)
+        stretch = Reader(database, wanted, request.limit + 1 - len(found), bounds).read(part)
         found += stretch.found
         if stretch.reached is None or len(found) > request.limit or time.monotonic() >= until:
             break
@@ -113,7 +127,7 @@ def page_of_jobs(database: Database, wanted: JobFilter, request: PageRequest) ->
     shown = found[: job_queries.fitting([row.size for row in found[: request.limit]])]
     jobs = {job.job_id: job for job in job_queries.find_jobs(database, [row.key for row in shown], ())}
     after = _position(shown[-1]) if len(shown) < len(found) else stretch.reached
-    # What was pruned meanwhile is not in `jobs`.
+    # Jobs pruned since the read above are not in `jobs`.
     return Page([jobs[row.key] for row in shown if row.key in jobs], after)
 
 

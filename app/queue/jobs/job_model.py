@@ -14,9 +14,9 @@ from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 class NewJob:
     """A requested job; times in UTC.
 
-    Without a queue or a priority it has those of its endpoint, and `callbacks` go before those of its endpoint. A
-    repeating one has its timetable, `starts_now` when the request gives no start, and later its first tick. The
-    database's clock then decides when it starts, and until then `starts_at` says nothing.
+    Queue and priority default to the endpoint's; `callbacks` override the endpoint's. A repeating job has a timetable
+    and, once scheduled, its first tick. With `starts_now`, the request gives no start: the database's clock then sets
+    `starts_at`, which is meaningless before.
     """
 
     endpoint: str
@@ -37,7 +37,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionSummary:
-    """The execution of a one-shot job, in short; `scheduled_at` is its plan, `run_at` when it is due or was last."""
+    """Summary of a one-shot job's execution; `scheduled_at` is its planned time, `run_at` its latest due time."""
 
     execution_id: str
     queue: str
@@ -49,9 +49,9 @@ class ExecutionSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A stored job; `execution` is that of a one-shot job, `timetable` that of a repeating one.
+    """A stored job; one-shot jobs have an `execution`, repeating jobs a `timetable`.
 
-    Without a queue or a priority its executions get those that its endpoint has when they are created.
+    Queue and priority of None mean the endpoint's at the time an execution is created.
     """
 
     job_id: str
@@ -86,7 +86,7 @@ class Job:
 
     @classmethod
     def from_columns(cls, row: Mapping[str, Any]) -> "Job":
-        """Build a job from its row and the columns of its execution, if it has only one."""
+        """Build a job from its row, joined with the columns of a one-shot job's execution."""
         trigger, execution = Trigger(row["trigger_type"]), None
         if row["execution_id"] is not None:
             status = ExecutionStatus(row["execution_status"])
@@ -101,12 +101,12 @@ class Job:
 
     @property
     def first_id(self) -> str:
-        """The id of the first version."""
+        """Return the id of the first version."""
         return self.first_version_id or self.job_id
 
     @property
     def planned_at(self) -> datetime | None:
-        """When a delayed job is to run: as it was asked for, unless somebody has moved its execution since."""
+        """Return the planned time of a delayed job: as requested, unless its execution was rescheduled."""
         execution = self.execution
         if self.run_at is None or execution is None:
             return self.run_at
@@ -114,7 +114,7 @@ class Job:
         return execution.scheduled_at if was_moved else self.run_at
 
 
-# The columns of the fields that have one of their own.
+# Fields with a column of their own.
 _RENAMED = {"next_run_at": "cron_next_run_at", "last_tick_at": "cron_last_tick_at"}
 _COLUMNS = {
     own.name: _RENAMED.get(own.name, own.name)

@@ -1,7 +1,7 @@
 """Pausing and resuming jobs.
 
-A pause stops ticks and holds waiting executions back. A running one continues; the scheduler holds its retries back.
-Ticks that fall into a pause are not made up for.
+A pause stops ticks and puts waiting executions on hold. Running executions continue; the scheduler puts their retries
+on hold. Ticks that fall into a pause are not caught up.
 """
 
 from collections.abc import Collection
@@ -13,12 +13,11 @@ from app.kernel.db import Database
 from app.kernel.errors import ConflictError
 from app.kernel.sql import statement
 from app.queue.executions import on_hold
-from app.queue.executions.execution_cancellation import Scope
+from app.queue.executions.execution_cancellation import CancellationScope
 from app.queue.executions.on_hold import Freed
 from app.queue.jobs import job_queries, unfinished_changes
 from app.queue.jobs.job_model import Job
 from app.queue.jobs.unfinished_changes import Change
-from app.schedule.timetable import Timetable
 from schema.states import JobStatus
 
 PAUSE = statement(
@@ -39,7 +38,7 @@ RESUME = statement(
      WHERE job_id = :job_id AND status = 'PAUSED'
     """,
 )
-# A fixed-delay job whose execution is unfinished gets its next tick when that ends.
+# A fixed-delay job with an unfinished execution gets its next tick when that execution ends.
 UNFINISHED = statement(
     "jobs.unfinished_tick",
     """
@@ -50,9 +49,9 @@ UNFINISHED = statement(
 
 
 def pause_job(database: Database, job_id: str, actor: str | None = None) -> None:
-    """Pause a job; what is waiting is held back in batches, the first of them with the pause itself.
+    """Pause a job and put its waiting executions on hold in batches, the first batch in the same transaction.
 
-    Does nothing more to a paused one. Raises JobNotFoundError, or ConflictError for a retired job.
+    Does nothing if the job is paused. Raises JobNotFoundError, or ConflictError for a retired job.
     """
 
     def body(connection: Connection) -> tuple[str | None, str | None]:
@@ -67,9 +66,9 @@ def pause_job(database: Database, job_id: str, actor: str | None = None) -> None
 
 
 def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str | None = None) -> Collection[str]:
-    """Resume a job with its first tick from now on; returns the queues to wake.
+    """Resume a job with its next tick after now; returns the queues to wake.
 
-    Does nothing to an active job. A job that ended during the pause retires, and what was held back is let go.
+    Does nothing if the job is active. A job without a tick left retires, and its executions on hold are released.
     Raises JobNotFoundError, or ConflictError for a retired job.
     """
 
@@ -88,23 +87,20 @@ def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str |
 
 
 def _begin(connection: Connection, job_id: str, change: Change, last: str | None, actor: str | None) -> str | None:
-    """Note that a change goes on after `last`, if it does."""
-    return (
-        None if last is None else unfinished_changes.begin(connection, job_id, change, Scope(actor=actor, begun=False))
-    )
+    """Record that batches follow after `last`, if any do."""
+    if last is None:
+        return None
+    return unfinished_changes.begin(connection, job_id, change, CancellationScope(actor=actor, begun=False))
 
 
 def _next(connection: Connection, job: Job, now: datetime) -> dict[str, object]:
-    if job.timetable is None or _waits_for_its_execution(connection, job, job.timetable):
+    table = job.timetable
+    if table is None or (table.fixed_delay and connection.execute(UNFINISHED, {"job_id": job.job_id}).first()):
         return {"next_run_at": None, "over": False}
-    tick = job.timetable.next_tick(now)
+    tick = table.next_tick(now)
     return {"next_run_at": tick, "over": tick is None}
 
 
-def _waits_for_its_execution(connection: Connection, job: Job, table: Timetable) -> bool:
-    return table.fixed_delay and connection.execute(UNFINISHED, {"job_id": job.job_id}).first() is not None
-
-
-def _refuse_retired(job: Job, what: str) -> None:
+def _refuse_retired(job: Job, action: str) -> None:
     if job.status is JobStatus.RETIRED:
-        raise ConflictError(f"The job {job.job_id!r} is RETIRED and cannot be {what}.")
+        raise ConflictError(f"The job {job.job_id!r} is RETIRED and cannot be {action}.")

@@ -15,12 +15,12 @@ from app.kernel.sql import statement
 from app.queue.jobs.job_model import Job
 from schema import tables
 
-PAGE_BYTES = 4 * 1024 * 1024  # of inputs, which have up to 1 MB each
+PAGE_BYTES = 4 * 1024 * 1024  # inputs, up to 1 MB each
 
 _J, _E = tables.jobs.c, tables.executions.c
 SIZE = func.coalesce(func.octet_length(cast(_J.input, Text)), cast(0, BigInteger)).label("size")
 
-# A one-shot job's execution has the job's own key, the ticks of a repeating job have keys made from their times.
+# A one-shot job's execution has the job's key; executions of a repeating job have keys derived from their ticks.
 _WITH_EXECUTION = tables.jobs.outerjoin(
     tables.executions, and_(_E.job_id == _J.job_id, _E.idempotency_key == _J.idempotency_key)
 )
@@ -54,17 +54,17 @@ def lock_job(connection: Connection, job_id: str) -> LockedJob:
 
 
 def find_job(database: Database, job_id: str) -> Job | None:
-    """Read a job, if there is one."""
+    """Read a job; return None if there is none."""
     return _first(database, _select().where(_J.job_id == job_id))
 
 
 def find_job_by_key(database: Database, endpoint: str, idempotency_key: str) -> Job | None:
-    """Read the job that was created with a key, if there is one."""
+    """Read the job that was created with a key; return None if there is none."""
     return _first(database, _select().where(_J.endpoint == endpoint, _J.idempotency_key == idempotency_key))
 
 
 def find_jobs(database: Database, job_ids: Collection[str], keys: Collection[tuple[str, str]]) -> list[Job]:
-    """Read the jobs that have one of these ids, or were created with one of these pairs of endpoint and key."""
+    """Read the jobs with one of these ids, or created with one of these pairs of endpoint and key."""
     wanted = []
     if job_ids:
         wanted.append(_J.job_id.in_(job_ids))
@@ -74,7 +74,7 @@ def find_jobs(database: Database, job_ids: Collection[str], keys: Collection[tup
 
 
 def versions_of(database: Database, job: Job, request: PageRequest) -> Page[Job]:
-    """Read a page of a job's versions, the newest first, and fewer where their inputs are large."""
+    """Read a page of a job's versions, newest first; the page is short if the inputs are large."""
     query = _select().where(or_(_J.job_id == job.first_id, _J.first_version_id == job.first_id))
     if request.after is not None:
         query = query.where(_J.version < int(request.after.key))
@@ -85,7 +85,7 @@ def versions_of(database: Database, job: Job, request: PageRequest) -> Page[Job]
 
 
 def fitting(sizes: Iterable[int]) -> int:
-    """Return how many inputs of these sizes fit into a page: those of PAGE_BYTES together, but at least one."""
+    """Return how many inputs of these sizes fit into PAGE_BYTES; at least 1."""
     return max(1, sum(total <= PAGE_BYTES for total in itertools.accumulate(sizes)))
 
 

@@ -1,4 +1,4 @@
-"""Status of a job: its last execution, its open ones, and the figures of a day."""
+"""Status of a job: its last execution, its open executions, and the statistics of the last 24 hours."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,17 +13,17 @@ from schema.states import FINAL, ExecutionStatus
 HEALTHY_SHARE = 0.95
 DEGRADED_SHARE = 0.5
 
-# What ended within the last 24 hours was created at most so long ago, or is an odd straggler that does not count. The
-# one execution of a one-shot job always counts. Of a job that runs every few seconds only the newest do.
+# Bounds of the statistics of a repeating job: older executions that ended within 24 hours are ignored, and so are all
+# but the newest of a job that runs every few seconds. A one-shot job's execution always counts.
 _CREATED_WITHIN = timedelta(hours=48)
 NEWEST = 5_000
-# What is cancelled before it has begun is no last execution, and may be very much.
-LATEST = 100  # of each final status
+# Executions cancelled before they began are skipped in the search for the last execution; there may be very many.
+LATEST = 100  # newest executions of each final status that the search reads
 OPEN = 10_000
 _EVER = timedelta(days=36_600)
 
-# However many executions lie behind the job, or wait: the open ones have an index of their own, which is read in the
-# order of their ids (on PostgreSQL from the oldest on), and of the others each status is read from the newest on.
+# Bounded for any number of executions: open executions are read by their own index in id order (oldest first on
+# PostgreSQL), and each final status by its index from the newest.
 _BY_STATUS = {
     status: f"status = '{status}' AND completed_at IS NOT NULL" for status in ExecutionStatus if status in FINAL
 }
@@ -77,7 +77,7 @@ FIGURES = statement(
 
 
 class Health(StrEnum):
-    """A rating by the share of successes among the executions that ended within 24 hours."""
+    """Rating of a job by its success rate over the last 24 hours."""
 
     HEALTHY = "HEALTHY"
     DEGRADED = "DEGRADED"
@@ -100,7 +100,7 @@ class LastExecution:
 class DayStats:
     """Executions that ended within the last 24 hours; durations in milliseconds, None without any.
 
-    Those of a repeating job that were created more than 48 hours ago are left out, and all but its NEWEST executions.
+    For a repeating job, only the NEWEST executions count, and only if created within 48 hours.
     """
 
     succeeded: int
@@ -110,12 +110,12 @@ class DayStats:
 
     @property
     def total(self) -> int:
-        """Succeeded and failed executions; cancelled ones do not count."""
+        """Return the number of executions that succeeded or failed; cancelled executions do not count."""
         return self.succeeded + self.failed
 
     @property
     def health(self) -> Health:
-        """Rate the job by these figures."""
+        """Rate the job."""
         if self.total == 0:
             return Health.IDLE
         share = self.succeeded / self.total

@@ -12,8 +12,8 @@ from app.kernel import ids
 from app.kernel.errors import Detail, InvalidRequestError, JobNotUpdatableError, UnavailableError
 from app.kernel.sql import statement
 from app.kernel.tracing.context import TraceContext
-from app.queue.ending.execution_events import Reason
-from app.queue.executions.execution_cancellation import Scope
+from app.queue.ending.execution_events import ChangeReason
+from app.queue.executions.execution_cancellation import CancellationScope
 from app.queue.jobs import job_insertion, job_queries, job_retirement
 from app.queue.jobs.endpoint_cache import CachedEndpoint
 from app.queue.jobs.job_creation import MAX_TRIES, Creator
@@ -24,7 +24,7 @@ from schema.states import CatchUp, JobStatus, Trigger
 
 _FOREIGN = {Trigger.CRON: ("every_ms", "fixed_delay"), Trigger.INTERVAL: ("cron", "timezone")}
 _NULLABLE = {"ends_at", "max_catch_up"}
-_OF_JOB = ("name", "labels", "queue", "priority", "input", "callbacks")  # what of a job is not its timetable
+_OF_JOB = ("name", "labels", "queue", "priority", "input", "callbacks")  # changeable fields outside the timetable
 
 REPLACE = statement(
     "jobs.replace",
@@ -36,9 +36,9 @@ REPLACE = statement(
     """,
 )
 
-# A tick is claimed a little ahead of its instant, and its execution then runs to its end: the new version must not take
-# the same tick. What has not begun is cancelled, in this transaction or right after it. What lies ahead was created
-# within the look-ahead: that bounds the scan of what has ended.
+# An execution may be claimed shortly before its tick and then runs to its end, so the new version must skip that tick.
+# Executions that have not begun are cancelled, in this transaction or right after it. Executions of future ticks were
+# created within the look-ahead, which bounds the scan of ended executions.
 _TAKEN = """SELECT scheduled_at FROM executions
        WHERE job_id = :job_id AND {of_status} AND attempt_count > 0
          AND created_at > CAST(:now AS TIMESTAMPTZ) - CAST(:recent_ms AS BIGINT) * INTERVAL '1 millisecond'
@@ -62,15 +62,15 @@ def update_job(
     actor: str | None = None,
     trace: TraceContext | None = None,
 ) -> Job:
-    """Make the next version of a repeating job and return it; its executions link to `trace`.
+    """Create the next version of a repeating job and return it; its executions link to `trace`.
 
-    `changes` are fields of Timetable, and `name`, `labels`, `queue`, `priority`, `input` and `callbacks`.
-    What `changes` leaves out stays as it is. The new version takes the endpoint as it is now, and stays paused when the
-    old one was. Executions of the old version that have not begun are cancelled.
-    Raises JobNotFoundError, JobNotUpdatableError for a one-shot or a retired job, and what a creation raises.
+    `changes` are fields of Timetable, and `name`, `labels`, `queue`, `priority`, `input` and `callbacks`; other fields
+    are kept. The new version uses the current endpoint, and is paused if the old version was. Executions of the old
+    version that have not begun are cancelled.
+    Raises JobNotFoundError, JobNotUpdatableError for a one-shot or a retired job, and the errors of a creation.
     """
     database, new_id = creator.database, ids.job_id()
-    scope = Scope(actor=actor, begun=False, reason=Reason.JOB_UPDATED)
+    scope = CancellationScope(actor=actor, begun=False, reason=ChangeReason.JOB_UPDATED)
     old = _updatable(job_queries.get_job(database, job_id), new_id)
     wanted = next_version(old, changes)
     target = creator.targets.fitting(wanted.endpoint, wanted.input)
@@ -83,11 +83,11 @@ def update_job(
             target = creator.targets.checked(wanted.endpoint, wanted.input)
         else:
             return job_queries.get_job(database, new_id)
-    raise UnavailableError("The endpoint keeps changing; try again.")
+    raise UnavailableError("The endpoint is changing too often. Retry later.")
 
 
 class _EndpointChangedError(Exception):
-    """The endpoint is no longer the cached one."""
+    """The cached endpoint is stale."""
 
 
 def _replace(
@@ -95,22 +95,22 @@ def _replace(
     ids_: tuple[str, str],
     changes: Mapping[str, Any],
     target: CachedEndpoint,
-    scope: Scope,
+    scope: CancellationScope,
     *,
     trace: TraceContext | None,
 ) -> Settled:
-    """Replace the old version by the new one; raises _EndpointChangedError."""
+    """Replace the old version by the new version; raises _EndpointChangedError."""
     job_id, new_id = ids_
 
     def body(connection: Connection) -> Settled:
         locked = job_queries.lock_job(connection, job_id)
         if locked.job.replaced_by_id == new_id:
-            # A first run, whose answer was lost, did it.
+            # An earlier run of this transaction was committed, but its answer was lost.
             return job_retirement.settle(connection, job_id, scope)
         old = _updatable(locked.job, new_id)
-        # This statement decides; the lock is only a hint. Of two updates one finds the old version retired.
+        # This statement decides, since a lock can be lost: the second of two updates finds the old version retired.
         if connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id}).first() is None:
-            raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired at the same moment.")
+            raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired concurrently.")
         settled = job_retirement.settle(connection, job_id, scope)
         taken = _last_taken_tick(connection, old, locked.now, creator.look_ahead_ms)
         new = replace(_scheduled(old, changes, locked.now, taken), trace=trace)
@@ -132,13 +132,13 @@ def _updatable(job: Job, new_id: str) -> Job:
 
 
 def next_version(old: Job, changes: Mapping[str, Any]) -> NewJob:
-    """Return the job that replaces `old`, without its timetable; the key stays with the first version."""
+    """Return the job that replaces `old`, without timetable and key; the key stays with the first version."""
     kept = {name: changes.get(name, getattr(old, name)) for name in _OF_JOB}
     return NewJob(endpoint=old.endpoint, trigger=old.trigger, **kept)
 
 
 def _last_taken_tick(connection: Connection, old: Job, now: datetime, look_ahead_ms: int) -> datetime | None:
-    """Return the last tick after `now` that the old version delivers all the same."""
+    """Return the last tick after `now` that the old version still delivers."""
     params = {"job_id": old.job_id, "now": now, "last_tick": old.last_tick_at, "recent_ms": look_ahead_ms + _MARGIN_MS}
     tick: datetime | None = connection.execute(TAKEN, params).one().tick
     return tick
@@ -161,7 +161,7 @@ def _changed(old: Job, changes: Mapping[str, Any]) -> Timetable:
         raise InvalidRequestError(f"{field}: {message}", [Detail(pointer=f"/{field}", message=message)])
     table = replace(old.timetable, **{name: value for name, value in _given(changes).items() if name not in _OF_JOB})
     if table.catch_up is not old.timetable.catch_up and "max_catch_up" not in changes:
-        # The limit of another policy says nothing about this one.
+        # The limit belongs to the old catch-up policy.
         table = replace(table, max_catch_up=DEFAULT_MAX_CATCH_UP if table.catch_up is CatchUp.ALL else None)
     if table.ends_at is not None and table.ends_at <= table.starts_at:
         message = "Must be after starts_at."
@@ -170,7 +170,7 @@ def _changed(old: Job, changes: Mapping[str, Any]) -> Timetable:
 
 
 def _given(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes without those that are null, except where null has a meaning."""
+    """Return the changes without nulls, except for fields in which null is a value."""
     return {name: value for name, value in changes.items() if value is not None or name in _NULLABLE}
 
 

@@ -1,8 +1,8 @@
-"""Columns of a new job's row: which of them a creation gives, and as what, and how the others begin."""
+"""Columns of a new job's row: types of the columns that a creation sets, and initial values of all other columns."""
 
 from typing import Any
 
-# The columns of a new job's row and their types: those of every job, and those that only a repeating one needs.
+# Columns of every job, and columns of repeating jobs only.
 JOB_COLUMNS = {
     "job_id": "TEXT",
     "endpoint": "TEXT",
@@ -17,6 +17,7 @@ JOB_COLUMNS = {
     "limit_key": "TEXT",
     "input": "JSONB",
     "max_attempts": "BIGINT",
+    "max_age_ms": "BIGINT",
     "run_at": "TIMESTAMPTZ",
     "trace_context": "TEXT",
     "callbacks": "JSONB",
@@ -39,7 +40,7 @@ REPEATING_COLUMNS = {
     "max_catch_up": "BIGINT",
     "overlap": "TEXT",
 }
-# The initial values of the other columns, so that they need not be read back.
+# Initial values of the other columns, which therefore need no read.
 DEFAULTS: dict[str, Any] = {
     "replaced_by_id": None,
     "cron_last_tick_at": None,

@@ -13,9 +13,9 @@ _WAITING = {ExecutionStatus.PENDING, ExecutionStatus.QUEUED}
 
 
 def next_runs(job: Job, count: int) -> list[NextRun]:
-    """Return the next runs of a job, at most `count`: none of a paused or retired one.
+    """Return up to `count` next runs of a job; none if it is paused or retired.
 
-    A fixed delay counts from the end of an execution, so only one run of such a job is known.
+    A fixed delay counts from the end of an execution, so only one next run is known.
     """
     if job.timetable is None:
         if job.execution is None:

@@ -1,4 +1,4 @@
-"""Run now: an execution of a job outside its timetable."""
+"""Running a job now, outside its timetable."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ from app.kernel.errors import ConflictError
 from app.kernel.sql import statement
 from app.kernel.tracing.context import TraceContext
 from app.queue.ending import execution_events
-from app.queue.ending.execution_events import Reason, StateChange
-from app.queue.executions.execution_insertion import insert_executions
+from app.queue.ending.execution_events import ChangeReason, StateChange
+from app.queue.executions.execution_insertion import expires_at, insert_executions
 from app.queue.jobs import job_queries
 from app.queue.jobs.job_model import Job
 from schema.states import ExecutionStatus, JobStatus
@@ -35,9 +35,10 @@ EXTRA = statement(
     ON CONFLICT (job_id, idempotency_key) DO NOTHING
     """,
 )
+_EXPIRES_AT = expires_at("now()", "(SELECT max_age_ms FROM jobs WHERE job_id = :job_id)")
 BRING_FORWARD = statement(
     "executions.bring_forward",
-    """
+    f"""
     WITH waiting AS MATERIALIZED (
       SELECT execution_id, status FROM executions
        WHERE job_id = :job_id AND completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')
@@ -45,11 +46,12 @@ BRING_FORWARD = statement(
     UPDATE executions AS e SET run_at = now(), on_hold = false,
                                scheduled_at = CASE WHEN e.attempt_count > 0 THEN e.scheduled_at
                                                    ELSE LEAST(e.scheduled_at, now()) END,
+                               expires_at = CASE WHEN e.attempt_count > 0 THEN e.expires_at ELSE {_EXPIRES_AT} END,
                                status = CASE WHEN e.status = 'RETRYING' THEN 'RETRYING' ELSE 'QUEUED' END
       FROM waiting
      WHERE e.execution_id = waiting.execution_id AND e.status IN ('PENDING', 'QUEUED', 'RETRYING')
     RETURNING e.execution_id, waiting.status AS before, e.status, e.attempt_count
-    """,
+    """,  # noqa: S608 - a constant of this module
 )
 
 
@@ -64,10 +66,9 @@ class RunNow:
 def run_job(
     database: Database, job_id: str, shards: int, actor: str | None = None, trace: TraceContext | None = None
 ) -> RunNow:
-    """Add an execution to a repeating job, or make that of a one-shot job due now; a pause does not hold it back.
+    """Add an execution to a repeating job, or make a one-shot job's execution due now; a pause does not hold it.
 
-    What is added goes on in `trace`; what is brought forward stays in the trace that its job was created in.
-
+    An added execution belongs to `trace`; a one-shot job's execution stays in the trace of its job.
     Raises JobNotFoundError, or ConflictError for a job that is retired, or whose only execution is running.
     """
     execution_id, event_id = ids.execution_id(), ids.event_id()
@@ -76,7 +77,7 @@ def run_job(
         job = job_queries.lock_job(connection, job_id).job
         forwarded = execution_events.recorded(connection, event_id)
         if forwarded is not None:
-            # A first run whose answer was lost did it: by now the execution may be running, or over.
+            # An earlier run was committed but its answer was lost; the execution may be running or ended.
             return RunNow(forwarded, is_new=False)
         if job.status is JobStatus.RETIRED:
             raise ConflictError(f"The job {job_id!r} is RETIRED and cannot be run.")
@@ -105,5 +106,5 @@ def _forward(connection: Connection, job: Job, event_id: str, actor: str | None)
         raise ConflictError(f"The execution of job {job.job_id!r} is running already.")
     before, after = ExecutionStatus(row.before), ExecutionStatus(row.status)
     change = StateChange(row.execution_id, before, after, row.attempt_count, event_id)
-    execution_events.record(connection, [change], actor=actor, reason=Reason.RUN_BY_HAND)
+    execution_events.record(connection, [change], actor=actor, reason=ChangeReason.RUN_BY_HAND)
     return RunNow(row.execution_id, is_new=False)

@@ -1,8 +1,9 @@
-"""Next runs of cron jobs after a change of the time zone rules: computed anew, once for each set of rules."""
+"""Recomputation of the next runs of cron jobs after a change of time zone rules, once per set of rules."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Row
@@ -10,15 +11,15 @@ from sqlalchemy import Row
 from app.kernel.db import Database
 from app.kernel.errors import TaskExecutorError
 from app.kernel.formats import EPOCH
+from app.kernel.function_types import Stopping
 from app.kernel.sql import statement
 from app.schedule import zone_rules
 from app.schedule.timetable import Timetable
 
 log = logging.getLogger(__name__)
 
-PAGE = 500  # jobs
-# A tick is claimed ahead of its instant, whatever the scheduler's look-ahead.
-_LEAST_AHEAD_MS = 5000
+# Ticks this close may already be claimed, whatever the scheduler's look-ahead.
+_MIN_AHEAD_MS = 5000
 
 STORED = statement("time_zone_rules.stored", "SELECT digest FROM time_zone_rules WHERE id = 'rules'")
 STORE = statement(
@@ -52,17 +53,17 @@ MOVE = statement(
 )
 
 
-def follow_rules(database: Database, *, ahead_ms: int, stopping: Callable[[], bool]) -> int:
-    """Move the next runs of cron jobs where this process's rules want them; returns how many.
+def follow_rules(database: Database, *, ahead_ms: int, limit: int, stopping: Stopping) -> int:
+    """Move the next runs of cron jobs according to this process's rules; returns the number moved.
 
-    Does nothing when the stored ones were computed by the same rules.
+    Does nothing if the stored runs were computed by the same rules.
     """
     digest = zone_rules.digest()
     found = database.fetch(STORED)
     if found and found[0].digest == digest:
         return 0
-    ahead, moved = timedelta(milliseconds=max(ahead_ms, _LEAST_AHEAD_MS)), 0
-    params: dict[str, object] = {"after_run_at": EPOCH, "after_job": "", "limit": PAGE}
+    ahead, moved = timedelta(milliseconds=max(ahead_ms, _MIN_AHEAD_MS)), 0
+    params: dict[str, object] = {"after_run_at": EPOCH, "after_job": "", "limit": limit}
     while page := database.fetch(JOBS, params):
         if stopping():
             return moved
@@ -74,9 +75,7 @@ def follow_rules(database: Database, *, ahead_ms: int, stopping: Callable[[], bo
 
 def _move(database: Database, page: Sequence[Row[Any]], ahead: timedelta) -> int:
     wanted = {row.job_id: _wanted(row, row.now + ahead) for row in page}
-    changed = sorted(
-        (row for row in page if wanted[row.job_id] != row.cron_next_run_at), key=lambda row: str(row.job_id)
-    )
+    changed = sorted((row for row in page if wanted[row.job_id] != row.cron_next_run_at), key=attrgetter("job_id"))
     if not changed:
         return 0
     params = {
@@ -100,5 +99,5 @@ def _wanted(row: Row[Any], horizon: datetime) -> datetime:
             horizon=horizon,
         )
     except TaskExecutorError as error:
-        log.warning("the next run of job %s stays as it is: %s", row.job_id, error.message)
+        log.warning("could not recompute the next run of job %s: %s; keeping it", row.job_id, error.message)
         return next_run_at

@@ -1,11 +1,11 @@
-"""Unfinished changes: jobs of which a change has not reached all executions yet, so that a scheduler can end it.
+"""Unfinished changes: changes of jobs that have not reached all executions yet, so that a scheduler can finish them.
 
-A change of a job with very many open executions takes many transactions. The first one changes the job and leaves a row
-here; whoever has reached the last execution takes the row away. A later change of the same job takes the row over.
+A change of a job with very many open executions takes many transactions. The first transaction changes the job and
+inserts a row here; the process that reaches the last execution deletes the row. A later change of the same job replaces
+the row.
 """
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -14,10 +14,11 @@ from sqlalchemy import Connection, Row
 
 from app.kernel import ids
 from app.kernel.db import Database
+from app.kernel.function_types import Stopping
 from app.kernel.sql import statement
-from app.queue.ending.execution_events import Reason
+from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions import execution_cancellation, on_hold
-from app.queue.executions.execution_cancellation import Cancelled, IfRunning, Scope
+from app.queue.executions.execution_cancellation import CancellationScope, Cancelled, IfRunning
 
 BEGIN = statement(
     "unfinished_changes.begin",
@@ -33,7 +34,7 @@ END = statement(
     "unfinished_changes.end",
     "DELETE FROM unfinished_changes WHERE job_id = :job_id AND change_id = :change_id",
 )
-# By default no request takes longer, so whoever began it has been cut off. Should it go on all the same, both do it.
+# No request takes longer by default, so its process has ended. If it still runs, both finish the change.
 CUT_OFF = statement(
     "unfinished_changes.cut_off",
     """
@@ -45,7 +46,7 @@ CUT_OFF = statement(
 
 
 class Change(StrEnum):
-    """What is done to the executions of a job."""
+    """Kind of change of a job's executions."""
 
     PAUSE = "PAUSE"
     RESUME = "RESUME"
@@ -55,14 +56,14 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How many changes a scheduler has ended, and the queues to wake."""
+    """Number of changes that a scheduler has finished, and the queues to wake."""
 
     changes: int
     queues: Counter[str]
 
 
-def begin(connection: Connection, job_id: str, change: Change, scope: Scope) -> str:
-    """Note in the transaction of the first batch that others follow; returns the id to `end` it with."""
+def begin(connection: Connection, job_id: str, change: Change, scope: CancellationScope) -> str:
+    """Record in the transaction of the first batch that batches follow; returns the id for `end`."""
     change_id = ids.change_id()
     params = {"job_id": job_id, "change_id": change_id, "change": change.value, "actor": scope.actor}
     connection.execute(BEGIN, params | {"begun": scope.begun, "running": scope.running is not None})
@@ -70,16 +71,15 @@ def begin(connection: Connection, job_id: str, change: Change, scope: Scope) -> 
 
 
 def end(database: Database, job_id: str, change_id: str | None) -> None:
-    """Note that a change has reached every execution; does nothing where another change took over."""
+    """Record that a change has reached every execution; does nothing if a later change replaced it."""
     if change_id is not None:
         database.fetch(END, {"job_id": job_id, "change_id": change_id})
 
 
-def finish(database: Database, ahead_ms: int, *, limit: int, stopping: Callable[[], bool]) -> Finished:
-    """End the changes that began a minute ago or earlier, each from the first execution on.
+def finish(database: Database, ahead_ms: int, *, limit: int, stopping: Stopping) -> Finished:
+    """Finish the changes that began at least a minute ago, each from the first execution on.
 
-    One that `stopping` breaks off between two batches stays for the next run, which does not meet again what this one
-    has changed.
+    A change interrupted by `stopping` stays for the next run, which skips the executions already changed.
     """
     finished, queues = 0, Counter[str]()
     for row in database.fetch(CUT_OFF, {"limit": limit}):
@@ -92,8 +92,8 @@ def finish(database: Database, ahead_ms: int, *, limit: int, stopping: Callable[
     return Finished(finished, queues)
 
 
-def _go_on(database: Database, row: Row[Any], ahead_ms: int, stopping: Callable[[], bool]) -> Counter[str]:
-    """Do what is left of a change; returns the queues in which something became claimable."""
+def _go_on(database: Database, row: Row[Any], ahead_ms: int, stopping: Stopping) -> Counter[str]:
+    """Finish a change; returns the queues in which executions became claimable."""
     change = Change(row.change)
     match change:
         case Change.PAUSE:
@@ -102,9 +102,9 @@ def _go_on(database: Database, row: Row[Any], ahead_ms: int, stopping: Callable[
         case Change.RESUME:
             return on_hold.let_the_rest_go(database, row.job_id, ahead_ms, row.actor, stopping=stopping)
         case Change.CANCEL | Change.UPDATE:
-            reason = Reason.JOB_CANCELLED if change is Change.CANCEL else Reason.JOB_UPDATED
+            reason = ChangeReason.JOB_CANCELLED if change is Change.CANCEL else ChangeReason.JOB_UPDATED
             running = IfRunning.REQUEST if row.running else None
-            scope = Scope(actor=row.actor, begun=row.begun, running=running, reason=reason)
+            scope = CancellationScope(actor=row.actor, begun=row.begun, running=running, reason=reason)
             execution_cancellation.cancel_the_rest(
                 database, row.job_id, scope, Cancelled(0, 0, last=""), stopping=stopping
             )

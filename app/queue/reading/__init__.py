@@ -1,1 +1,1 @@
-"""What is read of executions: their lists, their history, and one sentence on their state."""
+"""Reads of executions: lists, history, results and explanations."""

@@ -1,12 +1,13 @@
-"""History of an execution: every change of its state, merged from its row, its attempts and its events.
+"""History of an execution: its state changes, merged from its row, its attempts and its events.
 
-Attempts record claims and ends, events the changes that leave no attempt. What neither records (a promotion) is filled
-in, at an instant that is estimated and marked as such.
+Attempts record claims and ends; events record changes without an attempt. A change that neither records, such as a
+promotion, is inserted at an estimated instant and marked as estimated.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Row
@@ -14,12 +15,12 @@ from sqlalchemy import Row
 from app.kernel.db import Database
 from app.kernel.errors import ExecutionNotFoundError
 from app.kernel.sql import statement
-from app.queue.ending.execution_events import Reason
+from app.queue.ending.execution_events import ChangeReason
 from schema.states import ExecutionStatus
 
-MOST = 1000  # the latest attempts and the latest events; one more of each is read, to know that there are more
+MAX_RECORDS = 1000  # latest attempts, and latest events; one more of each is read to detect truncation
 
-# One statement, so that all of it is seen at one instant.
+# One statement, for a consistent snapshot.
 FACTS = statement(
     "executions.history",
     """
@@ -41,14 +42,15 @@ FACTS = statement(
 
 _S = ExecutionStatus
 _RECLAIMED = frozenset({"WORKER_LOST", "STUCK"})
-_WITHIN = frozenset({Reason.CANCEL_REQUESTED, Reason.ABORT_REQUESTED, Reason.SOFT_LIMIT})  # an attempt that had begun
-
-_MOVES = frozenset({Reason.RUN_BY_HAND, Reason.RESCHEDULED})  # what has not begun has another plan from then on
+# Events during an attempt.
+_WITHIN = frozenset({ChangeReason.CANCEL_REQUESTED, ChangeReason.ABORT_REQUESTED, ChangeReason.SOFT_LIMIT})
+# Events that change the planned time of an execution that has not begun.
+_MOVES = frozenset({ChangeReason.RUN_BY_HAND, ChangeReason.RESCHEDULED})
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One change of state; `attempt` is the latest that had begun, 0 before the first."""
+class HistoryStep:
+    """One state change; `attempt` is the number of the latest attempt begun by then, 0 before the first."""
 
     at: datetime
     before: ExecutionStatus | None
@@ -60,16 +62,16 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """The steps in order, and whether there are too many, so that some between the first and the latest are missing."""
+class ExecutionHistory:
+    """State changes in order; if truncated, changes between the first and the latest are missing."""
 
-    steps: list[Step]
+    steps: list[HistoryStep]
     is_truncated: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
-    """A recorded change. `after` is None for an end whose result only the next change shows."""
+    """Recorded state change; `after` is None for the end of an attempt if only the next change shows its result."""
 
     at: datetime
     before: ExecutionStatus | None
@@ -81,7 +83,7 @@ class _Fact:
 
 @dataclass(frozen=True, slots=True)
 class _Life:
-    """The execution as it is now."""
+    """Current state of the execution."""
 
     status: ExecutionStatus
     attempt: int
@@ -94,7 +96,7 @@ class _Life:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A row of an attempt, or of an event, which ends when it begins; `reason` is the attempt's error."""
+    """Row of an attempt or an event; an event ends when it begins, and an attempt's `reason` is its error."""
 
     kind: str
     attempt: int
@@ -106,16 +108,16 @@ class _Record:
     reason: str | None
 
 
-def history_of(database: Database, execution_id: str, *, look_ahead: timedelta) -> History:
+def history_of(database: Database, execution_id: str, *, look_ahead: timedelta) -> ExecutionHistory:
     """Read the history of an execution; raises ExecutionNotFoundError."""
-    rows = database.fetch(FACTS, {"execution_id": execution_id, "most": MOST})
+    rows = database.fetch(FACTS, {"execution_id": execution_id, "most": MAX_RECORDS})
     lives = [_life(row) for row in rows if row.kind == "execution"]
     if not lives:
         raise ExecutionNotFoundError.of(execution_id)
     records = [_record(row) for row in rows if row.kind != "execution"]
-    told = _latest(records, "attempt") + _latest(records, "event")
-    steps = _steps(lives[0], _facts(lives[0], told), look_ahead)
-    return History(steps, is_truncated=len(told) < len(records))
+    latest = _latest(records, "attempt") + _latest(records, "event")
+    steps = _steps(lives[0], _facts(lives[0], latest), look_ahead)
+    return ExecutionHistory(steps, is_truncated=len(latest) < len(records))
 
 
 def _life(row: Row[Any]) -> _Life:
@@ -129,21 +131,21 @@ def _record(row: Row[Any]) -> _Record:
 
 
 def _latest(records: Sequence[_Record], kind: str) -> list[_Record]:
-    """Return the records of a kind, without the extra one that shows that there are more."""
+    """Return the latest MAX_RECORDS records of a kind."""
     of_kind = [record for record in records if record.kind == kind]
-    return sorted(of_kind, key=lambda record: (record.at, record.attempt))[-MOST:]
+    return sorted(of_kind, key=attrgetter("at", "attempt"))[-MAX_RECORDS:]
 
 
 def _facts(life: _Life, records: Sequence[_Record]) -> list[_Fact]:
     facts = [_of_event(record) for record in records if record.kind == "event"]
     within = [fact for fact in facts if fact.reason in _WITHIN]
-    noted = {fact.attempt: fact.at for fact in sorted(within, key=lambda fact: fact.at, reverse=True)}
+    noted = {fact.attempt: fact.at for fact in sorted(within, key=attrgetter("at"), reverse=True)}
     for record in records:
         if record.kind == "attempt":
             facts += _of_attempt(record, noted.get(record.attempt))
     if life.status is _S.RUNNING and life.started_at is not None:
         facts.append(_claim(life.started_at, life.attempt, life.worker_id, noted.get(life.attempt)))
-    return sorted(facts, key=lambda fact: (fact.at, fact.attempt, fact.reason != Reason.CLAIMED))
+    return sorted(facts, key=lambda fact: (fact.at, fact.attempt, fact.reason != ChangeReason.CLAIMED))
 
 
 def _of_event(event: _Record) -> _Fact:
@@ -159,39 +161,41 @@ def _of_attempt(tried: _Record, noted_at: datetime | None) -> list[_Fact]:
 
 
 def _claim(at: datetime, attempt: int, worker_id: str | None, noted_at: datetime | None) -> _Fact:
-    # An attempt starts when its instant comes, which may be a little after the claim.
+    # An attempt starts at its due time, which may be shortly after the claim.
     at = min(at, noted_at) if noted_at else at
-    return _Fact(at, _S.QUEUED if attempt == 1 else None, _S.RUNNING, attempt, worker_id, Reason.CLAIMED)
+    return _Fact(at, _S.QUEUED if attempt == 1 else None, _S.RUNNING, attempt, worker_id, ChangeReason.CLAIMED)
 
 
-def _steps(life: _Life, facts: list[_Fact], look_ahead: timedelta) -> list[Step]:
+def _steps(life: _Life, facts: list[_Fact], look_ahead: timedelta) -> list[HistoryStep]:
     promoted_at = life.scheduled_at - look_ahead
     first = _moved_from(facts) or (_S.PENDING if promoted_at > life.created_at else _S.QUEUED)
-    steps = [Step(life.created_at, None, first, 0, None, "CREATED")]
+    steps = [HistoryStep(life.created_at, None, first, 0, None, "CREATED")]
     for fact, later in zip(facts, [*facts[1:], None], strict=False):
         _fill(steps, fact.before, promoted_at, fact.at)
         after = fact.after or _outcome(later, life.status)
         is_put_down_to_request = fact.after is None and after is _S.CANCELLED and fact.reason != "ABORTED"
-        reason = Reason.CANCEL_REQUESTED if is_put_down_to_request else fact.reason
-        steps.append(Step(fact.at, steps[-1].after, after, fact.attempt, fact.actor, str(reason)))
+        reason = ChangeReason.CANCEL_REQUESTED if is_put_down_to_request else fact.reason
+        steps.append(HistoryStep(fact.at, steps[-1].after, after, fact.attempt, fact.actor, str(reason)))
     _fill(steps, life.status, promoted_at, life.completed_at)
     return steps
 
 
 def _moved_from(facts: list[_Fact]) -> ExecutionStatus | None:
-    """Return the state that it was in before anything happened, where its plan says nothing of it: it was moved."""
+    """Return the initial state of an execution whose planned time has changed, which `scheduled_at` cannot show."""
     was_moved = any(fact.reason in _MOVES and fact.attempt == 0 for fact in facts)
     return facts[0].before if was_moved else None
 
 
 def _outcome(later: _Fact | None, now: ExecutionStatus) -> ExecutionStatus:
-    """Return what a failed attempt led to, by what came after it or by the present state."""
+    """Return the state after a failed attempt, derived from the next change or the current state."""
     after = now if later is None else later.before
     return after if after in {_S.FAILED, _S.CANCELLED} else _S.RETRYING
 
 
-def _fill(steps: list[Step], wanted: ExecutionStatus | None, promoted_at: datetime, latest: datetime | None) -> None:
-    """Add the missing step to the state in which the next one found the execution, where none is recorded."""
+def _fill(
+    steps: list[HistoryStep], wanted: ExecutionStatus | None, promoted_at: datetime, latest: datetime | None
+) -> None:
+    """Add an unrecorded state change if the next change starts from another state."""
     last = steps[-1]
     if wanted is None and last.after is _S.PENDING:
         wanted = _S.QUEUED  # a claim
@@ -201,4 +205,4 @@ def _fill(steps: list[Step], wanted: ExecutionStatus | None, promoted_at: dateti
     at = max(last.at, promoted_at) if is_promotion else latest or last.at
     at = min(at, latest) if latest else at
     actor, reason = ("scheduler", "PROMOTED") if is_promotion else (None, "UNRECORDED")
-    steps.append(Step(at, last.after, wanted, last.attempt, actor, reason, is_estimated=True))
+    steps.append(HistoryStep(at, last.after, wanted, last.attempt, actor, reason, is_estimated=True))

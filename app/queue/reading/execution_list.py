@@ -1,8 +1,8 @@
-"""Lists of executions, newest first: a page reads no more rows than it shows, for each status.
+"""Execution lists, newest first: for each status, a page reads no more rows than it shows.
 
-Each status is read for itself, by an index in which it stands in front of the time: a rare one is found at once among
-very many others. Only that index is in the order of the read, whose bounds compare its columns as one tuple: no plan
-depends on statistics, which are wrong after a bulk load and after a drain.
+Each status is read separately by an index that begins with the status and continues with the time, so a rare status is
+found at once. The bounds compare the columns of the index as one tuple, so no plan depends on statistics, which are
+wrong after a bulk load and after a drain.
 """
 
 import time
@@ -21,13 +21,13 @@ from app.queue.reading.execution_queries import executions_query, find_execution
 from schema import tables
 from schema.states import CANCELLABLE, FINAL, ExecutionStatus
 
-PAGE_SECONDS = 0.02  # after which a page of a queue is handed out as it is
-STRIDE = 250
+PAGE_SECONDS = 0.02  # a page of a queue that takes longer is returned short
+CHUNK = 250
 
 Columns = ReadOnlyColumnCollection[str, Any]
 _E, _J = tables.executions.c, tables.jobs.c
 
-# Predicates of partial indexes, which their readers have to say.
+# Predicates of partial indexes, which queries have to repeat.
 _HAS_ENDED, _IS_UNFINISHED = _E.completed_at.is_not(None), _E.completed_at.is_(None)
 WAITS = and_(_IS_UNFINISHED, _E.status.in_([status.value for status in ExecutionStatus if status in CANCELLABLE]))
 
@@ -45,16 +45,16 @@ class ExecutionFilter:
 
     @property
     def statuses(self) -> Sequence[ExecutionStatus]:
-        """The statuses that are listed."""
+        """Return the statuses to list."""
         return list(ExecutionStatus) if self.status is None else [self.status]
 
     def part(self, after: Position | None) -> Part:
-        """Return what of the list is still to be read for the page after a position."""
+        """Return the range of the list that follows a position."""
         return Part.between(self.created_after, self.created_before, after)
 
 
 def page_of_executions(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Execution]:
-    """Read a page of executions without their input, newest first; that of a queue may be short, and not the last."""
+    """Read a page of executions without their input, newest first; a page of a queue may be short before the end."""
     if wanted.queue is not None:
         return _page_of_queue(database, wanted, request)
     rows = _fetched(database, wanted, executions_page(wanted, request))
@@ -62,21 +62,20 @@ def page_of_executions(database: Database, wanted: ExecutionFilter, request: Pag
 
 
 def _page_of_queue(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Execution]:
-    """Pass over the list in strides: no index of it has the queue, which would cost each execution an entry more."""
+    """Scan the list in chunks, since no index contains the queue: it would cost every execution an entry."""
     after, found, until = request.after, list[Row[Any]](), time.monotonic() + PAGE_SECONDS
     while True:
-        stride = PageRequest(STRIDE - 1, after)
-        newest = _newest(wanted, stride)
+        newest = _newest(wanted, PageRequest(CHUNK - 1, after))
         order = newest.c.created_at.desc(), newest.c.execution_id.desc()
         query = select(newest.c.created_at, newest.c.execution_id, _E.queue).order_by(*order)
         seen = _fetched(database, wanted, query.join(tables.executions, _E.execution_id == newest.c.execution_id))
         found += [row for row in seen if row.queue == wanted.queue]
-        after = _position(seen[-1]) if len(seen) == STRIDE else None
+        after = _position(seen[-1]) if len(seen) == CHUNK else None
         if after is None or len(found) > request.limit or time.monotonic() >= until:
             break
     shown = found[: request.limit]
     by_id = {each.execution_id: each for each in find_executions(database, [row.execution_id for row in shown])}
-    # What was pruned meanwhile is not in `by_id`.
+    # Executions pruned since the read above are not in `by_id`.
     items = [by_id[row.execution_id] for row in shown if row.execution_id in by_id]
     return Page(items, _position(shown[-1]) if len(shown) < len(found) else after)
 
@@ -90,14 +89,14 @@ def _fetched(database: Database, wanted: ExecutionFilter, query: Select[Any]) ->
 
 
 def executions_page(wanted: ExecutionFilter, request: PageRequest) -> Select[Any]:
-    """Select a page and one row more: the newest of each status, and of these the newest."""
+    """Select a page and one more row: the newest of the newest rows of each status."""
     newest = _newest(wanted, request)
     query = executions_query().join(newest, newest.c.execution_id == _E.execution_id)
     return query.order_by(_E.created_at.desc(), _E.execution_id.desc())
 
 
 def _newest(wanted: ExecutionFilter, request: PageRequest) -> Subquery:
-    reads = (read.where(*_gate(wanted)).limit(request.limit + 1) for read in _reads(wanted, request))
+    reads = (read.where(*_condition_on_job(wanted)).limit(request.limit + 1) for read in _reads(wanted, request))
     found = union_all(*reads).subquery("found")
     newest_first = found.c.created_at.desc(), found.c.execution_id.desc()
     return select(*found.c).order_by(*newest_first).limit(request.limit + 1).subquery("newest")
@@ -121,7 +120,7 @@ def _reads(wanted: ExecutionFilter, request: PageRequest) -> Iterator[Select[Any
 def _ordered(
     wanted: ExecutionFilter, status: ExecutionStatus, request: PageRequest, predicate: ColumnElement[bool]
 ) -> Select[Any]:
-    """Read a partial index that begins with a job or an endpoint, if one is wanted, and the status."""
+    """Read a partial index that begins with the job or endpoint of the filter, if any, and the status."""
     leading: dict[ColumnElement[str], str] = {_E.status: status.value}
     if wanted.job_id is not None:
         leading = {_E.job_id: wanted.job_id} | leading
@@ -140,7 +139,7 @@ def _ordered(
 def _sorted(
     wanted: ExecutionFilter, request: PageRequest, condition: ColumnElement[bool], *, of: Columns = _E
 ) -> Select[Any]:
-    """Sort what meets a condition that few rows meet: what is RUNNING, and what is unfinished of a job."""
+    """Sort the rows of a condition that few rows meet: RUNNING, or unfinished executions of a job."""
     part = wanted.part(request.after)
     query = select(of.execution_id, of.created_at).where(condition, of.created_at >= part.end.at)
     query = query.where(
@@ -152,14 +151,14 @@ def _sorted(
 
 
 def _unfinished_of(job_id: str) -> Select[Any]:
-    """Select what is unfinished of a job, in the order of the only index that has nothing else in it."""
+    """Select the unfinished executions of a job, in the order of the index that contains only these."""
     order = _E.job_id, _E.execution_id
     start = tuple_(*order) >= tuple_(literal(job_id), literal(""))
     return select(*_E).where(_IS_UNFINISHED, start, _E.job_id <= job_id).order_by(*order)
 
 
-def _gate(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
-    """Return what is asked once for all rows: the executions of a job have the endpoint of the job."""
+def _condition_on_job(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
+    """Return the condition on the job's endpoint, which is the endpoint of all its executions."""
     if wanted.job_id is None or wanted.endpoint is None:
         return []
     return [exists().where(_J.job_id == wanted.job_id, _J.endpoint == wanted.endpoint)]

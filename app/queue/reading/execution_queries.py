@@ -18,7 +18,7 @@ from schema.states import ExecutionStatus, LogLevel
 
 _E, _A, _L, _J = tables.executions.c, tables.attempts.c, tables.execution_logs.c, tables.jobs.c
 
-# An error that could not be stored says nothing about what was sent.
+# An attempt whose error could not be stored may have been delivered.
 UNCERTAIN = statement(
     "executions.uncertain",
     """
@@ -41,7 +41,7 @@ _ENDED = _E.attempt_count - case((_E.status == ExecutionStatus.RUNNING, cast(1, 
 _WITH_LAST_ATTEMPT = tables.executions.outerjoin(
     tables.attempts, and_(_A.execution_id == _E.execution_id, _A.attempt_number == _ENDED)
 )
-# Without the receiver's answer, which may be long; the attempt itself shows it.
+# Without the receiver's answer, which may be long and is in the attempt.
 _LAST_ERROR = _A.error.op("-", return_type=JSONB())(cast("body", Text)).label("last_error")
 
 
@@ -51,13 +51,13 @@ def executions_query() -> Select[Any]:
 
 
 def uncertain_for(database: Database, execution_id: str) -> timedelta | None:
-    """Return how long ago the first attempt began that may have been delivered; None when none may have been."""
+    """Return the time since the start of the first failed attempt that may have been delivered; None if none may."""
     (row,) = database.fetch(UNCERTAIN, {"execution_id": execution_id})
     return None if row.since is None else row.now - row.since
 
 
 def channels_of(database: Database, execution_id: str, attempt: int) -> list[dict[str, Any]]:
-    """Return what became of a message in each of several channels by an attempt that failed; nothing if unknown."""
+    """Return the outcome of a failed attempt in each notification channel; empty if unknown."""
     rows = database.fetch(CHANNELS, {"execution_id": execution_id, "attempt": attempt})
     return (rows[0].channels or []) if rows else []
 
@@ -72,7 +72,7 @@ def get_execution(database: Database, execution_id: str) -> ExecutionWithInput:
 
 
 def find_executions(database: Database, execution_ids: Collection[str]) -> list[Execution]:
-    """Read those of some executions that there are, without their input."""
+    """Read the existing ones among some executions, without their input."""
     if not execution_ids:
         return []
     return [
@@ -81,7 +81,7 @@ def find_executions(database: Database, execution_ids: Collection[str]) -> list[
 
 
 def attempts_of(database: Database, execution_id: str, request: PageRequest) -> Page[AttemptRecord]:
-    """Read a page of an execution's attempts, the latest first; raises ExecutionNotFoundError."""
+    """Read a page of an execution's attempts, latest first; raises ExecutionNotFoundError."""
     query = select(*_A).where(_A.execution_id == execution_id)
     if request.after is not None:
         query = query.where(_A.attempt_number < int(request.after.key))
@@ -98,25 +98,24 @@ class LogFilter:
     attempt_number: int | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """Return the WHERE conditions."""
         wanted = ((_L.level, self.level), (_L.attempt_number, self.attempt_number))
         return [column == value for column, value in wanted if value is not None]
 
 
 def logs_query(execution_id: str, wanted: LogFilter, request: PageRequest) -> Select[Any]:
-    """Select a page of an execution's log lines, the latest first."""
+    """Select a page of an execution's log lines, latest first."""
     query = select(*_L).where(_L.execution_id == execution_id, *wanted.conditions())
     return newest_first(query, _L.logged_at, _L.log_id, request)
 
 
 def logs_of(database: Database, execution_id: str, wanted: LogFilter, request: PageRequest) -> Page[LogRecord]:
-    """Read a page of an execution's log lines, the latest first; raises ExecutionNotFoundError."""
+    """Read a page of an execution's log lines, latest first; raises ExecutionNotFoundError."""
     rows = database.fetch(logs_query(execution_id, wanted, request))
     _check_exists(database, execution_id, rows)
     return page_of(rows, "logged_at", "log_id", request, LogRecord.from_row)
 
 
 def _check_exists(database: Database, execution_id: str, rows: Sized) -> None:
-    # Only an empty answer leaves open whether the execution exists.
+    # Rows prove that the execution exists.
     if not rows and not database.fetch(select(_E.execution_id).where(_E.execution_id == execution_id)):
         raise ExecutionNotFoundError.of(execution_id)

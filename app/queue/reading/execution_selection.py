@@ -1,7 +1,7 @@
-"""Selections: executions of a filter in the order of their creation, the oldest first, in bounded reads.
+"""Selections: executions that match a filter, oldest first, in bounded reads.
 
-Each status is read for itself, by an index in which it stands in front of the time (app.queue.reading.execution_list).
-What the index does not lead with is looked at on the way.
+Each status is read separately by an index that begins with it (app.queue.reading.execution_list). Rows are checked for
+the other conditions.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,9 +22,9 @@ _E, _J = tables.executions.c, tables.jobs.c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which executions are wanted, of those that were created before an instant; None applies no filter.
+    """Filter of executions created before an instant; None applies no filter.
 
-    `name`, `labels` and `key_prefix` are about their jobs; `key_prefix` is what the idempotency keys begin with.
+    `name`, `labels` and `key_prefix` apply to the job; `key_prefix` is a prefix of its idempotency key.
     """
 
     statuses: Sequence[ExecutionStatus]
@@ -42,7 +42,7 @@ class Selection:
     key_prefix: str | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """Return the conditions on an execution beside its status, its endpoint and its creation."""
+        """Return the conditions on executions, except status, endpoint and time of creation."""
         equal = ((_E.queue, self.queue), (_E.limit_key, self.limit_key), (_E.job_id, self.job_id))
         found = [column == value for column, value in equal if value is not None]
         if self.ended_before is not None:
@@ -54,12 +54,12 @@ class Selection:
         return found
 
     def conditions_of_jobs(self) -> list[ColumnElement[bool]]:
-        """Return the conditions on its job."""
+        """Return the conditions on jobs."""
         found: list[ColumnElement[bool]] = []
         if self.name is not None:
             found.append(_J.name == self.name)
         if self.labels:
-            # Hidden from the choice of an index: jobs are looked up by their keys.
+            # Hidden from the planner, which has to look jobs up by id.
             found.append(func.coalesce(_J.labels.contains(self.labels), false()))
         if self.key_prefix is not None:
             found.append(_J.idempotency_key.startswith(self.key_prefix, autoescape=True))
@@ -68,19 +68,18 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """An execution on the way, and whether it is wanted."""
+    """Position of an execution in the index, and whether it matches the filter."""
 
     position: Position
     is_wanted: bool
 
     @property
     def execution_id(self) -> str:
-        """Its id."""
         return self.position.key
 
 
 def next_selected(database: Database, wanted: Selection, after: Position, limit: int) -> list[Selected]:
-    """Read the next executions behind a position; fewer than `limit` are the last ones."""
+    """Read the next executions behind a position; fewer than `limit` at the end."""
     reads = [_read(wanted, status, after).limit(limit) for status in wanted.statuses]
     found = union_all(*reads).subquery("found")
     query = select(*found.c).order_by(found.c.created_at, found.c.execution_id).limit(limit)

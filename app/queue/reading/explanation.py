@@ -1,6 +1,6 @@
-"""Explanation of an execution's state in one sentence, from bounded queries."""
+"""Explanation of an execution's state in a sentence, from bounded queries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -8,9 +8,9 @@ from typing import Any
 from app.kernel.db import Database
 from app.kernel.errors import ExecutionNotFoundError
 from app.kernel.sql import statement
-from app.queue.ending.execution_events import Reason
+from app.queue.ending.execution_events import ChangeReason
 from app.queue.reading.explanation_facts import FACTS, Explanation, Facts, at
-from app.queue.reading.waiting_reasons import explain_due
+from app.queue.reading.waiting_reasons import WaitingReason, explain_due
 from schema.states import ExecutionStatus, WorkerStatus
 
 LAST_EVENT = statement(
@@ -21,21 +21,23 @@ LAST_EVENT = statement(
      ORDER BY occurred_at DESC, event_id DESC LIMIT 1
     """,
 )
-_REQUESTS = [Reason.CANCEL_REQUESTED, Reason.ABORT_REQUESTED]
-_ENDING = [Reason.EXPIRED, Reason.NO_ATTEMPTS_LEFT, Reason.RETRIED_BY_HAND]
-_CANCELLING = [Reason.CANCELLED, Reason.JOB_CANCELLED, Reason.JOB_UPDATED, *_REQUESTS]
+_REQUESTS = [ChangeReason.CANCEL_REQUESTED, ChangeReason.ABORT_REQUESTED]
+_ENDING = [ChangeReason.EXPIRED, ChangeReason.NO_ATTEMPTS_LEFT, ChangeReason.RETRIED_BY_HAND]
+_CANCELLING = [ChangeReason.CANCELLED, ChangeReason.JOB_CANCELLED, ChangeReason.JOB_UPDATED, *_REQUESTS]
 
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """The last event of some reasons."""
+    """Latest event with one of several reasons."""
 
     actor: str | None = None
-    reason: Reason | None = None
+    reason: ChangeReason | None = None
 
 
-def explain(database: Database, execution_id: str, *, reclaim_every: timedelta) -> Explanation:
-    """Explain an execution; raises ExecutionNotFoundError."""
+def explain(
+    database: Database, execution_id: str, *, reclaim_every: timedelta, reasons: Iterable[WaitingReason]
+) -> Explanation:
+    """Explain an execution's state; `reasons` explain a due execution. Raises ExecutionNotFoundError."""
     rows = database.fetch(FACTS, {"execution_id": execution_id})
     if not rows:
         raise ExecutionNotFoundError.of(execution_id)
@@ -48,17 +50,17 @@ def explain(database: Database, execution_id: str, *, reclaim_every: timedelta) 
         return _failed(database, facts)
     if facts.status is ExecutionStatus.SUCCESS:
         return _succeeded(facts)
-    return _waiting(database, facts)
+    return _waiting(database, facts, reasons)
 
 
-def _waiting(database: Database, facts: Facts) -> Explanation:
+def _waiting(database: Database, facts: Facts, reasons: Iterable[WaitingReason]) -> Explanation:
     status, error = facts.status, facts.error
     since = facts.failed_at or facts.created_at
     details: dict[str, Any] = {"attempts": facts.attempt_count, "max_attempts": facts.max_attempts}
     if error:
         details["last_error"] = error
     if facts.on_hold or _is_about_to_be_held(facts):
-        held = "Its job is paused; it goes on when the job is resumed."
+        held = "Its job is paused; it continues when the job is resumed."
         return Explanation(status, "JOB_PAUSED", held, facts.paused_at or since, None, details)
     if facts.run_at > facts.now and error:
         text = f"Attempt {facts.attempt_count} of {facts.max_attempts} failed ({_of(error)}); the next is due at"
@@ -67,13 +69,13 @@ def _waiting(database: Database, facts: Facts) -> Explanation:
         text = f"It is due at {at(facts.run_at)}."
         return Explanation(status, "WAITING_FOR_RUN_AT", text, since, facts.run_at, details)
     if status is ExecutionStatus.PENDING:
-        text = f"It has been due since {at(facts.run_at)}, and no scheduler has queued it yet: perhaps none runs."
+        text = f"It has been due since {at(facts.run_at)}, and no scheduler has queued it; perhaps none is running."
         return Explanation(status, "WAITING_FOR_SCHEDULER", text, facts.run_at, None, details)
-    return explain_due(database, facts, details)
+    return explain_due(database, facts, details, reasons)
 
 
 def _is_about_to_be_held(facts: Facts) -> bool:
-    # It was running when its job was paused. Executions requested during the pause are not held.
+    # It was running when its job was paused. Executions requested during the pause are not put on hold.
     is_retry = facts.status is ExecutionStatus.RETRYING
     return is_retry and facts.paused_at is not None and facts.created_at <= facts.paused_at
 
@@ -85,15 +87,15 @@ def _running(database: Database, facts: Facts, reclaim_every: timedelta) -> Expl
     if lease is None or facts.worker_status is not WorkerStatus.ALIVE or lease <= facts.now:
         lost_at = lease or facts.started_at
         by = max(lost_at, facts.now) + reclaim_every
-        text = f"The worker {facts.worker_id} was lost at {at(lost_at)}; a scheduler takes this back by {at(by)}."
+        text = f"The worker {facts.worker_id} was lost at {at(lost_at)}; a scheduler reclaims it by {at(by)}."
         return Explanation(status, "WORKER_LOST", text, lost_at, by, details)
     details["lease_expires_at"] = lease.isoformat()
     if facts.abort_requested_at is not None:
-        text = f"It was asked{_by(_event(database, facts))} to be aborted; its worker breaks {attempt.lower()} off."
+        text = f"Its abort was requested{_by(_event(database, facts))}; its worker aborts {attempt.lower()}."
         return Explanation(status, "ABORT_REQUESTED", text, facts.abort_requested_at, None, details)
     if facts.cancel_requested_at is not None:
         by_whom = _by(_event(database, facts))
-        text = f"Its cancellation was requested{by_whom}; {attempt.lower()} is under way, and no other will follow."
+        text = f"Its cancellation was requested{by_whom}; {attempt.lower()} is running and is the last."
         return Explanation(status, "CANCEL_REQUESTED", text, facts.cancel_requested_at, None, details)
     text = f"{attempt} has been running on worker {facts.worker_id}, whose lease ends at {at(lease)} unless renewed."
     return Explanation(status, "RUNNING", text, facts.started_at, None, details)
@@ -101,7 +103,7 @@ def _running(database: Database, facts: Facts, reclaim_every: timedelta) -> Expl
 
 def _cancelled(database: Database, facts: Facts) -> Explanation:
     event = _event(database, facts)
-    why = {Reason.JOB_CANCELLED: ", with its job", Reason.JOB_UPDATED: ", because its job was updated"}
+    why = {ChangeReason.JOB_CANCELLED: ", with its job", ChangeReason.JOB_UPDATED: ", because its job was updated"}
     cause = why.get(event.reason, "") if event.reason else ""
     details: dict[str, Any] = {"attempts": facts.attempt_count, "actor": event.actor}
     text = f"It was cancelled{_by(event)}{cause} after {facts.attempt_count} attempt(s)."
@@ -127,23 +129,23 @@ def _failed(database: Database, facts: Facts) -> Explanation:
     details: dict[str, Any] = {"attempts": facts.attempt_count, "max_attempts": facts.max_attempts}
     if facts.error:
         details["last_error"] = facts.error
-    why = "none is left" if used_up else "another would not help, or its retry policy allows none"
+    why = "none is left" if used_up else "its error is not retryable, or its retry policy allows no further attempt"
     text = f"Attempt {facts.attempt_count} of {facts.max_attempts} failed ({_of(facts.error)}), and {why}."
     reason = "ATTEMPTS_USED_UP" if used_up else "FAILED_FOR_GOOD"
-    # It may have failed while it waited. What was before a retry by hand is another matter.
+    # It may have failed while waiting. Events before a manual retry are ignored.
     ended_by = _event(database, facts, _ENDING).reason
-    if ended_by is Reason.EXPIRED:
+    if ended_by is ChangeReason.EXPIRED:
         reason, text = "EXPIRED", "It waited for longer than the max_age_ms of its retry policy allows"
         text += "; nothing was sent." if facts.attempt_count == 0 else f" after attempt {facts.attempt_count}."
-    elif ended_by is Reason.NO_ATTEMPTS_LEFT and not facts.error:
+    elif ended_by is ChangeReason.NO_ATTEMPTS_LEFT and not facts.error:
         text = f"It waited for another attempt, but has used all of its {facts.max_attempts}."
     return Explanation(ExecutionStatus.FAILED, reason, text, facts.completed_at, None, details)
 
 
-def _event(database: Database, facts: Facts, reasons: Sequence[Reason] = _CANCELLING) -> _Event:
+def _event(database: Database, facts: Facts, reasons: Sequence[ChangeReason] = _CANCELLING) -> _Event:
     params = {"execution_id": facts.execution_id, "reasons": [reason.value for reason in reasons]}
     rows = database.fetch(LAST_EVENT, params)
-    return _Event(rows[0].actor, Reason(rows[0].reason)) if rows else _Event()
+    return _Event(rows[0].actor, ChangeReason(rows[0].reason)) if rows else _Event()
 
 
 def _by(event: _Event) -> str:

@@ -1,4 +1,4 @@
-"""Facts behind the explanation of an execution, and what an explanation is."""
+"""Explanation of an execution, and the facts behind it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from app.kernel.formats import rfc3339
 from app.kernel.sql import statement
 from schema.states import ExecutionStatus, WorkerStatus
 
-# The attempt that ended last. A running one has no row yet, and its explanation needs none.
+# Joins the attempt that ended last; a running attempt has no row yet.
 FACTS = statement(
     "executions.explain",
     """
@@ -34,7 +34,7 @@ FACTS = statement(
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why an execution is in its state: a code, a sentence, since when, and until when where that is known."""
+    """Explanation of a state: a reason code, a sentence, the start of the state, and its end if known."""
 
     status: ExecutionStatus
     reason: str
@@ -46,7 +46,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The facts behind an explanation: the execution, its job, endpoint and worker, and its last attempt's error."""
+    """Facts behind an explanation: the execution, its job, endpoint and worker, and its last attempt's error."""
 
     now: datetime
     execution_id: str
@@ -60,8 +60,8 @@ class Facts:
     attempt_count: int
     max_attempts: int
     worker_id: str | None
-    started_at: datetime  # of a RUNNING execution, and not NULL there
-    completed_at: datetime  # of an execution that has ended, and not NULL there
+    started_at: datetime  # only read if RUNNING, then not NULL
+    completed_at: datetime  # only read if ended, then not NULL
     created_at: datetime
     cancel_requested_at: datetime | None
     abort_requested_at: datetime | None
@@ -77,12 +77,12 @@ class Facts:
 
     @classmethod
     def from_row(cls, row: Row[Any]) -> "Facts":
-        """Take them out of an answer to FACTS."""
+        """Build from a row of FACTS."""
         worker_status = None if row.worker_status is None else WorkerStatus(row.worker_status)
         enums = {"status": ExecutionStatus(row.status), "worker_status": worker_status}
         return cls(**columns_of(cls, row) | enums | {"error": row.error or {}})
 
 
 def at(instant: datetime) -> str:
-    """Write an instant for a sentence."""
+    """Format an instant for a sentence."""
     return rfc3339(instant, "milliseconds")

@@ -1,4 +1,4 @@
-"""Results: what an execution came to, in one read."""
+"""Results of executions."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +12,7 @@ from app.kernel.errors import ExecutionNotFoundError, ResultExpiredError
 from app.kernel.sql import statement
 from schema.states import ExecutionStatus
 
-# What is not over yet has neither: an attempt that failed is not the end.
+# An open execution has neither output nor error: a failed attempt may be retried.
 RESULT = statement(
     "executions.result",
     """
@@ -30,10 +30,10 @@ RESULT = statement(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What an execution came to; `completed_at` is None until it is over, and so are output and error.
+    """Result of an execution; `completed_at`, output and error are None until it has ended.
 
-    `kept_until` is None where it is kept as long as the execution. The error is that of the last attempt, also of one
-    that `ignore_on` makes a success.
+    `kept_until` is None if the result is kept as long as the execution. The error is the last attempt's, also if
+    `ignore_on` made it a success.
     """
 
     execution_id: str
@@ -49,12 +49,12 @@ class Result:
 
     @classmethod
     def from_row(cls, row: Row[Any]) -> Self:
-        """Take the fields out of a row that has a column for each."""
+        """Build from a row of RESULT."""
         return cls(**columns_of(cls, row) | {"status": ExecutionStatus(row.status)})
 
     @property
     def is_over(self) -> bool:
-        """Whether it is final."""
+        """Return whether the execution has ended."""
         return self.completed_at is not None
 
 
@@ -64,5 +64,5 @@ def get_result(database: Database, execution_id: str) -> Result:
     if not rows:
         raise ExecutionNotFoundError.of(execution_id)
     if rows[0].is_expired:
-        raise ResultExpiredError(f"The result of execution {execution_id!r} is not kept any more.")
+        raise ResultExpiredError(f"The result of execution {execution_id!r} is no longer kept.")
     return Result.from_row(rows[0])

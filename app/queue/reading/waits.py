@@ -1,30 +1,31 @@
-"""Waits for the end of executions: one thread of a process asks for all that are waited for, in one statement."""
+"""Waits for the end of executions: one thread per process polls all awaited executions with one statement."""
 
 import contextlib
 import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
 from app.kernel.db import Database
 from app.kernel.db.retries import explained
 from app.kernel.errors import TaskExecutorError
+from app.kernel.function_types import Call
 from app.kernel.sql import statement
 from app.kernel.threads import BackgroundThread
 
 log = logging.getLogger(__name__)
 
 FIRST_SECONDS = 0.01
-LONGEST_SECONDS = 0.5
-OF_AGE = 4  # a wait is looked at again after this part of the time that it has lasted
+MAX_INTERVAL_SECONDS = 0.5
+AGE_DIVISOR = 4  # the interval between polls is the age of the wait divided by this
 TOGETHER_SECONDS = 0.01
-TROUBLE_SECONDS = 1.0
-MOST_IDS = 500
+RETRY_SECONDS = 1.0
+MAX_IDS = 500
 
-# What is not there any more is over, too. For COALESCE see CLAIM.
+# A deleted execution has ended too. COALESCE: see CLAIM.
 OPEN = statement(
     "executions.open_among",
     """
@@ -39,15 +40,15 @@ class _Wait:
     execution_id: str
     since: float
     until: float
-    over: Callable[[], object]
-    look_at: float
+    over: Call
+    poll_at: float
 
 
 class Waits(BackgroundThread):
-    """Tells who waits for an execution that it is over, or that the wait has lasted long enough.
+    """Thread that polls awaited executions and ends each wait when its execution ends or its time is over.
 
-    An end sends no hint: it would cost each delivery, and hardly any is waited for. So they are looked at, the younger
-    the wait the more often: an end is noticed late by a quarter of the time that was waited, 0.5 s at most.
+    An execution's end sends no wake-up, since that would cost every delivery, and few are awaited. The polling interval
+    grows with the age of a wait: the delay is at most a quarter of the time waited, and at most 0.5 s.
     """
 
     def __init__(self, database: Database) -> None:
@@ -56,8 +57,8 @@ class Waits(BackgroundThread):
         self._waits: dict[_Wait, None] = {}
         self._changed = threading.Condition()
 
-    def begin(self, execution_id: str, seconds: float, over: Callable[[], object]) -> Callable[[], object]:
-        """Begin a wait, whose end calls `over` on the thread; returns what gives it up. Neither may wait."""
+    def begin(self, execution_id: str, seconds: float, over: Call) -> Call:
+        """Begin a wait, which ends with a call of `over`; return a function that cancels it. Neither may block."""
         now = time.monotonic()
         wait = _Wait(execution_id, now, now + seconds, over, now + min(FIRST_SECONDS, seconds))
         with self._changed:
@@ -67,7 +68,7 @@ class Waits(BackgroundThread):
         return partial(self._forget, wait)
 
     def wait(self, execution_id: str, seconds: float) -> None:
-        """Wait on this thread."""
+        """Wait on the calling thread."""
         over = threading.Event()
         give_up = self.begin(execution_id, seconds, over.set)
         over.wait(seconds)
@@ -79,7 +80,7 @@ class Waits(BackgroundThread):
             self._changed.notify()
 
     def run(self) -> None:
-        """Look at the waits whose turn it is."""
+        """Poll the executions of due waits until stopped."""
         while not self.stopping.is_set():
             due = self._due()
             open_ = self._open({wait.execution_id for wait in due}) if due else ()
@@ -89,27 +90,27 @@ class Waits(BackgroundThread):
                     if self._forget(wait):
                         wait.over()
                 else:
-                    wait.look_at = min(wait.until, now + rest_seconds(now - wait.since))
+                    wait.poll_at = min(wait.until, now + poll_interval(now - wait.since))
 
     def _due(self) -> list[_Wait]:
         with self._changed:
-            first = min((wait.look_at for wait in self._waits), default=math.inf)
+            first = min((wait.poll_at for wait in self._waits), default=math.inf)
             rest = min(first - time.monotonic(), threading.TIMEOUT_MAX)
             if rest > 0:
                 self._changed.wait(rest)
             until = time.monotonic() + TOGETHER_SECONDS
-            return [wait for wait in self._waits if wait.look_at <= until]
+            return [wait for wait in self._waits if wait.poll_at <= until]
 
     def _open(self, execution_ids: Collection[str]) -> Collection[str]:
-        """Return those of them that are not over; all of them, a while later, where the database does not say."""
+        """Return the open executions among some; all of them, after RETRY_SECONDS, if the database fails."""
         ordered = sorted(execution_ids)
         try:
-            pages = [ordered[start : start + MOST_IDS] for start in range(0, len(ordered), MOST_IDS)]
+            pages = [ordered[start : start + MAX_IDS] for start in range(0, len(ordered), MAX_IDS)]
             return {row.execution_id for page in pages for row in self._database.fetch(OPEN, {"ids": page})}
-        except Exception as error:  # noqa: BLE001 - a table may be missing while one restores it, and the waits end still
+        except Exception as error:  # noqa: BLE001 - a table may be missing during a restore, and waits must still end
             level = logging.DEBUG if isinstance(error, TaskExecutorError) else logging.ERROR
-            log.log(level, "executions that are waited for cannot be read: %s", explained(error))
-            self.stopping.wait(TROUBLE_SECONDS)
+            log.log(level, "could not read awaited executions: %s; retrying in %s s", explained(error), RETRY_SECONDS)
+            self.stopping.wait(RETRY_SECONDS)
             return execution_ids
 
     def _forget(self, wait: _Wait) -> bool:
@@ -119,6 +120,6 @@ class Waits(BackgroundThread):
         return False
 
 
-def rest_seconds(age: float) -> float:
-    """Return for how long a wait of that age is left alone."""
-    return min(max(age / OF_AGE, FIRST_SECONDS), LONGEST_SECONDS)
+def poll_interval(age: float) -> float:
+    """Return the seconds until the next poll of a wait."""
+    return min(max(age / AGE_DIVISOR, FIRST_SECONDS), MAX_INTERVAL_SECONDS)

@@ -33,7 +33,7 @@ class NewConfigSchema(Body):
 
 
 class ChangedConfigSchema(Body):
-    """A config with another value; the name, when given, must be that of the path."""
+    """New values of a config; `name`, if given, must be the name in the path."""
 
     name = Name()
     values = fields.Dict(required=True)
@@ -62,9 +62,9 @@ def get(name: str) -> Any:
 
 @resource.route("PUT", "/configs/<name>", body=ChangedConfigSchema, returns=ConfigSchema, errors=[ConfigNotFoundError])
 def replace(body: dict[str, Any], name: str) -> Any:
-    """Change a config; it takes effect for executions that have not begun.
+    """Replace the values of a config, for executions that have not begun.
 
-    One that has keeps the values of its first attempt in all its attempts; a manual retry takes the new ones.
+    An execution that has begun keeps the values of its first attempt; a manual retry uses the new values.
     """
     same_name(body, name)
     row = configs.CONFIGS.replace(services().database, name, body["values"], change())
@@ -73,7 +73,7 @@ def replace(body: dict[str, Any], name: str) -> Any:
 
 @resource.route("DELETE", "/configs/<name>", returns=None, status=204, errors=[ConfigNotFoundError, ConflictError])
 def delete(name: str) -> None:
-    """Delete a config; refused while an endpoint, or an unfinished job, needs it."""
+    """Delete a config; refused while an endpoint or an unfinished job uses it."""
     configs.CONFIGS.delete(services().database, name, change())
 
 

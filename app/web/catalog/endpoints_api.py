@@ -16,7 +16,7 @@ from app.catalog.endpoints.live_settings_fields import (
     queue_field,
     retention_field,
 )
-from app.catalog.endpoints.references import Definition
+from app.catalog.endpoints.references import EndpointDefinition
 from app.catalog.retry_policy import RETRY_POLICY
 from app.catalog.specs import TARGETS, TRANSPORTS
 from app.kernel.errors import (
@@ -49,85 +49,85 @@ class EndpointSchema(Schema):
     type = fields.Enum(EndpointType, required=True)
     payload_spec = Name(required=True, allow_none=True)
     config = Name(required=True, allow_none=True)
-    spec = AnyOf(*_SPECS, required=True, metadata={"description": "as it was given"})
-    retry_policy = AnyOf(RETRY_POLICY, required=True, metadata={"description": "with its defaults"})
+    spec = AnyOf(*_SPECS, required=True, metadata={"description": "as given"})
+    retry_policy = AnyOf(RETRY_POLICY, required=True, metadata={"description": "with defaults filled in"})
     keep_response = fields.Enum(KeepResponse, by_value=True, required=True)
     callbacks = fields.Nested(CallbacksSchema, required=True, allow_none=True)
-    queue = fields.String(required=True, allow_none=True, metadata={"description": "as it was given"})
+    queue = fields.String(required=True, allow_none=True, metadata={"description": "as given"})
     queue_in_effect = fields.String(
         required=True,
         metadata={
-            "description": "its own queue, else that of the routes, else that of its transport",
+            "description": "its own queue, else the queue of its route, else the queue of its transport",
             "example": "http",
         },
     )
     priority = fields.Integer(required=True)
-    limits = AnyOf(LIMITS, required=True, allow_none=True, metadata={"description": "as they were given"})
-    breaker = Checked(BREAKER, OFF, required=True, allow_none=True, metadata={"description": "as it was given"})
+    limits = AnyOf(LIMITS, required=True, allow_none=True, metadata={"description": "as given"})
+    breaker = Checked(BREAKER, OFF, required=True, allow_none=True, metadata={"description": "as given"})
     result_retention = retention_field(
         required=True,
         allow_none=True,
         metadata={"description": "`null`: as long as its executions", "example": "7d"},
     )
-    paused_at = Instant(required=True, allow_none=True, metadata={"description": "since when nothing of it starts"})
+    paused_at = Instant(required=True, allow_none=True, metadata={"description": "time of the pause"})
     version = fields.Integer(required=True)
     created_at = Instant(required=True)
     updated_at = Instant(required=True)
 
 
 class FlowSchema(Body):
-    """What decides when executions of an endpoint start. What is left out stays as it is; `null` takes it away."""
+    """Live settings of an endpoint: when its executions start. Absent fields are kept; `null` removes a setting."""
 
     queue = queue_field(
         allow_none=True,
         metadata={
-            "description": "where its executions wait from now on; that of the routes or of its transport when absent",
+            "description": "queue of its executions from now on; when absent, the queue of its route or transport",
             "example": "bulk",
         },
     )
     priority = priority_field(
         allow_none=True,
         metadata={
-            "description": f"of its executions from now on, 0 to 255, higher first; {DEFAULT_PRIORITY} when absent",
+            "description": f"priority of executions from now on, 0 to 255, higher first; default {DEFAULT_PRIORITY}",
             "example": DEFAULT_PRIORITY,
         },
     )
-    limits = Checked(LIMITS, allow_none=True, metadata={"description": "over all workers; none when absent"})
+    limits = Checked(LIMITS, allow_none=True, metadata={"description": "limits over all workers; none when absent"})
     breaker = Checked(
-        BREAKER, OFF, allow_none=True, metadata={"description": "the usual one when absent, none when `off`"}
+        BREAKER, OFF, allow_none=True, metadata={"description": "the default breaker when absent, none when `off`"}
     )
     result_retention = retention_field(
         allow_none=True,
         metadata={
-            "description": "how long after its end an execution that is created from now on keeps what the receiver "
-            "answered, `1m` to `365d`; as long as executions are kept when absent",
+            "description": "how long after its end an execution created from now on keeps the receiver's answer, "
+            "`1m` to `365d`; as long as executions are kept when absent",
             "example": "7d",
         },
     )
 
 
 class ChangedEndpointSchema(FlowSchema):
-    """All of an endpoint; what is left out is reset, but for what a PATCH changes, which stays.
+    """Definition of an endpoint; absent fields are reset, except the fields of PATCH, which are kept.
 
-    The name, when given, must be that of the path.
+    `name`, if given, must be the name in the path.
     """
 
     name = Name()
     type = fields.Enum(EndpointType, required=True)
     payload_spec = fields.String(allow_none=True)
     config = fields.String(allow_none=True)
-    spec = AnyOf(*_SPECS, required=True, metadata={"description": "that of the type"})
+    spec = AnyOf(*_SPECS, required=True, metadata={"description": "spec of the given type"})
     retry_policy = AnyOf(RETRY_POLICY, allow_none=True)
     keep_response = fields.Enum(
         KeepResponse,
         by_value=True,
         load_default=KeepResponse.ALWAYS,
         metadata={
-            "description": "whether the receiver's words are stored: `always`, `on_error` (of failed attempts only) or "
-            "`never`; without them, its status and the size of its answer"
+            "description": "when the receiver's answer is stored: `always`, `on_error` (failed attempts only) or "
+            "`never`; otherwise only its status and size are"
         },
     )
-    callbacks = callbacks_field(metadata={"description": "whom to tell how its executions end; nobody when absent"})
+    callbacks = callbacks_field(metadata={"description": "endpoints to call when its executions end; none when absent"})
 
 
 class NewEndpointSchema(ChangedEndpointSchema):
@@ -174,7 +174,7 @@ def get(name: str) -> Any:
     errors=[EndpointNotFoundError, *_REFUSALS],
 )
 def replace(body: dict[str, Any], name: str) -> Any:
-    """Change an endpoint for the jobs created from now on; it gets a new version."""
+    """Replace an endpoint by a new version, for jobs created from now on."""
     same_name(body, name)
     endpoint = versions.replace(
         services().database,
@@ -190,18 +190,18 @@ def replace(body: dict[str, Any], name: str) -> Any:
 
 @resource.route("DELETE", "/endpoints/<name>", returns=None, status=204, errors=[EndpointNotFoundError, ConflictError])
 def delete(name: str) -> None:
-    """Delete an endpoint; refused while it has a repeating job that is not retired, or an unfinished execution."""
+    """Delete an endpoint; refused while it has an unretired repeating job or an unfinished execution."""
     versions.delete(services().database, name, change())
 
 
 def flow_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the flow that a parsed body gives."""
+    """Return the live settings of a parsed body."""
     return {name: body[name] for name in ("queue", "priority", "limits", "breaker", "result_retention") if name in body}
 
 
-def definition_of(body: Mapping[str, Any]) -> Definition:
-    """Return the definition that a parsed body gives."""
-    return Definition(
+def definition_of(body: Mapping[str, Any]) -> EndpointDefinition:
+    """Return the definition in a parsed body."""
+    return EndpointDefinition(
         type=body["type"],
         payload_spec=body.get("payload_spec"),
         config=body.get("config"),

@@ -28,14 +28,14 @@ class PayloadSpecSchema(Schema):
 
 
 class NewPayloadSpecSchema(Body):
-    """A payload spec to create. Any JSON is taken as `schema` here, so that what is wrong with it is INVALID_SCHEMA."""
+    """A payload spec to create; any JSON passes as `schema`, so that its faults are reported as INVALID_SCHEMA."""
 
     name = Name(required=True)
     schema = fields.Raw(required=True, allow_none=True, metadata=_SCHEMA)
 
 
 class ChangedPayloadSpecSchema(Body):
-    """A payload spec with another value; the name, when given, must be that of the path."""
+    """New schema of a payload spec; `name`, if given, must be the name in the path."""
 
     name = Name()
     schema = fields.Raw(required=True, allow_none=True, metadata=_SCHEMA)
@@ -77,7 +77,7 @@ def get(name: str) -> Any:
     errors=[PayloadSpecNotFoundError, InvalidSchemaError],
 )
 def replace(body: dict[str, Any], name: str) -> Any:
-    """Change a payload spec; it binds the jobs created from now on."""
+    """Replace the schema of a payload spec, for jobs created from now on."""
     same_name(body, name)
     row = payload_specs.replace(services().database, name, body["schema"], change())
     return tagged(_shape(row), row.tag)
@@ -87,7 +87,7 @@ def replace(body: dict[str, Any], name: str) -> Any:
     "DELETE", "/payload-specs/<name>", returns=None, status=204, errors=[PayloadSpecNotFoundError, ConflictError]
 )
 def delete(name: str) -> None:
-    """Delete a payload spec; refused while an endpoint, or an unfinished job, needs it."""
+    """Delete a payload spec; refused while an endpoint or an unfinished job uses it."""
     payload_specs.PAYLOAD_SPECS.delete(services().database, name, change())
 
 

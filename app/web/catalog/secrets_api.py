@@ -21,14 +21,16 @@ resource = Resource(
 )
 
 
-# All of /secrets: a service that cannot keep secrets should not look as if it had none.
-@resource.before_request
+# For every operation: a service without an encryption key must not appear to have no secrets.
 def _check_enabled() -> None:
     secret_box()
 
 
+resource.blueprint.before_request(_check_enabled)
+
+
 def _value() -> fields.String:
-    """Declare a value: a shorter one could not be told from other text in answers that are to be scrubbed of it."""
+    """Return the field of a value; the scrubbing of answers could not tell a shorter value from other text."""
     length = validate.Length(MIN_VALUE, MAX_VALUE, error="Must have {min} to {max} characters.")
     return fields.String(required=True, load_only=True, validate=length)
 
@@ -49,7 +51,7 @@ class NewSecretSchema(Body):
 
 
 class ChangedSecretSchema(Body):
-    """A secret with another value; the name, when given, must be that of the path."""
+    """New value of a secret; `name`, if given, must be the name in the path."""
 
     name = SecretName()
     value = _value()
@@ -78,7 +80,7 @@ def get(name: str) -> Any:
 
 @resource.route("PUT", "/secrets/<name>", body=ChangedSecretSchema, returns=SecretSchema, errors=[SecretNotFoundError])
 def replace(body: dict[str, Any], name: str) -> Any:
-    """Rotate a secret; the next claim of any worker sees the new value."""
+    """Rotate a secret; workers use the new value from their next claim on."""
     same_name(body, name)
     row = secrets.SECRETS.replace(services().database, name, secret_box().encrypt(body["value"]), change())
     return tagged(_shape(row), row.tag)
@@ -86,7 +88,7 @@ def replace(body: dict[str, Any], name: str) -> Any:
 
 @resource.route("DELETE", "/secrets/<name>", returns=None, status=204, errors=[SecretNotFoundError, ConflictError])
 def delete(name: str) -> None:
-    """Delete a secret; refused while an endpoint, or an unfinished job, needs it."""
+    """Delete a secret; refused while an endpoint or an unfinished job uses it."""
     secrets.SECRETS.delete(services().database, name, change())
 
 

@@ -16,7 +16,7 @@ from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
 
 class ExecutionSchema(Schema):
-    """One run of a job: its only one, or that of one tick of a repeating job. `input` is left out of lists."""
+    """One run of a job: of a one-shot job, or of one tick of a repeating job. Lists leave out `input`."""
 
     execution_id = fields.String(required=True)
     job_id = fields.String(required=True)
@@ -29,18 +29,16 @@ class ExecutionSchema(Schema):
     limit_key = LimitKey(
         required=True,
         allow_none=True,
-        metadata={"description": "by which it shares `limits.per_key` of its endpoint; `null` where it has no key"},
+        metadata={"description": "key by which it shares `limits.per_key` of its endpoint; `null` without a key"},
     )
     status = fields.Enum(ExecutionStatus, required=True)
     input = fields.Dict(metadata={"description": OF_UNREADABLE})
-    output = AnyOf(*OUTPUTS, required=True, allow_none=True, metadata={"description": "what the receiver answered"})
+    output = AnyOf(*OUTPUTS, required=True, allow_none=True, metadata={"description": "the receiver's answer"})
     last_error = AnyOf(
         ERROR,
         required=True,
         allow_none=True,
-        metadata={
-            "description": "of the latest attempt that has ended, if it failed or was ignored; without its `body`"
-        },
+        metadata={"description": "error of the latest attempt that has ended, also if ignored; without `body`"},
     )
     attempt_count = fields.Integer(required=True)
     max_attempts = fields.Integer(required=True)
@@ -48,16 +46,18 @@ class ExecutionSchema(Schema):
     scheduled_at = Instant(required=True)
     run_at = Instant(
         required=True,
-        metadata={"description": "when it is, or was, due: later after a failed attempt, and for what was queued late"},
+        metadata={
+            "description": "latest due time: later than `scheduled_at` after a failed attempt, or if it was queued late"
+        },
     )
     started_at = Instant(required=True, allow_none=True)
     completed_at = Instant(required=True, allow_none=True)
     duration_ms = fields.Integer(required=True, allow_none=True)
     cancel_requested_at = Instant(
-        required=True, allow_none=True, metadata={"description": "since when no further attempt may follow"}
+        required=True, allow_none=True, metadata={"description": "time of a request to allow no further attempt"}
     )
     abort_requested_at = Instant(
-        required=True, allow_none=True, metadata={"description": "since when the attempt under way is to be broken off"}
+        required=True, allow_none=True, metadata={"description": "time of a request to abort the running attempt"}
     )
     created_at = Instant(required=True)
 
@@ -75,7 +75,10 @@ class AttemptSchema(Schema):
     duration_ms = fields.Integer(required=True, allow_none=True)
     output = AnyOf(*OUTPUTS, required=True, allow_none=True)
     error = AnyOf(
-        ERROR, required=True, allow_none=True, metadata={"description": "of a SUCCESS: what `ignore_on` ignores"}
+        ERROR,
+        required=True,
+        allow_none=True,
+        metadata={"description": "for SUCCESS: the error that `ignore_on` ignored"},
     )
     created_at = Instant(required=True)
 
@@ -108,14 +111,14 @@ class ExecutionQuery(ExecutionOfJobQuery):
 
 
 class CancelQuery(Body):
-    """What to do about an execution that is running."""
+    """Policy for a running execution."""
 
     if_running = fields.Enum(
         IfRunning,
         by_value=True,
         metadata={
-            "description": "`request`: no further attempt follows (202); `abort`: and the present one is broken off"
-            " (202); without it the answer is 409"
+            "description": "`request` (202): the current attempt is the last; `abort` (202): the current attempt is"
+            " also aborted; absent: 409 if an execution is running"
         },
     )
 
@@ -128,5 +131,5 @@ class LogQuery(PageQuery):
 
 
 def shape_record(record: Execution | AttemptRecord | LogRecord) -> dict[str, Any]:
-    """Return the fields of a record as they are."""
+    """Return the fields of a record."""
     return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}

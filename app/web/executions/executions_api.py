@@ -22,7 +22,7 @@ from app.web.executions.execution_schemas import (
     shape_record,
 )
 from app.web.executions.history_schemas import ExplanationSchema, HistorySchema
-from app.web.http import request_traces
+from app.web.http import request_spans
 from app.web.http.conditions import actor
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.openapi.resource import Resource
@@ -35,8 +35,8 @@ resource = Resource("executions", "Deliveries, with every attempt and its log.",
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List executions, newest first.
 
-    A page of a `queue` may have fewer than `limit`, even none, where they are few among very many others: go on as long
-    as there is a cursor.
+    A page filtered by `queue` may have fewer than `limit`, even none, if matches are rare: continue while there is a
+    `cursor`.
     """
     wanted = page_request(query)
     return page_answer(page_of_executions(services().database, ExecutionFilter(**query), wanted), shape_record, query)
@@ -56,7 +56,7 @@ def get(execution_id: str) -> dict[str, Any]:
     errors=[ExecutionNotFoundError],
 )
 def list_attempts(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
-    """List the attempts of an execution, the latest first."""
+    """List the attempts of an execution, latest first."""
     page = execution_queries.attempts_of(services().database, execution_id, page_request(query))
     return page_answer(page, shape_record, query)
 
@@ -69,7 +69,7 @@ def list_attempts(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
     errors=[ExecutionNotFoundError],
 )
 def list_logs(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
-    """List the log lines of an execution, the latest first."""
+    """List the log lines of an execution, latest first."""
     wanted = page_request(query)
     page = execution_queries.logs_of(services().database, execution_id, LogFilter(**query), wanted)
     return page_answer(page, shape_record, query)
@@ -84,11 +84,12 @@ def list_logs(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
     errors=[ExecutionNotFoundError, ExecutionNotCancellableError],
 )
 def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
-    """Cancel an execution that has not begun; one that is running ends after its present attempt, if asked for (202).
+    """Cancel an execution that has not begun; with `if_running`, a running execution too (202).
 
-    With `if_running=abort` its worker breaks that attempt off within about a second: HTTP closes the connection. The
-    error says that it `may_have_been_delivered`; what was not sent yet leaves no attempt. When the attempt
-    succeeds first the execution is a SUCCESS all the same. 409 for one that is over.
+    With `if_running=request`, the execution ends after its current attempt. With `if_running=abort`, its worker aborts
+    the attempt within about a second, for HTTP by closing the connection. The error then has
+    `may_have_been_delivered`; an attempt that has sent nothing is not recorded. If the attempt succeeds first, the
+    execution is a SUCCESS. 409 if the execution has ended.
     """
     database = services().database
     done = execution_cancellation.cancel_execution(
@@ -104,23 +105,23 @@ def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
     errors=[ExecutionNotFoundError, ConflictError],
 )
 def retry(execution_id: str) -> dict[str, Any]:
-    """Queue a FAILED or CANCELLED execution again, due now, with as many attempts more as its retry policy allows.
+    """Queue a FAILED or CANCELLED execution again, due now, with the attempts of its retry policy added.
 
-    That resolves its dead letter. 409 where somebody has seen to the letter otherwise: archived, nothing is to follow;
-    redriven as a new job, it goes on as the execution that the message names.
+    This resolves its dead letter. 409 if the dead letter was archived, or redriven as a new job; the message names the
+    new execution.
     """
     database = services().database
-    wake(retry_execution(database, execution_id, actor=actor().name, trace=request_traces.trace_of_new_jobs()))
+    wake(retry_execution(database, execution_id, actor=actor().name, trace=request_spans.trace_of_new_jobs()))
     execution = execution_queries.get_execution(database, execution_id)
-    request_traces.note_execution(execution_id, execution.job_id, execution.endpoint)
+    request_spans.note_execution(execution_id, execution.job_id, execution.endpoint)
     return shape_record(execution)
 
 
 @resource.route("GET", "/executions/<execution_id>/history", returns=HistorySchema, errors=[ExecutionNotFoundError])
 def history(execution_id: str) -> dict[str, Any]:
-    """List every change of state of an execution, the earliest first.
+    """List all state changes of an execution, earliest first.
 
-    Of a very long life only the creation and the latest changes are told: then `truncated` is true.
+    A very long history has only the creation and the latest changes; `truncated` is then true.
     """
     look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
     found = history_of(services().database, execution_id, look_ahead=look_ahead)
@@ -129,6 +130,7 @@ def history(execution_id: str) -> dict[str, Any]:
 
 @resource.route("GET", "/executions/<execution_id>/explain", returns=ExplanationSchema, errors=[ExecutionNotFoundError])
 def explain(execution_id: str) -> Explanation:
-    """Say why an execution is where it is, in a word for programs and in a sentence."""
+    """Explain the state of an execution: a reason code and a sentence."""
     reclaim_every = timedelta(seconds=services().settings.reclaim_interval_seconds)
-    return explanation.explain(services().database, execution_id, reclaim_every=reclaim_every)
+    reasons = services().reasons
+    return explanation.explain(services().database, execution_id, reclaim_every=reclaim_every, reasons=reasons)

@@ -7,30 +7,26 @@ from app.catalog.specs.transport import Outcome
 
 
 class AttemptErrorSchema(Outcome):
-    """Why an attempt failed."""
+    """Error of a failed attempt."""
 
     type = fields.String(required=True, metadata={"example": "TIMEOUT"})
     message = fields.String(required=True)
     status_code = fields.Integer(metadata={"description": "of HTTP_ERROR and ANSWER_REFUSED"})
-    body = fields.String(metadata={"description": "with the status: the first 16 KiB of the answer"})
-    body_bytes = fields.Integer(
-        metadata={"description": "with the status, where the body is not kept: its size as text"}
-    )
-    retryable = fields.Boolean(metadata={"description": "whether such an error is tried again"})
-    rejected = fields.Boolean(
-        metadata={"description": "true when `reject_on` names it: a failure that needs nobody's attention"}
-    )
+    body = fields.String(metadata={"description": "with `status_code`: the first 16 KiB of the answer"})
+    body_bytes = fields.Integer(metadata={"description": "with `status_code`, if the body is not kept: its size"})
+    retryable = fields.Boolean(metadata={"description": "true if this kind of error is retried"})
+    rejected = fields.Boolean(metadata={"description": "true if `reject_on` matches: an expected failure"})
     may_have_been_delivered = fields.Boolean(
-        metadata={"description": "true when the message was sent and no answer came"}
+        metadata={"description": "true if the message was sent and no answer came"}
     )
 
 
 class IgnoredErrorSchema(Outcome):
-    """A failure that `ignore_on` makes a success, with the answer if there was one."""
+    """Failure that `ignore_on` turns into a success, with the answer if there was one."""
 
     status_code = fields.Integer()
     body = fields.String(metadata={"description": "the first 16 KiB of the answer, unless it is not kept"})
-    body_bytes = fields.Integer(metadata={"description": "where the body is not kept: its size as text"})
+    body_bytes = fields.Integer(metadata={"description": "if the body is not kept: its size"})
     ignored_error = fields.Nested(AttemptErrorSchema, required=True)
 
 

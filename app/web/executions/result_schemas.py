@@ -1,4 +1,4 @@
-"""Schemas of results, and how long a request may wait for one."""
+"""Schemas of results, and the duration of a wait."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,11 +11,11 @@ from app.web.http.request_fields import Body, Instant, Name
 from app.web.openapi.any_of import AnyOf
 from schema.states import ExecutionStatus
 
-LONGEST_WAIT_SECONDS = 60
+MAX_WAIT_SECONDS = 60
 
 
-class Wait(fields.Field[float]):
-    """How long to wait: a duration, in seconds once it is read."""
+class WaitField(fields.Field[float]):
+    """Duration of a wait, loaded as seconds."""
 
     def __init__(self, **kwargs: Any) -> None:
         shape = {"type": "string", "pattern": "^[0-9]{1,12}(ms|s|m)$", "example": "30s"}
@@ -23,33 +23,38 @@ class Wait(fields.Field[float]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> float:  # noqa: ARG002
         milliseconds = duration_ms(value)
-        if milliseconds is None or milliseconds > LONGEST_WAIT_SECONDS * 1000:
+        if milliseconds is None or milliseconds > MAX_WAIT_SECONDS * 1000:
             raise ValidationError(
-                f"Must be a duration of up to {LONGEST_WAIT_SECONDS}s: a whole number and ms, s or m, such as 30s."
+                f"Must be a duration of up to {MAX_WAIT_SECONDS}s: a whole number and ms, s or m, such as 30s."
             )
         return milliseconds / 1000
 
 
 class ResultQuery(Body):
-    """How long to wait for a result."""
+    """Duration of the wait for a result."""
 
-    wait = Wait(metadata={"description": f"for the end, up to `{LONGEST_WAIT_SECONDS}s`; not at all when absent"})
+    wait = WaitField(
+        metadata={"description": f"wait for the end of the execution, up to `{MAX_WAIT_SECONDS}s`; no wait when absent"}
+    )
 
 
 class ResultSchema(Schema):
-    """What an execution came to; `output` and `error` are `null` until it is over."""
+    """Result of an execution; `output` and `error` are `null` until it has ended."""
 
     execution_id = fields.String(required=True)
     job_id = fields.String(required=True)
     endpoint = Name(required=True)
     status = fields.Enum(ExecutionStatus, required=True)
     attempt_count = fields.Integer(required=True)
-    completed_at = Instant(required=True, allow_none=True, metadata={"description": "`null` until it is over"})
+    completed_at = Instant(required=True, allow_none=True, metadata={"description": "`null` until it has ended"})
     duration_ms = fields.Integer(required=True, allow_none=True)
     kept_until = Instant(
-        required=True, allow_none=True, metadata={"description": "`null`: as long as the execution, or not over yet"}
+        required=True, allow_none=True, metadata={"description": "`null`: as long as the execution, or not ended yet"}
     )
-    output = AnyOf(*OUTPUTS, required=True, allow_none=True, metadata={"description": "what the receiver answered"})
+    output = AnyOf(*OUTPUTS, required=True, allow_none=True, metadata={"description": "the receiver's answer"})
     error = AnyOf(
-        ERROR, required=True, allow_none=True, metadata={"description": "of the last attempt, with the whole answer"}
+        ERROR,
+        required=True,
+        allow_none=True,
+        metadata={"description": "error of the last attempt, with the whole answer"},
     )

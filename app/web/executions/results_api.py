@@ -1,7 +1,6 @@
-"""Results of executions, and waiting for them."""
+"""Results of executions, with or without a wait."""
 
 import dataclasses
-from functools import partial
 from typing import Any
 
 from app.kernel.errors import ExecutionNotFoundError, ResultExpiredError
@@ -11,7 +10,7 @@ from app.web.executions.result_schemas import ResultQuery, ResultSchema
 from app.web.http import suspension
 from app.web.services import services
 
-LONGEST_ON_THREAD_SECONDS = 2.0
+MAX_ON_THREAD_SECONDS = 2.0
 RETRY_AFTER = {"Retry-After": "1"}
 
 
@@ -23,28 +22,32 @@ RETRY_AFTER = {"Retry-After": "1"}
     also=202,
     errors=[ExecutionNotFoundError, ResultExpiredError],
 )
-def result(query: dict[str, Any], execution_id: str) -> tuple[Any, int, dict[str, str]]:
-    """Get what an execution came to, and `wait` for it: 202 where it is not over by then.
+def result(query: dict[str, Any], execution_id: str) -> Any:
+    """Get the result of an execution, optionally after a `wait` for it; 202 if the execution has not ended.
 
-    A wait ends with the execution, or a little later: by a quarter of the time waited, half a second at most. A process
-    lets a limited number of requests wait (`TE_WEB_WAITING`) and answers 503 to others, or 429 where too many of them
-    are of the same key. 410 where the endpoint keeps results for a shorter time than executions are kept.
+    A wait ends up to a quarter of the time waited after the execution, at most half a second. A process lets a limited
+    number of requests wait (`TE_WEB_WAITING`); beyond it the answer is 503, or 429 if one API key has too many waiting
+    requests. 410 if the endpoint keeps results for a shorter time than executions, and the result was deleted.
     """
     found = get_result(services().database, execution_id)
-    if not found.is_over and query.get("wait"):
-        suspension.check_place()
-        if wait_for(execution_id, query["wait"]):
-            found = get_result(services().database, execution_id)
+    if not found.is_over and query.get("wait") and not suspension.has_waited():
+        suspension.check_slot()
+        suspended = wait_for(execution_id, query["wait"])
+        if suspended is not None:
+            return suspended
+        found = get_result(services().database, execution_id)
     return (shape_result(found), 200, {}) if found.is_over else (shape_result(found), 202, RETRY_AFTER)
 
 
-def wait_for(execution_id: str, seconds: float) -> bool:
-    """Wait once in a request until an execution is over, as `parking.wait` does."""
+def wait_for(execution_id: str, seconds: float) -> suspension.Suspended | None:
+    """Suspend the request until an execution has ended; without kept connections wait on this thread, return None."""
     waits = services().waits
-    on_thread = partial(waits.wait, execution_id, min(seconds, LONGEST_ON_THREAD_SECONDS))
-    return suspension.wait(partial(waits.begin, execution_id, seconds), on_thread)
+    if suspension.is_possible():
+        return suspension.Suspended(waits, execution_id, seconds)
+    waits.wait(execution_id, min(seconds, MAX_ON_THREAD_SECONDS))
+    return None
 
 
 def shape_result(found: Result) -> dict[str, Any]:
-    """Return the fields of a result as they are."""
+    """Return the fields of a result."""
     return {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}

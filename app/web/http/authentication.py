@@ -1,12 +1,15 @@
-"""Authentication and scopes: every path needs a key, except the few that declare otherwise."""
+"""Authentication and scopes: every path needs an API key unless its resource is public."""
 
-from flask import Flask, Response, current_app, g, request
+from collections.abc import Sequence
+from functools import partial
+
+from flask import Flask, g, request
 
 from app.kernel.access.api_keys import Scope
 from app.kernel.access.key_ring import Key
 from app.kernel.errors import ForbiddenError, RateLimitedError, UnauthorizedError
-from app.web.http.rate_limits import too_many
-from app.web.http.request_ids import current_request_id, note_ids
+from app.web.http.rate_limits import RateLimit, too_many
+from app.web.http.request_log import current_request_id, note_ids
 from app.web.openapi import document, swagger_ui
 from app.web.openapi.resource import Resource
 from app.web.services import services
@@ -14,48 +17,64 @@ from app.web.services import services
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
 
 
-def register(app: Flask) -> None:
-    """Check the key of each request before its view runs."""
-    app.before_request(authorize)
-    app.after_request(_show_allowance)
+class Authentication:
+    """Hook of an application that checks the API key of each request before its view runs."""
 
+    def __init__(self, app: Flask, resources: Sequence[Resource]) -> None:
+        # Scope for reads (true) and writes (false) of each blueprint; None for public ones.
+        self._scopes: dict[tuple[str, bool], Scope | None] = {(swagger_ui.NAME, True): None}
+        for each in resources:
+            self._scopes[each.name, True] = None if each.is_public else each.read_scope
+            self._scopes[each.name, False] = None if each.is_public else each.write_scope
+        app.before_request(self._authorize)
 
-def authorize() -> None:
-    """Raise UnauthorizedError or ForbiddenError unless the request's key permits it."""
-    # Without a matching route the answer is 404 or 405 in any case, and the API's paths are not secret.
-    if request.url_rule is None or request.method == "OPTIONS":
-        return
-    scope = _needed()
-    if scope is None:
-        return
-    try:
-        _check(scope)
-    except (UnauthorizedError, ForbiddenError, RateLimitedError) as error:
-        services().refusals.note(error, _credentials()[1], request.remote_addr or "-", current_request_id())
-        raise
+    def _authorize(self) -> None:
+        """Raise UnauthorizedError, ForbiddenError or RateLimitedError unless the request's key permits it."""
+        # Without a matching route the answer is 404 or 405 even without a key: paths are not secret.
+        if request.url_rule is None or request.method == "OPTIONS" or request.path == document.PATH:
+            return
+        scope = self._scopes.get((request.blueprint or "", request.method in _SAFE_METHODS), Scope.ADMIN)
+        if scope is None:
+            return
+        presented = bearer()
+        try:
+            _check(presented, scope)
+        except (UnauthorizedError, ForbiddenError, RateLimitedError) as error:
+            services().refusals.note(error, presented, request.remote_addr or "-", current_request_id())
+            raise
 
 
 def verify_again() -> None:
-    """Raise UnauthorizedError where the key of a request that has waited is not valid any more; counts nothing."""
+    """Raise UnauthorizedError if the key of a resumed request is no longer valid; does not count the request."""
     if "api_key" in g:
-        g.api_key = services().keys.verify(_bearer())
+        g.api_key = services().keys.verify(bearer())
 
 
-def _check(scope: Scope) -> None:
-    g.api_key = _verified(_bearer())
-    note_ids(key_id=g.api_key.key_id)
-    _count(g.api_key)
-    if not g.api_key.allows(scope):
+def bearer() -> str:
+    """Return the API key in the current request's header; empty without one."""
+    kind, _, key = request.headers.get("Authorization", "").strip().partition(" ")
+    return key.strip() if kind.lower() == "bearer" else ""
+
+
+def _check(presented: str, scope: Scope) -> None:
+    if not presented:
+        raise UnauthorizedError("An API key is required: send `Authorization: Bearer te_...`.")
+    g.api_key = key = _verified(presented)
+    note_ids(key_id=key.key_id)
+    limit = services().key_limit
+    if limit is not None:
+        _count(limit, key)
+    if not key.allows(scope):
         raise ForbiddenError(f"This API key lacks the scope {scope.value!r}.")
 
 
 def _verified(presented: str) -> Key:
-    """Verify a key. A good one is accepted wherever it comes from: behind a proxy all clients share its address."""
+    """Verify a key; a valid key is accepted from any address, since clients behind a proxy share its address."""
     keys, limit, address = services().keys, services().bad_key_limit, request.remote_addr or ""
     if limit is None:
         return keys.verify(presented)
     try:
-        return keys.verify(presented, is_flooded=lambda: limit.is_used_up(address))
+        return keys.verify(presented, is_flooded=partial(limit.is_used_up, address))
     except UnauthorizedError:
         allowance = limit.count(address)
         if allowance is not None and allowance.remaining < 0:
@@ -63,39 +82,7 @@ def _verified(presented: str) -> Key:
         raise
 
 
-def _count(key: Key) -> None:
-    limit = services().key_limit
-    if limit is None:
-        return
+def _count(limit: RateLimit, key: Key) -> None:
     g.allowance = limit.count(key.key_id)
     if g.allowance is not None and g.allowance.remaining < 0:
         raise too_many(g.allowance)
-
-
-def _show_allowance(response: Response) -> Response:
-    allowance = g.get("allowance")
-    if allowance is not None:
-        response.headers.update(allowance.headers())
-    return response
-
-
-def _needed() -> Scope | None:
-    resource = Resource.of(current_app.blueprints.get(request.blueprint or ""))
-    if resource is None:
-        # The OpenAPI document and the page that shows it are the only routes outside a resource.
-        return None if request.path == document.PATH or request.blueprint == swagger_ui.NAME else Scope.ADMIN
-    if resource.is_public:
-        return None
-    return resource.read_scope if request.method in _SAFE_METHODS else resource.write_scope
-
-
-def _bearer() -> str:
-    kind, key = _credentials()
-    if kind != "bearer" or not key:
-        raise UnauthorizedError("An API key is needed: send `Authorization: Bearer te_...`.")
-    return key
-
-
-def _credentials() -> tuple[str, str]:
-    kind, _, key = request.headers.get("Authorization", "").strip().partition(" ")
-    return kind.lower(), key.strip()

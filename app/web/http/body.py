@@ -1,4 +1,4 @@
-"""Request bodies, parsed strictly: what JSON or the database could read in two ways is refused with 400."""
+"""Request bodies, parsed strictly: ambiguous JSON and values that the database cannot store are refused with 400."""
 
 import json
 import math
@@ -21,25 +21,87 @@ DRAIN_BYTES = 33_554_432
 DRAIN_SECONDS = 5.0
 _CHUNK = 65_536
 MAX_MESSAGE = 200
-# What cannot be stored as text: NUL on PostgreSQL, half of a surrogate pair anywhere.
+# Characters that cannot be stored: NUL on PostgreSQL, half of a surrogate pair on both databases.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _MAY_HIDE_UNSTORABLE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 def register(app: Flask) -> None:
-    """Refuse paths and query strings that could not be stored or compared."""
+    """Refuse paths and query strings that cannot be stored or compared."""
     app.before_request(_check_url)
 
 
+def invalid(details: list[Detail]) -> InvalidRequestError:
+    """Return the error for faults found in the request."""
+    first = details[0]
+    where = f"{first['pointer']}: " if first["pointer"] else ""
+    return InvalidRequestError(f"The request is not valid. {where}{first['message']}", details)
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON; raises InvalidRequestError, also for extensions that only Python's parser accepts."""
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        raise InvalidRequestError(f"The body is not valid JSON: {reason}.") from None
+    if text.count("[") + text.count("{") > MAX_JSON_DEPTH and is_deeper(value, MAX_JSON_DEPTH):
+        raise _too_deep()
+    if _MAY_HIDE_UNSTORABLE.search(text) and any(_UNSTORABLE.search(string) for string in _strings(value)):
+        raise _unstorable("The body")
+    return value
+
+
+def drain(req: Request) -> None:
+    """Discard the rest of a refused body, since many clients read the answer only after sending everything.
+
+    Bounded in size and time, since a body may be endless; the connection is then closed.
+    """
+    stream, until = req.environ["wsgi.input"], time.monotonic() + DRAIN_SECONDS
+    try:
+        for _ in range(DRAIN_BYTES // _CHUNK):
+            if not stream.read(_CHUNK) or time.monotonic() > until:
+                return
+    except (OSError, ValueError):
+        return
+
+
+def _unstorable(where: str) -> InvalidRequestError:
+    return InvalidRequestError(f"{where} contains a NUL character or half of a surrogate pair.")
+
+
+def details_of(messages: Any, *, in_body: bool) -> list[Detail]:
+    """Flatten marshmallow's tree of messages into details."""
+    details: list[Detail] = []
+    for path, message in marshmallow_faults(messages):
+        where = pointer(path) if in_body else ".".join(path[:1])
+        details.append({"pointer": where[:MAX_MESSAGE], "message": message[:MAX_MESSAGE]})
+        if len(details) == MAX_DETAILS:
+            break
+    return details
+
+
 class StrictParser(FlaskParser):
-    """webargs' parser with 400 instead of 422, unknown parameters refused, and JSON read by `parse_json`."""
+    """Parser of webargs that answers 400 instead of 422, refuses unknown parameters and uses `parse_json`."""
 
     DEFAULT_VALIDATION_STATUS = 400
     DEFAULT_UNKNOWN_BY_LOCATION = dict.fromkeys(["json", "query", "view_args", "path"], marshmallow.RAISE)
 
-    def load_json(self, req: Request, schema: marshmallow.Schema) -> Any:  # noqa: ARG002 - webargs' interface
-        """Read the body."""
-        return read_json(req)
+    def load_json(self, req: Request, schema: marshmallow.Schema | None) -> Any:  # noqa: ARG002 - webargs' interface
+        """Read the body; raises 413, 415 or InvalidRequestError."""
+        if not req.is_json:
+            raise UnsupportedMediaType
+        data = req.get_data(cache=True)
+        if req.content_length is None and len(data) >= (req.max_content_length or math.inf):
+            # Werkzeug silently truncates a chunked body at the limit.
+            raise RequestEntityTooLarge
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            raise InvalidRequestError("The body is not UTF-8.") from None
+        return parse_json(text)
 
     def handle_error(
         self,
@@ -55,81 +117,15 @@ class StrictParser(FlaskParser):
         raise invalid(details_of(messages, in_body=location == "json"))
 
 
-def invalid(details: list[Detail]) -> InvalidRequestError:
-    """Return the error for faults found in the request."""
-    first = details[0]
-    where = f"{first['pointer']}: " if first["pointer"] else ""
-    return InvalidRequestError(f"The request is not valid. {where}{first['message']}", details)
-
-
-def read_json(req: Request) -> Any:
-    """Read a JSON body; raises 413, 415 or InvalidRequestError."""
-    if not req.is_json:
-        raise UnsupportedMediaType
-    data = req.get_data(cache=True)
-    if req.content_length is None and len(data) >= (req.max_content_length or math.inf):
-        # Werkzeug silently truncates a chunked body at the limit.
-        raise RequestEntityTooLarge
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise InvalidRequestError("The body is not UTF-8.") from None
-    return parse_json(text)
-
-
-def parse_json(text: str) -> Any:
-    """Parse JSON; raises InvalidRequestError also for what only Python's parser accepts."""
-    try:
-        value = _DECODER.decode(text)
-    except RecursionError:
-        raise _too_deep() from None
-    except ValueError as error:
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-        raise InvalidRequestError(f"The body is not valid JSON: {reason}.") from None
-    if text.count("[") + text.count("{") > MAX_JSON_DEPTH and is_deeper(value, MAX_JSON_DEPTH):
-        raise _too_deep()
-    if _MAY_HIDE_UNSTORABLE.search(text):
-        for string in _strings(value):
-            check_text(string)
-    return value
-
-
-def drain(req: Request) -> None:
-    """Discard the rest of a refused body: many clients read the answer only after sending everything.
-
-    Bounded in size and time, since a body may be endless; beyond that the connection is closed.
-    """
-    stream, until = req.environ["wsgi.input"], time.monotonic() + DRAIN_SECONDS
-    try:
-        for _ in range(DRAIN_BYTES // _CHUNK):
-            if not stream.read(_CHUNK) or time.monotonic() > until:
-                return
-    except (OSError, ValueError):
-        return
-
-
-def check_text(text: str, where: str = "The body") -> None:
-    """Raise InvalidRequestError for text that the database cannot hold."""
-    if _UNSTORABLE.search(text):
-        raise InvalidRequestError(f"{where} holds a NUL character or half of a surrogate pair.")
-
-
-def details_of(messages: Any, *, in_body: bool) -> list[Detail]:
-    """Flatten marshmallow's tree of messages."""
-    details: list[Detail] = []
-    for path, message in marshmallow_faults(messages):
-        where = pointer(path) if in_body else ".".join(path[:1])
-        details.append({"pointer": where[:MAX_MESSAGE], "message": message[:MAX_MESSAGE]})
-        if len(details) == MAX_DETAILS:
-            break
-    return details
+PARSER = StrictParser()
 
 
 def _check_url() -> None:
-    check_text(request.path, "The path")
+    if _UNSTORABLE.search(request.path):
+        raise _unstorable("The path")
     for name, values in request.args.lists():
-        for text in (name, *values):
-            check_text(text, "The query")
+        if any(_UNSTORABLE.search(text) for text in (name, *values)):
+            raise _unstorable("The query")
         if len(values) > 1:
             raise invalid([{"pointer": name[:MAX_MESSAGE], "message": "Given more than once."}])
 

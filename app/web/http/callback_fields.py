@@ -1,4 +1,4 @@
-"""Fields of jobs and endpoints that name the endpoints to call back, by event."""
+"""Callback fields of jobs and endpoints: the endpoint to call back for each event."""
 
 from typing import Any
 
@@ -17,5 +17,5 @@ NewCallbacksSchema = Body.from_dict(_names(), name="NewCallbacksSchema")
 
 
 def callbacks_field(*, metadata: dict[str, Any]) -> fields.Nested:
-    """Return the field of a request that names endpoints by event."""
+    """Return the field of a request that maps events to endpoints."""
     return fields.Nested(NewCallbacksSchema, allow_none=True, metadata=metadata)

@@ -1,6 +1,6 @@
-"""Conditional requests: who asks for a change, and on which condition (RFC 9110, 13.1).
+"""Conditional requests (RFC 9110, 13.1), and the actor of a change.
 
-A tag may be left out; given, the change is made only to the state that the client knows, in the same transaction.
+A condition is optional. The transaction of the change checks it, so that only the state known to the client changes.
 """
 
 import re
@@ -12,7 +12,7 @@ from flask import Response, g, request
 from app.kernel.audit import Actor
 from app.kernel.audit.change import AuditedChange, Condition
 from app.web.http.body import invalid
-from app.web.http.request_ids import current_request_id
+from app.web.http.request_log import current_request_id
 
 _TAG = r'(?:W/)?"[!#-~\x80-\xff]*"'
 _WELL_FORMED = re.compile(rf"\*|[ \t,]*{_TAG}(?:[ \t]*,[ \t,]*{_TAG})*[ \t,]*")
@@ -33,22 +33,22 @@ UNCHANGED = {"304": {"description": "The client has this state already."}}
 
 
 def actor() -> Actor:
-    """Return the API key that makes the current request, for the audit log and the history."""
+    """Return the API key of the current request as the actor for the audit log and the history."""
     return Actor(g.api_key.name, g.api_key.key_id, current_request_id())
 
 
 def change() -> AuditedChange:
-    """Return the change that the current request asks for."""
+    """Return the actor and the condition of the current request's change."""
     return AuditedChange(actor(), _condition())
 
 
 def tagged(shape: Mapping[str, Any], tag: str, status: int = 200) -> tuple[Mapping[str, Any], int, dict[str, str]]:
-    """Answer with a resource and the tag of its state."""
+    """Return an answer with a resource and the tag of its state."""
     return shape, status, {"ETag": tag}
 
 
 def unless_known(shape: Mapping[str, Any], tag: str) -> Any:
-    """Answer a GET with a resource, or with 304 when the client has this state already."""
+    """Return the answer to a GET: the resource, or 304 if the client has this state already."""
     condition = _condition()
     Condition(match=condition.match).check(tag)
     if condition.has(tag):
@@ -58,7 +58,7 @@ def unless_known(shape: Mapping[str, Any], tag: str) -> Any:
 
 def _condition() -> Condition:
     for header in ("If-Match", "If-None-Match"):
-        # Werkzeug skips what is no tag, and would make a change on less than the client asked for.
+        # Werkzeug ignores malformed tags, which would weaken the client's condition.
         text = request.headers.get(header)
         if text is not None and (len(text) > MAX_HEADER or not _WELL_FORMED.fullmatch(text)):
             message = 'Must be * or a list of entity tags, such as "5f-1", "60-2".'

@@ -1,4 +1,4 @@
-"""Errors as clients see them: one envelope for all, never a traceback or SQL."""
+"""Error envelope: one form for all errors, without traceback or SQL."""
 
 import logging
 from http import HTTPStatus
@@ -22,16 +22,16 @@ from app.kernel.errors import (
     UnsupportedMediaTypeError,
 )
 from app.web.http.body import MAX_DETAILS, drain
-from app.web.http.request_ids import current_request_id
+from app.web.http.request_log import current_request_id
 
 log = logging.getLogger(__name__)
 MAX_TEXT = 500
 
-# The words are ours: Werkzeug's may repeat what the client sent.
+# Own messages: Werkzeug's may repeat input of the client.
 _HTTP_ERRORS = {
     400: ("INVALID_REQUEST", "The request is malformed."),
     404: ("NOT_FOUND", "There is nothing at this path."),
-    405: ("METHOD_NOT_ALLOWED", "This path does not take that method."),
+    405: ("METHOD_NOT_ALLOWED", "This path does not support this method."),
     408: ("REQUEST_TIMEOUT", "The request did not arrive in time."),
     413: (PayloadTooLargeError.code, PayloadTooLargeError.summary()),
     414: ("URI_TOO_LONG", "The request line is too long."),
@@ -49,17 +49,17 @@ class DetailSchema(Schema):
 
 
 class ErrorBodySchema(Schema):
-    """What went wrong."""
+    """Error of a request."""
 
     code = fields.String(required=True, metadata={"example": "JOB_NOT_FOUND"})
     message = fields.String(required=True)
     request_id = fields.String(required=True)
     details = fields.List(fields.Nested(DetailSchema), required=True)
-    retryable = fields.Boolean(required=True, metadata={"description": "whether the same request may succeed later"})
+    retryable = fields.Boolean(required=True, metadata={"description": "true if the same request may succeed later"})
 
 
 class ErrorSchema(Schema):
-    """The envelope of every error."""
+    """Envelope of every error."""
 
     error = fields.Nested(ErrorBodySchema, required=True)
 
@@ -75,7 +75,7 @@ def register(app: Flask) -> None:
 def envelope(
     code: str, message: str, request_id: str, *, details: list[Detail] | None = None, retryable: bool = False
 ) -> dict[str, Any]:
-    """Return the envelope of an error; what it repeats of the request is truncated."""
+    """Return the envelope of an error; truncates long texts, which may repeat input."""
     shown = [
         Detail(pointer=detail["pointer"][:MAX_TEXT], message=detail["message"][:MAX_TEXT])
         for detail in (details or [])[:MAX_DETAILS]
@@ -91,7 +91,7 @@ def envelope(
 
 
 def http_error(status: int) -> tuple[str, str]:
-    """Return the code and the message for an error that Werkzeug raised."""
+    """Return the code and the message for a status that Werkzeug raised."""
     if status in _HTTP_ERRORS:
         return _HTTP_ERRORS[status]
     phrase = HTTPStatus(status).phrase
@@ -133,14 +133,13 @@ def _http(error: HTTPException) -> Response | HTTPException:
 
 
 def _database(error: DBAPIError) -> Response:
-    # What Database raises is never its own trouble, which comes as UnavailableError. In class 22, "data exception", and
-    # 54, "program limit exceeded", it is a value that passed our checks and that the database cannot hold. The checks
-    # should have caught it, hence the warning, but the fault is in the request.
+    # SQLSTATE classes 22 (data exception) and 54 (program limit exceeded): the database cannot store a value of the
+    # request. The checks of the body should have refused the value, hence the warning.
     if (sqlstate(error) or "").startswith(("22", "54")):
         log.warning("request %s: the database refused a value: %s", current_request_id(), sqlstate(error))
-        return _answer(InvalidRequestError("The request holds a value that cannot be stored."))
+        return _answer(InvalidRequestError("The request contains a value that cannot be stored."))
     if not is_rows_fault(error):
-        return _answer(UnavailableError("the database cannot be reached; try again"))
+        return _answer(UnavailableError("The database cannot be reached. Retry later."))
     return _unexpected(error)
 
 

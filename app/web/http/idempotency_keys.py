@@ -1,4 +1,4 @@
-"""The Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header): how it is read and described."""
+"""Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header): validation and description."""
 
 from flask import request
 
@@ -14,16 +14,18 @@ PARAMETER = {
     "in": "header",
     "name": HEADER,
     "description": (
-        f"chosen by the client, a UUID for instance: for {KEPT_HOURS} hours the same request with the same key changes "
-        "nothing more and gets the first answer again"
+        f"chosen by the client, for example a UUID: for {KEPT_HOURS} hours, a repetition of the request with the same "
+        "key changes nothing and gets the first answer again"
     ),
     "schema": {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY},
 }
-REPLAYED_DOC = {"Idempotency-Replayed": {"description": "on the first answer again", "schema": {"const": "true"}}}
+REPLAYED_DOC = {
+    "Idempotency-Replayed": {"description": "present if the answer is a replay", "schema": {"const": "true"}}
+}
 
 
 def key_in_header() -> str | None:
-    """Read the Idempotency-Key header; raises InvalidRequestError for one that cannot be a key."""
+    """Return the Idempotency-Key header; raises InvalidRequestError for an invalid key."""
     header = request.headers.get(HEADER)
     if header is not None and not (
         1 <= len(header) <= MAX_IDEMPOTENCY_KEY and header.isascii() and header.isprintable()

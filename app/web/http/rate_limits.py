@@ -1,6 +1,6 @@
 """Rate limits: counted in fixed windows, in this process or, for all processes together, in Redis.
 
-A fixed window allows an exact Retry-After: whoever waits that long is served. The price is that the end of one window
+A fixed window allows an exact Retry-After: a client that waits that long is served. In return, the end of one window
 and the start of the next may together admit twice the limit.
 """
 
@@ -8,9 +8,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 import limits
 from limits.errors import StorageError
@@ -22,15 +20,13 @@ from app.kernel.errors import RateLimitedError
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 REDIS_TIMEOUT_SECONDS = 0.25
 PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The rest of a limit after a request was counted; `remaining` is negative when it was one too many."""
+    """State of a limit after a request was counted; `remaining` is negative if the limit is exceeded."""
 
     limit: int
     window_seconds: int
@@ -48,7 +44,7 @@ class Allowance:
 
 
 class CounterStorage:
-    """The place of the counters. While it is unreachable nobody is limited: limits must not stop the service."""
+    """Counters of the rate limits; while they are unreachable, requests are not limited, so the service continues."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -57,7 +53,7 @@ class CounterStorage:
 
     @classmethod
     def at(cls, redis_url: str) -> "CounterStorage":
-        """Count in the Redis at that URL, or in this process when there is none; connects to nothing yet."""
+        """Count in the Redis at a URL, or in this process if the URL is empty; does not connect yet."""
         if not redis_url:
             return cls(MemoryStorage())
         return cls(
@@ -67,42 +63,59 @@ class CounterStorage:
                 key_prefix="te:rate-limit",
                 socket_timeout=REDIS_TIMEOUT_SECONDS,
                 socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
-                # Once more at once, since a pooled connection may have died; by default redis-py goes on for seconds.
+                # One immediate retry for a dead pooled connection; redis-py's default retries for seconds.
                 retry=Retry(NoBackoff(), 1),  # type: ignore[arg-type]
             )
         )
 
-    def ask(self, question: Callable[[Storage], T]) -> T | None:
-        """Query the storage; None while it is unreachable, when only one request every few seconds tries it."""
-        if self._away_until is not None and not self._may_try():
-            return None
-        try:
-            answer = question(self._storage)
-        except StorageError as error:
-            self._note_away(error)
-            return None
-        if self._away_until is not None:
-            self._away_until = None
-            log.info("the storage of the rate limits is back")
-        return answer
+    def increment(self, key: str, window_seconds: int) -> tuple[int, float] | None:
+        """Increment a counter; returns the count and the end of the window, or None if the storage is unreachable."""
+        found = None
+        if self._may_try():
+            try:
+                found = self._storage.incr(key, window_seconds), self._storage.get_expiry(key)
+                self._note_reached()
+            except StorageError as error:
+                self._note_away(error)
+        return found
+
+    def get(self, key: str) -> int | None:
+        """Return the count of a key; None if the storage is unreachable."""
+        found = None
+        if self._may_try():
+            try:
+                found = self._storage.get(key)
+                self._note_reached()
+            except StorageError as error:
+                self._note_away(error)
+        return found
 
     def _may_try(self) -> bool:
+        """Return whether to query the storage; while it is unreachable, one request per PAUSE_SECONDS tries."""
+        if self._away_until is None:
+            return True
         with self._lock:
             if self._away_until is not None and time.monotonic() < self._away_until:
                 return False
             self._away_until = time.monotonic() + PAUSE_SECONDS
             return True
 
+    def _note_reached(self) -> None:
+        if self._away_until is not None:
+            self._away_until = None
+            log.info("rate-limit storage is reachable again; limiting requests")
+
     def _note_away(self, error: StorageError) -> None:
         with self._lock:
             was_there, self._away_until = self._away_until is None, time.monotonic() + PAUSE_SECONDS
         if was_there:
-            # Not the message: it may hold the URL, and that a password.
-            log.warning("the storage of the rate limits is away; requests are not limited (%s)", _kind(error))
+            # Without the message, which may contain the URL with its password.
+            kind = type(error.storage_error).__name__
+            log.warning("rate-limit storage is unreachable: %s; not limiting requests until it returns", kind)
 
 
 class RateLimit:
-    """One limit, such as 600/minute, for each of many callers."""
+    """One limit, such as 600/minute, applied to each client."""
 
     def __init__(self, name: str, rate: str, counters: CounterStorage) -> None:
         self._name = name
@@ -110,30 +123,26 @@ class RateLimit:
         self._counters = counters
 
     def count(self, who: str) -> Allowance | None:
-        """Count a request; None while the storage is unreachable."""
+        """Count a request; returns None if the storage is unreachable."""
         key, window = self._key(who), self._item.get_expiry()
-        found = self._counters.ask(lambda storage: (storage.incr(key, window), storage.get_expiry(key)))
+        found = self._counters.increment(key, window)
         return None if found is None else self._allowance(*found)
 
     def is_used_up(self, who: str) -> bool:
-        """Return whether the next request is one too many; does not count one."""
-        used = self._counters.ask(lambda storage: storage.get(self._key(who)))
+        """Return whether the next request would exceed the limit; does not count a request."""
+        used = self._counters.get(self._key(who))
         return used is not None and used >= self._item.amount
 
     def _key(self, who: str) -> str:
         return self._item.key_for(self._name, who)
 
     def _allowance(self, used: int, reset_at: float) -> Allowance:
-        # Redis returns the rest of a window in rounded seconds; too late is better than too early.
+        # Rounded up, since Redis returns the rest of a window in rounded seconds.
         window, left = self._item.get_expiry(), math.ceil(reset_at - time.time() + 0.5)
         return Allowance(self._item.amount, window, self._item.amount - used, max(1, min(left, window)))
 
 
 def too_many(allowance: Allowance) -> RateLimitedError:
-    """Return the error for one request too many."""
+    """Return the error for an exceeded limit."""
     rate = f"{allowance.limit} in {allowance.window_seconds} s"
     return RateLimitedError(f"Too many requests: more than {rate}.", retry_after_seconds=allowance.reset_seconds)
-
-
-def _kind(error: StorageError) -> str:
-    return type(error.storage_error).__name__

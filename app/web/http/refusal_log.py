@@ -1,4 +1,4 @@
-"""Log of refused requests: who was turned away, in so few lines that no attacker can fill a disk with them."""
+"""Log of refused requests, rate-limited so that an attacker cannot fill the disk."""
 
 import logging
 import re
@@ -12,7 +12,7 @@ from app.kernel.errors import TaskExecutorError
 log = logging.getLogger(__name__)
 
 WINDOW_SECONDS = 60.0
-LINES_PER_WINDOW = 30  # of each status, so that a flood of one hides no other
+LINES_PER_WINDOW = 30  # per status, so that a flood of one status does not hide another
 _KEY_ID = re.compile(r"te_([0-9A-Za-z]{1,32})_")
 
 
@@ -24,7 +24,7 @@ class _Window:
 
 
 class RefusalLog:
-    """Logs refusals at INFO, up to a number of lines a minute, and then how many it left out."""
+    """Log of refusals at INFO, up to LINES_PER_WINDOW a minute and status, with the number of omitted lines."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -32,7 +32,7 @@ class RefusalLog:
         self._lock = threading.Lock()
 
     def note(self, error: TaskExecutorError, presented: str, address: str, request_id: str) -> None:
-        """Log a refusal, with the id in the key that was presented and nothing else of it."""
+        """Log a refusal, with the id of the presented key but not its secret."""
         left_out = self._admit(error.status)
         if left_out is None:
             return
@@ -49,7 +49,7 @@ class RefusalLog:
         )
 
     def _admit(self, status: int) -> int | None:
-        """Return how many lines were left out before this one; None for one that is left out."""
+        """Return the number of lines omitted before this line; None to omit this line."""
         with self._lock:
             now, window = self._clock(), self._windows.get(status)
             left_out = 0

@@ -15,14 +15,14 @@ from schema.job_bounds import EARLIEST_INSTANT, LATEST_INSTANT, MAX_NAME
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
-OF_UNREADABLE = '`{"unreadable": "why"}` stands for one that SQL has stored and that no process can read'
+OF_UNREADABLE = '`{"unreadable": "reason"}` replaces a value that SQL has stored and no process can read'
 
 
 class Body(Schema):
     """A request body or query; unknown fields are refused."""
 
     class Meta:
-        """What marshmallow is told."""
+        """Refuse unknown fields."""
 
         unknown = RAISE
 
@@ -30,15 +30,15 @@ class Body(Schema):
 
 
 class WrittenSchema(Schema):
-    """Describes an answer that is written ready for JSON: dumping field by field would take longer than writing it."""
+    """Schema that only describes an answer; the answer is built ready for JSON, since dumping fields is slow."""
 
     def dump(self, obj: Any, *, many: bool | None = None) -> Any:  # noqa: ARG002
-        """Return the answer as it is."""
+        """Return the answer unchanged."""
         return obj
 
 
 class Name(fields.String):
-    """A name that fits in a URL: lower-case letters, digits and single hyphens between them."""
+    """Name that fits in a URL: lower-case letters, digits and single hyphens between them."""
 
     pattern = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
     words = "lower-case letters and digits, with single hyphens between them"
@@ -55,14 +55,14 @@ class Name(fields.String):
 
 
 class SecretName(Name):
-    """A name in which underscores may stand for hyphens."""
+    """Name that may also contain underscores."""
 
     pattern = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
     words = "lower-case letters and digits, with single hyphens or underscores between them"
 
 
 class Instant(fields.DateTime):
-    """RFC 3339 with an offset; read into UTC, written with Z, or with its own offset where it has another zone."""
+    """Time in RFC 3339 with an offset; loaded as UTC, dumped with Z or the offset of its time zone."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> datetime:  # noqa: ARG002
         return read_instant(value)
@@ -72,7 +72,7 @@ class Instant(fields.DateTime):
 
 
 def read_instant(value: Any) -> datetime:
-    """Read an instant into UTC; raises ValidationError."""
+    """Parse an instant to UTC; raises ValidationError."""
     if not isinstance(value, str) or not _RFC3339.fullmatch(value):
         raise ValidationError("Must be a time with an offset, such as 2030-01-31T09:00:00Z (RFC 3339).")
     try:
@@ -85,14 +85,14 @@ def read_instant(value: Any) -> datetime:
 
 
 class QueryInstant(Instant):
-    """The same in a query string, where an unescaped plus sign arrives as a space."""
+    """Instant in a query string, where an unescaped plus sign arrives as a space."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> datetime:
         return super()._deserialize(str(value).replace(" ", "+"), attr, data, **kwargs)
 
 
 class Every(fields.Field[int]):
-    """The interval of a job, as milliseconds."""
+    """Interval of a job, loaded as milliseconds."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
@@ -107,19 +107,19 @@ class Every(fields.Field[int]):
 
 
 class LimitKey(fields.String):
-    """The value by which an execution shares limits, as it is stored: empty without one, else behind an equals sign."""
+    """Limit key of an execution; stored as an empty text, or as an equals sign and the key."""
 
     def _serialize(self, value: str | None, attr: str | None, obj: Any, **kwargs: Any) -> str | None:  # noqa: ARG002
         return shown_key(value or "")
 
 
 def shown_key(stored: str) -> str | None:
-    """Return a stored limit key without its equals sign; None where there is none."""
+    """Return a stored limit key without its equals sign; None if empty."""
     return stored[1:] if stored else None
 
 
 class Count(fields.Integer):
-    """A whole number in a query string: digits only."""
+    """Whole number in a query string: digits only."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> Any:
         if not (isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10):

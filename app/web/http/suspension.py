@@ -1,139 +1,133 @@
-"""Requests that wait without a thread, and are answered by another one once their wait is over.
+"""Answers that keep their connection without a thread: suspended requests and streams.
 
-A view leaves by `Parked`, so that nothing is answered, counted or logged yet. Our gunicorn worker keeps the
-connection (`app.web.server.suspended`) and begins the wait. Its end runs the view again, in the same request, and
-that makes the answer.
+A view returns `Suspended` or `Streamed` like any other response. The gunicorn worker (`app.web.server.suspended`)
+finds it in the environ and keeps the connection. When the wait ends, another thread runs the view again in the same
+request context, and answers.
 """
 
+import socket
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from flask import Flask, Request, current_app, g, request
+from flask import Flask, Request, Response, current_app, g, request
 from flask.ctx import RequestContext
 
+from app.kernel.db import deadline
 from app.kernel.errors import RateLimitedError, UnavailableError
-from app.web.http.requests_counted import count_given_up
-from app.web.http.slots import Full, Place
+from app.kernel.log import IDS
+from app.queue.reading.waits import Waits
+from app.web.http.authentication import verify_again
+from app.web.http.request_log import count_given_up
+from app.web.http.slots import Full, Slot
+from app.web.services import services
 
-PLACE = "task_executor.place"  # in the environ, where connections can wait: what the request has of their places
-EXTENSION = "task_executor_before_again"
-
-StartResponse = Any
-Begin = Callable[[Callable[[], object]], Callable[[], object]]
-"""Begins a wait: it is given what the end of the wait calls, from any thread, and returns what gives the wait up."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A request that waits: what begins its wait, what makes its answer, and what counts it when its client goes."""
-
-    begin: Begin
-    again: Callable[[StartResponse], Iterable[bytes]]
-    given_up: Callable[[], None]
+SLOT = "task_executor.slot"  # in the environ, if connections can be kept: the request's slot
+KEPT = "task_executor.kept"  # in the environ: the answer that keeps its connection
 
 
-class Parked(BaseException):
-    """Leaves a view whose request waits; no error, so nothing on the way catches it."""
+class Suspended(Response):
+    """Answer that suspends a request until an execution ends; nothing is sent or logged until the view runs again."""
 
-    def __init__(self, waiting: Waiting) -> None:
+    def __init__(self, waits: Waits, execution_id: str, seconds: float) -> None:
         super().__init__()
-        self.waiting = waiting
-        self.place: Place | None = None  # of its connection
+        self._wait = (waits, execution_id, seconds)
+        self._app: Flask = current_app._get_current_object()  # type: ignore[attr-defined] # noqa: SLF001 - as documented
+        self._request: Request = request._get_current_object()  # type: ignore[attr-defined] # noqa: SLF001
+        self._saved, self._ids, self._since = dict(vars(g)), IDS.get(), time.perf_counter()
+        g.is_suspended = True
 
+    def __call__(self, environ: Any, start_response: Any) -> Iterable[bytes]:  # noqa: ARG002 - WSGI's interface
+        """Put this into the environ instead of answering."""
+        environ[KEPT] = self
+        return ()
 
-def register(app: Flask, *before_again: Callable[[], object]) -> None:
-    """Have these run before a view is run again: what was checked before the wait need not hold any more."""
-    app.extensions[EXTENSION] = before_again
+    def begin(self, over: Callable[[], object]) -> Callable[[], object]:
+        """Begin the wait; its end calls `over` on any thread. Returns a function that cancels the wait."""
+        waits, execution_id, seconds = self._wait
+        return waits.begin(execution_id, seconds, over)
 
-
-def can_wait() -> bool:
-    """Return whether the current request may wait, or has; where no connection can be kept, its thread does."""
-    return _take_place() is None
-
-
-def check_place() -> None:
-    """Raise UnavailableError where too many requests wait already, RateLimitedError where too many of this key."""
-    full = _take_place()
-    if full is Full.FOR_KEY:
-        raise RateLimitedError(
-            "As many requests and streams of this API key wait as may in this process; end one, or ask without waiting."
-        )
-    if full is Full.FOR_ALL:
-        raise UnavailableError("As many requests wait as may wait in this process; try again, or ask without waiting.")
-
-
-def _take_place() -> Full | None:
-    place: Place | None = request.environ.get(PLACE)
-    return None if place is None or g.get("has_waited", False) else place.take(g.api_key.key_id)
-
-
-def wait(begin: Begin, on_thread: Callable[[], object]) -> bool:
-    """Wait once in a request; returns whether it has waited just now, on this thread.
-
-    Where the connection can be kept the view is left, and run again afterwards: then this returns at once.
-    """
-    if g.get("has_waited", False):
-        return False
-    g.has_waited = True
-    if PLACE not in request.environ:
-        on_thread()
-        return True
-    app: Flask = current_app._get_current_object()  # type: ignore[attr-defined] # noqa: SLF001 - Flask's documented way
-    raise Parked(_waiting(app, request._get_current_object(), begin))  # type: ignore[attr-defined] # noqa: SLF001
-
-
-def _waiting(app: Flask, of: Request, begin: Begin) -> Waiting:
-    saved, since = dict(vars(g)), time.perf_counter()
-
-    def context() -> RequestContext:
-        return RequestContext(app, of.environ, request=of)
-
-    def again(start_response: StartResponse) -> Iterable[bytes]:
-        with context():
-            vars(g).update(saved)
-            # The wait is no work of ours.
-            g.counted_from = saved["counted_from"] + time.perf_counter() - since
+    def resume(self, start_response: Any) -> Iterable[bytes]:
+        """Run the view again and answer."""
+        app, environ = self._app, self._request.environ
+        with RequestContext(app, environ, request=self._request):
+            vars(g).update(self._saved)
+            IDS.set(self._ids)
+            g.has_waited = True
+            g.counted_from += time.perf_counter() - self._since  # metrics exclude the wait
+            deadline.begin(services().settings.request_timeout_seconds)
             try:
-                for check in app.extensions[EXTENSION]:
-                    check()
+                verify_again()
                 answer = app.dispatch_request()
             except Exception as error:  # noqa: BLE001 - as Flask does: each has its handler
                 answer = app.handle_user_exception(error)
             response = app.finalize_request(answer)
-        parts: Iterable[bytes] = response(of.environ, start_response)
+        parts: Iterable[bytes] = response(environ, start_response)
         return parts
 
-    def given_up() -> None:
-        with context():
-            vars(g).update(saved)
+    def give_up(self) -> None:
+        """Count the request, whose client has disconnected."""
+        with RequestContext(self._app, self._request.environ, request=self._request):
             count_given_up()
 
-    return Waiting(begin, again, given_up)
+
+Over = Callable[[bool], object]
+"""Returns a connection to the worker, from any thread; the argument is true if everything was sent."""
 
 
-STREAM = "task_executor.stream"  # in the environ, where an answer goes on as a stream
+class StreamSender(Protocol):
+    """Thread that sends a process's streams."""
 
-OpenStream = Callable[..., None]
-"""Takes the connection of an answer whose head was sent: the socket, what gives it back, whether it is `chunked`."""
+    def open(self, asked: Any, sock: socket.socket, over: Over, *, chunked: bool) -> None:
+        """Begin to send to a connection; the end calls `over`."""
 
-
-class Streaming(BaseException):
-    """Leaves the handling of a request whose answer goes on without a thread; no error."""
-
-    def __init__(self, open_: OpenStream, place: Place, *, chunked: bool) -> None:
-        super().__init__()
-        self.open = open_
-        self.place = place
-        self.chunked = chunked
+    def end_all(self) -> None:
+        """End all streams, also streams opened later."""
 
 
-def go_on(open_: OpenStream) -> None:
-    """Let the answer to the current request, all of which is sent first, go on as a stream."""
-    request.environ[STREAM] = open_
+class Streamed(Response):
+    """Answer that continues as a stream once its first part is sent."""
+
+    def __init__(self, sender: StreamSender, asked: Any, first: bytes, content_type: str, headers: Any) -> None:
+        super().__init__(iter([first]), content_type=content_type, headers=headers)
+        self.sender = sender
+        self.asked = asked
+
+    def __call__(self, environ: Any, start_response: Any) -> Iterable[bytes]:
+        """Answer with the first part and put this into the environ."""
+        environ[KEPT] = self
+        return super().__call__(environ, start_response)
 
 
-def can_stream() -> bool:
-    """Return whether the connection of the current request can be kept for a stream."""
-    return PLACE in request.environ and request.method == "GET"
+def has_waited() -> bool:
+    """Return whether the current request was suspended and is now resumed."""
+    return bool(g.get("has_waited", False))
+
+
+def is_possible() -> bool:
+    """Return whether the connection of the current request can be kept."""
+    return SLOT in request.environ
+
+
+def can_wait() -> bool:
+    """Return whether the current request may wait: has a slot, has waited, or connections cannot be kept."""
+    return _take_slot() is None
+
+
+def check_slot() -> None:
+    """Raise UnavailableError if too many requests wait in this process, RateLimitedError if too many of this key."""
+    full = _take_slot()
+    if full is Full.FOR_KEY:
+        raise RateLimitedError(
+            "Too many requests and streams of this API key are open (TE_WEB_WAITING_PER_KEY). End one, or leave out"
+            " `wait`."
+        )
+    if full is Full.FOR_ALL:
+        raise UnavailableError(
+            "Too many requests and streams are open (TE_WEB_WAITING). Retry later, or leave out `wait`."
+        )
+
+
+def _take_slot() -> Full | None:
+    slot: Slot | None = request.environ.get(SLOT)
+    return None if slot is None or has_waited() else slot.take(g.api_key.key_id)

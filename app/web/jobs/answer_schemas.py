@@ -1,4 +1,4 @@
-"""Schema of a job in answers, and the fields that a job of each trigger has."""
+"""Schema of a job in answers, with the fields of each trigger."""
 
 from datetime import datetime
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 from marshmallow import Schema, fields
 
 from app.kernel.formats import rfc3339, show_duration
-from app.queue.jobs.job_model import ExecutionSummary, Job
+from app.queue.jobs.job_model import Job
 from app.schedule.timetable import Timetable
 from app.web.executions.result_schemas import ResultSchema
 from app.web.http.callback_fields import CallbacksSchema
-from app.web.http.request_fields import OF_UNREADABLE, Instant, LimitKey, Name, WrittenSchema, shown_key
+from app.web.http.request_fields import OF_UNREADABLE, Instant, LimitKey, Name, WrittenSchema
 from schema.states import CatchUp, EndpointType, ExecutionStatus, JobStatus, Overlap, Trigger
 
 
 class ExecutionSummarySchema(Schema):
-    """The execution of a one-shot job, in short."""
+    """Summary of a one-shot job's execution."""
 
     execution_id = fields.String(required=True)
     status = fields.Enum(ExecutionStatus, required=True)
@@ -23,7 +23,7 @@ class ExecutionSummarySchema(Schema):
 
 
 class JobSchema(WrittenSchema):
-    """A job. Which fields there are depends on the trigger."""
+    """A job; its fields depend on the trigger."""
 
     job_id = fields.String(required=True)
     endpoint = Name(required=True)
@@ -37,26 +37,28 @@ class JobSchema(WrittenSchema):
     idempotency_key = fields.String(allow_none=True)
     name = fields.String(required=True, allow_none=True, metadata={"example": "Daily report"})
     labels = fields.Dict(values=fields.String(), required=True)
-    queue = fields.String(required=True, allow_none=True, metadata={"description": "`null`: that of its endpoint"})
-    priority = fields.Integer(required=True, allow_none=True, metadata={"description": "`null`: that of its endpoint"})
+    queue = fields.String(required=True, allow_none=True, metadata={"description": "`null`: the endpoint's queue"})
+    priority = fields.Integer(
+        required=True, allow_none=True, metadata={"description": "`null`: the endpoint's priority"}
+    )
     limit_key = LimitKey(
         required=True,
         allow_none=True,
-        metadata={"description": "by which it shares `limits.per_key`; `null` where its endpoint had no key"},
+        metadata={"description": "key by which it shares `limits.per_key`; `null` if its endpoint had no key"},
     )
     callbacks = fields.Nested(
         CallbacksSchema,
         required=True,
         allow_none=True,
-        metadata={"description": "its own, before those of its endpoint; `null`: those of its endpoint"},
+        metadata={"description": "override the callbacks of its endpoint; `null`: the endpoint's callbacks"},
     )
     callback_of = fields.String(
         required=True,
         allow_none=True,
-        metadata={"description": "the execution whose end it tells", "example": None},
+        metadata={"description": "for a callback: the execution whose completion it reports", "example": None},
     )
     run_at = Instant(
-        metadata={"description": "DELAYED only; after a rescheduling or `POST /jobs/{job_id}/run` the new instant"}
+        metadata={"description": "DELAYED only; updated by a rescheduling and by `POST /jobs/{job_id}/run`"}
     )
     cron = fields.String(metadata={"description": "CRON only"})
     timezone = fields.String(metadata={"description": "CRON only"})
@@ -79,15 +81,16 @@ class JobSchema(WrittenSchema):
 
 
 class CreatedJobSchema(JobSchema):
-    """A job that was created now, or earlier with the same key; with its result where the request waited for it."""
+    """A job created by this request, or earlier with the same key; with its result if the request waited for it."""
 
     result = fields.Nested(
-        ResultSchema, metadata={"description": "with `Prefer: wait` only, once it is over, as long as it is kept"}
+        ResultSchema,
+        metadata={"description": "with `Prefer: wait` only, if the execution has ended and its result is kept"},
     )
 
 
 def shape_job(job: Job) -> dict[str, Any]:
-    """Write the fields that a job of its trigger has, ready for JSON and in the order of the schema."""
+    """Return the fields of a job of its trigger, ready for JSON and in the order of the schema."""
     table = job.timetable
     shaped: dict[str, Any] = {
         "job_id": job.job_id,
@@ -103,17 +106,24 @@ def shape_job(job: Job) -> dict[str, Any]:
     if table is None or job.idempotency_key is not None:
         shaped["idempotency_key"] = job.idempotency_key
     shaped["name"], shaped["labels"] = job.name, job.labels
-    shaped["queue"], shaped["priority"], shaped["limit_key"] = job.queue, job.priority, shown_key(job.limit_key)
+    shaped["queue"], shaped["priority"] = job.queue, job.priority
+    shaped["limit_key"] = job.limit_key[1:] if job.limit_key else None
     shaped["callbacks"], shaped["callback_of"] = job.callbacks, job.callback_of
     if table is not None:
         shaped |= _shape_timetable(table) | {"next_run_at": show_in_zone(table, job.next_run_at)}
     elif job.trigger is Trigger.DELAYED:
         shaped["run_at"] = _instant(job.planned_at)
     shaped["input"] = job.input
-    if job.execution is not None:
-        shaped["execution"] = _shape_execution(job.execution)
-    for name in ("created_at", "paused_at", "retired_at"):
-        shaped[name] = _instant(getattr(job, name))
+    execution = job.execution
+    if execution is not None:
+        shaped["execution"] = {
+            "execution_id": execution.execution_id,
+            "status": execution.status,
+            "created_at": rfc3339(execution.created_at),
+        }
+    shaped["created_at"] = rfc3339(job.created_at)
+    for name, instant in (("paused_at", job.paused_at), ("retired_at", job.retired_at)):
+        shaped[name] = None if instant is None else rfc3339(instant)
     return shaped
 
 
@@ -131,15 +141,10 @@ def _shape_timetable(table: Timetable) -> dict[str, Any]:
     }
 
 
-def _shape_execution(execution: ExecutionSummary) -> dict[str, Any]:
-    created_at = _instant(execution.created_at)
-    return {"execution_id": execution.execution_id, "status": execution.status, "created_at": created_at}
-
-
 def _instant(instant: datetime | None) -> str | None:
     return None if instant is None else rfc3339(instant)
 
 
 def show_in_zone(table: Timetable, instant: datetime | None) -> str | None:
-    """Return an instant in the time zone of a job, as text."""
+    """Format an instant in the time zone of a job."""
     return None if instant is None else rfc3339(table.local(instant))

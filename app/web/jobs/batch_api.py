@@ -15,32 +15,32 @@ from app.queue.jobs.job_model import NewJob
 from app.web.http.body import details_of, invalid
 from app.web.http.error_envelope import ErrorBodySchema
 from app.web.http.request_fields import Body, WrittenSchema
-from app.web.http.request_traces import trace_of_new_jobs
+from app.web.http.request_spans import trace_of_new_jobs
 from app.web.jobs.answer_schemas import JobSchema, shape_job
 from app.web.jobs.jobs_api import resource
 from app.web.jobs.request_schemas import NewJobSchema, new_job
 from app.web.services import services, wake
 from schema.states import ExecutionStatus
 
-MOST_JOBS = 1000
+MAX_JOBS = 1000
 _JOB = NewJobSchema()
 
 
 class BatchSchema(Body):
-    """Up to 1,000 jobs; each is looked at by itself, as `POST /jobs` would."""
+    """Up to 1,000 jobs; each is validated independently, as by `POST /jobs`."""
 
     jobs = fields.List(
-        fields.Dict(metadata={"description": "as the body of `POST /jobs`; the key is needed here"}),
+        fields.Dict(metadata={"description": "as the body of `POST /jobs`; one-shot jobs need `idempotency_key`"}),
         required=True,
-        validate=validate.Length(1, MOST_JOBS),
+        validate=validate.Length(1, MAX_JOBS),
     )
 
 
 class BatchErrorSchema(ErrorBodySchema):
-    """Why a job was not created."""
+    """Error of a job that was not created."""
 
     class Meta:
-        """The id is the request's, in X-Request-ID."""
+        """Leaves out the request id, which is in X-Request-ID."""
 
         exclude = ("request_id",)
 
@@ -49,22 +49,22 @@ _ERROR = BatchErrorSchema()
 
 
 class BatchItemSchema(WrittenSchema):
-    """The outcome of one job: `job` with 201 (new) or 200 (replayed), `error` otherwise."""
+    """Outcome of one job: `job` with 201 (new) or 200 (replayed), else `error`."""
 
-    status = fields.Integer(required=True, metadata={"description": "as `POST /jobs` would answer"})
+    status = fields.Integer(required=True, metadata={"description": "as of `POST /jobs`"})
     job = fields.Nested(JobSchema)
     error = fields.Nested(BatchErrorSchema)
 
 
 class BatchResultSchema(WrittenSchema):
-    """One item for each job, in the order of the request."""
+    """One item per job, in the order of the request."""
 
     items = fields.List(fields.Nested(BatchItemSchema), required=True)
 
 
 @resource.route("POST", "/jobs/batch", body=BatchSchema, returns=BatchResultSchema)
 def create_batch(body: dict[str, Any]) -> dict[str, Any]:
-    """Create up to 1,000 jobs; one that cannot be created leaves the others alone."""
+    """Create up to 1,000 jobs; a job that cannot be created does not affect the other jobs."""
     trace = trace_of_new_jobs()
     parsed = [_parse(job, trace) for job in body["jobs"]]
     good = [job for job in parsed if isinstance(job, NewJob)]
@@ -83,7 +83,7 @@ def _parse(job: Mapping[str, Any], trace: TraceContext | None) -> NewJob | TaskE
     except ValidationError as error:
         return invalid(details_of(error.messages, in_body=True))
     if fields_of_job.get("idempotency_key") is None and not fields_of_job["trigger"].repeats:
-        return invalid([{"pointer": "/idempotency_key", "message": "Needed here, for each job of a batch."}])
+        return invalid([{"pointer": "/idempotency_key", "message": "Required for each one-shot job of a batch."}])
     return new_job(fields_of_job, trace)
 
 

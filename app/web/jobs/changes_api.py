@@ -18,8 +18,8 @@ from app.queue.jobs.job_update import update_job
 from app.queue.reading.execution_queries import get_execution
 from app.web.executions.execution_schemas import ExecutionSchema, shape_record
 from app.web.http.conditions import actor
-from app.web.http.request_ids import note_ids
-from app.web.http.request_traces import note_execution, trace_of_new_jobs
+from app.web.http.request_log import note_ids
+from app.web.http.request_spans import note_execution, trace_of_new_jobs
 from app.web.jobs.answer_schemas import JobSchema, shape_job
 from app.web.jobs.jobs_api import resource
 from app.web.jobs.request_schemas import ChangedJobSchema, PatchedJobSchema, changed_fields
@@ -42,10 +42,10 @@ from schema.states import JobStatus
     ],
 )
 def update(body: dict[str, Any], job_id: str) -> dict[str, Any]:
-    """Replace a CRON or INTERVAL job by its next version, which has a new id; the old one is RETIRED.
+    """Replace a CRON or INTERVAL job by its next version, which has a new id; the old version is RETIRED.
 
-    The new version takes the endpoint as it is now. Executions of the old version that have not begun are cancelled;
-    those that have run to their end, retries included.
+    The new version uses the current endpoint. Executions of the old version that have not begun are cancelled;
+    executions that have begun run to their end, retries included.
     """
     trace = trace_of_new_jobs()
     job = update_job(services().creator, job_id, changed_fields(body), actor().name, trace)
@@ -64,7 +64,7 @@ def update(body: dict[str, Any], job_id: str) -> dict[str, Any]:
     ],
 )
 def patch(body: dict[str, Any], job_id: str) -> dict[str, Any]:
-    """Pause or resume a job by its `status`, or replace it as PUT does."""
+    """Pause or resume a job with `status`, or replace it as PUT does."""
     if "status" not in body:
         return update(body, job_id)
     return pause(job_id) if body["status"] is JobStatus.PAUSED else resume(job_id)
@@ -72,7 +72,7 @@ def patch(body: dict[str, Any], job_id: str) -> dict[str, Any]:
 
 @resource.route("POST", "/jobs/<job_id>/pause", returns=JobSchema, errors=[JobNotFoundError, ConflictError])
 def pause(job_id: str) -> dict[str, Any]:
-    """Stop the ticks of a job and hold back what has not begun; what is running goes on."""
+    """Pause a job: its ticks stop and its waiting executions are on hold; running attempts continue."""
     database = services().database
     pause_job(database, job_id, actor().name)
     return shape_job(get_job(database, job_id))
@@ -80,7 +80,7 @@ def pause(job_id: str) -> dict[str, Any]:
 
 @resource.route("POST", "/jobs/<job_id>/resume", returns=JobSchema, errors=[JobNotFoundError, ConflictError])
 def resume(job_id: str) -> dict[str, Any]:
-    """Let a paused job go on: with what was held back, and with the first tick from now on."""
+    """Resume a paused job with its next tick; executions on hold are released."""
     database = services().database
     for queue in resume_job(database, job_id, services().look_ahead_ms, actor().name):
         wake(queue)
@@ -96,9 +96,9 @@ def resume(job_id: str) -> dict[str, Any]:
     errors=[JobNotFoundError, ConflictError],
 )
 def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
-    """Run a job now, also while it is paused: 201 with an extra execution of a CRON or INTERVAL job.
+    """Run a job now, even if it is paused: 201 with an extra execution of a CRON or INTERVAL job.
 
-    The execution of a one-shot job is brought forward and answered with 200; 409 when it is running already.
+    A one-shot job's execution becomes due now: 200, or 409 if it is running already.
     """
     database = services().database
     ran = run_now.run_job(database, job_id, services().shards, actor().name, trace_of_new_jobs())

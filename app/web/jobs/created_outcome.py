@@ -1,4 +1,4 @@
-"""The outcome of a job that was just created, for clients that wait for it (`Prefer: wait`)."""
+"""Answer to the creation of a job for clients that send `Prefer`: with the result, if it is there in time."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from app.kernel.errors import ResultExpiredError
 from app.queue.jobs.job_creation import Created
 from app.queue.jobs.job_queries import get_job
 from app.queue.reading.results import get_result
-from app.web.executions.result_schemas import LONGEST_WAIT_SECONDS, ResultSchema
+from app.web.executions.result_schemas import MAX_WAIT_SECONDS, ResultSchema
 from app.web.executions.results_api import RETRY_AFTER, shape_result, wait_for
 from app.web.http import suspension
 from app.web.http.idempotency_keys import REPLAYED
@@ -19,18 +19,20 @@ from app.web.services import services
 _RESULT = ResultSchema()
 
 
-def answer(created: Created, execution_id: str, preferred: Preferences) -> tuple[Any, int, dict[str, str]]:
-    """Answer as the client prefers, with the result where it is there in time; after a wait in a second run.
+def answer(created: Created, execution_id: str, preferred: Preferences) -> Any:
+    """Return the answer, or a suspended request; a request that has waited calls this a second time.
 
-    A preference is no condition: where no more requests may wait, the answer is that without one.
+    A preference is not a condition: if no more requests may wait, the wait is ignored.
     """
-    seconds = None if preferred.wait_seconds is None else min(preferred.wait_seconds, LONGEST_WAIT_SECONDS)
+    seconds = None if preferred.wait_seconds is None else min(preferred.wait_seconds, MAX_WAIT_SECONDS)
     if seconds and not suspension.can_wait():
         seconds = None
     g.created = created
     headers = preferred.applied(seconds) | ({} if created.is_new else REPLAYED)
-    if seconds:
-        wait_for(execution_id, seconds)
+    if seconds and not suspension.has_waited():
+        suspended = wait_for(execution_id, seconds)
+        if suspended is not None:
+            return suspended
     try:
         found = None if seconds is None else get_result(services().database, execution_id)
     except ResultExpiredError:

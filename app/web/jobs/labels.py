@@ -1,4 +1,4 @@
-"""Labels of jobs: pairs of strings by which a client finds its jobs, with the alphabet and lengths of Kubernetes."""
+"""Job labels: key-value pairs by which a client finds its jobs, with the syntax of Kubernetes labels."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from schema.job_bounds import LABEL_KEY, LABEL_VALUE, MAX_LABEL_PART, MAX_LABEL_
 
 _KEY_FAULT = (
     f"A key has 1 to {MAX_LABEL_PART} letters, digits, dots, hyphens and underscores, begins and ends with a letter or "
-    "a digit, and may follow a DNS name and a slash."
+    "a digit, and may have a DNS name and a slash in front."
 )
 _VALUE_FAULT = (
     f"A value is a string of up to {MAX_LABEL_PART} letters, digits, dots, hyphens and underscores, and begins and "
@@ -23,8 +23,8 @@ _SCHEMA: dict[str, Any] = {
 
 
 def labels_field(**metadata: Any) -> fields.Dict:
-    """Declare the labels of a job in a request."""
-    described = "pairs of strings to find the job by, spelt as labels of Kubernetes"
+    """Return the field for the labels of a job in a request."""
+    described = "key-value pairs to find the job by, with the syntax of Kubernetes labels"
     return fields.Dict(allow_none=True, validate=_check, metadata={"description": described, **_SCHEMA, **metadata})
 
 
@@ -34,7 +34,7 @@ class LabelSelector(fields.Field[dict[str, str]]):
     def __init__(self, **kwargs: Any) -> None:
         metadata = {
             "type": "string",
-            "description": "`key=value`, or several of them with commas in between: the jobs that have all of these",
+            "description": "`key=value`, or several separated by commas: jobs with all of these labels",
             "example": "team=billing,env=prod",
         }
         super().__init__(metadata=metadata, **kwargs)
@@ -43,20 +43,20 @@ class LabelSelector(fields.Field[dict[str, str]]):
         pairs = [each.partition("=") for each in str(value).split(",")]
         labels = {key: wanted for key, _, wanted in pairs}
         if not all(sign for _, sign, _ in pairs) or len(labels) < len(pairs):
-            raise ValidationError("Must be key=value, each key once, with commas in between.")
+            raise ValidationError("Must be key=value pairs separated by commas, each key once.")
         try:
             _check(labels)
         except ValidationError as error:
-            # A query parameter has no parts that a fault could point to.
+            # A query parameter has no parts to point to.
             raise ValidationError([fault for _, fault in marshmallow_faults(error.messages)]) from None
         return labels
 
 
 class LabelCondition(fields.String):
-    """A label that a job has, such as `team=billing`, or `team` with any value."""
+    """A label condition on jobs, such as `team=billing`, or `team` for any value."""
 
     def __init__(self, **kwargs: Any) -> None:
-        described = "`key=value`, or a key for any value: of jobs that have this label"
+        described = "`key=value`, or a key for any value: jobs with this label"
         super().__init__(metadata={"description": described, "example": "team=billing"}, **kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> str:
@@ -69,7 +69,7 @@ class LabelCondition(fields.String):
 
 
 def _check(labels: Mapping[str, Any]) -> None:
-    """Raise ValidationError for too many labels, or with what is wrong with each."""
+    """Raise ValidationError for too many labels, or with the faults of each label."""
     if len(labels) > MAX_LABELS:
         raise ValidationError(f"Must have at most {MAX_LABELS} labels.")
     faults = {str(key): list(_faults(key, value)) for key, value in labels.items()}

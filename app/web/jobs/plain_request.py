@@ -1,4 +1,4 @@
-"""Requests for one-shot jobs that are as plain as most of them are, read without a schema."""
+"""Fast path for plain requests for one-shot jobs, which are the most frequent: read without a schema."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ _FIELDS = _USUAL | {"queue", "priority"}
 
 
 def read_plain(body: Any) -> dict[str, Any] | None:
-    """Return what NewJobSchema would load; None for whatever has other fields, is not valid, or looks unusual.
+    """Return the same fields as NewJobSchema; None for other fields, unusual or invalid values.
 
-    The schema has the last word on those, and words for what is wrong.
+    NewJobSchema then decides, and reports the faults.
     """
     if type(body) is not dict or not (body.keys() <= _USUAL or _has_plain_flow(body)):
         return None
@@ -28,7 +28,11 @@ def read_plain(body: Any) -> dict[str, Any] | None:
         and 1 <= len(key) <= MAX_IDEMPOTENCY_KEY
         and type(input_) is dict
     )
-    return _with_time(body) if are_valid else None
+    if not are_valid:
+        return None
+    if body.get("trigger") == Trigger.IMMEDIATE and "run_at" not in body:
+        return body | {"trigger": Trigger.IMMEDIATE}
+    return _delayed(body) if body.get("trigger") == Trigger.DELAYED else None
 
 
 def _has_plain_flow(body: dict[str, Any]) -> bool:
@@ -45,11 +49,7 @@ def _has_plain_flow(body: dict[str, Any]) -> bool:
 _NO_INPUT: dict[str, Any] = {}
 
 
-def _with_time(body: dict[str, Any]) -> dict[str, Any] | None:
-    if body.get("trigger") == Trigger.IMMEDIATE and "run_at" not in body:
-        return body | {"trigger": Trigger.IMMEDIATE}
-    if body.get("trigger") != Trigger.DELAYED:
-        return None
+def _delayed(body: dict[str, Any]) -> dict[str, Any] | None:
     try:
         return body | {"trigger": Trigger.DELAYED, "run_at": read_instant(body.get("run_at"))}
     except ValidationError:

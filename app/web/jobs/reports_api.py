@@ -1,4 +1,4 @@
-"""Views of a job: how it is doing, its versions, and when it runs next."""
+"""Reports on a job: its status, its versions and its next runs."""
 
 from typing import Any
 
@@ -15,20 +15,20 @@ from app.web.jobs.jobs_api import resource
 from app.web.jobs.status_schemas import NextRunsSchema, StatusSchema, shape_next_runs, shape_status
 from app.web.services import services
 
-MOST_RUNS = 100
+MAX_RUNS = 100
 
 
 class NextRunsQuery(Body):
-    """How many of the next runs to show."""
+    """Number of next runs to list."""
 
-    count = Count(load_default=10, validate=validate.Range(1, MOST_RUNS))
+    count = Count(load_default=10, validate=validate.Range(1, MAX_RUNS))
 
 
 @resource.route("GET", "/jobs/<job_id>/status", returns=StatusSchema, errors=[JobNotFoundError])
 def status(job_id: str) -> dict[str, Any]:
-    """Tell how a job is doing: HEALTHY when 95 % of a day's executions succeeded, DEGRADED from 50 %, FAILING below.
+    """Get the status of a job: HEALTHY if 95 % of the last 24 hours' executions succeeded, DEGRADED from 50 %.
 
-    IDLE when none ended within 24 hours.
+    Below 50 % it is FAILING, and without an execution that ended within 24 hours IDLE.
     """
     return shape_status(status_of(services().database, job_id))
 
@@ -37,7 +37,7 @@ def status(job_id: str) -> dict[str, Any]:
     "GET", "/jobs/<job_id>/versions", query=PageQuery, returns=page_schema(JobSchema), errors=[JobNotFoundError]
 )
 def list_versions(query: dict[str, Any], job_id: str) -> dict[str, Any]:
-    """List the versions of a job, the newest first; any of their ids will do."""
+    """List the versions of a job, newest first, by the id of any of them."""
     database, wanted = services().database, page_request(query)
     page = job_queries.versions_of(database, job_queries.get_job(database, job_id), wanted)
     return page_answer(page, shape_job, query)
@@ -47,6 +47,6 @@ def list_versions(query: dict[str, Any], job_id: str) -> dict[str, Any]:
     "GET", "/jobs/<job_id>/next-runs", query=NextRunsQuery, returns=NextRunsSchema, errors=[JobNotFoundError]
 )
 def list_next_runs(query: dict[str, Any], job_id: str) -> dict[str, Any]:
-    """List when a job runs next, as far as that is known: nothing for a job that is paused or retired."""
+    """List the next runs of a job, as far as they are known; none if it is paused or retired."""
     job = job_queries.get_job(services().database, job_id)
     return shape_next_runs(job, next_runs(job, query["count"]))

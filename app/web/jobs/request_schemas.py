@@ -1,4 +1,4 @@
-"""Schemas of jobs in requests, and what a parsed body asks for."""
+"""Schemas of jobs in requests, and conversion of parsed bodies."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ from app.web.jobs.plain_request import read_plain
 from schema.job_bounds import MAX_IDEMPOTENCY_KEY, MAX_JOB_NAME, MAX_NAME
 from schema.states import CatchUp, JobStatus, Overlap, Trigger
 
-MOST_CATCH_UP = 1000
+MAX_CATCH_UP = 1000
 
 REPEATING_FIELDS = {"starts_at", "ends_at", "catch_up", "max_catch_up", "overlap"}
 _ONLY = {
@@ -39,22 +39,22 @@ _EVERY = f"for INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at l
 
 
 class ChangeableFields(Body):
-    """The fields of a request that an update of a repeating job can change."""
+    """Fields of a request that an update of a repeating job can change."""
 
     name = fields.String(
         allow_none=True,
         validate=validate.Length(1, MAX_JOB_NAME),
-        metadata={"description": "for people and filters; need not be unique", "example": "Daily report"},
+        metadata={"description": "for display and filters; need not be unique", "example": "Daily report"},
     )
     labels = labels_field()
     queue = queue_field(
         allow_none=True,
-        metadata={"description": "where its executions wait; that of the endpoint when absent", "example": "bulk"},
+        metadata={"description": "queue of its executions; the endpoint's queue when absent", "example": "bulk"},
     )
     priority = priority_field(
         allow_none=True,
         metadata={
-            "description": "0 to 255; of what is due a higher one goes first; that of the endpoint when absent",
+            "description": "0 to 255; higher starts first; the endpoint's priority when absent",
             "example": 200,
         },
     )
@@ -67,7 +67,7 @@ class ChangeableFields(Body):
     every = Every(allow_none=True, metadata={"description": _EVERY})
     fixed_delay = Flag(
         allow_none=True,
-        metadata={"description": "for INTERVAL; count from the end of the execution before, not from tick to tick"},
+        metadata={"description": "for INTERVAL; count from the end of the last execution, not from the last tick"},
     )
     starts_at = Instant(allow_none=True, metadata={"description": "for CRON and INTERVAL; now when absent"})
     ends_at = Instant(allow_none=True, metadata={"description": "for CRON and INTERVAL; no tick at or after it"})
@@ -75,14 +75,14 @@ class ChangeableFields(Body):
         CatchUp,
         by_value=True,
         allow_none=True,
-        metadata={"description": "which ticks run late when nobody could start them in time; `all` when absent"},
+        metadata={"description": "ticks to run late after an outage; `all` when absent"},
     )
     max_catch_up = fields.Integer(
         strict=True,
         allow_none=True,
-        validate=validate.Range(1, MOST_CATCH_UP),
+        validate=validate.Range(1, MAX_CATCH_UP),
         metadata={
-            "description": f"with `catch_up: all`: at most so many late ticks run, the latest ones; "
+            "description": f"with `catch_up: all`: maximum number of late ticks to run, keeping the latest; "
             f"{DEFAULT_MAX_CATCH_UP} when absent, no limit when `null`"
         },
     )
@@ -96,12 +96,14 @@ class ChangeableFields(Body):
     )
     input = fields.Dict(allow_none=True)
     callbacks = callbacks_field(
-        metadata={"description": "whom to tell how its executions end, before those of its endpoint; `null` is nobody"}
+        metadata={
+            "description": "endpoints to call when its executions end; override the endpoint's callbacks; `null`: none"
+        }
     )
 
     @validates_schema
     def check_catch_up(self, data: dict[str, Any], **_: Any) -> None:
-        """Check that the fields fit each other."""
+        """Raise ValidationError if fields contradict each other."""
         if data.get("starts_at") and data.get("ends_at") and data["ends_at"] <= data["starts_at"]:
             raise ValidationError("Must be after starts_at.", "ends_at")
         if data.get("max_catch_up") is not None and data.get("catch_up") not in {None, CatchUp.ALL}:
@@ -109,51 +111,53 @@ class ChangeableFields(Body):
 
 
 class NewJobSchema(ChangeableFields):
-    """A job to create. A field that belongs to another trigger is refused unless it is null."""
+    """A job to create; a field of another trigger must be absent or null."""
 
     endpoint = fields.String(required=True, validate=validate.Length(1, MAX_NAME))
     trigger = fields.Enum(Trigger, required=True)
     idempotency_key = fields.String(
         allow_none=True,
         validate=validate.Length(1, MAX_IDEMPOTENCY_KEY),
-        metadata={"description": "needed for IMMEDIATE and DELAYED, here or in the Idempotency-Key header"},
+        metadata={"description": "required for IMMEDIATE and DELAYED, here or in the Idempotency-Key header"},
     )
     run_at = Instant(allow_none=True, metadata={"description": "for DELAYED; a time in the past means now"})
 
     def load(self, data: Any, **options: Any) -> Any:
-        """Load a body; raises ValidationError. Most bodies are plain, and nine tenths of the time are saved on them."""
+        """Load a body; raises ValidationError. Most bodies are plain, and the fast path saves 90 % of the time."""
         plain = read_plain(data)
         return plain if plain is not None else super().load(data, **options)
 
     @validates_schema
     def check_trigger(self, data: dict[str, Any], **_: Any) -> None:
-        """Check that the fields are those of the trigger."""
+        """Raise ValidationError unless the fields match the trigger."""
         trigger = data["trigger"]
         given = {name for name in set[str]().union(*_ONLY.values()) if data.get(name) is not None}
         faults = {name: [f"Not a field of {trigger} jobs."] for name in sorted(given - _ONLY[trigger])}
-        faults |= {name: [f"Needed for {trigger} jobs."] for name in sorted(_NEEDED[trigger] - given)}
+        faults |= {name: [f"Required for {trigger} jobs."] for name in sorted(_NEEDED[trigger] - given)}
         if faults:
             raise ValidationError(faults)
 
 
 class ChangedJobSchema(ChangeableFields):
-    """What is to change in a repeating job; what is left out stays.
+    """Changes of a repeating job; absent fields are kept.
 
-    `null` takes `name`, `labels`, `queue`, `priority`, `callbacks`, `ends_at` or `max_catch_up` away; `labels` and
-    `callbacks` replace all that there were.
+    `null` removes `name`, `labels`, `queue`, `priority`, `callbacks`, `ends_at` or `max_catch_up`; `labels` and
+    `callbacks` replace all previous labels and callbacks.
     """
 
 
 class PatchedJobSchema(ChangeableFields):
-    """Either `status` alone, which pauses or resumes, or what is to change in a repeating job."""
+    """Either `status` alone, which pauses or resumes the job, or changes of a repeating job."""
 
     status = fields.Enum(JobStatus, validate=validate.OneOf([JobStatus.ACTIVE, JobStatus.PAUSED]))
 
     @validates_schema
     def check_alone(self, data: dict[str, Any], **_: Any) -> None:
-        """Check that only one kind of change is requested."""
+        """Raise ValidationError unless only one kind of change is requested."""
         if "status" in data and len(data) > 1:
-            raise ValidationError("Must be alone: it changes this version, all other fields make a new one.", "status")
+            raise ValidationError(
+                "Must be alone: it changes this version, other fields create a new version.", "status"
+            )
 
 
 class JobQuery(PageQuery):
@@ -164,13 +168,15 @@ class JobQuery(PageQuery):
     endpoint = fields.String(validate=validate.Length(1, MAX_NAME))
     name = fields.String(validate=validate.Length(1, MAX_JOB_NAME), metadata={"example": "Daily report"})
     labels = LabelSelector()
-    queue = queue_field(metadata={"description": "jobs that name this queue themselves", "example": "bulk"})
+    queue = queue_field(
+        metadata={"description": "jobs with a queue of their own that has this name", "example": "bulk"}
+    )
     created_after = QueryInstant()
     created_before = QueryInstant()
 
 
 def new_job(body: Mapping[str, Any], trace: TraceContext | None = None) -> NewJob:
-    """Return the job that a parsed body requests, in a trace if its request is in one."""
+    """Return the job that a parsed body requests."""
     trigger, starts_at = body["trigger"], body.get("starts_at")
     timetable = None
     if trigger.repeats:
@@ -196,7 +202,7 @@ def new_job(body: Mapping[str, Any], trace: TraceContext | None = None) -> NewJo
 
 
 def changed_fields(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes that a parsed body requests, under their internal names."""
+    """Return the changes of a parsed body by their internal names."""
     own = {name: body[name] for name in ("name", "queue", "priority", "callbacks") if name in body}
     own |= {name: body[name] or {} for name in ("input", "labels") if name in body}
     return _timetable_fields(body) | own

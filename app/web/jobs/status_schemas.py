@@ -16,17 +16,17 @@ from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
 
 _LOCAL = {"format": "date-time", "description": "in the job's time zone", "example": "2026-03-16T09:00:00+05:30"}
 _LAST_24H = (
-    "executions that ended within 24 hours, without cancelled ones; durations are `null` when there is none. "
-    f"Of a repeating job only its newest {NEWEST:,}, and those created within 48 hours, count"
+    "executions that succeeded or failed within 24 hours; durations are `null` if there are none. "
+    f"For a repeating job, only its newest {NEWEST:,} count, and only if created within 48 hours"
 )
 
 _ACTIVE = (
-    f"executions that are not over: `pending` wait, `running` run; at most {OPEN:,} are looked at, so where a job has "
-    "more those that run may be among the others"
+    f"open executions: `pending` wait, `running` run; at most {OPEN:,} are counted, so a job with more may have "
+    "further running executions"
 )
 _LAST_EXECUTION = (
-    f"the newest that has begun; of each final status only the newest {LATEST} are looked at, so a job of which more "
-    "were cancelled before they began may show an older one"
+    f"the newest execution that has begun; only the newest {LATEST} of each final status are searched, so an older "
+    "execution may be shown if more were cancelled before they began"
 )
 
 
@@ -41,7 +41,7 @@ class LastExecutionSchema(Schema):
 
 
 class ActiveExecutionsSchema(Schema):
-    """Executions that are not over."""
+    """Open executions."""
 
     pending = fields.Integer(required=True)
     running = fields.Integer(required=True)
@@ -49,14 +49,14 @@ class ActiveExecutionsSchema(Schema):
 
 
 class SkippedTicksSchema(Schema):
-    """Ticks that became no execution, by the rule that left them out."""
+    """Number of ticks skipped, by the policy that skipped them."""
 
     catch_up = fields.Integer(required=True)
     overlap = fields.Integer(required=True)
 
 
 class TicksSchema(Schema):
-    """The ticks of a job that repeats."""
+    """Ticks of a repeating job."""
 
     next_run_at = fields.String(required=True, allow_none=True, metadata=_LOCAL)
     last_tick_at = fields.String(required=True, allow_none=True, metadata=_LOCAL)
@@ -78,7 +78,7 @@ class IntervalBlockSchema(TicksSchema):
 
 
 class DaySchema(Schema):
-    """Executions that ended within 24 hours."""
+    """Statistics of the last 24 hours."""
 
     total = fields.Integer(required=True)
     succeeded = fields.Integer(required=True)
@@ -88,13 +88,13 @@ class DaySchema(Schema):
 
 
 class StatsSchema(Schema):
-    """Figures by period."""
+    """Statistics by period."""
 
     last_24h = fields.Nested(DaySchema, required=True, metadata={"description": _LAST_24H})
 
 
 class StatusSchema(Schema):
-    """How a job is doing."""
+    """Status of a job."""
 
     job_id = fields.String(required=True)
     endpoint = Name(required=True)
@@ -120,7 +120,6 @@ class NextRunsSchema(Schema):
 
 
 def shape_status(report: JobStatusReport) -> dict[str, Any]:
-    """Return the answer to a status request."""
     job, stats = report.job, report.stats
     shaped = {name: getattr(job, name) for name in ("job_id", "endpoint", "endpoint_type", "trigger", "status")}
     shaped |= {"health": stats.health, "version": job.version, "last_execution": report.last_execution}
@@ -146,7 +145,6 @@ def _schedule_block(job: Job) -> dict[str, Any]:
 
 
 def shape_next_runs(job: Job, runs: Sequence[NextRun]) -> dict[str, Any]:
-    """Return the answer to a request for the next runs."""
     table = job.timetable
     zone = table.timezone if table is not None and table.timezone is not None else "UTC"
     return {"timezone": zone, "runs": runs}

@@ -1,1 +1,1 @@
-"""OpenAPI document: its contents, and the resource class by which every operation gets into it."""
+"""OpenAPI document: contents, and the resource class that registers every operation."""

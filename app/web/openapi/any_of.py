@@ -1,6 +1,6 @@
-"""Objects with one of several schemas, and their description in the OpenAPI document.
+"""Fields with one of several schemas, and their description in the OpenAPI document.
 
-A `spec` and a `retry_policy` are described by the same schemas that the catalogue checks them with.
+`spec` and `retry_policy` are described by the schemas with which the catalog validates them.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from app.catalog.specs.spec_fields import Described, rule_of
 
 
 class AnyOf(fields.Dict):
-    """An object with one of these schemas. A request only has to hold an object here; the catalogue checks it."""
+    """Object with one of several schemas; a request needs any object here, and the catalog validates it."""
 
     def __init__(self, *shapes: Schema, **options: Any) -> None:
         super().__init__(**options)
         self.shapes = shapes
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:  # noqa: ARG002
-        """Return what is stored, even where it matches none of the schemas."""
+        """Return the stored value, even if it matches none of the schemas."""
         return value
 
 
 class Checked(AnyOf):
-    """An object with one schema, which is checked here, or one of a few words."""
+    """Object with one schema, validated here, or one of a few words."""
 
     def __init__(self, shape: Schema, *words: str, **options: Any) -> None:
         super().__init__(shape, **options)
@@ -56,9 +56,9 @@ def describe(converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> M
 
 
 def _variables(field: fields.Field[Any], description: str) -> dict[str, Any]:
-    """Describe which variables a field of a spec may contain."""
+    """Describe the variables that a field of a spec may contain."""
     rule = rule_of(field)
     if rule is None:
         return {}
     names = ", ".join(f"`{{{{{name}.…}}}}`" for name in sorted(rule.namespaces))
-    return {"description": f"{description} May hold {names}.".strip()}
+    return {"description": f"{description} May contain {names}.".strip()}

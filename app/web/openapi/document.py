@@ -1,10 +1,11 @@
-"""The OpenAPI document, made by flask-smorest from the resources, at /openapi.json."""
+"""OpenAPI document: built by flask-smorest from the resources, at /openapi.json."""
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 from flask import Flask
-from flask_smorest import Api
+from flask_smorest import Api, Blueprint
 
 from app.catalog.specs import TITLES
 from app.kernel.version import version
@@ -17,6 +18,39 @@ _DESCRIPTION = f"setTimeout and setInterval as a service: durable deliveries to 
 _BEFORE_ANY_OPERATION = (404, 405, 408, 414, 431)
 
 
+class LazyApi(Api):  # type: ignore[misc] # flask-smorest has no types
+    """API whose document describes the blueprints at its first use.
+
+    Describing them takes three quarters of a start-up, and most processes are never asked for the document.
+    """
+
+    def __init__(self) -> None:
+        self._document: Any = None  # an APISpec once the application is known
+        self._undescribed: list[Blueprint] = []
+        self._lock = threading.RLock()  # two threads may be asked for the document at once
+        super().__init__()
+
+    @property
+    def spec(self) -> Any:
+        """Return the document with all blueprints."""
+        with self._lock:
+            while self._undescribed:
+                blueprint = self._undescribed.pop(0)
+                blueprint.register_views_in_doc(self, self._app, self._document, name=blueprint.name, parameters=None)
+                self._document.tag({"name": blueprint.name, "description": blueprint.description})
+            return self._document
+
+    @spec.setter
+    def spec(self, document: Any) -> None:
+        self._document = document
+
+    def register_blueprint(self, blueprint: Blueprint) -> None:
+        """Register the views of a blueprint now, and its description later."""
+        self._app.extensions["flask-smorest"]["blp_name_to_api"][blueprint.name] = self
+        self._app.register_blueprint(blueprint)
+        self._undescribed.append(blueprint)
+
+
 def register(app: Flask, resources: Sequence[Resource]) -> None:
     """Register the resources in the application and in the document."""
     app.config["API_TITLE"] = "Task Executor"
@@ -25,7 +59,7 @@ def register(app: Flask, resources: Sequence[Resource]) -> None:
     app.config["OPENAPI_URL_PREFIX"] = "/"
     app.config["OPENAPI_JSON_PATH"] = PATH.removeprefix("/")
     app.config["API_SPEC_OPTIONS"] = {"info": {"description": _description()}}
-    api: Any = Api()
+    api: Any = LazyApi()
     api.ERROR_SCHEMA = ErrorSchema
     api.DEFAULT_ERROR_RESPONSE_NAME = None  # each operation lists its own
     api.init_app(app)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from app.kernel.errors import Detail, RateLimitedError, TaskExecutorError, UnauthorizedError, UnprocessableError
@@ -13,15 +14,15 @@ Errors = Iterable[type[TaskExecutorError]]
 _EXAMPLE_ID = "req_9a8b7c6d5e4f"
 _EXAMPLE_DETAIL: Detail = {"pointer": "/name", "message": "Missing data for required field."}
 _RETRY_AFTER = {"description": "seconds to wait", "schema": {"type": "integer", "minimum": 1}}
-_NUMBER = {"description": "on every answer while a limit is set", "schema": {"type": "integer", "minimum": 0}}
+_NUMBER = {"description": "present while a limit is set", "schema": {"type": "integer", "minimum": 0}}
 _AUTHENTICATE = {"description": "how to authenticate", "schema": {"type": "string"}}
 
 
 def by_status(errors: Errors) -> Mapping[int, list[type[TaskExecutorError]]]:
-    """Group error classes by their HTTP status; one class stands for all with the same code."""
-    distinct = {(error.status, error.code): error for error in sorted(errors, key=lambda error: error.__name__)}
+    """Group error classes by HTTP status, one class per code."""
+    distinct = {(error.status, error.code): error for error in sorted(errors, key=attrgetter("__name__"))}
     ordered = [distinct[key] for key in sorted(distinct)]
-    return {status: list(group) for status, group in groupby(ordered, key=lambda error: error.status)}
+    return {status: list(group) for status, group in groupby(ordered, key=attrgetter("status"))}
 
 
 def name_of(errors: Errors) -> str:
@@ -31,7 +32,7 @@ def name_of(errors: Errors) -> str:
 
 
 def response_of(errors: Errors) -> dict[str, Any]:
-    """Describe the response for errors of one status: its codes, and an example of each."""
+    """Describe the response for errors of one status, with its codes and an example of each."""
     listed = list(errors)
     code = {"type": "string", "enum": [error.code for error in listed]}
     narrowed = {"type": "object", "properties": {"error": {"type": "object", "properties": {"code": code}}}}

@@ -1,4 +1,4 @@
-"""Example values of the OpenAPI document, which tell one story across all requests and answers."""
+"""Example values of the OpenAPI document, consistent across all requests and answers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ _SUMMARY = {"user_id": "u_abc", "title": "Weekly Summary", "body": "Here is your
 _EMAIL = TRANSPORTS[EndpointType.HTTP].examples[0]
 _EMAIL_CONFIG, _EMAIL_INPUT = _EMAIL.config or {}, _EMAIL.payload_spec or {}
 
-# What the examples of the transports are called wherever they stand.
+# Examples of the transports by their labels.
 _LABELLED = {
     f"{endpoint_type}, {example.variant}" if example.variant else str(endpoint_type): (endpoint_type, example)
     for endpoint_type, transport in TRANSPORTS.items()
@@ -36,7 +36,7 @@ def _endpoint(endpoint_type: EndpointType, example: Example) -> dict[str, Any]:
     }
 
 
-# Examples of fields by name; a field of that name with another meaning has its own in its metadata.
+# Examples of fields by name; a field with another meaning has an example in its metadata.
 BY_NAME: Mapping[str, Any] = {
     "job_id": _JOB,
     "execution_id": _EXECUTION,
@@ -170,11 +170,14 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
         label: example.payload_spec for label, (_, example) in _LABELLED.items() if example.payload_spec
     },
     "NewSecretSchema": {
-        "key of an API": {"name": "email_api_key", "value": "sk-live-abc123"},
-        "password of a mail server": {"name": "smtp_password", "value": "correct horse battery staple"},
-        "token of a chat": {"name": "slack_token", "value": "xoxb-1234-abcdef"},
-        "key that signs": {"name": "webhook_key", "value": "whsec_bmV3IGtleSBvZiB0aGUgc2hvcCdzIHdlYmhvb2tz"},
-        "the one before": {"name": "webhook_key_before", "value": "whsec_b2xkIGtleSBvZiB0aGUgc2hvcCdzIHdlYmhvb2tz"},
+        "API key": {"name": "email_api_key", "value": "sk-live-abc123"},
+        "SMTP password": {"name": "smtp_password", "value": "correct horse battery staple"},
+        "chat token": {"name": "slack_token", "value": "xoxb-1234-abcdef"},
+        "signing key": {"name": "webhook_key", "value": "whsec_bmV3IGtleSBvZiB0aGUgc2hvcCdzIHdlYmhvb2tz"},
+        "previous signing key": {
+            "name": "webhook_key_before",
+            "value": "whsec_b2xkIGtleSBvZiB0aGUgc2hvcCdzIHdlYmhvb2tz",
+        },
     },
     "NewRedriveSchema": {
         "of an endpoint": {"wanted": {"endpoint": _EMAIL.name, "failed_after": _AT}, "rate": 20},

@@ -1,17 +1,17 @@
-"""Examples of the OpenAPI document: whole bodies where a schema has variants, else composed of their fields.
+"""Examples of the OpenAPI document: whole bodies for schemas with variants, else composed of their fields.
 
-A field's example comes from its own metadata, from its name (`BY_NAME`), or from its type.
+The example of a field comes from its metadata, its name (`BY_NAME`) or its type.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from marshmallow import Schema, fields, validate
 
 from app.web.openapi.example_bodies import BY_NAME, WHOLE
 
-# The first match counts: for marshmallow a DateTime is not a String, and everything is a Field.
+# The first match counts; every type is a Field.
 _BY_TYPE: Sequence[tuple[type[fields.Field[Any]], Any]] = (
     (fields.DateTime, "2026-03-15T10:00:00Z"),
     (fields.Boolean, True),
@@ -22,13 +22,13 @@ _BY_TYPE: Sequence[tuple[type[fields.Field[Any]], Any]] = (
 
 
 def of_request(schema: type[Schema]) -> dict[str, Any]:
-    """Make the examples of a request body."""
-    return _labelled(_values(schema(), _is_sent))
+    """Return the examples of a request body."""
+    return _labelled(_values(schema()))
 
 
 def of_answer(schema: type[Schema] | None) -> dict[str, Any] | None:
-    """Make the examples of an answer; None where it has no body."""
-    return None if schema is None else _labelled(_values(schema(), _is_received))
+    """Return the examples of an answer; None without a body."""
+    return None if schema is None else _labelled(_values(schema()))
 
 
 def of_path(path: str) -> list[dict[str, Any]]:
@@ -41,36 +41,24 @@ def _labelled(values: Mapping[str, Any]) -> dict[str, Any]:
     return {label: {"value": value} for label, value in values.items()}
 
 
-def _is_sent(field: fields.Field[Any]) -> bool:
-    return not field.dump_only
-
-
-def _is_received(field: fields.Field[Any]) -> bool:
-    return not field.load_only
-
-
-def _values(schema: Schema, shown: Callable[[fields.Field[Any]], bool]) -> Mapping[str, Any]:
+def _values(schema: Schema) -> Mapping[str, Any]:
     """Return the examples of a schema by their labels."""
     whole = WHOLE.get(type(schema).__name__)
     if whole is not None:
         return whole
-    return {
-        "example": {
-            field.data_key or name: _value(name, field, shown) for name, field in schema.fields.items() if shown(field)
-        }
-    }
+    return {"example": {field.data_key or name: _value(name, field) for name, field in schema.fields.items()}}
 
 
-def _value(name: str, field: fields.Field[Any], shown: Callable[[fields.Field[Any]], bool]) -> Any:
+def _value(name: str, field: fields.Field[Any]) -> Any:
     if "example" in field.metadata:
         return field.metadata["example"]
     if isinstance(field, fields.Nested):
-        nested = list(_values(field.schema, shown).values())
+        nested = list(_values(field.schema).values())
         return nested if field.many else nested[0]
     if isinstance(field, fields.List):
         if isinstance(field.inner, fields.Nested):
-            return list(_values(field.inner.schema, shown).values())
-        return [_value(name, field.inner, shown)]
+            return list(_values(field.inner.schema).values())
+        return [_value(name, field.inner)]
     return BY_NAME[name] if name in BY_NAME else _of_type(field)
 
 

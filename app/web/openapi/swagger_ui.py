@@ -1,4 +1,4 @@
-"""Swagger UI over the OpenAPI document, at /docs: from a bundled package, so that the page needs no other host."""
+"""Swagger UI of the OpenAPI document at /docs, from a bundled package, so that the page needs no other host."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ PATH = "/docs"
 _DIST = Path(flask_swagger_ui.__file__).parent / "dist"
 _ASSETS = frozenset({"swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"})
 _ASSET_SECONDS = 3600
-# Swagger UI sets inline styles and has its icons in the style sheet; scripts come from our files only.
+# Swagger UI sets inline styles and has data-URL icons in its style sheet; scripts come from this host only.
 _POLICY = "; ".join(
     (
         *("default-src 'none'", "script-src 'self'", "style-src 'self' 'unsafe-inline'", "img-src 'self' data:"),
@@ -37,7 +37,7 @@ _PAGE = f"""<!DOCTYPE html>
 </body>
 </html>
 """
-# The key entered under "Authorize" stays in the page's memory, and no external validator sees the document.
+# A key entered under "Authorize" stays in the page's memory, and no external validator gets the document.
 _START = f"""SwaggerUIBundle({{
   url: "{document.PATH}",
   dom_id: "#swagger-ui",
@@ -51,25 +51,25 @@ blueprint = Blueprint(NAME, __name__)
 
 
 def register(app: Flask) -> None:
-    """Serve the page and its assets, without a key, like the document that it shows."""
+    """Serve the page and its assets without a key, like the document."""
     app.register_blueprint(blueprint)
 
 
 @blueprint.get(PATH)
 def page() -> Response:
-    """Return the page."""
+    """Serve the page."""
     return Response(_PAGE, mimetype="text/html")
 
 
 @blueprint.get(f"{PATH}/start.js")
 def start() -> Response:
-    """Return the script that starts Swagger UI: a file, since the security policy allows no inline script."""
+    """Serve the script that starts Swagger UI; the security policy allows no inline script."""
     return Response(_START, mimetype="text/javascript")
 
 
 @blueprint.get(f"{PATH}/<asset>")
 def asset(asset: str) -> Response:
-    """Serve a file of the package."""
+    """Serve an asset of the package."""
     if asset not in _ASSETS:
         raise NotFoundError("There is nothing at this path.")
     return send_from_directory(_DIST, asset, max_age=_ASSET_SECONDS)

@@ -1,29 +1,29 @@
-"""What comes from a client, taken in without waiting for more of it."""
+"""Incoming bytes of clients, read without blocking."""
 
 import enum
 import io
 import socket
 from typing import Any
 
-MOST_HEAD_BYTES = 65_536
-MOST_THROWN_AWAY_BYTES = 2 * 1024 * 1024
+MAX_HEAD_BYTES = 65_536
+MAX_DISCARDED_BYTES = 2 * 1024 * 1024
 _PIECE_BYTES = 16_384
 _END = b"\r\n\r\n"
 
 
 class Head(enum.Enum):
-    """How much of the next request's head has come."""
+    """State of the next request's head."""
 
     NOTHING = enum.auto()
     PART = enum.auto()
     WHOLE = enum.auto()
     TOO_LARGE = enum.auto()
     MALFORMED = enum.auto()
-    CLOSED = enum.auto()  # by the client, before it was whole
+    CLOSED = enum.auto()  # the client disconnected before the end of the head
 
 
 def read_head(conn: Any) -> Head:
-    """Take in some of the next request of a connection, where gunicorn's parser finds it."""
+    """Read available bytes of a connection's next request into the buffer of gunicorn's parser."""
     seen = beginning(conn)
     if _is_whole(seen):
         return Head.WHOLE
@@ -42,15 +42,15 @@ def read_head(conn: Any) -> Head:
 
 
 def beginning(conn: Any) -> bytes:
-    """Return what was taken in of the next request."""
+    """Return the bytes read of the next request."""
     seen: bytes = conn.parser.unreader.buf.getvalue()
     return seen
 
 
-def throw_away(conn: Any) -> bool:
-    """Throw away what has come from a client; returns whether it has closed its side, or sends without an end."""
-    conn.thrown_away = getattr(conn, "thrown_away", 0)
-    while conn.thrown_away < MOST_THROWN_AWAY_BYTES:
+def discard(conn: Any) -> bool:
+    """Discard available bytes; returns true if the client has closed its side or exceeds MAX_DISCARDED_BYTES."""
+    conn.discarded = getattr(conn, "discarded", 0)
+    while conn.discarded < MAX_DISCARDED_BYTES:
         try:
             seen = len(conn.sock.recv(65_536))
         except BlockingIOError:
@@ -59,16 +59,16 @@ def throw_away(conn: Any) -> bool:
             return True
         if not seen:
             return True
-        conn.thrown_away += seen
+        conn.discarded += seen
     return True
 
 
 def _state(seen: bytes) -> Head:
     if _is_whole(seen):
         return Head.WHOLE
-    if len(seen) > MOST_HEAD_BYTES:
+    if len(seen) > MAX_HEAD_BYTES:
         return Head.TOO_LARGE
-    # With a line that ends without a CR it would never end.
+    # A line without a CR: gunicorn would wait forever for the end of the head.
     return Head.PART if seen.count(b"\n") == seen.count(b"\r\n") else Head.MALFORMED
 
 

@@ -1,4 +1,4 @@
-"""Deadlines of threads that wait for a client: until it has sent more of a body, or has taken an answer."""
+"""Deadlines of threads that wait for a client to send a body or to read an answer."""
 
 import contextlib
 import socket
@@ -11,50 +11,50 @@ from werkzeug.exceptions import RequestTimeout
 
 READ_SECONDS = 10.0  # for each piece of a body
 PIECE_BYTES = 65_536
-WRITE_SECONDS = 5.0  # for each part of an answer, and what its size takes at this rate
+WRITE_SECONDS = 5.0  # for each part of an answer, plus its size divided by this rate
 WRITE_BYTES_PER_SECOND = 65_536
-LOOK_SECONDS = 0.5
+CHECK_SECONDS = 0.5
 
 
 class Deadlines:
-    """Ends the waits that take too long, by shutting the socket, which wakes its thread.
+    """Deadlines by socket; shuts down a socket past its deadline, which wakes its thread.
 
-    A thread only notes until when it waits, and the main thread looks now and again: a timeout of the socket would
-    start anew with each byte, and would cost system calls.
+    A thread only records its deadline, and the main thread checks all deadlines periodically. A timeout of the socket
+    would restart with each byte and cost system calls.
     """
 
     def __init__(self) -> None:
         self._until: dict[socket.socket, tuple[float, int]] = {}
-        self._look_at = 0.0
+        self._check_at = 0.0
 
     def reading(self, sock: socket.socket) -> None:
-        """Begin to wait for a client that sends."""
+        """Begin a wait for the client to send."""
         self._until[sock] = (time.monotonic() + READ_SECONDS, socket.SHUT_RD)
 
     def writing(self, sock: socket.socket, size: int) -> None:
-        """Begin to wait for a client that takes so many bytes of an answer."""
+        """Begin a wait for the client to read `size` bytes of an answer."""
         self._until[sock] = (time.monotonic() + WRITE_SECONDS + size / WRITE_BYTES_PER_SECOND, socket.SHUT_RDWR)
 
     def end(self, sock: socket.socket) -> bool:
-        """End a wait; returns whether it was still within its time."""
+        """End a wait; returns whether it met its deadline."""
         return self._until.pop(sock, None) is not None
 
     def enforce(self, now: float) -> None:
-        """Shut the sockets of waits that are over their time."""
-        if now < self._look_at:
+        """Shut down the sockets past their deadline."""
+        if now < self._check_at:
             return
-        self._look_at = now + LOOK_SECONDS
+        self._check_at = now + CHECK_SECONDS
         for sock, (until, direction) in self._until.copy().items():
             if until < now and self.end(sock):
-                with contextlib.suppress(OSError):  # of a client that has gone
+                with contextlib.suppress(OSError):  # the client has disconnected
                     sock.shutdown(direction)
 
 
-class Body:
-    """A request's body that is waited for with a deadline, and whose framing may turn out to be broken.
+class RequestBody:
+    """Request body with a deadline for each piece.
 
-    gunicorn raises an error of its own then, which looks like one of the application. As an OSError it is treated
-    like a client that hung up.
+    For a body with malformed framing, gunicorn raises an error that looks like an error of the application. As an
+    OSError it is treated like a disconnected client.
     """
 
     def __init__(self, stream: Any, sock: socket.socket, deadlines: Deadlines) -> None:
@@ -63,7 +63,7 @@ class Body:
         self._deadlines = deadlines
 
     def read(self, size: int = -1) -> bytes:
-        """Read some of the body, as much as one piece may have; raises RequestTimeout."""
+        """Read up to `size` bytes of the body, or all of it; raises RequestTimeout."""
         pieces = []
         while size:
             wanted = PIECE_BYTES if size < 0 else min(size, PIECE_BYTES)
@@ -83,13 +83,13 @@ class Body:
         finally:
             in_time = self._deadlines.end(self._sock)
         if not in_time:
-            self._stream.failed = True  # so gunicorn does not take the rest, should it still come, for a request
+            self._stream.failed = True  # so that gunicorn does not parse late bytes of the body as a request
             raise RequestTimeout
         return data
 
 
 class Answer:
-    """The parts of an answer, each of which the client has to take in time."""
+    """Parts of an answer, with a deadline for the client to read each part."""
 
     def __init__(self, parts: Iterable[bytes], sock: socket.socket, deadlines: Deadlines) -> None:
         self._parts = parts
@@ -101,11 +101,11 @@ class Answer:
             self._deadlines.writing(self._sock, len(part))
             yield part
             self._deadlines.end(self._sock)
-        # The end is still to come, and the head too of an answer that has no parts; `close` follows it.
+        # gunicorn still writes the end of the answer, or the head if there are no parts, before it calls `close`.
         self._deadlines.writing(self._sock, 0)
 
     def close(self) -> None:
-        """Release what the application holds for the answer."""
+        """Close the application's answer."""
         self._deadlines.end(self._sock)
         close = getattr(self._parts, "close", None)
         if close is not None:

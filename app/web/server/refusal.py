@@ -1,4 +1,4 @@
-"""Answers to requests that the application never sees."""
+"""Answers to requests that are refused before the application is called."""
 
 import json
 import random
@@ -7,31 +7,31 @@ from http import HTTPStatus
 from app.kernel import ids
 from app.kernel.errors import UnavailableError
 from app.web.http.error_envelope import envelope, http_error
-from app.web.http.request_ids import ACCEPTED
+from app.web.http.request_log import ACCEPTED
 
 _REQUEST_ID = b"\r\nx-request-id:"
-_MAX_REQUEST_ID_LINE = 300  # bytes: the longest id that is accepted, and blanks around it
+_MAX_REQUEST_ID_LINE = 300  # bytes: the longest accepted id, and blanks around it
 
 
 def busy(head: bytes) -> bytes:
-    """Return the answer to a request that begins with `head` and cannot be served now."""
-    message = "The server is busy; nothing was done, try again."
+    """Return the 503 answer to a request that begins with `head`."""
+    message = "The server is busy; the request was not processed. Retry later."
     body = envelope(UnavailableError.code, message, request_id_of(head), retryable=True)
-    # Spread, so that those that were refused together do not come back together.
+    # Random, so that clients refused together do not return together.
     return _answer(503, body, f"Retry-After: {random.randint(1, 3)}")
 
 
 def refusal(status: int, request_id: str) -> bytes:
-    """Return the answer to a request that is not to be served, of an error that Werkzeug knows."""
+    """Return the answer with an error status."""
     code, message = http_error(status)
     return _answer(status, envelope(code, message, request_id))
 
 
 def request_id_of(head: bytes) -> str:
-    """Return the id that a request has brought, or a new one.
+    """Return the request id in a head, or a new id.
 
-    By plain search: a regular expression over a head that a stranger has filled with blanks may take seconds, and this
-    runs on the main thread of a web process.
+    Searches without regular expressions: on a hostile head full of blanks they can take seconds, and this runs on the
+    main thread of a web process.
     """
     found = head.lower().find(_REQUEST_ID)
     start = found + len(_REQUEST_ID)

@@ -1,151 +1,136 @@
-"""Connections whose requests wait: they hold no thread meanwhile."""
+"""gunicorn worker with kept connections: suspended requests and streams without a thread."""
 
 import logging
 import socket
+import time
 from collections.abc import Callable
 from functools import partial
 from selectors import EVENT_READ
 from typing import Any
 
-from app.web.http.slots import Place, Places
-from app.web.http.suspension import PLACE, STREAM, Parked, Streaming, Waiting
+from app.web.http.slots import Slots
+from app.web.http.suspension import Streamed, Suspended
+from app.web.server.client_deadlines import Deadlines
+from app.web.server.guarded_application import GuardedApplication, Kept
 from app.web.server.shedding import SheddingWorker
 
 log = logging.getLogger(__name__)
 
-PARKED = object()
-"""What handling a request comes to that waits."""
-STREAMED = object()
-"""What handling a request comes to whose answer goes on as a stream."""
+REST_SECONDS = 0.05  # for the rest of a body that the application did not read
+KEPT = object()
+"""Result of handling a request whose connection is kept."""
 
 
-class ParkingWorker(SheddingWorker):
-    """Keeps the connections of requests that wait, where there is a place, and gives them a thread again afterwards.
+class SuspendingWorker(SheddingWorker):
+    """Worker that keeps the connections of suspended requests and resumes each on a thread when its wait ends.
 
-    Only the main thread keeps them. It closes those whose clients have gone, and lets all go on when the process stops.
+    Only the main thread keeps connections. It closes the connections of disconnected clients, and resumes all requests
+    when the process stops.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._places = Places(0, 0)
-        self._parked: dict[Any, Callable[[], object]] = {}  # connections, and what gives up their waits
-        self._streaming: set[Any] = set()  # connections that the thread of the streams has
-        self.end_streams: Callable[[], object] = lambda: None
-        self._again: dict[socket.socket, Waiting] = {}  # those whose wait is over, until a thread answers them
+        self._deadlines = Deadlines()
+        self._suspended: dict[Any, Callable[[], object]] = {}  # connections, and the functions that cancel their waits
+        self._streaming: set[Any] = set()  # connections that the sender of streams uses
 
-    @property
     def streaming(self) -> int:
-        """How many streams are open."""
+        """Return the number of open streams."""
         return len(self._streaming)
 
-    @property
-    def parked(self) -> int:
-        """How many connections wait."""
-        return len(self._parked)
+    def waiting(self) -> int:
+        """Return the number of suspended requests."""
+        return len(self._suspended)
 
     def load_wsgi(self) -> None:
-        """Load the application, and let it answer the requests that have waited."""
+        """Load the application and wrap it."""
         super().load_wsgi()
-        application: Any = self.wsgi
+        self.wsgi: Any = GuardedApplication(self.wsgi, self._deadlines)
 
-        def answering(environ: dict[str, Any], start_response: Any) -> Any:
-            waiting = self._again.pop(environ["gunicorn.socket"], None)
-            if waiting is not None:
-                return waiting.again(start_response)
-            with Place(self._places) as place:
-                environ[PLACE] = place
-                return _answer_first(application, environ, start_response)
-
-        self.wsgi: Any = answering
-
-    def offer_places(self, most: int, most_of_key: int) -> None:
-        """Let so many connections wait, and so many of one API key."""
-        self._places = Places(most, most_of_key, is_open=lambda: bool(self.alive))
+    def set_slots(self, most: int, most_of_key: int) -> None:
+        """Set the number of kept connections, in all and per API key."""
+        self.wsgi.slots = Slots(most, most_of_key)
 
     def handle_request(self, req: Any, conn: Any) -> Any:
-        """Answer a request, or note that it waits."""
+        """Answer a request, or store its incomplete answer in the connection."""
         try:
             return super().handle_request(req, conn)
-        except Parked as parked:
-            req._expected_100_continue = False  # noqa: SLF001 - it was told to, and would be told again
-            conn.waiting, conn.place = (req, parked.waiting), parked.place
-            return True
-        except Streaming as streaming:
-            conn.stream, conn.place = streaming, streaming.place
+        except Kept as kept:
+            req._expected_100_continue = False  # noqa: SLF001 - sent already, and resuming would send it again
+            conn.kept, conn.slot, conn.chunked, conn.kept_req = kept.answer, kept.slot, kept.chunked, req
             return True
 
     def _keepalive_after(self, conn: Any, keepalive: bool) -> Any:
-        if getattr(conn, "waiting", None) is not None:
-            return PARKED  # what follows the request is read once it is answered
-        if getattr(conn, "stream", None) is not None:
-            return STREAMED
-        return keepalive and self._finish_body(conn)
+        if getattr(conn, "kept", None) is not None:
+            return KEPT
+        # gunicorn would block a thread for 5 s on a body that the application did not read.
+        return keepalive and bool(conn.parser.finish_body(deadline=time.monotonic() + REST_SECONDS))
 
-    def _finish_body(self, conn: Any) -> bool:
-        raise NotImplementedError
-
-    def _answer_parked(self, conn: Any) -> Any:
-        """Answer a request whose wait is over; what gunicorn does for one that has just come."""
-        (req, waiting), conn.waiting = conn.waiting, None
+    def _resume(self, conn: Any) -> Any:
+        """Answer a suspended request whose wait has ended, as gunicorn handles a new request."""
+        suspended, conn.kept = conn.kept, None
         conn.sock.setblocking(True)
-        self._again[conn.sock] = waiting
+        self.wsgi.resumed[conn.sock] = suspended
         try:
-            return self._keepalive_after(conn, self.handle_request(req, conn))
+            return self._keepalive_after(conn, self.handle_request(conn.kept_req, conn))
         except (OSError, StopIteration) as error:
-            log.debug("the client did not take its answer: %s", type(error).__name__)
-        except Exception as error:  # noqa: BLE001 - as gunicorn does: it is answered and logged
-            self.handle_error(req, conn.sock, conn.client, error)
+            log.debug("could not send the answer of a resumed request: %s", type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - answered and logged, as by gunicorn
+            self.handle_error(conn.kept_req, conn.sock, conn.client, error)
         finally:
-            self._again.pop(conn.sock, None)
+            self.wsgi.resumed.pop(conn.sock, None)
         return False
 
     def finish_request(self, conn: Any, future: Any) -> None:
-        """Keep the connection of a request that waits."""
+        """Keep the connection of a suspended request or a stream."""
         result = None if future.cancelled() or future.exception() is not None else future.result()
-        if result is PARKED:
-            self._park(conn)
-        elif result is STREAMED:
-            self._streaming.add(conn)
-            streaming, conn.stream = conn.stream, None
-            streaming.open(conn.sock, partial(self._stream_over, conn), chunked=streaming.chunked)
-        else:
+        if result is not KEPT:
             super().finish_request(conn, future)
+        elif isinstance(conn.kept, Streamed):
+            self._stream(conn, conn.kept)
+        else:
+            self._suspend(conn, conn.kept)
+
+    def _stream(self, conn: Any, streamed: Streamed) -> None:
+        self._streaming.add(conn)
+        streamed.sender.open(streamed.asked, conn.sock, partial(self._stream_over, conn), chunked=conn.chunked)
+        if not self.alive:
+            streamed.sender.end_all()
 
     def _stream_over(self, conn: Any, is_whole: bool) -> None:
         self.method_queue.defer(self._end_of_stream, conn, is_whole)
 
     def _end_of_stream(self, conn: Any, is_whole: bool) -> None:
         self._streaming.remove(conn)
-        conn.place.give_back()
+        conn.slot.give_back()
         if is_whole:
             self._linger(conn)
         else:
             self._close(conn)
 
-    def _park(self, conn: Any) -> None:
+    def _suspend(self, conn: Any, suspended: Suspended) -> None:
         conn.sock.setblocking(False)
         conn.is_watched = True
-        self.poller.register(conn.sock, EVENT_READ, partial(self._on_parked, conn))
-        self._parked[conn] = lambda: None
-        self._parked[conn] = conn.waiting[1].begin(lambda: self.method_queue.defer(self._go_on, conn))
+        self.poller.register(conn.sock, EVENT_READ, partial(self._on_suspended, conn))
+        self._suspended[conn] = suspended.begin(partial(self.method_queue.defer, self._continue, conn))
         if not self.alive:
-            self._go_on(conn)
+            self._continue(conn)
 
-    def _on_parked(self, conn: Any, sock: socket.socket) -> None:
-        if conn not in self._parked:
-            return  # its wait has ended in the same round of events, and a thread has it
+    def _on_suspended(self, conn: Any, sock: socket.socket) -> None:
+        if conn not in self._suspended:
+            return  # resumed in the same round of events
         try:
-            goes_on = bool(sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+            is_alive = bool(sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
         except BlockingIOError:
             return
         except OSError:
-            goes_on = False
+            is_alive = False
         self._unwatch(conn)
-        # What the client sends is its next request, and stays where it is until then.
-        if not goes_on:
-            self._parked.pop(conn)()
-            conn.place.give_back()
-            conn.waiting[1].given_up()
+        # If alive, the client has sent its next request, which stays in the socket's buffer until the answer is sent.
+        if not is_alive:
+            self._suspended.pop(conn)()
+            conn.slot.give_back()
+            conn.kept.give_up()
             self._close(conn)
 
     def _unwatch(self, conn: Any) -> None:
@@ -153,35 +138,20 @@ class ParkingWorker(SheddingWorker):
             conn.is_watched = False
             self.poller.unregister(conn.sock)
 
-    def _go_on(self, conn: Any) -> None:
-        """Give a connection a thread again; it was let in already, so it is not refused now."""
-        give_up = self._parked.pop(conn, None)
+    def _continue(self, conn: Any) -> None:
+        """Resume a suspended request on a thread; it was admitted before, so it is not refused."""
+        give_up = self._suspended.pop(conn, None)
         if give_up is not None:
             give_up()
-            conn.place.give_back()
+            conn.slot.give_back()
             self._unwatch(conn)
             self._submit(conn)
 
     def _cap_keepalive(self, deadline: float) -> None:
-        """Let a worker that stops answer now what waits."""
+        """End all streams and resume all suspended requests when the worker stops."""
         super()._cap_keepalive(deadline)
-        self.end_streams()
-        for conn in tuple(self._parked):
-            self._go_on(conn)
-
-
-def _answer_first(application: Any, environ: dict[str, Any], start_response: Any) -> Any:
-    """Answer a request; leaves by Parked or Streaming, which carry its place on, where the answer is not whole yet."""
-    place: Place = environ[PLACE]
-    try:
-        parts = application(environ, start_response)
-        open_stream = environ.pop(STREAM, None)
-        if open_stream is None:
-            return parts
-        response = start_response.__self__
-        for part in parts:
-            response.write(part)
-    except Parked as parked:
-        parked.place = place.moved()
-        raise
-    raise Streaming(open_stream, place.moved(), chunked=response.chunked)
+        self.wsgi.slots.close()
+        for sender in {conn.kept.sender for conn in self._streaming}:
+            sender.end_all()
+        for conn in tuple(self._suspended):
+            self._continue(conn)

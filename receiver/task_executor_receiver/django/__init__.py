@@ -1,4 +1,4 @@
-"""Inbox and adapter for Django; as an application it brings a migration and `manage.py prune_task_executor_inbox`.
+"""Inbox and adapter for Django, with a migration and the command `manage.py prune_task_executor_inbox`.
 
 INSTALLED_APPS = [..., "task_executor_receiver.django"]
 """

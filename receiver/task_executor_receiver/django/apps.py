@@ -1,10 +1,10 @@
-"""The application."""
+"""Django application of the inbox."""
 
 from django.apps import AppConfig
 
 
 class InboxConfig(AppConfig):  # type: ignore[misc, unused-ignore]
-    """Task Executor's inbox; it has a table, which its migration makes, and no model."""
+    """Application without models: its migration creates the inbox table."""
 
     name = "task_executor_receiver.django"
     label = "task_executor_inbox"

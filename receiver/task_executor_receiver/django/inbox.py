@@ -1,4 +1,4 @@
-"""Inbox for Django's ORM: the handler is given the alias of the database, in a transaction of which it runs."""
+"""Inbox for Django's ORM: the handler receives the alias of the database and runs inside a transaction of it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,17 @@ from task_executor_receiver.sql import SqlInbox, is_sqlite
 
 
 class DjangoInbox(SqlInbox[str]):
-    """Inbox in one of Django's databases; `atomic()` is begun here, and must not be around it: see `views.view`."""
+    """Inbox in one of Django's databases.
+
+    The inbox opens `atomic()` itself and fails inside another transaction: see `views.view`.
+
+    Args:
+        using: Alias of the database; the handler receives it as second argument.
+        retry_after: Seconds that the answer asks the service to wait while another attempt is running.
+
+    Example:
+        receiver = Receiver(Verifier(secret), DjangoInbox(), handler)
+    """
 
     def __init__(self, using: str = "default", retry_after: int = RETRY_AFTER_SECONDS) -> None:
         super().__init__(retry_after)
@@ -21,18 +31,18 @@ class DjangoInbox(SqlInbox[str]):
 
     @contextmanager
     def _transaction(self) -> Iterator[str]:
-        # Durable: inside of another transaction nothing would be noted before it ends.
+        # Durable: inside another transaction the attempt would not be committed before the handler runs.
         with transaction.atomic(using=self._using, durable=True):
             yield self._using
 
     def _run(self, tx: str, statement: str, values: dict[str, Any]) -> int:
         with connections[tx].cursor() as cursor:
-            cursor.execute(_in_djangos_way(statement), values)
+            cursor.execute(_pyformat(statement), values)
             return int(cursor.rowcount)
 
     def _rows(self, tx: str, statement: str, values: dict[str, Any]) -> Sequence[Sequence[Any]]:
         with connections[tx].cursor() as cursor:
-            cursor.execute(_in_djangos_way(statement), values)
+            cursor.execute(_pyformat(statement), values)
             return list(cursor.fetchall())
 
     def _is_sqlite(self, tx: str) -> bool:
@@ -40,5 +50,5 @@ class DjangoInbox(SqlInbox[str]):
 
 
 @lru_cache
-def _in_djangos_way(statement: str) -> str:
+def _pyformat(statement: str) -> str:
     return re.sub(r":(\w+)", r"%(\1)s", statement)

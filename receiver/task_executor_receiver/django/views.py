@@ -15,10 +15,19 @@ View = Callable[[HttpRequest], HttpResponse]
 
 
 def view(receiver: Receiver[Any], using: str = "default") -> View:
-    """Make a view: `path("deliveries", view(receiver))`.
+    """Return a view that passes requests to a receiver.
 
-    It needs no CSRF token, because requests are signed, and runs outside of the transaction that ATOMIC_REQUESTS would
-    begin on the database `using`: the inbox has its own. Django's DATA_UPLOAD_MAX_MEMORY_SIZE bounds the body too.
+    The view is exempt from CSRF, because requests are signed. Django's DATA_UPLOAD_MAX_MEMORY_SIZE bounds the body too.
+
+    Args:
+        receiver: Receiver with a DjangoInbox.
+        using: Alias of the inbox's database, which the view excludes from ATOMIC_REQUESTS.
+
+    Returns:
+        A view for POST.
+
+    Example:
+        urlpatterns = [path("deliveries", view(receiver))]
     """
 
     def receive_delivery(request: HttpRequest) -> HttpResponse:

@@ -19,6 +19,7 @@ CREATE TABLE IF NOT EXISTS executions (
   worker_id TEXT,
   run_at TIMESTAMPTZ NOT NULL DEFAULT now(),
   scheduled_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+  expires_at TIMESTAMPTZ,
   started_at TIMESTAMPTZ,
   completed_at TIMESTAMPTZ,
   duration_ms BIGINT,
@@ -70,6 +71,8 @@ CREATE INDEX IF NOT EXISTS idx_executions_aborts ON executions (worker_id, execu
   WHERE status = 'RUNNING' AND abort_requested_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_executions_finished ON executions (shard, completed_at, execution_id)
   WHERE completed_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS idx_executions_expiry ON executions (shard, expires_at, execution_id)
+  WHERE expires_at IS NOT NULL AND status IN ('QUEUED', 'RETRYING');
 CREATE INDEX IF NOT EXISTS idx_executions_results ON executions (shard, result_retention_ms, completed_at, execution_id)
   WHERE result_retention_ms IS NOT NULL AND result_pruned_at IS NULL AND completed_at IS NOT NULL;
 

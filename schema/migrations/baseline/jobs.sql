@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS jobs (
   labels JSONB,
   input JSONB,
   max_attempts BIGINT NOT NULL DEFAULT 1,
+  max_age_ms BIGINT,
   queue TEXT,
   priority BIGINT,
   limit_key TEXT NOT NULL DEFAULT '',

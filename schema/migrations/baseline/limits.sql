@@ -35,10 +35,10 @@ CREATE TABLE IF NOT EXISTS breakers (
 CREATE TABLE IF NOT EXISTS breaker_counts (
   target TEXT NOT NULL,
   slot BIGINT NOT NULL,
-  worker_id TEXT NOT NULL,
+  endpoint TEXT NOT NULL,
   ok BIGINT NOT NULL,
   failed BIGINT NOT NULL,
-  CONSTRAINT pk_breaker_counts PRIMARY KEY (target, slot, worker_id)
+  CONSTRAINT pk_breaker_counts PRIMARY KEY (target, slot, endpoint)
 );
 
 CREATE TABLE IF NOT EXISTS breaker_events (

@@ -22,7 +22,6 @@ CREATE TABLE IF NOT EXISTS notification_groups (
   rule TEXT NOT NULL,
   told JSONB NOT NULL,
   events BIGINT NOT NULL DEFAULT 0,
-  revision BIGINT NOT NULL DEFAULT 1,
   waits_for TEXT,
   waits_until TIMESTAMPTZ,
   opened_at TIMESTAMPTZ NOT NULL DEFAULT now(),

@@ -54,7 +54,7 @@ def test_ctrl_c_ends_it_cleanly() -> None:
                 running.send_signal(signal.SIGINT)
             output += line
         assert running.wait(60) == 130
-    assert "everything that was started is stopped" in output
+    assert "all processes and servers are stopped" in output
     assert "Traceback" not in output
 
 

@@ -8,7 +8,7 @@ import os
 import time
 from typing import Any
 
-from actors import broker, deliver
+from actors import broker, loop
 from app.kernel.processes import worker_lease
 from brokers import outcomes
 
@@ -42,6 +42,6 @@ match os.environ["TEST_BLOCKED"]:
     case "heartbeat":
         worker_lease.renew = _renew_once
     case "delivery":
-        deliver.deliver = _deliver
+        loop.deliver = _deliver
     case "finalizer":
         outcomes.conclude = _conclude

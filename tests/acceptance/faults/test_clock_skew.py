@@ -11,7 +11,7 @@ from app.dev.stack.stack_client import Api
 from app.dev.verify import clock
 from app.kernel.db import Database
 from app.kernel.processes import process_heartbeat
-from app.kernel.processes.process_heartbeat import Kind
+from app.kernel.processes.process_heartbeat import ProcessKind
 from tests import rows
 from tests.acceptance.limits import SHORT_LEASE
 from tests.waiting import eventually
@@ -53,7 +53,7 @@ def test_nothing_is_early_or_lost(database: Database, stack: Stack, api: Api, re
     assert worker.is_running, worker.tail()
     assert scheduler.is_running, scheduler.tail()
     clocks = {each.kind: each.clock for each in process_heartbeat.processes(database)}
-    wrong_by = {Kind.WEB: ahead, Kind.WORKER: ahead, Kind.SCHEDULER: -ahead}
+    wrong_by = {ProcessKind.WEB: ahead, ProcessKind.WORKER: ahead, ProcessKind.SCHEDULER: -ahead}
     assert clocks.keys() == wrong_by.keys(), "each process tells of its own"
     for kind, found in clocks.items():
         assert found is not None

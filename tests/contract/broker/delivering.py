@@ -9,10 +9,12 @@ from dramatiq.broker import MessageProxy
 from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
 from app.kernel.db import Database
+from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
 from brokers.worker_process import WorkerProcess
 
+OK = Verdict.success({"status_code": 200, "body": "OK"})
 LONG_MS = 60_000  # far beyond any wait here: only a wake-up can end it
 
 

@@ -10,16 +10,22 @@ from app.kernel.db import Database
 from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
 from app.queue.claiming.known_rules import FlowRules
+from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions.completion import Conclusion
 from app.queue.executions.execution_model import Claim, LogLine
 from app.queue.executions.verdict import Verdict
 from brokers.finalizer import Finalizer
+from brokers.inbox import Inboxes
+from brokers.outbox_thread import OutboxThread
+from brokers.outcomes import Outcomes
 from schema.states import LogLevel
 from tests import rows
 from tests.claiming import take
 from tests.waiting import eventually
 
 WORKER = "wrk_1"
+RETRY_SECONDS = (0.005, 0.01, 0.02, 0.05)
+"""Short pauses: whole ones would be most of the time of these tests."""
 OUTPUT = {"status_code": 200, "body": "as it was answered"}
 
 
@@ -29,7 +35,10 @@ class Running:
     def __init__(self, database: Database, own: Database) -> None:
         self.database = database
         self.values = Values()
-        self.finalizer = Finalizer(own, WORKER, self.values, FlowRules(own))
+        inboxes = Inboxes()
+        outbox = OutboxThread(OutboxProcessor(own, handlers=(), values=self.values), inboxes)
+        outcomes = Outcomes(own, WORKER, self.values, FlowRules(own), inboxes=inboxes, outbox=outbox)
+        self.finalizer = Finalizer(outcomes, self.values, retry_seconds=RETRY_SECONDS)
         lease_ms = 600_000
         worker_lease.register(
             database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms

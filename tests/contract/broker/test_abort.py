@@ -64,7 +64,7 @@ def test_what_was_sent_is_cancelled_and_may_have_arrived(
 ) -> None:
     execution_id = add(database, type_, silent)
     attempt = claimed(process, type_.queue)
-    Deliveries(catalog_of(database), loop, database).start([attempt])
+    Deliveries(catalog_of(database), loop, database, process).start([attempt])
     connection, _ = silent.accept()
     connection.settimeout(60)
     assert connection.recv(1)
@@ -82,7 +82,7 @@ def test_what_was_sent_is_cancelled_and_may_have_arrived(
 def test_what_waits_for_its_target_or_its_instant_leaves_no_attempt(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, silent: socket.socket
 ) -> None:
-    deliveries = Deliveries(catalog_of(database), loop, database)
+    deliveries = Deliveries(catalog_of(database), loop, database, process)
     add(database, HTTP, silent)
     attempts = Attempts(process)
     first = attempts.next()
@@ -132,7 +132,7 @@ def test_a_worker_that_stops_concludes_nothing_that_nobody_asked_to_abort(
 ) -> None:
     execution_id = add(database, HTTP, silent)
     attempt = claimed(process)
-    Deliveries(catalog_of(database), loop, database).start([attempt])
+    Deliveries(catalog_of(database), loop, database, process).start([attempt])
     eventually(lambda: attempt.is_sent)
     loop.abort([attempt.claim.key._replace(attempt=2)])  # a later claim is another one
     loop.stop()

@@ -123,6 +123,7 @@ def test_a_claim_whose_answer_was_lost_is_handed_back(
         {"w": process.worker_id},
     )
     assert rows.execution(database, stray).status == "RUNNING"
+    eventually(lambda: worker.consumers["http"].consumer is not None)
     worker.consumers["http"].consumer.after_lost_answer()
     assert started.wait(60)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})

@@ -10,17 +10,14 @@ from sqlalchemy import event, text
 
 from app.kernel.db import Database
 from app.kernel.metrics.series import STALE, STRAYS
-from app.queue.executions.verdict import Verdict
 from brokers import discovery, middleware
 from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import TARGET, take
-from tests.contract.broker.delivering import Attempts, of
+from tests.contract.broker.delivering import OK, Attempts, of
 from tests.waiting import eventually
-
-OK = Verdict.success({"status_code": 200, "body": "OK"})
 
 
 def test_an_ended_attempt_wakes_a_full_process(process: WorkerProcess, shards: int) -> None:
@@ -45,7 +42,7 @@ def test_a_hint_wakes_an_idle_consumer(process: WorkerProcess, monkeypatch: pyte
     got = [attempts.next()]  # which leaves it idle: its next poll is an hour away
     thread = attempts.next_in_thread(got)
     rows.add_executions(process.database, 1, shards=shards)
-    process.wake("http")
+    process.inboxes.wake("http")
     thread.join(timeout=60)
     assert len(got) == 2
     for attempt in got:
@@ -57,8 +54,8 @@ def test_what_a_hint_names_is_claimed_before_anything_is_looked_for(process: Wor
     consumer = ClaimConsumer(process, "http", 100)
     assert next(consumer) is None
     rows.add_executions(process.database)
-    process.wake("http")
-    process.wake("http", (TARGET,))
+    process.inboxes.wake("http")
+    process.inboxes.wake("http", (TARGET,))
     statements: list[str] = []
     here = threading.get_ident()
 
@@ -164,8 +161,8 @@ def test_term_stops_claiming_at_once_and_its_repeat_is_swallowed(
 def test_what_is_handed_back_is_claimed_again_from_its_place(
     process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is behind all marks, and no sweep comes. Where it tells nobody anything, its history does not tell of it."""
-    monkeypatch.setattr(discovery, "SWEEP_SECONDS", 7200.0)
+    """It is behind all marks, and no full scan comes. A release that is not noted leaves no event."""
+    monkeypatch.setattr(discovery, "SCAN_SECONDS", 7200.0)
     (waits,) = rows.add_executions(process.database, due_in=timedelta(hours=-1))
     before, attempts = rows.execution(process.database, waits), Attempts(process)
     for is_noted in (True, False, False):

@@ -48,7 +48,7 @@ def test_what_is_not_held_any_more_is_not_sent(
         attempt.latest_at = attempt.due_at - 1
     else:
         process.shares.remove(attempt.claim.key)
-    Deliveries(catalog_of(database), loop, database).start([attempt])
+    Deliveries(catalog_of(database), loop, database, process).start([attempt])
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
@@ -76,7 +76,7 @@ def test_what_waits_for_a_connection_starts_when_it_has_one(
     executions = rows.add_executions(database, 2, endpoint="narrow")
     attempts = Attempts(process)
     first, second = attempts.next(), attempts.next()
-    Deliveries(catalog_of(database), narrow, database).start([first, second])
+    Deliveries(catalog_of(database), narrow, database, process).start([first, second])
     receiver.wait_for(1, path=path)
     eventually(lambda: second.stage is Stage.STARTED)
     if is_late:
@@ -91,14 +91,14 @@ def test_what_waits_for_a_connection_starts_when_it_has_one(
 
 
 LATE_RETRY = """
-    UPDATE executions SET status = :status, attempt_count = 1, max_attempts = :most,
-                          scheduled_at = now() - INTERVAL '1 hour'
+    UPDATE executions SET status = :status, attempt_count = 1, scheduled_at = now() - INTERVAL '1 hour',
+                          expires_at = CASE WHEN NOT :by_hand THEN now() - INTERVAL '1 minute' END
     """
 
 
 @pytest.mark.parametrize(
-    ("status", "most", "is_sent"),
-    [("RETRYING", 3, False), ("QUEUED", 3, False), ("QUEUED", 4, True)],
+    ("status", "by_hand"),
+    [("RETRYING", False), ("QUEUED", False), ("QUEUED", True)],
     ids=["planned in time", "held by a pause", "by hand"],
 )
 def test_a_retry_that_starts_too_late_is_not_sent(
@@ -107,21 +107,20 @@ def test_a_retry_that_starts_too_late_is_not_sent(
     loop: DeliveryLoop,
     receiver: Receiver,
     status: str,
-    most: int,
-    is_sent: bool,
+    by_hand: bool,
 ) -> None:
-    """Whatever it waited for, max_age_ms is over; only somebody who asks for it by hand gets it nevertheless."""
-    path = f"/ok/late-{status}-{most}-{process.worker_id}"
+    """Only a manual retry is sent at any age."""
+    path = f"/ok/late-{status}-{by_hand}-{process.worker_id}"
     policy = {"max_attempts": 3, "max_age_ms": 60_000}
     rows.add_endpoint(database, "late", spec={"url": receiver.url(path), "method": "POST"}, retry_policy=policy)
     (execution_id,) = rows.add_executions(database, endpoint="late", max_attempts=3)
-    database.fetch(text(LATE_RETRY), {"status": status, "most": most})
-    Deliveries(catalog_of(database), loop, database).start([claimed(process)])
+    database.fetch(text(LATE_RETRY), {"status": status, "by_hand": by_hand})
+    Deliveries(catalog_of(database), loop, database, process).start([claimed(process)])
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
     (tried,) = rows.attempts(database, execution_id)
-    assert rows.execution(database, execution_id).status == ("SUCCESS" if is_sent else "FAILED")
-    assert [request.path for request in receiver.requests if request.path == path] == [path] * is_sent
-    if not is_sent:
+    assert rows.execution(database, execution_id).status == ("SUCCESS" if by_hand else "FAILED")
+    assert [request.path for request in receiver.requests if request.path == path] == [path] * by_hand
+    if not by_hand:
         facts = tried.error["type"], tried.error["retryable"], tried.error["may_have_been_delivered"]
         assert facts == ("RETRY_TOO_LATE", False, False)
 
@@ -135,12 +134,12 @@ def test_a_first_attempt_is_too_late_only_where_something_made_it_wait(
     rows.add_endpoint(database, "late", spec={"url": receiver.url(path), "method": "POST"}, retry_policy=policy)
     if is_limited:
         database.fetch(text("UPDATE endpoints SET limits = '{\"max_in_flight\": 1}' WHERE name = 'late'"))
-    rules = FlowRules(database)
-    rules.refresh()
+    process.rules = FlowRules(database)
+    process.rules.refresh()
     (execution_id,) = rows.add_executions(database, endpoint="late", max_attempts=3)
-    late = "scheduled_at = now() - INTERVAL '1 hour', run_at = now() - INTERVAL '1 hour'"
+    late = "scheduled_at = now() - INTERVAL '1 hour', run_at = scheduled_at, expires_at = now() - INTERVAL '59 minutes'"
     database.fetch(text(f"UPDATE executions SET {late}"))
-    Deliveries(catalog_of(database), loop, database, process.targets, rules).start([claimed(process)])
+    Deliveries(catalog_of(database), loop, database, process).start([claimed(process)])
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
     assert rows.execution(database, execution_id).status == ("FAILED" if is_limited else "SUCCESS")
     assert [request.path for request in receiver.requests if request.path == path] == [path] * (not is_limited)
@@ -167,7 +166,7 @@ def test_an_entry_that_redis_may_have_forgotten_is_marked(
     rows.add_attempt(database, execution_id, 1, "FAILED", error=error)
     database.fetch(text("UPDATE attempts SET started_at = now() - INTERVAL '3 days'"))
     database.fetch(text("UPDATE executions SET status = 'RETRYING', attempt_count = 1"))
-    Deliveries(catalog_of(database), loop, database).start([claimed(process, "redis_stream")])
+    Deliveries(catalog_of(database), loop, database, process).start([claimed(process, "redis_stream")])
     eventually(lambda: rows.execution(database, execution_id).status == "SUCCESS")
     assert rows.execution(database, execution_id).output.get("may_be_duplicate", False) is is_marked
 
@@ -178,7 +177,7 @@ def test_what_cannot_be_prepared_now_goes_back_unspent(database: Database, proce
     attempt = claimed(process)
     away = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test-away")
     with closing(away):
-        Deliveries(catalog_of(away), DeliveryLoop(nothing_may_be_sent), away).start([attempt])
+        Deliveries(catalog_of(away), DeliveryLoop(nothing_may_be_sent), away, process).start([attempt])
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
@@ -196,7 +195,7 @@ def test_what_needs_a_secret_of_another_key_waits_for_a_worker_that_has_it(
     rows.add_endpoint(database, "sealed", spec={"url": "https://h/{{secret.token}}", "method": "POST"})
     (execution_id,) = rows.add_executions(database, endpoint="sealed")
     attempt = claimed(process)
-    Deliveries(catalog_of(database, box), DeliveryLoop(nothing_may_be_sent), database).start([attempt])
+    Deliveries(catalog_of(database, box), DeliveryLoop(nothing_may_be_sent), database, process).start([attempt])
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
@@ -209,7 +208,7 @@ def test_what_the_database_refuses_to_read_goes_back_unspent(database: Database,
     (execution_id,) = rows.add_executions(database)
     database.fetch(text("ALTER TABLE endpoint_versions RENAME TO elsewhere"))
     before = rows.database_now(database)
-    Deliveries(catalog_of(database), DeliveryLoop(nothing_may_be_sent), database).start([claimed(process)])
+    Deliveries(catalog_of(database), DeliveryLoop(nothing_may_be_sent), database, process).start([claimed(process)])
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
@@ -226,6 +225,6 @@ def test_the_input_is_not_kept_once_it_is_in_the_request(
     (execution_id,) = rows.add_executions(database, endpoint="echo", input_={"text": "x"})
     attempt = claimed(process)
     assert attempt.claim.input == {"text": "x"}
-    Deliveries(catalog_of(database), loop, database).start([attempt])
+    Deliveries(catalog_of(database), loop, database, process).start([attempt])
     assert attempt.claim.input is None
     eventually(lambda: rows.execution(database, execution_id).status == "SUCCESS")

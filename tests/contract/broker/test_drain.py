@@ -1,6 +1,7 @@
 """A worker that is asked to drain: it claims nothing more, finishes what it has begun, and ends."""
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -68,16 +69,16 @@ def test_it_claims_nothing_more_finishes_and_ends(database: Database, start_work
     worker, process = start_worker(held.body)
     process.leaving.end = held.ends.set
     rows.add_executions(database, 2)
-    process.wake()
+    process.inboxes.wake()
     eventually(lambda: len(held.begun) == 2, what="two deliveries")
     assert drain(database, process).state is CommandState.PENDING
     eventually(lambda: state(database, process) is WorkerState.DRAINING, what="the acknowledgement")
     assert standing(database, process) == [CommandState.ACKNOWLEDGED]
     rows.add_executions(database, 3)
-    process.wake()
+    process.inboxes.wake()
     assert not held.ends.is_set(), "it holds two"
     assert rows.statuses(database) == {"RUNNING": 2, "QUEUED": 3}
-    assert process.heartbeat.is_valid()
+    assert time.monotonic() < process.lease.valid_until
     held.let_go.set()
     assert held.ends.wait(30)
     worker.stop()
@@ -96,7 +97,7 @@ def test_no_lock_of_control_costs_a_lease_or_a_delivery(
         connection.execute(text("LOCK TABLE worker_commands IN ACCESS EXCLUSIVE MODE"))
         renewed = process.heartbeat.last_sign()
         rows.add_executions(database, 20)
-        process.wake()
+        process.inboxes.wake()
         eventually(lambda: rows.statuses(database) == {"SUCCESS": 20}, what="the deliveries")
         eventually(lambda: process.heartbeat.last_sign() > renewed + 2, what="two renewals")
     drain(database, process)

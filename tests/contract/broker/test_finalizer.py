@@ -7,7 +7,6 @@ from sqlalchemy import text
 
 from app.kernel.db import Database
 from app.kernel.metrics.series import STALE
-from brokers import finalizer, unwritten
 from tests import rows
 from tests.contract.broker.faults import Faults
 from tests.contract.broker.finalizing import Run
@@ -19,14 +18,6 @@ DATABASES_FAULTS = [
     *("58030", "58C00", "58C01", "F0000", "P0001", "XX000", "XXUUU"),
 ]
 ROWS_FAULTS = ["22P05", "23505", "54000"]
-
-
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenth of each pause between tries: whole ones would be most of the time of these tests."""
-    short = tuple(seconds / 10 for seconds in unwritten.RETRY_SECONDS)
-    for module in (unwritten, finalizer):
-        monkeypatch.setattr(module, "RETRY_SECONDS", short)
 
 
 @pytest.mark.parametrize("state", [*DATABASES_FAULTS, "42501", "42P01"])
@@ -49,7 +40,7 @@ def test_a_row_that_cannot_be_written_holds_up_no_other_and_is_not_dropped(
     database: Database, faults: Faults, run: Run, state: str
 ) -> None:
     running = run(database)
-    odd, *others = running.claim(40)
+    odd, *others = running.claim(10)
     faults.set(state, odd.execution_id)
     running.end(odd, *others)
     running.wait_for(*others)
@@ -60,7 +51,7 @@ def test_a_row_that_cannot_be_written_holds_up_no_other_and_is_not_dropped(
     faults.clear()
     assert running.finalizer.flush(60)
     assert running.ended(odd)
-    assert running.values.totals() == {"worker_jobs_completed_total": 43, "tasks_executed_total": 43}
+    assert running.values.totals() == {"worker_jobs_completed_total": 13, "tasks_executed_total": 13}
 
 
 @pytest.mark.parametrize("state", ROWS_FAULTS)

@@ -33,7 +33,6 @@ from app.kernel.metrics.series import LOST_LEASES
 from tests.contract.conftest import worker_process
 
 database = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test")
-process = worker_process(database, database)
 calls = []
 
 def publish():
@@ -44,7 +43,7 @@ def publish():
         second.join()
     print(process.values.total(LOST_LEASES), flush=True)
 
-process.publish = publish
+process = worker_process(database, database, publish)
 threading.Thread(target=process.give_up, args=["the test says so"]).start()
 """
 

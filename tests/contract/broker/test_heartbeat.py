@@ -9,7 +9,7 @@ from sqlalchemy import text
 from app.kernel import db
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from brokers.lease_heartbeat import Heartbeat
+from brokers.lease_heartbeat import Heartbeat, Lease
 from tests.contract.broker.faults import Faults
 from tests.waiting import eventually
 
@@ -32,7 +32,14 @@ def start(database: Database) -> Iterator[Start]:
             database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms
         )
         reasons: list[str] = []
-        heartbeat = Heartbeat(way, WORKER, lease_seconds=lease_seconds, in_flight=lambda: 7, on_lost=reasons.append)
+        heartbeat = Heartbeat(
+            way,
+            WORKER,
+            lease=Lease(lease_seconds),
+            in_flight=range(7),
+            on_lost=reasons.append,
+            renewals=30,
+        )
         heartbeat.granted(time.monotonic())
         heartbeat.start()
         running.append(heartbeat)

@@ -53,7 +53,7 @@ class Running:
         loop = DeliveryLoop(lambda: open_dispatchers(Settings(database_url="")))
         process.on_drain(loop.drain)
         catalog = Catalog(database, None, config_ttl_seconds=60, secret_ttl_seconds=60)
-        deliveries = Deliveries(catalog, loop, database)
+        deliveries = Deliveries(catalog, loop, database, process)
 
         def actor(attempts: Sequence[Attempt]) -> None:
             self.may_take.wait()

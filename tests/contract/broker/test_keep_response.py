@@ -34,7 +34,7 @@ class Stored:
         self._database.fetch(text("UPDATE endpoint_versions SET keep_response = :keep"), {"keep": keep})
         (execution_id,) = rows.add_executions(self._database, endpoint="kept", type_=type_)
         attempt = claimed(self._process, type_.value.lower())
-        Deliveries(catalog_of(self._database), self._loop, self._database).start([attempt])
+        Deliveries(catalog_of(self._database), self._loop, self._database, self._process).start([attempt])
         eventually(lambda: rows.execution(self._database, execution_id).status != "RUNNING")
         (tried,) = rows.attempts(self._database, execution_id)
         log = self._database.fetch(text("SELECT message FROM execution_logs"))

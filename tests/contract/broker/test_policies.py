@@ -34,7 +34,9 @@ class Delivered:
         rows.add_endpoint(self._database, "named", spec=spec, retry_policy=policy)
         self._database.fetch(text("UPDATE endpoint_versions SET keep_response = :keep"), {"keep": keep})
         (execution_id,) = rows.add_executions(self._database, endpoint="named", max_attempts=3)
-        Deliveries(catalog_of(self._database), self._loop, self._database).start([claimed(self._process)])
+        Deliveries(catalog_of(self._database), self._loop, self._database, self._process).start(
+            [claimed(self._process)]
+        )
         eventually(lambda: rows.execution(self._database, execution_id).status != "RUNNING")
         (tried,) = rows.attempts(self._database, execution_id)
         (line,) = self._database.fetch(text("SELECT * FROM execution_logs"))
@@ -75,7 +77,8 @@ def test_what_is_ignored_is_a_success_with_its_error(database: Database, deliver
     assert execution.output["ignored_error"] == tried.error
     assert rows.job_of(database, execution.execution_id).status == "RETIRED"
     assert (get_execution(database, execution.execution_id).last_error or {})["type"] == "HTTP_ERROR"
-    told = explain(database, execution.execution_id, reclaim_every=execution.completed_at - execution.started_at)
+    reclaim_every = execution.completed_at - execution.started_at
+    told = explain(database, execution.execution_id, reclaim_every=reclaim_every, reasons=())
     assert (told.status, told.explanation.endswith("which its retry policy ignores.")) == (
         ExecutionStatus.SUCCESS,
         True,
@@ -122,7 +125,7 @@ def test_a_retry_sends_to_the_channels_that_have_not_taken_the_message(
     (execution_id,) = rows.add_executions(database, endpoint="people", max_attempts=3)
     attempts = Attempts(process)  # of its queue, whose name says nothing of the transport
     for number in range(1, 4):
-        Deliveries(catalog_of(database), loop, database).start([attempts.next()])
+        Deliveries(catalog_of(database), loop, database, process).start([attempts.next()])
         eventually(lambda number=number: len(rows.attempts(database, execution_id)) == number)
     assert rows.execution(database, execution_id).status == "SUCCESS"
     asked = [request.path for request in receiver.requests if own in request.path]

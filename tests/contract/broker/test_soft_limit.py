@@ -36,7 +36,7 @@ def test_it_is_noted_while_the_attempt_goes_on(
 ) -> None:
     execution_id = add(database, type_, silent, fields={"soft_timeout_ms": 1})
     attempt = claimed(process, type_.queue)
-    Deliveries(catalog_of(database), loop, database).start([attempt])
+    Deliveries(catalog_of(database), loop, database, process).start([attempt])
     eventually(lambda: noted(database))
     assert noted(database) == [("RUNNING", "RUNNING", 1, "SOFT_LIMIT")]
     assert warnings(database) == ["attempt 1 goes on beyond its soft limit of 1 ms"]
@@ -53,7 +53,7 @@ def test_what_ends_within_it_leaves_nothing(
     spec = {"url": receiver.url("/ok"), "method": "POST", "timeout_ms": 250_000, "soft_timeout_ms": 200_000}
     rows.add_endpoint(database, "quick", spec=spec)
     (execution_id,) = rows.add_executions(database, endpoint="quick")
-    Deliveries(catalog_of(database), loop, database).start([claimed(process)])
+    Deliveries(catalog_of(database), loop, database, process).start([claimed(process)])
     eventually(lambda: rows.execution(database, execution_id).status == "SUCCESS")
     assert (noted(database), warnings(database)) == ([], [])
 
@@ -78,7 +78,7 @@ def test_of_an_attempt_that_has_ended_nothing_is_noted_and_of_another_once(datab
     over, goes_on = running.claim(2)
     running.end(over)
     running.wait_for(over)
-    late = [passed(over), passed(goes_on), passed(goes_on)._replace(claim=goes_on.key._replace(attempt=2))]
+    late = [passed(over), passed(goes_on), passed(goes_on)._replace(key=goes_on.key._replace(attempt=2))]
     assert [note(database, WORKER, late) for _ in range(2)] == [1, 1]
     assert noted(database) == [("RUNNING", "RUNNING", 1, "SOFT_LIMIT")]
     assert note(database, "wrk_other", [passed(goes_on)]) == 0

@@ -24,8 +24,8 @@ from brokers.consumer import DELIVER
 from tests import rows
 from tests.waiting import eventually
 
-MAX_FUNCTIONS, MAX_FILES = 247, 86
-MAX_COMPARABLE_FUNCTIONS = 127
+MAX_FUNCTIONS, MAX_FILES = 186, 76
+MAX_COMPARABLE_FUNCTIONS = 109
 JOBS = 5
 RunJob = Callable[[], None]
 ROOT = Path(__file__).parents[3]

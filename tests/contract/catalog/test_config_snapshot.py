@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import text
 
-from app.catalog import configs, superseded_configs
+from app.catalog import configs
 from app.catalog.loader import Catalog
 from app.kernel import ids
 from app.kernel.audit import SYSTEM
@@ -106,11 +106,7 @@ def test_an_execution_of_an_earlier_release_keeps_the_config_of_its_next_claim(p
     assert [host(database, second), host(database, claimed(process))] == ["two", "two"]
 
 
-def test_what_was_superseded_is_kept_as_long_as_an_execution_can_need_it(
-    process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(superseded_configs, "PAGE", 1)
-    monkeypatch.setattr("app.scheduler.pruner.BATCH", 1)
+def test_what_was_superseded_is_kept_as_long_as_an_execution_can_need_it(process: WorkerProcess) -> None:
     database = process.database
     change(database, "https://two.example")
     for _ in range(2):
@@ -122,15 +118,15 @@ def test_what_was_superseded_is_kept_as_long_as_an_execution_can_need_it(
         change(database, f"https://{base}.example")
     add(database)  # waits: it has not begun with anything
 
-    assert chores(database).prune_configs()["values"] == 0  # a claim may be under way
+    assert chores(database, batch=1).prune_configs()["values"] == 0  # a claim may be under way
     database.fetch(AN_HOUR_AGO)
-    assert (chores(database).prune_configs()["values"], values(database)) == (1, 3)
+    assert (chores(database, batch=1).prune_configs()["values"], values(database)) == (1, 3)
     assert [host(database, claim) for claim in (early, late)] == ["two", "three"]
     end(process, early, Verdict.success({}))
-    assert (chores(database).prune_configs()["values"], values(database)) == (1, 2)
+    assert (chores(database, batch=1).prune_configs()["values"], values(database)) == (1, 2)
     assert host(database, late) == "three"
     end(process, late, Verdict.success({}))
-    assert (chores(database).prune_configs()["values"], values(database)) == (2, 0)
+    assert (chores(database, batch=1).prune_configs()["values"], values(database)) == (2, 0)
     assert host(database, claimed(process)) == "five"
 
 

@@ -1,19 +1,17 @@
 """The plans of the hot statements, which are kept: right for tables of every size, and renewed where they are not."""
 
 import re
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import text
 
-from app.kernel import db, ids
+from app.kernel import ids
 from app.kernel.db import Database, hot
 from app.kernel.formats import EPOCH
-from app.kernel.processes import worker_lease
-from app.queue.claiming.endpoint_partitions import Stretch, next_lanes
-from app.queue.claiming.full_scan import Sweep
-from app.queue.claiming.poll import look
+from app.queue.claiming.full_scan import FullScan
+from app.queue.claiming.poll import poll
 from app.queue.executions.completion import Conclusion, conclude
 from app.queue.executions.execution_model import Claim
 from app.queue.executions.verdict import Verdict
@@ -23,24 +21,15 @@ from app.queue.jobs.job_model import NewJob
 from schema.states import Trigger
 from tests import rows
 from tests.claiming import TARGET, take
+from tests.plans import MANY, PREPARED, WORKER, due, later, never_analysed, one, over, plans, running
 
-WORKER = "wrk_1"
-MANY = 20_000
+__all__ = ["one"]  # a fixture
+
 LATER = datetime(2099, 1, 1, tzinfo=UTC)
-PREPARED = text("SELECT name, parameter_types FROM pg_prepared_statements")
-
-
-@pytest.fixture
-def one(database: Database, database_url: str) -> Iterator[Database]:
-    """A pool of one connection, so that its plans can be asked for."""
-    worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
-    found = db.connect(database_url, pool_size=1, application_name="te-one")
-    yield found
-    found.close()
 
 
 def claimed(one: Database, limit: int = 1) -> list[Claim]:
-    return take(one, WORKER, limit, lanes=(TARGET,)).claims
+    return take(one, WORKER, limit, partitions=(TARGET,)).claims
 
 
 def run_all(one: Database) -> int:
@@ -49,55 +38,14 @@ def run_all(one: Database) -> int:
     creator.create(NewJob(endpoint="target", trigger=Trigger.IMMEDIATE, input={}))
     create_many(creator, [NewJob(endpoint="target", trigger=Trigger.DELAYED, input={}, run_at=LATER)] * 2)
     claims = claimed(one)
-    for lanes in (1, 4, 16):
-        take(one, WORKER, 1, lanes=(TARGET,) * lanes)
+    for partitions in (1, 4, 16):
+        take(one, WORKER, 1, partitions=(TARGET,) * partitions)
     for shard_count in (1, 16):
-        look(one, queue="http", since=[EPOCH] * shard_count, horizon_ms=250)
-    Sweep(1).step(one, "http")
-    next_lanes(one, [Stretch("http", 0, "target")])
+        poll(one, queue="http", since=[EPOCH] * shard_count, horizon_ms=250)
+    FullScan(1).step(one, "http")
     verdict = Verdict.success({})
     ended = [Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ()) for claim in claims]
     return len(conclude(one, WORKER, ended))
-
-
-def plans(one: Database) -> dict[str, str]:
-    """Return the plans that its connection keeps, by the names of the statements."""
-    found = {}
-    for name, types in one.fetch(PREPARED):
-        nothing = ", ".join(["NULL"] * len(types.strip("{}").split(",")))
-        lines = one.fetch(text(f"EXPLAIN EXECUTE {name}({nothing})"))
-        found[name.removeprefix("te_").rpartition("_")[0]] = "\n".join(line[0] for line in lines)
-    return found
-
-
-def never_analysed(database: Database) -> None:
-    # Statistics are of the time that a state says, not of when autovacuum happens to come by.
-    database.fetch(text("ALTER TABLE executions SET (autovacuum_enabled = false)"))
-    rows.add_executions(database, MANY)
-
-
-def due(database: Database) -> None:
-    never_analysed(database)
-    database.fetch(text("ANALYZE"))
-
-
-def later(database: Database) -> None:
-    database.fetch(text("ALTER TABLE executions SET (autovacuum_enabled = false)"))
-    rows.add_executions(database, MANY, status="PENDING", due_in=timedelta(days=1))
-    database.fetch(text("ANALYZE"))
-
-
-def over(database: Database) -> None:
-    never_analysed(database)
-    database.fetch(text("UPDATE executions SET status = 'SUCCESS', completed_at = now()"))
-    database.fetch(text("ANALYZE"))
-
-
-def running(database: Database) -> None:
-    """Since the statistics were gathered: there was none."""
-    due(database)
-    set_running = "status = 'RUNNING', worker_id = 'w', started_at = now(), attempt_count = 1"
-    database.fetch(text(f"UPDATE executions SET {set_running}"))
 
 
 @pytest.mark.postgresql_only
@@ -109,10 +57,14 @@ def test_the_plan_for_all_values_goes_by_keys_and_by_the_index_of_the_claim(
     assert run_all(one) == 1
     found = plans(one)
     creation = {"jobs_create_one_shot", "jobs_create_one_shots"}
-    looks = {"executions_look_1", "executions_look_16"}
-    lanes = looks | {"executions_claim_1", "executions_claim_4", "executions_claim_16", "executions_next_lanes"}
-    stretches = found.pop("executions_lanes_of_endpoints")
-    assert set(found) == creation | lanes | {"executions_conclude"}
+    looks = {"executions_poll_1", "executions_poll_16"}
+    partitions = looks | {
+        "executions_claim_1",
+        "executions_claim_4",
+        "executions_claim_16",
+        "executions_next_partitions",
+    }
+    assert set(found) == creation | partitions | {"executions_conclude"}
     for name, plan in found.items():
         assert not re.search(r"Seq Scan on (executions|jobs)|Sort", plan) or name in looks, plan
     # By nested loops a batch would compare each of its jobs with each other one.
@@ -123,16 +75,12 @@ def test_the_plan_for_all_values_goes_by_keys_and_by_the_index_of_the_claim(
         assert len(re.findall(r"\(priority = \$\d+\) AND \(run_at >= \$\d+\) AND \(run_at <= ", claim)) == arms, claim
         assert "using pk_executions on executions e" in claim, claim
     for shard_count in (1, 16):
-        plan = found[f"executions_look_{shard_count}"]
+        plan = found[f"executions_poll_{shard_count}"]
         assert re.findall(r"using (\w+) on executions", plan) == ["idx_executions_pickup"] * 2 * shard_count, plan
         assert plan.count("Index Scan Backward using idx_executions_pickup") == shard_count, plan
-    hops = found["executions_next_lanes"]
+    hops = found["executions_next_partitions"]
     assert re.findall(r"Index Only Scan using (\w+) on executions", hops) == ["idx_executions_lanes"] * 16, hops
     assert len(re.findall(r"Index Cond: .*ROW\(endpoint, limit_key, priority\) > .*ROW\(endpoint", hops)) == 16, hops
-    used = re.findall(r"Index Only Scan using (\w+) on executions", stretches)
-    assert used == ["idx_executions_lanes"] * 16, stretches
-    of_one = r"Index Cond: .*\(endpoint = \$\d+\) AND \(ROW\(limit_key, priority\) > "
-    assert len(re.findall(of_one, stretches)) == 16, stretches
     assert "Index Scan using pk_executions" in found["executions_conclude"], found["executions_conclude"]
     assert "idx_executions_running" not in found["executions_conclude"]
 

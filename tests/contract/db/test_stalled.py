@@ -4,7 +4,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from sqlalchemy import Connection, TextClause, text
@@ -14,9 +13,9 @@ from app.kernel.db import PING_AFTER_IDLE_SECONDS, Database
 from app.kernel.db.stalled import ANSWER_SECONDS
 from app.kernel.errors import UnavailableError
 from app.kernel.sql import HotStatement
+from tests.frozen import PID, frozen
 from tests.waiting import HUNG_SECONDS
 
-PID = text("SELECT pg_backend_pid() AS pid")
 TWO = [text("SELECT 2 AS two"), HotStatement("test.two", "SELECT 2 AS two")]
 
 
@@ -28,20 +27,6 @@ def impatient(database_url: str) -> Iterator[Database]:
         pytest.skip("needs a server process for each connection")
     yield found
     found.close()
-
-
-@contextmanager
-def frozen(database: Database) -> Iterator[float]:
-    """Freeze the server process of the pooled connection; gives the instant of it."""
-    pid = database.fetch(PID)[0].pid
-    try:
-        os.kill(pid, signal.SIGSTOP)
-    except (ProcessLookupError, PermissionError):
-        pytest.skip("the server is not ours to freeze")
-    try:
-        yield time.monotonic()
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.parametrize("statement", TWO)

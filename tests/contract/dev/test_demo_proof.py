@@ -12,15 +12,15 @@ from confluent_kafka import Producer
 from app.dev.demo.demo_definitions import STREAM, TOPIC
 from app.dev.demo.demo_job import DemoJob
 from app.dev.demo.proof import show_deliveries
-from app.dev.stack.receiver_targets import Targets
+from app.dev.stack.receiver_targets import LocalTargets
 from app.dev.terminal import Terminal
 
 SECRET = "sk-demo-not-to-be-seen"
 
 
 @pytest.fixture
-def targets() -> Iterator[Targets]:
-    with Targets() as started:
+def targets() -> Iterator[LocalTargets]:
+    with LocalTargets() as started:
         started.kafka.create_topic(TOPIC)
         yield started
 
@@ -41,7 +41,7 @@ def jobs() -> list[DemoJob]:
     return [DemoJob(f"{transport}-{name}", "any", transport, "IMMEDIATE") for transport in transports for name in "ab"]
 
 
-def deliver(targets: Targets, name: str) -> None:
+def deliver(targets: LocalTargets, name: str) -> None:
     with requests.Session() as client:
         client.trust_env = False
         body = {"order_id": f"HTTP-{name}"}
@@ -54,7 +54,7 @@ def deliver(targets: Targets, name: str) -> None:
         client_of_redis.xadd(STREAM, {"order_id": f"REDIS_STREAM-{name}"})
 
 
-def test_everything_arrived(targets: Targets, terminal: Terminal, printed: io.StringIO) -> None:
+def test_everything_arrived(targets: LocalTargets, terminal: Terminal, printed: io.StringIO) -> None:
     deliver(targets, "a")
     deliver(targets, "b")
     assert show_deliveries(jobs(), targets, SECRET, terminal) == []
@@ -64,7 +64,7 @@ def test_everything_arrived(targets: Targets, terminal: Terminal, printed: io.St
     assert SECRET not in shown
 
 
-def test_what_did_not_arrive_is_named(targets: Targets, terminal: Terminal) -> None:
+def test_what_did_not_arrive_is_named(targets: LocalTargets, terminal: Terminal) -> None:
     deliver(targets, "a")
     missing = ["HTTP-b", "KAFKA-b", "REDIS_STREAM-b", "NOTIFICATION-b"]
     assert show_deliveries(jobs(), targets, SECRET, terminal, patience=1.0) == missing

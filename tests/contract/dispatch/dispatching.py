@@ -12,6 +12,7 @@ import uvloop
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.base import Dispatcher, Identity, Network
 from actors.dispatch.egress import EgressGuard
+from actors.dispatch.permission import Unconditional
 from actors.dispatch.resolver import Resolver
 from app.catalog.specs import compile_spec
 from app.queue.executions.execution_model import DeliveryError
@@ -21,6 +22,13 @@ T = TypeVar("T")
 
 OPEN = EgressGuard(public_only=False, allow=[], deny=[])
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+class Withdrawn(Unconditional):
+    """Permission of an attempt whose claim is lost."""
+
+    def may_send(self) -> bool:
+        return False
 
 
 def identity(execution_id: str = "exec_1", attempt: int = 1) -> Identity:

@@ -14,9 +14,9 @@ from app.dev.receiver import Receiver
 from app.dev.servers import Tansu, Valkey
 from app.queue.executions.execution_model import NotSentError
 from schema.states import EndpointType
-from tests.contract.dispatch.dispatching import Opening, identity, rendered, run
+from tests.contract.dispatch.dispatching import Opening, Withdrawn, identity, rendered, run
 
-WITHDRAWN = dataclasses.replace(identity(), may_send=lambda: False)
+WITHDRAWN = dataclasses.replace(identity(), permission=Withdrawn())
 
 
 def send(type_: EndpointType, **fields: Any) -> None:

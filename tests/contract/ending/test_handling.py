@@ -20,7 +20,7 @@ from app.queue.ending import outbox_taking
 from app.queue.ending.outbox_processor import Handled, OutboxProcessor
 from app.queue.ending.subscriptions import is_followed, may_be_followed
 from app.queue.executions.manual_retry import retry_execution
-from app.queue.executions.retry_outcome import Action
+from app.queue.executions.retry_outcome import RetryAction
 from app.queue.executions.verdict import Tried, Verdict, decide
 from app.scheduler.chore import ChoreContext
 from app.scheduler.outbox_chore import Outbox
@@ -39,7 +39,7 @@ from tests.waiting import eventually
 HANDLERS = completion_handlers(FEATURES)
 
 WORKER = "wrk_1"
-REJECTED = decide(ERROR, Action.REJECT, Tried("exec_1", 1, 3), RetryPolicy(), None)
+REJECTED = decide(ERROR, RetryAction.REJECT, Tried("exec_1", 1, 3), RetryPolicy(), None)
 
 
 @pytest.fixture
@@ -48,8 +48,9 @@ def worker(database: Database) -> str:
     return WORKER
 
 
-def outbox_chore(database: Database) -> Outbox:
-    return Outbox(ChoreContext.of(database, Settings(), hint=lambda _queue: None, stopping=never), HANDLERS)
+def outbox_chore(database: Database, **bounds: float) -> Outbox:
+    context = ChoreContext.of(database, Settings(), hint=lambda _queue: None, stopping=never)
+    return Outbox(context, HANDLERS, **bounds)
 
 
 def test_what_nobody_follows_is_written_by_the_statement_that_knows_of_no_outbox(
@@ -153,6 +154,7 @@ def test_an_effect_that_fails_holds_up_no_other_end_and_no_other_effect(database
 
 def test_what_others_have_locked_holds_up_no_other_end(database: Database, database_url: str, worker: str) -> None:
     hasty = db.connect(database_url, pool_size=2, application_name="te-hasty", statement_timeout_seconds=0.6)
+    # A run is shorter than the wait for one lock, and long enough for a busy machine.
     claims = claimed(database, worker, 3)
     found = end(database, claims)
     with locked(database, claims[1]):
@@ -165,10 +167,10 @@ def test_what_others_have_locked_holds_up_no_other_end(database: Database, datab
 
 
 def test_what_is_locked_in_one_shard_holds_up_no_other_shard(
-    database: Database, database_url: str, worker: str, monkeypatch: pytest.MonkeyPatch
+    database: Database, database_url: str, worker: str
 ) -> None:
     hasty = db.connect(database_url, pool_size=2, application_name="te-hasty", statement_timeout_seconds=0.6)
-    monkeypatch.setattr("app.scheduler.outbox_chore.RUN_SECONDS", 0.1)
+    # A run is shorter than the wait for one lock, and long enough for a busy machine.
     stuck, fresh = claimed(database, worker, 2)
     end(database, [stuck, fresh])
     grow_old(database)
@@ -176,7 +178,7 @@ def test_what_is_locked_in_one_shard_holds_up_no_other_shard(
     database.fetch(move, {"shard": 3, "tries": 1, "id": stuck.execution_id})
     database.fetch(move, {"shard": 4, "tries": 0, "id": fresh.execution_id})
     with locked(database, stuck):
-        done = outbox_chore(hasty).handle()
+        done = outbox_chore(hasty, run_seconds=0.5).handle()
     hasty.close()
     assert (done["ends"], done["put_off"]) == (1, 1)
     assert set(letters(database)) == {fresh.execution_id}

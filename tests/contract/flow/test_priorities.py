@@ -7,14 +7,13 @@ from sqlalchemy import text
 
 from app.kernel import db
 from app.kernel.db import Database
-from app.queue.claiming.partition import Lane
+from app.queue.claiming.partition import Partition
 from brokers.attempt import Stage
 from brokers.sharing.ready_partitions import ONE_IN
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import add_to
-from tests.contract.broker.delivering import Attempts
-from tests.contract.broker.test_consumer import OK
+from tests.contract.broker.delivering import OK, Attempts
 from tests.contract.conftest import worker_process
 
 PRIORITIES = (0, 5, 127, 128, 200, 255)
@@ -45,8 +44,8 @@ def process(new_process: NewProcess) -> WorkerProcess:
     return new_process(capacity=1)
 
 
-def lane(priority: int, endpoint: str = "target") -> Lane:
-    return Lane(0, endpoint, "", priority)
+def partition(priority: int, endpoint: str = "target") -> Partition:
+    return Partition(0, endpoint, "", priority)
 
 
 def deliver(attempts: Attempts) -> int:
@@ -69,7 +68,7 @@ def test_what_is_due_is_delivered_by_priority_and_then_by_instant(database: Data
             params = {"priority": priority, "due_in": place - 60, "id": execution_id}
             database.fetch(text(f"UPDATE executions SET {move} WHERE execution_id = :id"), params)
         else:
-            (execution_id,) = add_to(database, lane(priority), due_in=place - 60.0)
+            (execution_id,) = add_to(database, partition(priority), due_in=place - 60.0)
         if place % 3 == 1:
             retry = "status = 'RETRYING', attempt_count = 1, max_attempts = 3"
             database.fetch(text(f"UPDATE executions SET {retry} WHERE execution_id = :id"), {"id": execution_id})
@@ -82,12 +81,12 @@ def test_what_is_due_is_delivered_by_priority_and_then_by_instant(database: Data
 
 def test_a_backlog_of_high_ones_leaves_low_ones_their_share(database: Database, process: WorkerProcess) -> None:
     """For each that is delivered another one of the highest comes."""
-    add_to(database, lane(255), 20)
-    low = {priority: len(add_to(database, lane(priority), 2)) for priority in (0, 10)}
+    add_to(database, partition(255), 20)
+    low = {priority: len(add_to(database, partition(priority), 2)) for priority in (0, 10)}
     attempts, got = Attempts(process), list[int]()
     while sum(one != 255 for one in got) < sum(low.values()):
         got.append(deliver(attempts))
-        add_to(database, lane(255, f"e{len(got) % 3}"))
+        add_to(database, partition(255, f"e{len(got) % 3}"))
         assert len(got) <= ONE_IN * (sum(low.values()) + 2), got
     assert got.count(255) >= sum(low.values()), "the high ones go first"
 
@@ -95,6 +94,6 @@ def test_a_backlog_of_high_ones_leaves_low_ones_their_share(database: Database, 
 def test_first_starts_are_those_of_the_highest_priority(database: Database, new_process: NewProcess) -> None:
     """Of four quick endpoints with a backlog each, in a process with its usual slots."""
     for priority in (10, 100, 200, 250):
-        add_to(database, lane(priority, f"p{priority}"), 100)
+        add_to(database, partition(priority, f"p{priority}"), 100)
     attempts = Attempts(new_process(capacity=200))
     assert [deliver(attempts) for _ in range(50)].count(250) >= 40

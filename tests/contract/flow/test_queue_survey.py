@@ -12,7 +12,6 @@ from sqlalchemy import event, text
 
 from app.kernel.db import Database
 from app.queue.executions.verdict import Verdict
-from brokers import queue_survey
 from brokers.attempt import Attempt, Stage
 from brokers.queue_survey import QueueSurvey
 from brokers.worker_process import WorkerProcess
@@ -29,8 +28,8 @@ def succeed(attempt: Attempt) -> None:
 
 
 @contextmanager
-def surveying(process: WorkerProcess, worker: Worker) -> Iterator[None]:
-    survey = QueueSurvey(process, worker)
+def surveying(process: WorkerProcess, worker: Worker, **bounds: Any) -> Iterator[None]:
+    survey = QueueSurvey(process, worker, **bounds)
     survey.start()
     yield
     assert survey.stop()
@@ -55,17 +54,16 @@ def ended(database: Database) -> set[str]:
 
 
 def test_queues_that_jobs_name_leave_places_to_those_of_endpoints_and_routes(
-    database: Database, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+    database: Database, start_worker: StartWorker
 ) -> None:
     """Whoever may create jobs can name as many as he likes."""
-    monkeypatch.setattr(queue_survey, "MOST_QUEUES", 5)
-    monkeypatch.setattr(queue_survey, "MOST_OF_JOBS", 2)
-    monkeypatch.setattr(queue_survey, "SURVEY_SECONDS", 0.5)  # no hint makes it sooner while queues are left out
+    # No hint makes it sooner while queues are left out.
+    bounds = {"most_queues": 5, "most_of_jobs": 2, "survey_seconds": 0.5}
     own = text("UPDATE endpoints SET queue = 'x-own' WHERE name = :name")
     database.fetch(own, {"name": rows.add_endpoint(database, "other")})
     fill(database, "x-own", *(f"a{number}" for number in range(8)))
     worker, process = start_worker(succeed)
-    with surveying(process, worker):
+    with surveying(process, worker, **bounds):
         eventually(lambda: written(database) == ["a0", "a1", "x-own"])
         routes = (
             "INSERT INTO routes (position, pattern, queue, source) VALUES (0, 'n*', 'z', 'api'), (1, 'm*', 'y', 'api')"
@@ -77,12 +75,10 @@ def test_queues_that_jobs_name_leave_places_to_those_of_endpoints_and_routes(
 
 
 def test_a_hint_that_names_a_queue_for_which_there_is_no_place_costs_nothing(
-    database: Database, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+    database: Database, start_worker: StartWorker
 ) -> None:
     """Whoever may create jobs can send one with each."""
-    monkeypatch.setattr(queue_survey, "MOST_OF_JOBS", 1)
-    monkeypatch.setattr(queue_survey, "SURVEY_SECONDS", HUNG_SECONDS)
-    monkeypatch.setattr(queue_survey, "HINTED_SECONDS", 0.0)
+    bounds = {"most_of_jobs": 1, "survey_seconds": HUNG_SECONDS, "hinted_seconds": 0.0}
     fill(database, "a", "b")
     worker, process = start_worker(succeed)
     surveys: list[str] = []
@@ -91,10 +87,10 @@ def test_a_hint_that_names_a_queue_for_which_there_is_no_place_costs_nothing(
         surveys.extend([statement] * ("FROM routes UNION" in statement))
 
     event.listen(process.database.engine, "before_cursor_execute", note)
-    with surveying(process, worker):
+    with surveying(process, worker, **bounds):
         for number in range(1, 11):
             eventually(lambda number=number: database.fetch(ENDED)[0].n == number)  # type: ignore[misc]
-            process.wake("b")
+            process.inboxes.wake("b")
             fill(database, "a")
     assert (written(database), len(surveys)) == (["a"], 1)
 
@@ -107,11 +103,11 @@ def test_a_queue_is_served_once_its_consumer_runs(
         size = threading.stack_size(2**45)  # more than a process can have: no thread starts
         try:
             fill(database, "own")
-            process.wake("own")
+            process.inboxes.wake("own")
             eventually(lambda: "Unexpected failure in after_declare_queue" in caplog.text)
         finally:
             threading.stack_size(size)
         assert written(database) == []
-        process.wake("own")
+        process.inboxes.wake("own")
         eventually(lambda: ended(database) == {"own"})
         eventually(lambda: written(database) == ["own"])

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import text
 
-from app.catalog.endpoints.limits import Limits
+from app.catalog.endpoints.limits import EndpointLimits
 from app.kernel import db
 from app.kernel.db import Database
 from app.queue.claiming.endpoint_rules import PULSE, Pulse, Rules, load
@@ -36,17 +36,23 @@ def limited(database: Database) -> str:
 
 
 def test_they_are_known_once_a_process_is_open(limited: str, process: WorkerProcess) -> None:
-    assert process.rules.of(limited) == Rules(Limits(3, None, None), None, is_paused=False)
+    assert process.rules.of(limited) == Rules(EndpointLimits(3, None, None), None, is_paused=False)
     assert process.rules.of("target") is None
     assert process.rules.capped == {limited}
 
 
 def test_a_change_is_known_without_a_claim_and_wakes_the_consumers(limited: str, process: WorkerProcess) -> None:
-    known_then: list[dict[str, Rules]] = []  # at each wake-up: the first pulse may be one
-    process.on_wake("http", lambda *_: known_then.append(dict(process.rules.by_endpoint)))
+    inbox, known_then = process.inboxes.open("http"), list[dict[str, Rules]]()
+
+    def is_woken_with(rules: dict[str, Rules]) -> bool:
+        if inbox.arrived.is_set():
+            inbox.arrived.clear()
+            known_then.append(dict(process.rules.by_endpoint))
+        return rules in known_then
+
     change(process.database, (SET, {"name": limited, "limits": None}), (PAUSE, {"name": "target"}))
     after = {"target": Rules(None, None, is_paused=True)}
-    eventually(lambda: after in known_then, what="te-flow to wake the consumer")
+    eventually(lambda: is_woken_with(after), what="te-flow to wake the consumer")
     assert process.rules.capped == frozenset()
 
 
@@ -96,7 +102,7 @@ def test_te_flow_goes_on_after_what_it_cannot_do(process: WorkerProcess) -> None
     process.flow.on_pulse(told.append)
     process.flow.on_pulse(refuse)
     process.flow.on_pulse(told_before.append)
-    process.flow.hurry()
+    process.flow.hurry.set()
     eventually(lambda: len(asked) > 1 and told, what="a second pulse, and who listens after the one that fails")
     eventually(lambda: told_before, what="who listens before it")
     change(process.database, (PAUSE, {"name": "target"}))
@@ -108,7 +114,7 @@ def test_an_abort_waits_for_nothing_that_te_flow_writes(database: Database, data
     told: list[Pulse] = []
     process = worker_process(database, db.connect(database_url, pool_size=1, application_name="te-test-lease"))
     process.flow.on_pulse(told.append)
-    process.targets.bind("target", "http:host:80", 1000, has_turns=True).target.failed("target")
+    process.bindings.bind("target", "http:host:80", 1000, has_turns=True).target.failed("target")
     with database.engine.connect() as connection, connection.begin():
         connection.execute(text("LOCK TABLE breaker_counts IN EXCLUSIVE MODE"))
         process.open(["http"])

@@ -15,8 +15,7 @@ from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
 from brokers.worker_process import WorkerProcess
 from tests import rows
-from tests.contract.broker.delivering import Attempts
-from tests.contract.broker.test_consumer import OK
+from tests.contract.broker.delivering import OK, Attempts
 from tests.contract.conftest import SHARDS, worker_process
 
 pytestmark = pytest.mark.parametrize("shards", SHARDS)
@@ -71,7 +70,7 @@ def test_a_deep_backlog_in_one_shard_holds_no_other_back(
     attempts = Attempts(process)
     assert backlog.issuperset(delivered(attempts, 100))
     others = {execution for shard in range(1, shards - 1) for execution in add_to(database, shard)}
-    process.wake("http")
+    process.inboxes.wake("http")
     # One batch of each deep shard may be in front of the look, and one of each between the look and the others.
     assert others <= set(delivered(attempts, len(others) + 4 * CAPACITY))
 
@@ -79,7 +78,7 @@ def test_a_deep_backlog_in_one_shard_holds_no_other_back(
 def test_hints_that_never_stop_keep_no_shard_waiting(database: Database, process: WorkerProcess, shards: int) -> None:
     """One arrives during every statement."""
     expected = {execution for shard in range(shards) for execution in add_to(database, shard, 3)}
-    event.listen(process.database.engine, "after_cursor_execute", lambda *_: process.wake("http"))
+    event.listen(process.database.engine, "after_cursor_execute", lambda *_: process.inboxes.wake("http"))
     assert set(delivered(Attempts(process), len(expected))) == expected
 
 
@@ -90,7 +89,7 @@ def test_a_hint_finds_what_is_due_in_whichever_shard(database: Database, process
         got: list[Attempt] = []
         thread = attempts.next_in_thread(got)
         (expected,) = add_to(database, shard)
-        process.wake("http")
+        process.inboxes.wake("http")
         thread.join(timeout=60)
         assert [deliver(attempt) for attempt in got] == [expected]
 
@@ -121,7 +120,7 @@ def test_what_is_put_behind_the_mark_is_found_by_the_next_sweep(
     recent = {execution for shard in range(shards) for execution in add_to(database, shard)}
     assert set(delivered(attempts, shards)) == recent, "which moves the marks"
     expected = set(handed_back(database, shards))
-    process.wake("http")
+    process.inboxes.wake("http")
     assert set(delivered(attempts, shards)) == expected
 
 
@@ -134,7 +133,7 @@ def test_between_two_sweeps_nobody_reads_what_was_seen(
     assert len(delivered(attempts, shards)) == len(delivered_first)
     handed_back(database, shards)
     expected = {execution for shard in range(shards) for execution in add_to(database, shard)}
-    process.wake("http")
+    process.inboxes.wake("http")
     assert set(delivered(attempts, shards)) == expected
     assert rows.statuses(database)["QUEUED"] == shards
 

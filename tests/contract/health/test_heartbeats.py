@@ -10,12 +10,12 @@ from app.kernel import db
 from app.kernel.db import Database
 from app.kernel.processes import evaluator
 from app.kernel.processes.heartbeat_thread import HealthThread
-from app.kernel.processes.process_heartbeat import Component, Kind, Process, beat, leave, processes
+from app.kernel.processes.process_heartbeat import Component, ProcessKind, ProcessRecord, beat, leave, processes
 from app.kernel.processes.region import REGION
 from tests import rows
 from tests.contract.conftest import worker_process
-from tests.contract.db.test_stalled import frozen
 from tests.contract.scheduler.conftest import chores
+from tests.frozen import frozen
 from tests.waiting import eventually
 
 
@@ -26,7 +26,7 @@ def lease(database_url: str) -> Iterator[Database]:
     lease.close()
 
 
-def only(database: Database, kind: Kind) -> Process:
+def only(database: Database, kind: ProcessKind) -> ProcessRecord:
     (process,) = eventually(lambda: processes(database, kind), what="a heartbeat")
     return process
 
@@ -37,11 +37,11 @@ def test_a_worker_beats_until_its_end_and_says_that_it_has_ended(
     own = db.connect(database_url, pool_size=5, application_name="te-test-worker")
     process = worker_process(own, lease)
     process.open(["http"])
-    found = only(database, Kind.WORKER)
+    found = only(database, ProcessKind.WORKER)
     assert (found.region, found.id, found.status) == (REGION, process.worker_id, "ALIVE")
-    eventually(lambda: only(database, Kind.WORKER).last_beat_at > found.last_beat_at, what="the next beat")
+    eventually(lambda: only(database, ProcessKind.WORKER).last_beat_at > found.last_beat_at, what="the next beat")
     process.close()
-    ended = only(database, Kind.WORKER)
+    ended = only(database, ProcessKind.WORKER)
     assert (ended.status, ended.started_at, ended.pid) == ("DEAD", found.started_at, found.pid)
     assert found.started_at <= rows.database_now(database)
 
@@ -58,24 +58,24 @@ def test_a_locked_table_costs_no_lease_and_holds_up_no_end(
         eventually(lambda: database.fetch(renewed), what="a renewal")
         process.close()
         assert database.fetch(text("SELECT status FROM workers"))[0].status == "DEAD"
-    assert processes(database, Kind.WORKER) == []
+    assert processes(database, ProcessKind.WORKER) == []
 
 
 @pytest.mark.postgresql_only  # freezes the server process of one connection
 def test_a_database_that_hangs_holds_up_no_end(database: Database, database_url: str) -> None:
     own = db.connect(database_url, pool_size=1, application_name="te-test-web")
-    thread = HealthThread(own, Component(REGION, Kind.WEB))
+    thread = HealthThread(own, Component(REGION, ProcessKind.WEB))
     thread.start()
-    only(database, Kind.WEB)
+    only(database, ProcessKind.WEB)
     with frozen(own):
         assert not thread.stop(), "it waited for the database"
-    eventually(lambda: only(database, Kind.WEB).status == "DEAD", what="the last heartbeat")
+    eventually(lambda: only(database, ProcessKind.WEB).status == "DEAD", what="the last heartbeat")
     own.close()
 
 
 def test_a_database_out_of_reach_is_told_once_and_the_thread_ends(caplog: pytest.LogCaptureFixture) -> None:
     away = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test-away")
-    thread = HealthThread(away, Component(REGION, Kind.WEB))
+    thread = HealthThread(away, Component(REGION, ProcessKind.WEB))
     thread.start()
     eventually(lambda: "no heartbeat for others to see" in caplog.text, what="the warning")
     assert thread.stop(30)
@@ -83,12 +83,12 @@ def test_a_database_out_of_reach_is_told_once_and_the_thread_ends(caplog: pytest
 
 
 def test_what_is_late_of_a_process_that_has_ended_changes_nothing(database: Database) -> None:
-    component = Component(REGION, Kind.SCHEDULER)
+    component = Component(REGION, ProcessKind.SCHEDULER)
     beat(database, component)
     leave(database, component)
-    ended = only(database, Kind.SCHEDULER)
+    ended = only(database, ProcessKind.SCHEDULER)
     beat(database, component)
-    assert only(database, Kind.SCHEDULER).last_beat_at == ended.last_beat_at
+    assert only(database, ProcessKind.SCHEDULER).last_beat_at == ended.last_beat_at
     assert (ended.status, ended.id) == ("DEAD", component.id)
 
 
@@ -101,10 +101,10 @@ def test_what_a_later_release_tells_in_its_own_way_hides_no_process(database: Da
                        ('web/2', 'FROZEN', '{"host": "h", "pid": 1, "version": "9"}'),
                        ('web/3', 'ALIVE', '{}'), ('web/4', 'ALIVE', NULL)) AS t (component, status, told)"""
     database.fetch(text(other + " RETURNING 1"))
-    component = Component(REGION, Kind.WEB)
+    component = Component(REGION, ProcessKind.WEB)
     beat(database, component)
     assert [process.id for process in processes(database)] == [component.id]
-    assert only(database, Kind.WEB).id == component.id
+    assert only(database, ProcessKind.WEB).id == component.id
 
 
 def test_a_crowd_that_started_again_and_again_leaves_no_rows(database: Database) -> None:
@@ -113,7 +113,7 @@ def test_a_crowd_that_started_again_and_again_leaves_no_rows(database: Database)
         SELECT 'default', 'worker/' || n, 'DEAD', now() - (5 + n % 2 * 10) * INTERVAL '1 minute'
           FROM generate_series(1, 5000) AS n"""
     database.fetch(text(crowd))
-    component = Component(REGION, Kind.WORKER)
+    component = Component(REGION, ProcessKind.WORKER)
     beat(database, component)
     assert chores(database).prune_heartbeats()["heartbeats"] == 2500
     (left,) = database.fetch(text("SELECT count(*) AS n FROM region_heartbeats"))
@@ -121,7 +121,7 @@ def test_a_crowd_that_started_again_and_again_leaves_no_rows(database: Database)
     database.fetch(text("UPDATE region_heartbeats SET last_beat_at = now() - INTERVAL '1 hour'"))
     chores(database).prune_heartbeats()
     beat(database, component)
-    assert only(database, Kind.WORKER).id == component.id, "who was only cut off has a row again"
+    assert only(database, ProcessKind.WORKER).id == component.id, "who was only cut off has a row again"
 
 
 def test_the_evaluator_goes_round_and_ends() -> None:

@@ -10,24 +10,24 @@ from app.kernel.db import Database
 from app.kernel.db.regions import EVERYWHERE, RegionFilter
 from app.kernel.processes import worker_lease
 from app.kernel.processes.heartbeat_thread import HealthThread
-from app.kernel.processes.process_heartbeat import Component, Kind
+from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from app.kernel.processes.region import REGION, RegionStatus
-from app.kernel.sql import IN_REGIONS, REGISTRY, in_regions
+from app.kernel.sql import in_regions
 from app.queue.claiming.claimable_queues import claimable_of, claimable_queues
-from app.queue.claiming.full_scan import Sweep
+from app.queue.claiming.full_scan import FullScan
 from tests import rows
-from tests.claiming import TARGET, add_to, lanes_of, take
+from tests.claiming import TARGET, add_to, partitions_of, take
 from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_interval_job
-from tests.gated import add_gates, take_gated
+from tests.limited_claims import add_limiters, take_limited
+from tests.statements import IN_REGIONS, REGISTRY
 from tests.waiting import eventually
 
 WORKER, EU = "wrk_1", "eu-central-1"
 LIMITS = {"max_in_flight": 10}
 CHOOSING = {
-    *("claim_1", "claim_4", "claim_16", "claim_gated_1", "claim_gated_16", "look_1", "look_16", "next_lanes"),
-    *("promote", "due_jobs", "lost", "stuck", "depth", "next_queue", "claimable_of_queues", "lanes_of_endpoints"),
-    "next_endpoints",
+    *("claim_1", "claim_4", "claim_16", "claim_limited_1", "claim_limited_16", "poll_1", "poll_16", "next_partitions"),
+    *("promote", "due_jobs", "lost", "stuck", "depth", "next_queue", "claimable_of_queues", "late"),
 }
 EVERY_ROW = """
     SELECT execution_id AS id, crdb_region, to_jsonb(e) AS content FROM executions AS e
@@ -55,7 +55,7 @@ def running(database: Database) -> None:
 def waiting(database: Database) -> None:
     rows.add_executions(database, 2)
     worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
-    add_gates(database, [TARGET], LIMITS)
+    add_limiters(database, [TARGET], LIMITS)
 
 
 def delayed(database: Database) -> None:
@@ -77,14 +77,21 @@ def stuck(database: Database) -> None:
     database.fetch(text("UPDATE executions SET started_at = now() - INTERVAL '1 hour'"))
 
 
+def too_late(database: Database) -> None:
+    delayed(database)
+    database.fetch(text("UPDATE executions SET status = 'QUEUED', expires_at = now()"))
+    database.fetch(text("UPDATE endpoints SET paused_at = now()"))
+
+
 ACTS: dict[str, tuple[Callable[[Database], None], Callable[[Database], object]]] = {
-    "claim": (waiting, lambda database: take(database, WORKER, lanes=(TARGET,))),
-    "claim what a look finds": (waiting, lambda database: take(database, WORKER)),
-    "claim through gates": (waiting, lambda database: take_gated(database, WORKER, LIMITS)),
+    "claim": (waiting, lambda database: take(database, WORKER, partitions=(TARGET,))),
+    "claim what a poll finds": (waiting, lambda database: take(database, WORKER)),
+    "claim through gates": (waiting, lambda database: take_limited(database, WORKER, LIMITS)),
     "promote": (delayed, lambda database: chores(database).promote()),
     "materialise": (repeating, lambda database: chores(database).materialize()),
     "take back from dead workers": (lost, lambda database: chores(database).reclaim_from_dead_workers()),
     "take back what is stuck": (stuck, lambda database: chores(database).reclaim_stuck()),
+    "expire": (too_late, lambda database: chores(database).expire()),
 }
 
 
@@ -122,8 +129,8 @@ def test_nobody_looks_for_what_is_another_regions(database: Database) -> None:
     add_to(database, TARGET)
 
     def found() -> list[bool]:
-        walk, _now = Sweep(1).step(database, "http")
-        seen = (lanes_of(database), walk, claimable_queues(database, 9), claimable_of(database, ["http"], 9))
+        walk, _now = FullScan(1).step(database, "http")
+        seen = (partitions_of(database), walk, claimable_queues(database, 9), claimable_of(database, ["http"], 9))
         return [bool(some) for some in seen]
 
     assert found() == [True] * 4
@@ -138,7 +145,7 @@ def test_the_region_is_read_and_one_region_narrows_nothing(database: Database) -
 
 
 def test_a_process_is_narrowed_as_soon_as_it_has_other_regions(database: Database) -> None:
-    thread = HealthThread(database, Component(REGION, Kind.WORKER), RegionStatus(database, (EU,)))
+    thread = HealthThread(database, Component(REGION, ProcessKind.WORKER), RegionStatus(database, (EU,)))
     thread.start()
     eventually(lambda: database.regions == RegionFilter((EU,)), what="the filter")
     assert thread.stop(30)

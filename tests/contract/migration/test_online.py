@@ -129,7 +129,7 @@ def test_what_is_not_permitted_is_left_out_with_a_warning(
         "op.execute('RESET ROLE')",
     )
     assert migrate.upgrade(database_url, folders=[folder]) == "9001"
-    assert "must be owner of table jobs; let somebody who may run it: ALTER TABLE jobs" in caplog.text
+    assert "must be owner of table jobs; have a user with the privilege run: ALTER TABLE jobs" in caplog.text
 
 
 def _shape(observer: Connection) -> dict[str, bool]:

@@ -18,7 +18,6 @@ from app.kernel.db import Database
 from app.kernel.errors import ConflictError, ExecutionNotCancellableError
 from app.kernel.processes import worker_lease
 from app.queue.claiming import claim
-from app.queue.claiming.partition import Lane
 from app.queue.executions import execution_cancellation, manual_retry, on_hold, promotion, repairs
 from app.queue.jobs import run_now
 from tests import rows
@@ -45,8 +44,7 @@ def do_exhaust(database: Database, execution_id: str, job_id: str) -> None:
 
 
 def do_expire(database: Database, execution_id: str, job_id: str) -> None:
-    database.fetch(text('UPDATE endpoint_versions SET retry_policy = \'{"max_age_ms": 1000, "max_attempts": 2}\''))
-    expiry_store.expire(database, "http", Lane(0, "target", "", 128), max_age_ms=1000, limit=9)
+    expiry_store.expire(database, expiry_store.WaitingRules(["target"], []), shard=0, limit=9)
 
 
 def do_hold(database: Database, execution_id: str, job_id: str) -> None:
@@ -68,7 +66,7 @@ def do_ask_to_cancel(database: Database, execution_id: str, job_id: str) -> None
 
 
 def do_cancel_the_jobs(database: Database, execution_id: str, job_id: str) -> None:
-    scope = execution_cancellation.Scope(actor=None, begun=False)
+    scope = execution_cancellation.CancellationScope(actor=None, begun=False)
     database.transact(lambda one: execution_cancellation.cancel_executions_of(one, job_id, scope))
 
 
@@ -112,7 +110,7 @@ CHANGES: list[tuple[Verb, str, str]] = [
     (do_exhaust, USED_UP, LATER),
     (do_expire, QUEUED, RUNNING),
     (do_expire, QUEUED, CANCELLED),
-    (do_expire, RETRYING, "attempt_count = 2"),
+    (do_expire, RETRYING, "expires_at = now() + INTERVAL '1 hour'"),
     (do_hold, QUEUED, RUNNING),
     (do_hold, QUEUED, CANCELLED),
     (do_bring_forward, PENDING, RUNNING),
@@ -148,7 +146,7 @@ def test_it_stays_as_it_became(
         monkeypatch.setattr(*lock, text(unlocked))
     worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
     (execution_id,) = rows.add_executions(database, due_in=-timedelta(minutes=2), max_attempts=2)
-    database.fetch(text(f"UPDATE executions SET {found}"))
+    database.fetch(text(f"UPDATE executions SET {found}, expires_at = now() - INTERVAL '1 minute'"))
     job_id = rows.job_of(database, execution_id).job_id
 
     def act() -> None:

@@ -15,7 +15,7 @@ from tests.racing import at_once
 @pytest.mark.parametrize("file", [None, "inbox"])
 def test_an_engine_without_transactions_is_refused(url: str, tmp_path: Path, execution: str, file: str | None) -> None:
     engine = create_engine(url if file is None else f"sqlite:///{tmp_path / file}", isolation_level="AUTOCOMMIT")
-    with pytest.raises(RuntimeError, match="must not be in AUTOCOMMIT"):
+    with pytest.raises(RuntimeError, match="must not use AUTOCOMMIT"):
         SqlAlchemyInbox(engine).process(of(execution), fail)
     engine.dispose()
 

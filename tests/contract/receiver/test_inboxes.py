@@ -146,20 +146,19 @@ def test_a_transaction_that_failed_behind_the_handlers_back_is_not_said_to_be_do
     assert store.count(execution) == 1
 
 
-def test_pruning_forgets_what_was_not_heard_of_for_long(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prune_deletes_executions_without_recent_attempts_in_batches(store: Store) -> None:
     if not isinstance(store.inbox, SqlInbox):
-        pytest.skip("its store forgets by itself")
-    monkeypatch.setattr("task_executor_receiver.sql.PRUNED_AT_ONCE", 2)
+        pytest.skip("its store expires keys by itself")
     store.inbox.prune(timedelta(seconds=-10))
     for number in range(5):
         store.inbox.process(of(f"exec_{number}"), store.effect)
     assert store.inbox.prune() == 0
     assert is_replayed(store.inbox.process(of("exec_4", 2), store.effect))
-    assert store.inbox.prune(timedelta(seconds=-10)) == 5
+    assert store.inbox.prune(timedelta(seconds=-10), batch=2) == 5
     assert not is_replayed(store.inbox.process(of("exec_4", 2), store.effect))
     store.inbox.prune(timedelta(seconds=-10))
 
 
 def test_another_database_is_refused() -> None:
-    with pytest.raises(NotImplementedError, match="an inbox in mysql: PostgreSQL, CockroachDB and SQLite"):
+    with pytest.raises(NotImplementedError, match="mysql is not supported: use PostgreSQL, CockroachDB or SQLite"):
         is_sqlite("mysql")

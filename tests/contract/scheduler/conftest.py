@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,24 +10,31 @@ from sqlalchemy import text
 
 from app.kernel.config import Settings
 from app.kernel.db import Database
-from app.scheduler.chore import ChoreContext, Stopping
-from tests import rows
+from app.queue.executions.watermark import SWEEP_SECONDS
+from app.scheduler.chore import BATCH, ChoreContext, Stopping
 from tests.chores import chores_of
 from tests.contract.races.racing import Hints, never, schedulers
 
 
-def chores(database: Database, *, hints: Hints | None = None, stopping: Stopping = never, **changes: object) -> Any:
-    """Make the chores with the default settings, but one shard and no look-ahead, and these changes."""
+def context(
+    database: Database,
+    *,
+    hints: Hints | None = None,
+    stopping: Stopping = never,
+    batch: int = BATCH,
+    full_scan_seconds: float = SWEEP_SECONDS,
+    **changes: object,
+) -> ChoreContext:
+    """Make the context of chores with the default settings, but one shard and no look-ahead, and these changes."""
     values: dict[str, object] = {"queue_shards": 1, "look_ahead_seconds": 0.0} | changes
     settings = Settings(**values)  # type: ignore[arg-type]
-    return chores_of(ChoreContext.of(database, settings, hint=hints or Hints(), stopping=stopping))
+    found = ChoreContext.of(database, settings, hint=hints or Hints(), stopping=stopping)
+    return replace(found, batch=batch, full_scan_seconds=full_scan_seconds)
 
 
-@pytest.fixture
-def aged(database: Database) -> Database:
-    """An endpoint whose executions may wait for a minute, in their first attempts too."""
-    rows.add_endpoint(database, "aged", retry_policy={"max_attempts": 3, "max_age_ms": 60_000})
-    return database
+def chores(database: Database, **changes: Any) -> Any:
+    """Make the chores of such a context."""
+    return chores_of(context(database, **changes))
 
 
 @contextmanager

@@ -5,14 +5,14 @@ from sqlalchemy import text
 
 from app.kernel.db import Database
 from app.queue.executions.repairs import EXHAUSTED
-from app.scheduler.upkeep import EXHAUSTED_BATCH
+from app.scheduler.finding import MAX_COUNTED
 from tests import rows
 from tests.contract.scheduler.conftest import chores
 
 
 @pytest.mark.parametrize("status", ["QUEUED", "RETRYING"])
 def test_what_waits_with_all_attempts_used_fails(database: Database, status: str) -> None:
-    rows.add_executions(database, EXHAUSTED_BATCH + 3, status=status, max_attempts=2)
+    rows.add_executions(database, MAX_COUNTED + 3, status=status, max_attempts=2)
     database.fetch(text("UPDATE executions SET attempt_count = 2, run_at = now() - INTERVAL '2 minutes'"))
     (good,) = rows.add_executions(database, status=status, max_attempts=2)
     (young,) = rows.add_executions(database, status=status)
@@ -20,13 +20,13 @@ def test_what_waits_with_all_attempts_used_fails(database: Database, status: str
         text("UPDATE executions SET attempt_count = 1 WHERE execution_id IN (:good, :young)"),
         {"good": good, "young": young},
     )
-    assert chores(database).exhaust()["failed"] == EXHAUSTED_BATCH + 3
-    assert rows.statuses(database) == {"FAILED": EXHAUSTED_BATCH + 3, status: 2}
+    assert chores(database).repair()["failed"] == MAX_COUNTED + 3
+    assert rows.statuses(database) == {"FAILED": MAX_COUNTED + 3, status: 2}
     events = database.fetch(text("SELECT DISTINCT from_status, to_status, reason FROM execution_events"))
     assert [tuple(event) for event in events] == [(status, "FAILED", "NO_ATTEMPTS_LEFT")]
     retired = database.fetch(text("SELECT count(*) AS n FROM jobs WHERE status = 'RETIRED'"))[0].n
-    assert retired == EXHAUSTED_BATCH + 3
-    assert chores(database).exhaust()["failed"] == 0
+    assert retired == MAX_COUNTED + 3
+    assert chores(database).repair()["failed"] == 0
 
 
 def test_the_read_of_the_whole_backlog_locks_nothing() -> None:

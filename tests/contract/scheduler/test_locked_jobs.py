@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from app.kernel.db import Database
-from app.queue.executions import materialization, watermark
+from app.queue.executions import materialization
 from app.schedule.due_ticks import Advance
 from tests import rows
 from tests.contract.scheduler.conftest import chores, held
@@ -16,13 +16,10 @@ from tests.cron_jobs import add_interval_job, due_jobs, job, scheduled
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
-def test_locked_job_delays_no_tick_of_other_jobs(
-    database: Database, ours: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_locked_job_delays_no_tick_of_other_jobs(database: Database, ours: Database) -> None:
     """No sweep comes to help: the watermark alone keeps the locked job in what is read."""
-    monkeypatch.setattr(watermark, "SWEEP_SECONDS", 7200.0)
     jobs = [add_interval_job(database, HOUR, missed=number * MINUTE) for number in range(20, 0, -1)]
-    scheduler = chores(ours, cron_batch_size=6)
+    scheduler = chores(ours, cron_batch_size=6, full_scan_seconds=7200.0)
     with held(database, "jobs", jobs[7]):
         assert scheduler.materialize()["ticks"] == 19
         assert scheduler.materialize()["ticks"] == 0

@@ -9,7 +9,7 @@ from sqlalchemy import event, text
 
 from app.kernel.db import Database
 from app.queue.claiming import depth
-from app.queue.executions import materialization, watermark
+from app.queue.executions import materialization
 from app.schedule.due_ticks import Advance
 from app.scheduler import catch_up
 from schema.states import EndpointType
@@ -112,10 +112,10 @@ def test_each_of_many_late_jobs_gets_on(database: Database, monkeypatch: pytest.
     assert min(len(scheduled(database, job_id)) for job_id in jobs) == 1
 
 
-def test_late_ticks_wait_while_their_lane_is_deep_and_those_of_others_do_not(
+def test_late_ticks_wait_while_their_partition_is_deep_and_those_of_others_do_not(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However often a scheduler looks; what has to be made up for is there once the lane has been drained."""
+    """However often a scheduler looks; what has to be made up for is there once the partition has been drained."""
     monkeypatch.setattr(depth, "DEEP", 20)
     monkeypatch.setattr(depth, "DEPTH", text(depth.DEPTH.text.replace("LIMIT 1000)", "LIMIT 20)")))
     rows.add_endpoint(database, "other")
@@ -142,7 +142,7 @@ def test_late_ticks_wait_while_their_lane_is_deep_and_those_of_others_do_not(
 @pytest.mark.parametrize(
     "columns", [{"max_catch_up": 60}, {"catch_up": "latest"}, {"catch_up": "none"}, {"overlap": "skip"}]
 )
-def test_no_tick_is_left_out_for_the_depth_of_a_lane(
+def test_no_tick_is_left_out_for_the_depth_of_a_partition(
     database: Database, monkeypatch: pytest.MonkeyPatch, columns: dict[str, object]
 ) -> None:
     """To wait would be to lose ticks, or to make up for such as are left out."""
@@ -230,11 +230,8 @@ def test_executions_are_spread_over_the_shards(database: Database) -> None:
 
 
 @pytest.mark.parametrize(("every", "found"), [(0.0, 1), (7200.0, 0)], ids=["sweep", "between two sweeps"])
-def test_a_tick_behind_the_mark_is_found_by_the_next_sweep(
-    database: Database, every: float, found: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watermark, "SWEEP_SECONDS", every)
-    ours = chores(database)
+def test_a_tick_behind_the_mark_is_found_by_the_next_sweep(database: Database, every: float, found: int) -> None:
+    ours = chores(database, full_scan_seconds=every)
     for expected in (1, found):
         add_cron_job(database, daily(database), missed=timedelta(days=1))
         assert ours.materialize()["ticks"] == expected

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from app.kernel.db import Database
-from app.queue.executions import promotion, watermark
+from app.queue.executions import promotion
 from tests import rows
 from tests.contract.races.racing import WAYS, Hints, schedulers, strip_locks, total
 from tests.contract.scheduler.conftest import chores
@@ -83,11 +83,8 @@ def test_what_is_queued_late_waits_behind_what_is_due_already(database: Database
 
 
 @pytest.mark.parametrize(("every", "found"), [(0.0, 1), (7200.0, 0)], ids=["sweep", "between two sweeps"])
-def test_what_is_put_behind_the_mark_is_found_by_the_next_sweep(
-    database: Database, every: float, found: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watermark, "SWEEP_SECONDS", every)
-    ours = chores(database, queue_shards=4)
+def test_what_is_put_behind_the_mark_is_found_by_the_next_sweep(database: Database, every: float, found: int) -> None:
+    ours = chores(database, queue_shards=4, full_scan_seconds=every)
     rows.add_executions(database, 64, status="PENDING", shards=4)
     assert ours.promote()["promoted"] == 64
     rows.add_executions(database, status="PENDING", due_in=timedelta(hours=-1), shards=4)

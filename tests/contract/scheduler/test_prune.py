@@ -9,11 +9,10 @@ from sqlalchemy import event, text
 from app.kernel import ids
 from app.kernel.db import Database
 from app.queue.executions.execution_pruning import EXPIRED
-from app.scheduler import bulk_chore
+from app.scheduler.pruner import Pruner
 from tests import rows
-from tests.contract.notifications.telling import add_rule
 from tests.contract.races.racing import WAYS, schedulers, total
-from tests.contract.scheduler.conftest import chores
+from tests.contract.scheduler.conftest import chores, context
 from tests.cron_jobs import add_cron_job, daily
 from tests.racing import at_once
 from tests.rows import add_tick
@@ -69,27 +68,18 @@ def test_old_executions_go_with_their_children_and_their_jobs(database: Database
     assert chores(database).prune()["executions"] == 0
 
 
-def test_an_execution_with_more_children_than_a_batch_goes_too(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.scheduler.pruner.CHILDREN", 4)
+def test_an_execution_with_more_children_than_a_batch_goes_too(database: Database) -> None:
     finish(database, rows.add_executions(database, 10), days_ago=31, children=7)
-    assert chores(database).prune()["executions"] == 10
+    assert Pruner(context(database), children=4).prune()["executions"] == 10
     assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0, "execution_events": 0}
 
 
-def test_more_than_a_batch_that_ended_at_one_instant_goes_in_a_run(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.scheduler.pruner.EXECUTIONS", 3)
+def test_more_than_a_batch_that_ended_at_one_instant_goes_in_a_run(database: Database) -> None:
     finish(database, rows.add_executions(database, 10), days_ago=31)
-    assert chores(database).prune()["executions"] == 10
+    assert Pruner(context(database), executions=3).prune()["executions"] == 10
 
 
-def test_what_a_dead_letter_keeps_stays_and_what_has_one_goes_after_its_resolution(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.scheduler.pruner.EXECUTIONS", 3)
+def test_what_a_dead_letter_keeps_stays_and_what_has_one_goes_after_its_resolution(database: Database) -> None:
     old = finish(database, rows.add_executions(database, 10), days_ago=31)
     letter = (
         "INSERT INTO dead_letters (letter_id, execution_id, job_id, endpoint, endpoint_version, error_type, "
@@ -100,16 +90,15 @@ def test_what_a_dead_letter_keeps_stays_and_what_has_one_goes_after_its_resoluti
     )
     for days, kept in ((None, old[:4]), (29, old[4:8]), (31, old[8:9])):
         database.fetch(text(letter), {"days": days, "ids": kept})
-    assert chores(database).prune()["executions"] == 2
+    assert Pruner(context(database), executions=3).prune()["executions"] == 2
     found = {row.execution_id for row in database.fetch(text("SELECT execution_id FROM dead_letters"))}
     assert found == set(old[:8])
     assert left(database)["attempts"] == 16, "its attempts stay as well"
 
 
-def test_a_run_ends_when_its_time_is_over(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_ends_when_its_time_is_over(database: Database) -> None:
     finish(database, rows.add_executions(database, 3), days_ago=31)
-    monkeypatch.setattr("app.scheduler.pruner.MAX_PRUNE_SECONDS", -1.0)
-    assert chores(database).prune()["executions"] == 0
+    assert Pruner(context(database), seconds=-1.0).prune()["executions"] == 0
 
 
 @pytest.mark.parametrize("status", ["ACTIVE", "RETIRED"])
@@ -147,19 +136,16 @@ def test_two_schedulers_delete_each_row_once(database: Database, database_url: s
     assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0, "execution_events": 0}
 
 
-def test_children_that_another_scheduler_deletes_meanwhile_do_not_end_the_search_for_more(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_children_that_another_scheduler_deletes_meanwhile_do_not_end_the_search_for_more(database: Database) -> None:
     """Otherwise the executions would be deleted over the heads of those that are left."""
     if database.is_cockroach:
         pytest.skip("watches PostgreSQL's locks")
-    monkeypatch.setattr("app.scheduler.pruner.CHILDREN", 4)
     finish(database, rows.add_executions(database, 2), days_ago=31, children=5)
     first_page = "SELECT log_id FROM execution_logs ORDER BY execution_id, logged_at, log_id LIMIT 4"
     waiting = text("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
     with database.engine.connect() as other, ThreadPoolExecutor() as pool:
         other.execute(text(f"DELETE FROM execution_logs WHERE log_id IN ({first_page})"))
-        ours = pool.submit(chores(database).prune)
+        ours = pool.submit(Pruner(context(database), children=4).prune)
         eventually(lambda: database.fetch(waiting))
         other.commit()
         assert ours.result(20)["executions"] == 2
@@ -242,55 +228,12 @@ def test_old_versions_go_and_the_first_one_last(
     """It holds the idempotency key, by which a repeated creation finds the job."""
     made = versions(database, **changes)
     for _ in range(2):
-        chores(database).retire()
+        chores(database).prune_versions()
     assert names_left(database, made) == expected
 
 
 def test_a_version_with_executions_stays(database: Database) -> None:
     made = versions(database)
     add_tick(database, made["second"], "SUCCESS")
-    chores(database).retire()
+    chores(database).prune_versions()
     assert names_left(database, made) == {"first", "second", "third"}
-
-
-def test_what_was_noted_for_rules_that_are_gone_is_pruned(database: Database) -> None:
-    """A new rule of the same name would take it for its own; what its groups have told is history."""
-    add_rule(database, "kept")
-    for rule in ("kept", "gone"):
-        for put in (
-            "parts (rule, part_id, tallies) VALUES (:rule, 'p', '[]')",
-            "conditions (event, rule, subject) VALUES ('queue.late', :rule, 'q')",
-            "subjects (rule, event, subject, group_id) VALUES (:rule, 'queue.late', 'q', :rule)",
-            "groups (group_id, rule, told) VALUES (:rule, :rule, '{}')",
-            "groups (group_id, rule, told, closed_at, messages) VALUES (:rule || ' told', :rule, '{}', now(), '[]')",
-        ):
-            database.fetch(text(f"INSERT INTO notification_{put}"), {"rule": rule})
-    assert chores(database).prune_notifications()["notifications"] == 4
-    left = {
-        kind: [row.rule for row in database.fetch(text(f"SELECT rule FROM notification_{kind} ORDER BY rule"))]
-        for kind in ("parts", "conditions", "subjects", "groups")
-    }
-    assert left.pop("groups") == ["gone", "kept", "kept"]
-    assert list(left.values()) == [["kept"]] * 3
-
-
-@pytest.mark.parametrize(
-    ("walks", "key", "more"),
-    [
-        ("redrives", "redrive_id", {}),
-        ("bulk_operations", "operation_id", {"action": "'retry'", "parameters": "'{}'"}),
-    ],
-)
-def test_all_walks_that_ended_before_the_retention_go_in_one_run(
-    database: Database, monkeypatch: pytest.MonkeyPatch, walks: str, key: str, more: dict[str, str]
-) -> None:
-    """Whoever begins one for each of many customers would otherwise add more than an hourly batch deletes."""
-    monkeypatch.setattr(bulk_chore, "BATCH", 2)
-    ended = "now() - CAST(:days AS BIGINT) * INTERVAL '1 day'"
-    for number, (status, days) in enumerate([("DONE", 31)] * 5 + [("STOPPED", 29), ("RUNNING", None)]):
-        row = {key: ":id", "status": ":status", "wanted": "'{}'", "rate": "1", "ended_at": ended} | more
-        add = text(f"INSERT INTO {walks} ({', '.join(row)}) VALUES ({', '.join(row.values())})")
-        database.fetch(add, {"id": str(number), "status": status, "days": days})
-    assert getattr(chores(database), f"prune_{walks}")()[walks] == 5
-    left_over = database.fetch(text(f"SELECT status FROM {walks} ORDER BY status"))
-    assert [each.status for each in left_over] == ["RUNNING", "STOPPED"]

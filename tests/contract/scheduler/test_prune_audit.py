@@ -1,26 +1,24 @@
 """Pruning the audit log: what is older than its retention goes, in batches, and nothing else."""
 
-import pytest
 from sqlalchemy import text
 
 from app.kernel import audit, ids
-from app.kernel.audit import SYSTEM, Action, ResourceType
+from app.kernel.audit import SYSTEM, AuditAction, ResourceType
 from app.kernel.db import Database
 from tests.contract.scheduler.conftest import chores
 
 
 def add(database: Database, name: str, *, days_ago: int) -> None:
-    params = {"by": SYSTEM, "action": Action.CREATE, "resource_type": ResourceType.CONFIG, "resource": name}
+    params = {"by": SYSTEM, "action": AuditAction.CREATE, "resource_type": ResourceType.CONFIG, "resource": name}
     database.transact(lambda connection: audit.record(connection, ids.audit_id(), **params))
     age = "UPDATE audit_log SET occurred_at = now() - :days * INTERVAL '1 day' WHERE resource = :name"
     database.fetch(text(age), {"days": days_ago, "name": name})
 
 
-def test_only_what_is_older_than_the_retention_goes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.scheduler.pruner.BATCH", 2)
+def test_only_what_is_older_than_the_retention_goes(database: Database) -> None:
     for number in range(5):
         add(database, f"old-{number}", days_ago=366)
     add(database, "young", days_ago=364)
-    assert chores(database).prune_audit()["entries"] == 5
+    assert chores(database, batch=2).prune_audit()["entries"] == 5
     assert [row.resource for row in database.fetch(text("SELECT resource FROM audit_log"))] == ["young"]
-    assert chores(database).prune_audit()["entries"] == 0
+    assert chores(database, batch=2).prune_audit()["entries"] == 0

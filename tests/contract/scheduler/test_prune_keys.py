@@ -1,6 +1,5 @@
 """Pruning idempotency keys: what was kept for a day goes, in batches, and nothing else."""
 
-import pytest
 from sqlalchemy import text
 
 from app.kernel import idempotency
@@ -15,11 +14,10 @@ def add(database: Database, key: str, *, hours_ago: int) -> None:
     database.fetch(text(age), {"hours": hours_ago, "key": key})
 
 
-def test_only_what_was_kept_for_its_time_goes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.scheduler.pruner.BATCH", 2)
+def test_only_what_was_kept_for_its_time_goes(database: Database) -> None:
     for number in range(5):
         add(database, f"old-{number}", hours_ago=25)
     add(database, "young", hours_ago=23)
-    assert chores(database).prune_keys()["idempotency_keys"] == 5
+    assert chores(database, batch=2).prune_keys()["idempotency_keys"] == 5
     assert [row[0] for row in database.fetch(text("SELECT idempotency_key FROM idempotency_keys"))] == ["young"]
-    assert chores(database).prune_keys()["idempotency_keys"] == 0
+    assert chores(database, batch=2).prune_keys()["idempotency_keys"] == 0

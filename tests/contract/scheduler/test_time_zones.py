@@ -36,14 +36,13 @@ def store(database: Database, digest: str) -> None:
     database.fetch(time_zones.STORE, {"digest": digest})
 
 
-def test_next_runs_move_where_the_present_rules_want_them(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_runs_move_where_the_present_rules_want_them(database: Database) -> None:
     store(database, "those of last year")
-    monkeypatch.setattr(time_zones, "PAGE", 2)
     jobs = dict(shifted(database, by) for by in (HOUR, -HOUR, timedelta(minutes=-30)))
     right, _ = shifted(database, timedelta(0))
     interval = add_interval_job(database, HOUR, missed=-2 * HOUR)
     before = {job_id: job(database, job_id).cron_next_run_at for job_id in (right, interval)}
-    assert chores(database).follow_time_zones()["moved"] == len(jobs)
+    assert chores(database, batch=2).follow_time_zones()["moved"] == len(jobs)
     assert {job_id: job(database, job_id).cron_next_run_at for job_id in jobs} == jobs
     assert {job_id: job(database, job_id).cron_next_run_at for job_id in before} == before
     (stored,) = database.fetch(time_zones.STORED)

@@ -17,6 +17,7 @@ from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
 from app.queue.claiming.known_rules import FlowRules
 from app.queue.claiming.release import Release
+from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions import reclaim
 from app.queue.executions.completion import Conclusion
 from app.queue.executions.execution_model import Claim
@@ -24,6 +25,9 @@ from app.queue.executions.verdict import Verdict
 from app.scheduler.chore import Counts
 from brokers.attempt import Stage
 from brokers.finalizer import Finalizer
+from brokers.inbox import Inboxes
+from brokers.outbox_thread import OutboxThread
+from brokers.outcomes import Outcomes
 from tests import rows
 from tests.claiming import take
 from tests.contract.broker.delivering import Attempts
@@ -90,11 +94,17 @@ def test_a_claim_holds_each_row_once_and_spends_no_attempt(
     assert rows.statuses(database) == {"SUCCESS": 3}
 
 
+def finalizer_of(database: Database, values: Values) -> Finalizer:
+    inboxes = Inboxes()
+    outbox = OutboxThread(OutboxProcessor(database, handlers=(), values=values), inboxes)
+    return Finalizer(Outcomes(database, WORKER, values, FlowRules(database), inboxes=inboxes, outbox=outbox), values)
+
+
 def test_a_conclusion_is_written_once_and_counted_as_ours(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault
 ) -> None:
     claim, values = claimed(database), Values()
-    finalizer = Finalizer(faulty, WORKER, values, FlowRules(faulty))
+    finalizer = finalizer_of(faulty, values)
     finalizer.start()
     proxy.arm("tried AS", fault)
     finalizer.submit(Conclusion(claim, ids.attempt_id(), OK, claim.claimed_at, 5, ()))
@@ -111,7 +121,7 @@ def test_a_hand_back_returns_its_attempt_once(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault
 ) -> None:
     claim = claimed(database)
-    finalizer = Finalizer(faulty, WORKER, Values(), FlowRules(faulty))
+    finalizer = finalizer_of(faulty, Values())
     finalizer.start()
     proxy.arm("unnest", fault)
     finalizer.submit_release(Release(claim.key))

@@ -16,7 +16,7 @@ from app.kernel import db
 from app.kernel.db import Database, deadline
 from app.kernel.db.retries import sqlstate
 from app.kernel.errors import EndpointNotFoundError, TimedOutError, UnavailableError
-from app.queue.jobs.job_creation import LARGEST_TOGETHER, Created, Creator
+from app.queue.jobs.job_creation import MAX_GROUPED_INPUT, Created, Creator
 from app.queue.jobs.job_model import NewJob
 from schema.states import Trigger
 from tests import rows
@@ -259,7 +259,7 @@ def test_groups_of_two_processes_with_the_same_keys_do_not_deadlock(
 def test_what_is_large_is_created_by_a_statement_of_its_own(create: Create, lock: Lock, inserts: list[str]) -> None:
     """Many together would be more than a server reads."""
     lock.take()
-    futures = [create(job(f"k{number}", input={"text": "x" * LARGEST_TOGETHER})) for number in range(3)]
+    futures = [create(job(f"k{number}", input={"text": "x" * MAX_GROUPED_INPUT})) for number in range(3)]
     eventually(lambda: len(inserts) == 3)
     assert not any("unnest" in statement for statement in inserts)
     lock.let_go()

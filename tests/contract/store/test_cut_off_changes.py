@@ -15,8 +15,8 @@ from app.queue.jobs.job_pause import pause_job, resume_job
 from app.queue.jobs.job_update import update_job
 from tests.contract.blocks import blocks
 from tests.contract.scheduler.conftest import chores
-from tests.contract.store.test_many_open import counts, put
 from tests.cron_jobs import add_interval_job, job
+from tests.many_open import counts, put
 
 COUNT = 1200
 NOTES = text("SELECT change FROM unfinished_changes")

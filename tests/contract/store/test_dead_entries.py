@@ -10,7 +10,7 @@ from sqlalchemy import TextClause, text
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.queue.claiming.claim import CLAIM_1
-from app.queue.claiming.poll import LOOK_16, PROBED, look
+from app.queue.claiming.poll import POLL_16, PROBED, poll
 from app.queue.executions.materialization import DUE
 from app.queue.executions.promotion import PROMOTE
 from app.queue.executions.watermark import SLACK
@@ -52,13 +52,13 @@ def parameters(since: datetime) -> Mapping[TextClause, dict[str, object]]:
     looks = {"queue": "http", "first": 0, "horizon_ms": 250}
     return {
         CLAIM_1: asking("wrk_x", 50, since=since),
-        LOOK_16: looks | {f"since_{number}": since for number in range(PROBED)},
+        POLL_16: looks | {f"since_{number}": since for number in range(PROBED)},
         PROMOTE: {"shard": 1, "ahead_ms": 5000, "limit": 500, "since": since},
         DUE: {"ahead_ms": 5000, "limit": 100, "after_run_at": since, "after_job": ""},
     }
 
 
-@pytest.mark.parametrize("statement", [CLAIM_1, LOOK_16, PROMOTE, DUE], ids=["claim", "look", "promote", "ticks"])
+@pytest.mark.parametrize("statement", [CLAIM_1, POLL_16, PROMOTE, DUE], ids=["claim", "look", "promote", "ticks"])
 def test_a_read_from_the_mark_on_walks_no_dead_entries(dead: Database, statement: TextClause) -> None:
     swept = blocks(dead, statement, parameters(EPOCH)[statement])
     read = blocks(dead, statement, parameters(rows.database_now(dead) - SLACK)[statement])
@@ -68,5 +68,5 @@ def test_a_read_from_the_mark_on_walks_no_dead_entries(dead: Database, statement
 
 def test_what_is_due_is_found_from_the_mark_on(dead: Database) -> None:
     (execution_id,) = rows.add_executions(dead, due_in=timedelta(seconds=-1))
-    answer = look(dead, queue="http", since=[rows.database_now(dead) - SLACK], horizon_ms=0)
+    answer = poll(dead, queue="http", since=[rows.database_now(dead) - SLACK], horizon_ms=0)
     assert [due.run_at for due in answer.due] == [rows.execution(dead, execution_id).run_at]

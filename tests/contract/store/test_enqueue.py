@@ -58,7 +58,7 @@ OWN = {"name": "n", "labels": {"team": "a", "example.com/env": ""}, "queue": "bu
 LIMIT = 'limits = \'{"per_key": {"key": "{{%s}}", "max_in_flight": 1}}\''
 CASES: list[tuple[dict[str, Any], str]] = [
     (NOW, "queue = NULL"),
-    (NOW, "queue = 'slow', priority = 3, retry_policy = '{\"max_attempts\": 7}'"),
+    (NOW, "queue = 'slow', priority = 3, retry_policy = '{\"max_attempts\": 7, \"max_age_ms\": 60000}'"),
     (NOW, "routed_queue = 'routed', result_retention_ms = 60000"),
     *((NOW, LIMIT % f" input.{path} ") for path in ("user.id", "x.2", "x.1", "nothing")),
     (NOW, 'callbacks = \'{"on_success": "a", "on_attempt_failed": "a"}\''),
@@ -79,7 +79,7 @@ NOT_OURS = {
 
 
 def test_its_rows_are_those_of_the_api(database: Database, database_url: str) -> None:
-    each = {"job_id", "execution_id", "created_at", "idempotency_key", "run_at", "scheduled_at"}
+    each = {"job_id", "execution_id", "created_at", "idempotency_key", "run_at", "scheduled_at", "expires_at"}
     columns, filled = set(), set()
     for given, flow in CASES:
         database.fetch(text("DELETE FROM executions RETURNING job_id"))
@@ -99,6 +99,8 @@ def test_its_rows_are_those_of_the_api(database: Database, database_url: str) ->
             columns |= first.keys()
             filled |= {name for name, value in first.items() if value is not None}
         assert [row.idempotency_key for row in executions(database)] == ["of-the-api", "k"]
+        ages = {row.expires_at and row.expires_at - row.run_at for row in executions(database)}
+        assert ages == {None if flow == "queue = NULL" and given == NOW else timedelta(minutes=1)}
         assert {len(row.job_id.rpartition("_")[2]) for row in executions(database)} == {32}
         if "run_at" in given:
             assert {row.run_at for row in [*jobs(database), *executions(database)]} == {LATER}
@@ -251,7 +253,7 @@ def test_who_may_not_execute_it_cannot_and_who_may_needs_no_table(database: Data
     try:
         with caller(database_url) as connection, connection.cursor() as cursor:
             cursor.execute(f"SET ROLE {role}")
-            with pytest.raises(EnqueueError, match="GRANT EXECUTE"):
+            with pytest.raises(EnqueueError, match="GRANT it EXECUTE"):
                 enqueue(connection, "target")
             connection.rollback()
             cursor.execute(f"GRANT EXECUTE ON FUNCTION te_enqueue TO {role}")
@@ -267,7 +269,7 @@ def test_who_may_not_execute_it_cannot_and_who_may_needs_no_table(database: Data
 
 
 def test_a_database_without_it_says_so(empty_database_url: str) -> None:
-    with caller(empty_database_url) as connection, pytest.raises(EnqueueError, match="CockroachDB has none"):
+    with caller(empty_database_url) as connection, pytest.raises(EnqueueError, match="not CockroachDB"):
         enqueue(connection, "target")
 
 

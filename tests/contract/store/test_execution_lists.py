@@ -15,10 +15,11 @@ from app.queue.executions.execution_model import Execution
 from app.queue.reading.execution_list import ExecutionFilter, executions_page, page_of_executions
 from schema.states import FINAL, ExecutionStatus
 from tests import rows
+from tests.cases import each_case
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 MANY = 140
-PAGE = 4
+PAGE = 8
 CHANGE = text(
     """
     UPDATE executions AS e
@@ -160,7 +161,7 @@ def index_of(wanted: ExecutionFilter) -> str:
 
 
 @pytest.mark.postgresql_only
-@pytest.mark.parametrize("of", [{}, {"endpoint": "rare"}, {"endpoint": "target"}, {"job_id": "job_1"}], ids=str)
+@each_case("of", [{}, {"endpoint": "rare"}, {"endpoint": "target"}, {"job_id": "job_1"}])
 def test_each_status_is_read_by_its_own_index_whatever_the_statistics(history: Database, of: dict[str, str]) -> None:
     """Only for a job in a small table that was never analysed PostgreSQL may sort what it has, which is little."""
     is_analysed = history.fetch(text("SELECT true FROM pg_stats WHERE tablename = 'executions' LIMIT 1"))

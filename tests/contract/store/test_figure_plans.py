@@ -8,12 +8,13 @@ from functools import partial
 import pytest
 from sqlalchemy import TextClause, text
 
-from app.features.control import deliveries, lag, queue_statistics
-from app.features.limits import reasons as limits_reasons
+from app.features.control import deliveries, lag
+from app.features.limits import limiter_readings
+from app.features.queues import queue_statistics
 from app.kernel.db import Database, chunked_scan
-from tests.contract.db.test_hot_plans import due, later, never_analysed, over, running
+from tests.plans import due, later, never_analysed, over, running
 
-OF_SEVERAL: dict[str, object] = {f"endpoint_{number}": "target" for number in range(limits_reasons.AT_ONCE)}
+OF_SEVERAL: dict[str, object] = {f"endpoint_{number}": "target" for number in range(limiter_readings.AT_ONCE)}
 READS: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
     (
         queue_statistics.DUE,
@@ -21,17 +22,18 @@ READS: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
         {"idx_executions_pickup": queue_statistics.AT_ONCE + 1},
     ),
     (deliveries.RUNNING, {"endpoint": None}, {"idx_executions_running_lanes": 1}),
-    (limits_reasons.WAITING, {"endpoint": "target", "most": 1000}, {"idx_executions_waits_of_endpoint": 1}),
+    (limiter_readings.WAITING, {"endpoint": "target", "most": 1000}, {"idx_executions_waits_of_endpoint": 1}),
     (
-        limits_reasons.WAITING_OF_SEVERAL,
+        limiter_readings.WAITING_OF_SEVERAL,
         OF_SEVERAL | {"most": 1000},
-        {"idx_executions_waits_of_endpoint": limits_reasons.AT_ONCE},
+        {"idx_executions_waits_of_endpoint": limiter_readings.AT_ONCE},
     ),
     (lag.LAG, {}, {"idx_jobs_cron_due": 1}),
 ]
 IN_ORDER: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
     (deliveries.ENDED[1], {"seconds": 60}, {"idx_executions_finished": 1}),
     (deliveries.ENDED[16], {"seconds": 60}, {"idx_executions_finished": 16}),
+    (deliveries.ENDED_OF_MANY, {"seconds": 60, "shards": list(range(256))}, {"idx_executions_finished": 1}),
     (
         deliveries.ENDED_OF_ENDPOINT,
         {"seconds": 60, "endpoint": "target"},

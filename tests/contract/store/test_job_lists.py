@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import TextClause, event, text
 
-from app.kernel.db import Database, chunked_scan
+from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest, Position
 from app.queue.jobs import job_list
 from app.queue.jobs.job_filter import JobFilter
@@ -55,12 +55,7 @@ FILTERS: list[Mapping[str, Any]] = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def short_strides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunked_scan, "STRIDE", 25)
-    monkeypatch.setattr(job_list, "OPEN", 7)
-    monkeypatch.setattr(job_list, "FEW", 40)
-    monkeypatch.setattr(job_list, "PAGE_SECONDS", 0.0)
+SHORT = job_list.ListBounds(seconds=0.0, stride=25, open=7, few=40)
 
 
 @pytest.fixture
@@ -88,7 +83,7 @@ def wanted_of(filters: Mapping[str, Any], stored: list[Any]) -> list[str]:
 def listed(database: Database, filters: Mapping[str, Any], limit: int) -> list[str]:
     found, after = list[str](), None
     while True:
-        page = job_list.page_of_jobs(database, JobFilter(**filters), PageRequest(limit, after))
+        page = job_list.page_of_jobs(database, JobFilter(**filters), PageRequest(limit, after), SHORT)
         found += [job.job_id for job in page.items]
         if page.next is None:
             return found
@@ -96,7 +91,7 @@ def listed(database: Database, filters: Mapping[str, Any], limit: int) -> list[s
         after = page.next
 
 
-@pytest.mark.parametrize("limit", [7, 200])
+@pytest.mark.parametrize("limit", [12, 200])
 @pytest.mark.parametrize("is_bounded", [False, True], ids=["all", "between two instants"])
 def test_every_filter_finds_each_job_once_and_in_order(mixture: Database, limit: int, *, is_bounded: bool) -> None:
     stored = list(mixture.fetch(text("SELECT * FROM jobs ORDER BY created_at DESC, job_id DESC")))
@@ -168,5 +163,5 @@ def test_a_page_reads_few_rows_of_a_long_history(database: Database, analyzed: s
     reads = Reads(database)
     for filters in FILTERS:
         for after in (None, Position(middle.created_at, middle.job_id)):
-            job_list.page_of_jobs(database, JobFilter(**filters), PageRequest(10, after))
+            job_list.page_of_jobs(database, JobFilter(**filters), PageRequest(10, after), SHORT)
             assert reads.total() < 1_000, (filters, after)

@@ -1,14 +1,11 @@
 """Queues in which executions wait, found by one entry of an index each."""
 
-import re
-
 import pytest
 from sqlalchemy import text
 
 from app.kernel.db import Database
 from app.queue.claiming.claimable_queues import (
     CLAIMABLE_OF,
-    NEXT_ENDPOINTS,
     NEXT_QUEUE,
     claimable_of,
     claimable_queues,
@@ -41,10 +38,6 @@ def test_a_hop_over_a_queue_reads_one_entry(database: Database) -> None:
         assert "Index Only Scan using idx_executions_lanes" in plan
         assert "Sort" not in plan
         assert "Seq Scan" not in plan
-    next_endpoints = text("EXPLAIN " + NEXT_ENDPOINTS.text)
-    plan = "\n".join(row[0] for row in database.fetch(next_endpoints, {"queue": "http", "shard": 0, "after": "a"}))
-    assert re.search(r"Limit.*\n.*Index Only Scan using idx_executions_lanes", plan), plan
-    assert "endpoint > 'a'" in plan
 
 
 def test_of_the_queues_that_endpoints_and_routes_name_those_are_found_in_which_something_waits(

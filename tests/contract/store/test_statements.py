@@ -1,22 +1,15 @@
 """Every registered statement: PostgreSQL takes it, and nothing in it is known to fail on CockroachDB."""
 
-import importlib
 import re
-from pathlib import Path
 
 import pytest
 from sqlalchemy import TextClause
 
 from app.kernel.db import Database
-from app.kernel.sql import REGISTRY
+from tests.cases import each_case
 from tests.sql_lint import refused, unruly, untyped
+from tests.statements import STATEMENTS
 
-_ROOT = Path(__file__).parents[3]
-for _path in sorted((_ROOT / "app").rglob("*.py")):
-    if "from app.kernel.sql import " in _path.read_text():
-        importlib.import_module(".".join(_path.relative_to(_ROOT).with_suffix("").parts).removesuffix(".__init__"))
-
-STATEMENTS = sorted(REGISTRY.items())
 # "wakeup.notify" is a hint that is sent to PostgreSQL only.
 PORTABLE = [(name, clause) for name, clause in STATEMENTS if name != "wakeup.notify"]
 
@@ -25,7 +18,7 @@ def bare(clause: TextClause) -> str:
     return re.sub(r"--[^\n]*", "", clause.text)
 
 
-@pytest.mark.parametrize(("name", "clause"), STATEMENTS, ids=[name for name, _ in STATEMENTS])
+@each_case(("name", "clause"), STATEMENTS, ids=dict(STATEMENTS))
 def test_postgresql_can_plan_it(database: Database, name: str, clause: TextClause) -> None:
     """PREPARE parses and types the whole statement without running it."""
     numbers: dict[str, int] = {}
@@ -36,16 +29,16 @@ def test_postgresql_can_plan_it(database: Database, name: str, clause: TextClaus
     sql = re.sub(r"(?<!:):([a-z_0-9]+)", number, bare(clause))
     with database.engine.connect() as connection:
         connection.exec_driver_sql(f"PREPARE checked AS {sql}".replace("%", "%%"))
-        connection.rollback()
+        connection.exec_driver_sql("DEALLOCATE checked")
 
 
-@pytest.mark.parametrize(("name", "clause"), PORTABLE, ids=[name for name, _ in PORTABLE])
+@each_case(("name", "clause"), PORTABLE, ids=dict(PORTABLE))
 def test_cockroachdb_is_not_known_to_refuse_it(name: str, clause: TextClause) -> None:
     assert refused(bare(clause)) == []
     assert "::" not in bare(clause), "write CAST: a parameter begins with a colon"
 
 
-@pytest.mark.parametrize(("name", "clause"), PORTABLE, ids=[name for name, _ in PORTABLE])
+@each_case(("name", "clause"), PORTABLE, ids=dict(PORTABLE))
 def test_each_parameter_has_a_type_from_a_column_or_a_cast(name: str, clause: TextClause) -> None:
     assert untyped(bare(clause)) == []
 
@@ -70,7 +63,7 @@ def test_the_lint_finds_what_cockroachdb_refuses_or_must_not_have(sql: str) -> N
     assert refused(sql) != []
 
 
-@pytest.mark.parametrize(("name", "clause"), STATEMENTS, ids=[name for name, _ in STATEMENTS])
+@each_case(("name", "clause"), STATEMENTS, ids=dict(STATEMENTS))
 def test_the_structural_rules(name: str, clause: TextClause) -> None:
     assert unruly(bare(clause)) == []
 

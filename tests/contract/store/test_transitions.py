@@ -7,9 +7,8 @@ from itertools import product
 from sqlalchemy import text
 
 from app.catalog.retry_policy import RetryPolicy
-from app.features.expiry.store import expire
+from app.features.expiry.store import WaitingRules, expire
 from app.kernel.errors import TaskExecutorError
-from app.queue.claiming.partition import Lane
 from app.queue.claiming.release import release
 from app.queue.executions import on_hold, reclaim
 from app.queue.executions.completion import Conclusion, conclude
@@ -137,10 +136,8 @@ def do_exhaust(process: WorkerProcess, execution_id: str) -> None:
 
 
 def do_expire(process: WorkerProcess, execution_id: str) -> None:
-    process.database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '2 minutes', scheduled_at = run_at"))
-    policy = '{"max_age_ms": 1000, "max_attempts": 3}'
-    process.database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:p AS JSONB)"), {"p": policy})
-    expire(process.database, "http", Lane(0, "target", "", 128), max_age_ms=1000, limit=10)
+    process.database.fetch(text("UPDATE executions SET expires_at = now()"))
+    expire(process.database, WaitingRules(["target"], []), shard=0, limit=10)
 
 
 def do_run(process: WorkerProcess, execution_id: str) -> None:

@@ -2,9 +2,8 @@
 
 import os
 import resource
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from threading import Event
 
 import pytest
@@ -16,8 +15,8 @@ from app.dev.process.proxy import Mode, Proxy
 from app.dev.servers import Valkey
 from app.kernel import db
 from app.kernel.db import Database
-from app.kernel.wakeup import Notifier
-from app.queue.claiming.partition import Lane
+from app.kernel.wakeup import WakeupSender
+from app.queue.claiming.partition import Partition
 from brokers.listener import PostgresSource, RedisSource, Source, WakeupListener
 from brokers.worker_process import WorkerProcess
 from tests.waiting import eventually
@@ -45,27 +44,23 @@ def listener(process: WorkerProcess, way: tuple[Source, str]) -> Iterator[Wakeup
 def test_a_hint_wakes_the_consumer_of_its_queue_only(
     process: WorkerProcess, database: Database, listener: WakeupListener, way: tuple[Source, str]
 ) -> None:
-    """Told by the lane that it names from a pulse of te-flow, and from a connection that stands: these wake all."""
-    told: dict[str, set[Lane]] = {"http": set(), "kafka": set()}
-    for name, lanes in told.items():
-        process.on_wake(name, lambda due, _since, lanes=lanes: lanes.update(due))
+    """Told by the partition that it names from a pulse of te-flow, and from a standing connection: these wake all."""
+    inboxes = {queue: process.inboxes.open(queue) for queue in ("http", "kafka")}
     listener.start()
-    notifier = Notifier.over(database, way[1])
+    notifier = WakeupSender.over(database, way[1])
+
+    def told(queue: str) -> set[Partition]:
+        return {partition for partitions, _ in list(inboxes[queue].due) for partition in partitions}
 
     def is_heard(queue: str) -> bool:
         notifier.hint(queue, (0, queue, "", 128))  # again and again: whether the listener listens yet, nobody tells
-        return bool(told[queue])
+        return bool(told(queue))
 
     eventually(lambda: is_heard("http"))
     eventually(lambda: is_heard("kafka"))
     # They are heard one after the other, so of that for http all is told.
-    assert told == {queue: {Lane(0, queue, "", 128)} for queue in told}
+    assert {queue: told(queue) for queue in inboxes} == {queue: {Partition(0, queue, "", 128)} for queue in inboxes}
     assert notifier.stop(60)
-
-
-def setter(event: Event) -> Callable[[Sequence[Lane], datetime | None], None]:
-    """Return a waker that sets an event, whatever the lanes."""
-    return lambda _lanes, _since: event.set()
 
 
 @contextmanager
@@ -73,9 +68,7 @@ def notified(process: WorkerProcess, url: str, *queues: str, name: str = "te-tes
     """Listen by NOTIFY, and yield an event of each queue once all were woken because the connection stands."""
     assert process.flow.stop(60), "a pulse wakes all as well"
     source = PostgresSource(db.connect(url, pool_size=1, application_name=name))
-    listener, events = WakeupListener(process, source), [Event() for _ in queues]
-    for queue, event in zip(queues, events, strict=True):
-        process.on_wake(queue, setter(event))
+    listener, events = WakeupListener(process, source), [process.inboxes.open(queue).arrived for queue in queues]
     listener.start()
     for event in events:
         assert event.wait(60)
@@ -98,7 +91,7 @@ def test_a_hint_waits_neither_for_the_pool_nor_for_the_one_before(process: Worke
     sender = db.connect(database_url, pool_size=1, application_name="te-test-sender")
     if sender.is_cockroach:
         pytest.skip("CockroachDB has no NOTIFY")
-    notifier = Notifier.over(sender, "")
+    notifier = WakeupSender.over(sender, "")
     with notified(process, database_url, "http", "kafka") as (http, kafka):
         notifier.hint("http")
         assert http.wait(60)
@@ -135,7 +128,7 @@ def test_hints_are_heard_on_a_high_descriptor(
 ) -> None:
     if database.is_cockroach:
         pytest.skip("CockroachDB has no NOTIFY")
-    notifier = Notifier.over(database, "")
+    notifier = WakeupSender.over(database, "")
     with notified(process, database_url, "http") as (http,):
         notifier.hint("http")
         assert http.wait(60)
@@ -166,8 +159,7 @@ def test_no_error_of_a_source_ends_the_listener_and_it_is_said_once(
     process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(brokers.listener, "RECONNECT_SECONDS", 0.01)
-    http = Event()
-    process.on_wake("http", setter(http))
+    http = process.inboxes.open("http").arrived
     listener = WakeupListener(process, Failing([ValueError("x"), MemoryError(), RuntimeError("y")]))
     listener.start()
     assert http.wait(60)
@@ -180,8 +172,7 @@ def test_a_redis_link_that_was_dropped_silently_is_replaced(
     process: WorkerProcess, valkey: Valkey, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(app.kernel.wakeup, "REDIS_HEALTH_SECONDS", 0.2)
-    http = Event()
-    process.on_wake("http", setter(http))
+    http = process.inboxes.open("http").arrived
     with Proxy(valkey.port) as proxy:
         listener = WakeupListener(process, RedisSource(proxy.url(valkey.url)))
         listener.start()

@@ -42,7 +42,7 @@ def attempt(database: Database, process: WorkerProcess, loop: DeliveryLoop, rece
 
     def attempt(path: str, count: int, *, in_all: int | None = None) -> list[dict[str, str]]:
         for _ in range(count):
-            Deliveries(catalog_of(database), loop, database).start([attempts.next()])
+            Deliveries(catalog_of(database), loop, database, process).start([attempts.next()])
         received = receiver.wait_for(in_all or count, path=path)
         eventually(lambda: not process.shares.claims())
         assert process.finalizer.flush(60)

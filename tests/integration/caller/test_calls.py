@@ -202,11 +202,11 @@ def test_who_waits_for_many_leaves_connections_to_other_calls(address: str, shar
 def test_waiting_is_bounded(te: Any, name: str) -> None:
     te.endpoints.create(**http_endpoint(name))
     job = te.jobs.create(endpoint=name, trigger="IMMEDIATE")
-    with pytest.raises(WaitTimeoutError, match="; it goes on"):
+    with pytest.raises(WaitTimeoutError, match="; the execution continues"):
         te.wait(job["job_id"], timeout=0.3)
     with pytest.raises(errors.ExecutionNotFoundError):
         te.wait("exec_none")
-    with pytest.raises(ValueError, match="an execution or a job"):
+    with pytest.raises(ValueError, match="must begin with exec_ or job_"):
         te.wait(name)
 
 

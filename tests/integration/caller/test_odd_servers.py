@@ -18,12 +18,12 @@ ENDLESS = [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Type: applica
 def test_nobody_there(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    te = connect(f"http://127.0.0.1:{port}", "te_secret", retries=Retries(most_tries=3, first_wait=0.001))
+    te = connect(f"http://127.0.0.1:{port}", "te_secret", retries=Retries(max_tries=3, first_wait=0.001))
     caplog.set_level(logging.DEBUG)
     with pytest.raises(ConnectionFailedError) as failed:
         te.configs.delete("c")
     assert not failed.value.may_have_been_done
-    assert sum("is tried again" in line for line in caplog.messages) == 2
+    assert sum("retrying in" in line for line in caplog.messages) == 2
     assert "te_secret" not in caplog.text + str(failed.value) + repr(failed.value) + repr(te)
 
 
@@ -52,7 +52,7 @@ def test_the_time_of_an_answer_that_trickles_is_bounded(connect: Connect, head: 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sender = threading.Thread(target=trickle, args=(listener,))
         sender.start()
-        te = connect(f"http://127.0.0.1:{listener.getsockname()[1]}", "k", retries=Retries(timeout=0.3, most_tries=1))
+        te = connect(f"http://127.0.0.1:{listener.getsockname()[1]}", "k", retries=Retries(timeout=0.3, max_tries=1))
         try:
             with pytest.raises(ConnectionFailedError):
                 te.jobs.get("job_1")
@@ -70,8 +70,8 @@ def test_what_is_not_the_service_is_told(te: Any, weather: Weather) -> None:
 
 def test_a_redirect_is_not_looked_into(te: Any, weather: Weather, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither where it leads, which may be nowhere, nor what it says, without an end."""
-    monkeypatch.setattr("task_executor_client.transport.MOST_BYTES", 1000)
-    monkeypatch.setattr("task_executor_client.async_transport.MOST_BYTES", 1000)
+    monkeypatch.setattr("task_executor_client.transport.MAX_BYTES", 1000)
+    monkeypatch.setattr("task_executor_client.async_transport.MAX_BYTES", 1000)
     for location in ("http://[", "\xff", "https:///", "/elsewhere"):
         weather.then(Redirect(location))
         with pytest.raises(UnexpectedAnswerError, match="302"):

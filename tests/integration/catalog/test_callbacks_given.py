@@ -3,10 +3,7 @@
 from functools import partial
 
 import pytest
-from jsonschema import Draft202012Validator
 
-from app.catalog.callback_outcome import OUTCOME_SCHEMA, samples
-from schema.states import CallbackEvent
 from tests.integration.client import Api, another_process, pointers, problem
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register, register_all
 from tests.racing import at_once
@@ -75,15 +72,3 @@ def test_two_changes_at_once_close_no_loop(api: Api) -> None:
             assert sorted(answer.status_code for answer in answers) == [200, 422]
             for name in ("one", "two"):
                 assert api.put(f"/endpoints/{name}", http_endpoint(name)).status_code == 200
-
-
-def test_the_schema_of_outcomes_is_served_and_fits(api: Api) -> None:
-    schema = api.get("/callbacks/schema").json["schema"]
-    assert schema == OUTCOME_SCHEMA
-    assert api.post("/payload-specs", {"name": "outcome", "schema": schema}).status_code == 201
-    outcomes = Draft202012Validator(OUTCOME_SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER)
-    for event in CallbackEvent:
-        for outcome in samples(event):
-            outcomes.validate(outcome)
-    register(api, "hook", payload_spec="outcome")
-    register(api, callbacks=dict.fromkeys(CallbackEvent, "hook"))

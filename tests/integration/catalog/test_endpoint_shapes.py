@@ -61,6 +61,7 @@ WHOLE: dict[str, tuple[Schema, dict[str, Any]]] = {
             "title": "Hello",
             "body": "{{input.text}}",
             "severity": "{{input.severity}}",
+            "signing": {"secret": "{{secret.new}}"},
             "timeout_ms": 5000,
             "soft_timeout_ms": 400,
         },

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import pytest
-
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import INPUT, created, one_shot, register
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("schema", "where"),
     [
         ("object", "/schema"),

@@ -15,8 +15,8 @@ from app.cli.executions_tail import Follower
 from app.kernel.db import Database
 from app.queue.reading.execution_list import ExecutionFilter
 from tests import rows
-from tests.integration.cli.conftest import Cli
 from tests.integration.client import Api
+from tests.integration.command_line import Cli
 from tests.integration.registered import created, interval, one_shot, register
 from tests.integration.statements import Statements
 
@@ -81,7 +81,7 @@ def test_tail_of_one_tells_its_life_and_how_it_ended(cli: Cli, database: Databas
     assert "either" in cli.run("executions", "tail", failed, "--status", "FAILED", expect=2).stderr
 
 
-def test_who_does_not_wait_for_an_end_is_not_told_of_a_success(
+def test_ctrl_c_before_the_end_is_not_a_success(
     api: Api, cli: Cli, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register(api)
@@ -90,21 +90,21 @@ def test_who_does_not_wait_for_an_end_is_not_told_of_a_success(
     cli.run("executions", "tail", waits, "--json", expect=1)
 
 
-def test_a_follower_tells_each_change_once(api: Api, database: Database, statements: Statements) -> None:
+def test_follower_reports_each_change_once(api: Api, database: Database, statements: Statements) -> None:
     register(api)
     job = created(api, interval())
     waiting = rows.add_tick(database, job["job_id"], "RETRYING")
     follower = Follower(database, ExecutionFilter(endpoint="target"))
     follower.begin()
-    assert follower.look() == []
+    assert follower.poll() == []
     new = rows.add_tick(database, job["job_id"])
     gone = rows.add_tick(database, job["job_id"], "SUCCESS")
-    assert [each.execution_id for each in follower.look()] == [new, gone]
+    assert [each.execution_id for each in follower.poll()] == [new, gone]
     rows.set_status(database, job["job_id"], "FAILED")
     statements.clear()
-    assert {each.execution_id: each.status for each in follower.look()} == {waiting: "FAILED", new: "FAILED"}
+    assert {each.execution_id: each.status for each in follower.poll()} == {waiting: "FAILED", new: "FAILED"}
     assert len(statements.texts) == 2
-    assert follower.look() == []
+    assert follower.poll() == []
 
 
 def test_tail_follows_until_ctrl_c(api: Api, cli: Cli, database: Database) -> None:

@@ -5,8 +5,8 @@ from sqlalchemy import text
 from app.cli.command_session import actor
 from app.kernel.db import Database
 from tests import rows
-from tests.integration.cli.conftest import Cli
 from tests.integration.client import Api
+from tests.integration.command_line import Cli
 from tests.integration.registered import created, cron, interval, one_shot, register
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from app.kernel.db import Database
 from tests import rows
-from tests.integration.cli.conftest import Cli
+from tests.cases import each_case
 from tests.integration.client import Api
+from tests.integration.command_line import Cli
 from tests.integration.registered import created, cron, register
 
 ESCAPES = "[red]\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE}"
@@ -39,12 +40,12 @@ def test_an_argument_that_is_not_utf8_is_refused(cli: Cli) -> None:
         assert "not UTF-8" in cli.run(*command, expect=2).stderr
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("document", "said"),
     [
         ("configs: {a: &x {y: *x}}", "Circular"),
         (f"configs: {{a: {{x: {'[' * 2000}{']' * 2000}}}}}", "nested too deep"),
-        ("configs: {a: {1: 2, '1': 3}}", "comes twice"),
+        ("configs: {a: {1: 2, '1': 3}}", "duplicate key"),
         ("", "is empty"),
         ("# all of it is gone", "is empty"),
         ("[]", "JSON object"),
@@ -67,7 +68,6 @@ def test_what_others_have_worded_steers_no_terminal(api: Api, cli: Cli) -> None:
     commands = (
         ("jobs", "list"),
         ("jobs", "show", job["job_id"]),
-        ("simulate", "--for", "1h"),
         ("jobs", "show", ESCAPES),
     )
     for command in commands:

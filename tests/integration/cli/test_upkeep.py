@@ -1,14 +1,10 @@
-"""`flask prune` and `flask simulate`."""
+"""`flask prune`."""
 
 from sqlalchemy import text
 
 from app.kernel.db import Database
 from tests import rows
-from tests.integration.cli.conftest import Cli
-from tests.integration.client import Api
-from tests.integration.registered import created, cron, interval, register
-
-FROM = ("--from", "2030-01-01T00:00:00Z")
+from tests.integration.command_line import Cli
 
 
 def test_what_is_older_than_the_retention_is_deleted_once_that_was_confirmed(cli: Cli, database: Database) -> None:
@@ -25,42 +21,3 @@ def test_what_is_older_than_the_retention_is_deleted_once_that_was_confirmed(cli
     assert rows.statuses(database) == {"SUCCESS": 2}
     assert cli.json("prune", "--older-than", "9d", "--yes") == {"executions": 1, "jobs": 1}
     assert [row.execution_id for row in database.fetch(text("SELECT execution_id FROM executions"))] == [young]
-
-
-def test_a_month_of_what_is_stored_is_simulated(api: Api, cli: Cli, database: Database) -> None:
-    register(api)
-    created(api, cron(cron="30 9 * * *", timezone="UTC", name="report", starts_at=FROM[1]))
-    beat = created(api, interval(every="30s", starts_at=FROM[1]))
-    gone = created(api, interval(every="10ms"))
-    assert api.post(f"/jobs/{gone['job_id']}/cancel").status_code == 200
-    before = database.fetch(text("SELECT * FROM jobs ORDER BY job_id"))
-    found = cli.json("simulate", *FROM)
-    assert {each["name"]: each["starts"] for each in found["jobs"]} == {"report": 30, beat["job_id"]: 30 * 2880}
-    assert found["total"]["starts"] == sum(each["starts"] for each in found["hours"]) == 30 + 30 * 2880
-    assert [each["starts"] for each in found["collisions"]] == [2] * 10
-    assert found["collisions"][0]["at"] == "2030-01-01T09:30:00Z"
-    told = cli.run("simulate", "--from", "2030-01-01T12:00:00Z", "--for", "7d").stdout
-    assert f"09  {'█' * 50}  121 to 121\n" in told
-    assert database.fetch(text("SELECT * FROM jobs ORDER BY job_id")) == before, "nothing is stored"
-    refused = cli.run("simulate", "--job", gone["job_id"], expect=2)
-    assert "ACTIVE" in refused.stderr
-
-
-def test_what_if(cli: Cli) -> None:
-    what = ("simulate", *FROM, "--for", "1d", "--cron", "* * * * *", "--outage-after", "6h", "--outage-for", "2h")
-    assert cli.json(*what)["total"] == {
-        "starts": 24 * 60, "made_up": 120, "skipped_catch_up": 0, "skipped_overlap": 0,
-    }  # fmt: skip
-    latest = cli.json(*what, "--catch-up", "latest")["total"]
-    assert (latest["made_up"], latest["skipped_catch_up"]) == (1, 119)
-    assert cli.json("simulate", "--every", "10ms", "--for", "1d")["total"]["starts"] in {8_640_000, 8_639_999}
-    for wrong, said in (
-        (("--cron", "61 * * * *"), "--cron"),
-        (("--cron", "0 0 * * *", "--timezone", "Mars"), "--timezone"),
-        (("--every", "1ms"), "--every"),
-        (("--every", "1s", "--cron", "* * * * *"), "only one"),
-        (("--every", "1s", "--for", "1h", "--outage-after", "30m"), "--outage-for"),
-        (("--every", "1s", "--takes", "long"), "--takes"),
-    ):
-        done = cli.run("simulate", *wrong, expect=2)
-        assert said in done.stderr

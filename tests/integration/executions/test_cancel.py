@@ -10,7 +10,7 @@ from app.kernel.processes import worker_lease
 from app.queue.claiming.claim import CLAIM_1
 from app.queue.executions.execution_cancellation import CANCEL
 from tests import rows
-from tests.claiming import asking, lanes_of, take
+from tests.claiming import asking, partitions_of, take
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import created, cron, one_shot, register
 from tests.waiting import eventually
@@ -120,8 +120,8 @@ def test_a_cancel_that_waits_for_a_claim_loses(api: Api, database: Database, wor
     target = f"/jobs/{job['job_id']}" if path == "job" else f"/executions/{execution_id}"
     answers: list[Any] = []
     with database.engine.begin() as claimer:
-        (lane,) = lanes_of(database)
-        claimer.execute(CLAIM_1, asking(worker, 1, lane=lane))
+        (partition,) = partitions_of(database)
+        claimer.execute(CLAIM_1, asking(worker, 1, partition=partition))
         thread = threading.Thread(target=lambda: answers.append(api.post(f"{target}/cancel")))
         thread.start()
         eventually(lambda: rows.is_a_lock_waited_for(database), what="the wait for the lock")
@@ -134,11 +134,11 @@ def test_a_claim_that_meets_a_cancel_finds_nothing(api: Api, database: Database,
     """It steps over the locked row; what it does where the lock is lost is in tests/contract/races/test_lost_locks."""
     register(api)
     execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
-    lanes = tuple(lanes_of(database))
+    partitions = tuple(partitions_of(database))
     with database.engine.begin() as canceller:
         canceller.execute(CANCEL, {"ids": [execution_id], "begun": False})
-        assert take(database, worker, lanes=lanes).claims == []
-    assert take(database, worker, lanes=lanes).claims == []
+        assert take(database, worker, partitions=partitions).claims == []
+    assert take(database, worker, partitions=partitions).claims == []
     assert api.get(f"/executions/{execution_id}").json["status"] == "CANCELLED"
 
 

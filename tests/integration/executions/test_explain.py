@@ -114,16 +114,13 @@ def failed(_api: Api, database: Database, _id: str) -> None:
 
 
 def expired(_api: Api, database: Database, _id: str) -> None:
-    policy = '{"max_attempts": 3, "max_age_ms": 1000}'
-    database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy})
     database.fetch(text("UPDATE endpoints SET paused_at = now()"))
-    database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '1 hour'"))
+    database.fetch(text("UPDATE executions SET expires_at = now()"))
     assert chores(database).expire()["expired"] == 1
 
 
 def expired_as_a_retry(api: Api, database: Database, execution_id: str) -> None:
     failing(api, database, execution_id)
-    database.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '1 hour'"))
     expired(api, database, execution_id)
 
 
@@ -136,7 +133,7 @@ def expired_before_it_was_sent_by_hand(api: Api, database: Database, execution_i
 
 def edited(_api: Api, database: Database, _id: str) -> None:
     database.fetch(text("UPDATE executions SET attempt_count = 3, run_at = now() - INTERVAL '1 hour'"))
-    assert chores(database).exhaust()["failed"] == 1
+    assert chores(database).repair()["failed"] == 1
 
 
 def used_up(_api: Api, database: Database, _id: str) -> None:
@@ -169,7 +166,7 @@ CASES: list[tuple[Prepare, str, str, bool]] = [
     (paused_while_running, "JOB_PAUSED", "paused", False),
     (run_during_a_pause, "NEXT_IN_QUEUE", "next", False),
     (failing, "RETRYING_AFTER_ERROR", "Attempt 1 of 3 failed (HTTP_ERROR: answered 503)", True),
-    (to_be_aborted, "ABORT_REQUESTED", "asked by test to be aborted; its worker breaks attempt 1 of 3 off", False),
+    (to_be_aborted, "ABORT_REQUESTED", "Its abort was requested by test; its worker aborts attempt 1 of 3", False),
     (aborted, "CANCELLED", "Attempt 1 was aborted by test; it may have been delivered.", False),
     (ignored, "SUCCEEDED", "failed (HTTP_ERROR: answered 503), which its retry policy ignores.", False),
     (running, "RUNNING", f"Attempt 1 of 3 has been running on worker {WORKER}", False),
@@ -205,7 +202,7 @@ def test_each_reason(
 def test_the_crowd_ahead_is_counted_up_to_a_bound(
     api: Api, database: Database, execution_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.queue.reading.waiting_reasons.MOST_AHEAD", 1)
+    monkeypatch.setattr("app.queue.reading.waiting_reasons.MAX_AHEAD", 1)
     behind(api, database, execution_id)
     found = explained(api, execution_id)
     assert "more than 1 of its endpoint became due" in found["explanation"]

@@ -183,7 +183,7 @@ def test_a_life_that_is_too_long_to_tell_says_so(
     live(api, database, execution_id)
     whole = changes(api, execution_id)
     for most, is_truncated in ((2, False), (1, True)):
-        monkeypatch.setattr(execution_history, "MOST", most)
+        monkeypatch.setattr(execution_history, "MAX_RECORDS", most)
         assert api.get(f"/executions/{execution_id}/history").json["truncated"] is is_truncated
     kept = changes(api, execution_id)
     assert (kept[0], kept[-1]) == (whole[0], whole[-1])

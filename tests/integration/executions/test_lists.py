@@ -10,10 +10,9 @@ from sqlalchemy import text
 
 from app.features.breakers import target_rows
 from app.features.breakers.rules import Reason, Transition
-from app.features.breakers.target_rows import Publication
 from app.kernel.db import Database
 from app.kernel.processes import process_heartbeat, worker_lease
-from app.kernel.processes.process_heartbeat import Component, Kind
+from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from schema.states import BreakerState
 from tests import rows
 from tests.integration.client import Api
@@ -91,7 +90,7 @@ def add_log(world: World) -> None:
 
 
 def watch(world: World, target: str) -> None:
-    target_rows.publish(world.database, "wrk_1", Publication({target: 60_000}, [], [], {}))
+    target_rows.publish(world.database, {target: 60_000}, [])
 
 
 def add_breaker(world: World) -> None:
@@ -100,7 +99,7 @@ def add_breaker(world: World) -> None:
 
 def add_breaker_event(world: World) -> None:
     watch(world, TARGET)
-    (noted,) = [noted for noted in target_rows.notable(world.database).breakers if noted.target == TARGET]
+    (noted,) = [noted for noted in target_rows.notable(world.database) if noted.target == TARGET]
     assert target_rows.change(world.database, noted, Transition(BreakerState.OPEN, Reason.RETRY_AFTER, 1000), "wrk_1")
 
 
@@ -110,7 +109,7 @@ def add_worker(world: World) -> None:
 
 
 def add_scheduler(world: World) -> None:
-    process_heartbeat.beat(world.database, Component("default", Kind.SCHEDULER, name(world)))
+    process_heartbeat.beat(world.database, Component("default", ProcessKind.SCHEDULER, name(world)))
 
 
 def add_letter(world: World) -> None:

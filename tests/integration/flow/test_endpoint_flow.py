@@ -7,6 +7,7 @@ from sqlalchemy import text
 from werkzeug.test import TestResponse
 
 from app.kernel.db import Database
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import http_endpoint, one_shot, register, register_all
 
@@ -124,7 +125,7 @@ def test_a_pause_is_shown_and_takes_jobs(api: Api, database: Database) -> None:
         problem(api.post(f"/endpoints/nope/{verb}"), 404, "ENDPOINT_NOT_FOUND")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "pointer", "words"),
     [
         ({"queue": "Bulk"}, "/queue", "lower-case"),

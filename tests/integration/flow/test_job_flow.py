@@ -17,17 +17,17 @@ from tests.cron_jobs import due_jobs
 from tests.integration.client import Api, another_process, pointers, problem, services, walk
 from tests.integration.registered import created, cron, delayed, interval, one_shot, register
 
-Lane = tuple[str, int, str | None]
+Partition = tuple[str, int, str | None]
 LIMITS = {"per_key": {"key": "{{input.tenant.id}}", "max_in_flight": 1}}
 OWN: dict[str, Any] = {"queue": "own", "priority": 255}
 
 
-def lane(shown: Any) -> Lane:
+def partition(shown: Any) -> Partition:
     return shown["queue"], shown["priority"], shown["limit_key"]
 
 
-def execution(api: Api, job: Any) -> Lane:
-    return lane(api.get(f"/executions/{job['execution']['execution_id']}").json)
+def execution(api: Api, job: Any) -> Partition:
+    return partition(api.get(f"/executions/{job['execution']['execution_id']}").json)
 
 
 def patch(api: Api, **flow: Any) -> None:
@@ -53,15 +53,15 @@ def in_batch(api: Api, body: Any) -> Any:
 def test_a_job_has_its_own_or_its_endpoints(api: Api, create: Callable[[Api, Any], Any]) -> None:
     register(api)
     plain = create(api, one_shot("plain"))
-    assert (lane(plain), execution(api, plain)) == ((None, None, None), ("http", 128, None))
+    assert (partition(plain), execution(api, plain)) == ((None, None, None), ("http", 128, None))
     patch(api, queue="bulk", priority=7, limits=LIMITS)
     tenant = {"tenant": {"id": "acme"}}
     second = create(api, one_shot("second", input=tenant))
-    assert (lane(second), execution(api, second)) == ((None, None, "acme"), ("bulk", 7, "acme"))
+    assert (partition(second), execution(api, second)) == ((None, None, "acme"), ("bulk", 7, "acme"))
     own = create(api, delayed("own", "2090-01-01T00:00:00Z", input=tenant, **OWN))
-    assert (lane(own), execution(api, own)) == (("own", 255, "acme"), ("own", 255, "acme"))
+    assert (partition(own), execution(api, own)) == (("own", 255, "acme"), ("own", 255, "acme"))
     zero = create(api, one_shot("zero", priority=0))
-    # What lacks the value is in the lane of the empty one, and no failure.
+    # What lacks the value is in the partition of the empty one, and no failure.
     assert execution(api, zero) == ("bulk", 0, "")
     # What waits already stays in its queue.
     assert execution(api, plain) == ("http", 128, None)
@@ -107,29 +107,29 @@ def test_ticks_and_runs_by_hand_follow_job_and_endpoint(api: Api, database: Data
     register(api, limits=LIMITS)
     job = created(api, body | {"input": {"tenant": {"id": "acme"}}})
     path = f"/jobs/{job['job_id']}"
-    assert lane(job) == (None, None, "acme")
+    assert partition(job) == (None, None, "acme")
 
-    def run() -> Lane:
-        return lane(api.post(f"{path}/run").json)
+    def run() -> Partition:
+        return partition(api.post(f"{path}/run").json)
 
-    def tick() -> tuple[Lane, frozenset[str]]:
+    def tick() -> tuple[Partition, frozenset[str]]:
         database.fetch(text("UPDATE jobs SET cron_next_run_at = now() - INTERVAL '1 second' WHERE status = 'ACTIVE'"))
         (due,) = due_jobs(database)
         one = Advance(due, (due.next_run_at,), due.next_run_at + timedelta(hours=1))
         done = materialization.materialize(database, [one], shards=1)
         newest = api.get("/executions", limit=1).json["items"][0]
-        return lane(newest), done.queues
+        return partition(newest), done.queues
 
     assert (run(), tick()) == (("http", 128, "acme"), (("http", 128, "acme"), frozenset({"http"})))
     patch(api, queue="bulk", priority=7)
     assert (run(), tick()) == (("bulk", 7, "acme"), (("bulk", 7, "acme"), frozenset({"bulk"})))
     changed = api.put(path, OWN).json
-    assert lane(changed) == ("own", 255, "acme")
+    assert partition(changed) == ("own", 255, "acme")
     path = f"/jobs/{changed['job_id']}"
     assert (run(), tick()) == (("own", 255, "acme"), (("own", 255, "acme"), frozenset({"own"})))
     kept = api.put(path, {"name": "kept"}).json
-    assert lane(kept) == ("own", 255, "acme")
-    assert lane(api.put(f"/jobs/{kept['job_id']}", {"queue": None, "priority": None}).json) == (None, None, "acme")
+    assert partition(kept) == ("own", 255, "acme")
+    assert partition(api.put(f"/jobs/{kept['job_id']}", {"queue": None, "priority": None}).json) == (None, None, "acme")
 
 
 def test_the_queue_of_the_row_is_hinted_at(app: Flask, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def test_executions_are_listed_by_the_queue_they_are_in(
             own.append(created(api, one_shot(f"own-{number}", queue="own"))["execution"]["execution_id"])
     database.fetch(text("UPDATE executions SET status = 'RETRYING' WHERE execution_id = :id"), {"id": own[1]})
     for stride, seconds in ((250, 9), (3, 9), (2, 9), (2, 0)):
-        monkeypatch.setattr(execution_list, "STRIDE", stride)
+        monkeypatch.setattr(execution_list, "CHUNK", stride)
         monkeypatch.setattr(execution_list, "PAGE_SECONDS", seconds)
         assert walk(api, "/executions", "execution_id", queue="own", limit=2) == own[::-1]
         assert walk(api, "/executions", "execution_id", queue="own", endpoint="target", limit=1) == own[::-1]

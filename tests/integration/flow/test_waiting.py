@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import TextClause, text
 
+from app.features.limits import limiter_readings
 from app.features.limits import reasons as limits_reasons
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
@@ -111,11 +112,11 @@ def test_as_many_run_as_may(api: Api, database: Database) -> None:
     own, other = create(api, "own"), create(api, "other", input={"user_id": "u_2"})
     found = explained(api, own)
     assert (found["reason"], found["until"]) == ("CONCURRENCY_LIMITED", None)
-    assert "of its key 'u_1' as many run as may (1), and 1 go before it" in found["explanation"]
+    assert "its key 'u_1' has reached max_in_flight (1), and 1 go before it" in found["explanation"]
     assert explained(api, other)["reason"] == "NEXT_IN_QUEUE"
     run(database, other)
     third = explained(api, create(api, "third", input={"user_id": "u_3"}))
-    assert "of its endpoint as many run as may (2), and 0 go before it" in third["explanation"]
+    assert "its endpoint has reached max_in_flight (2), and 0 go before it" in third["explanation"]
     assert third["details"] | {"max_in_flight": 2, "in_flight": 2} == third["details"]
     patch(api, limits=None)
     assert explained(api, own)["reason"] == "BEHIND_OTHERS"
@@ -126,7 +127,7 @@ def test_the_turn_by_a_rate_is_foretold(api: Api, database: Database) -> None:
     each = [create(api, f"k{number}") for number in range(4)]
     assert [explained(api, one)["reason"] for one in each] == ["NEXT_IN_QUEUE", "BEHIND_OTHERS"] + 2 * ["RATE_LIMITED"]
     third, fourth = (explained(api, one) for one in each[2:])
-    assert "of its endpoint 2 per 10m may start: the next at 20" in third["explanation"]
+    assert "its endpoint may start 2 per 10m: the next at 20" in third["explanation"]
     assert "and 2 go before it" in third["explanation"]
     assert third["until"] < fourth["until"]
     spend(database, "target", tokens_ms=600_000)
@@ -145,7 +146,7 @@ def test_the_turn_behind_a_rate_that_others_share_is_not(api: Api, database: Dat
     for one in (own, other):
         found = explained(api, one)
         assert (found["reason"], found["until"]) == ("RATE_LIMITED", None)
-        assert "and 0 go before it, beside others that take turns with it." in found["explanation"]
+        assert "and 0 go before it, while further executions take turns with it." in found["explanation"]
     run(database, other)
     assert explained(api, own)["until"] is not None
     database.fetch(text("UPDATE executions SET shard = 1 WHERE execution_id = :id RETURNING 1"), {"id": own})
@@ -154,7 +155,7 @@ def test_the_turn_behind_a_rate_that_others_share_is_not(api: Api, database: Dat
     patch(api, limits={"per_key": {"key": "{{input.user_id}}", "rate": RATE}})
     spend(database, "target=u_1", tokens_ms=600_000)
     found = explained(api, another)
-    assert (found["until"], "of its key 'u_1'" in found["explanation"]) == (None, True)
+    assert (found["until"], "its key 'u_1'" in found["explanation"]) == (None, True)
     database.fetch(text("UPDATE executions SET shard = 0 RETURNING 1"))
     assert explained(api, another)["until"] is not None
 
@@ -210,7 +211,7 @@ def test_an_explanation_is_a_few_statements(api: Api, statements: Statements) ->
     statements.clear()
     explained(api, execution_id)
     assert len(statements.texts) == 1 + 1 + 2 * 1 + 1 + 1 + 2, (
-        "facts, its lane, one higher one, no other, breakers, gates"
+        "facts, its partition, one higher one, no other, breakers, gates"
     )
 
 
@@ -219,19 +220,19 @@ def test_what_is_before_it_is_read_by_ranges_of_an_index(database: Database) -> 
     rows.add_endpoint(database)
     rows.add_executions(database, 30_000)
     database.fetch(text("ANALYZE executions"))
-    lane = {"queue": "http", "shard": 0, "endpoint": "target", "limit_key": "", "priority": 128, "most": 1001}
+    partition = {"queue": "http", "shard": 0, "endpoint": "target", "limit_key": "", "priority": 128, "most": 1001}
 
     def plan(statement: TextClause, **params: Any) -> str:
         names = statement.compile().params.keys()
-        asked = {name: value for name, value in (lane | params).items() if name in names}
+        asked = {name: value for name, value in (partition | params).items() if name in names}
         return "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + statement.text), asked))
 
     it = {"run_at": EPOCH, "execution_id": "x"}
-    assert "Seq Scan on executions" not in plan(waiting_reasons.SHARED) + plan(waiting_reasons.SHARED_BY_KEY)
+    assert "Seq Scan on executions" not in plan(limits_reasons.SHARED) + plan(limits_reasons.SHARED_BY_KEY)
     for found in (plan(waiting_reasons.AHEAD, **it), plan(waiting_reasons.HIGHER), plan(waiting_reasons.DUE)):
         assert "idx_executions_lanes" in found
         assert "Sort" not in found
         assert "Seq Scan on executions" not in found
-    assert "Seq Scan on executions" not in plan(limits_reasons.WAITING) + plan(
-        limits_reasons.WAITING_OF_KEY, shards=[0]
+    assert "Seq Scan on executions" not in plan(limiter_readings.WAITING) + plan(
+        limiter_readings.WAITING_OF_KEY, shards=[0]
     )

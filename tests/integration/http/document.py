@@ -1,4 +1,4 @@
-"""The OpenAPI document as a test oracle: each answer that the tests get must be one that it describes.
+"""OpenAPI document as a test oracle: each answer in the tests must match the document.
 
 An error's schema lists the codes that the operation may answer with that status, so another code fails here too.
 """
@@ -18,7 +18,7 @@ from app.web.application import create_app
 
 @cache
 def application() -> Flask:
-    """Build the application with default settings, once: it takes longer than most tests."""
+    """Build the application with default settings, once, since this takes longer than most tests."""
     return create_app(Settings(database_url="postgresql://nobody@127.0.0.1:1/none"))
 
 
@@ -29,7 +29,7 @@ def document() -> dict[str, Any]:
 
 
 def check(app: Flask, response: TestResponse) -> None:
-    """Fail unless the document describes this answer to this request; answers to unknown paths are not its matter."""
+    """Fail unless the document describes this answer to this request; ignores answers to unknown paths."""
     request = response.request
     try:
         rule, _ = app.url_map.bind("localhost").match(request.path, request.method, return_rule=True)
@@ -49,7 +49,7 @@ def check(app: Flask, response: TestResponse) -> None:
 
 
 def is_operation(rule: Rule) -> bool:
-    """Return whether a route is the document's matter: all are but the document itself and the page that shows it."""
+    """Return whether the document describes a route: all except the document itself and the page /docs."""
     return rule.rule != "/openapi.json" and not rule.endpoint.startswith("docs.")
 
 

@@ -1,9 +1,9 @@
-"""What the API does not take, or not there: bodies, values in them, parts of URLs, headers."""
+"""Malformed bodies, values, parts of URLs and headers."""
 
 import json
 from typing import Any
 
-# Bodies that are not the JSON that the API takes.
+# Bodies that are not valid JSON, or that the strict parser refuses.
 MALFORMED = {
     "empty": b"",
     "not json": b"name=x",
@@ -30,7 +30,7 @@ MALFORMED = {
     "null": b"null",
 }
 INJECTED = "X-Injected"
-# As values of JSON. Some of them fit where they are put: then the answer is what the document says it is.
+# Values in JSON bodies. A value may be valid for a field; the answer then has to match the document.
 VALUES: list[Any] = [
     *(
         None,
@@ -72,7 +72,7 @@ VALUES: list[Any] = [
         json.loads("[" * 90 + "]" * 90),
     ),
 ]
-# As they are written in a URL: bad escapes, half characters, too long, too large, not of this alphabet.
+# Parts of URLs: invalid escapes, incomplete characters, too long, too large, characters out of range.
 WRITTEN = [
     *(
         "%00",

@@ -1,4 +1,4 @@
-"""Keys: who gets in, what a scope covers, and what a request costs."""
+"""API keys: validity, scopes, and cost per request."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -11,12 +11,13 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.access.key_ring import KeyRing
 from app.kernel.db import Database
 from app.kernel.errors import UnauthorizedError
+from tests.cases import each_case
 from tests.integration.client import Api, problem
 from tests.integration.registered import one_shot, register
 from tests.integration.statements import Statements
 
 
-@pytest.mark.parametrize(
+@each_case(
     "header",
     [
         None,
@@ -35,13 +36,13 @@ from tests.integration.statements import Statements
         "Bearer te_é_b",
     ],
 )
-def test_no_valid_key_is_401(app: Flask, header: str | None) -> None:
+def test_request_without_a_valid_key_is_401(app: Flask, header: str | None) -> None:
     response = Api(app, None).send("GET", "/jobs", headers={} if header is None else {"Authorization": header})
     problem(response, 401, "UNAUTHORIZED")
     assert response.headers["WWW-Authenticate"] == "Bearer"
 
 
-def test_the_secret_of_another_key_does_not_help(app: Flask, database: Database) -> None:
+def test_secret_of_another_key_is_refused(app: Flask, database: Database) -> None:
     one, two = (api_keys.create(database, name, [Scope.ADMIN], None) for name in ("one", "two"))
     mixed = f"te_{one.split('_')[1]}_{two.split('_')[2]}"
     problem(Api(app, mixed).get("/jobs"), 401, "UNAUTHORIZED")
@@ -59,7 +60,7 @@ READS = [*CATALOGUE, "/jobs", "/executions/x", "/jobs/x/executions"]
 JOB_WRITES = ["/jobs", "/jobs/x/cancel", "/executions/x/cancel"]
 
 
-def test_scopes(app: Flask, database: Database) -> None:
+def test_scope_allows_its_operations_only(app: Flask, database: Database) -> None:
     reader = Api(app, api_keys.create(database, "reader", [Scope.READ], None))
     writer = Api(app, api_keys.create(database, "writer", [Scope.JOBS_WRITE], None))
     for path in READS:
@@ -73,7 +74,7 @@ def test_scopes(app: Flask, database: Database) -> None:
         problem(writer.send(method, path), 403, "FORBIDDEN")
 
 
-def test_the_document_and_health_need_no_key(app: Flask) -> None:
+def test_document_and_health_need_no_key(app: Flask) -> None:
     anonymous = Api(app, None)
     for path in ("/openapi.json", "/health/live", "/health/ready"):
         assert anonymous.get(path).status_code == 200
@@ -82,8 +83,8 @@ def test_the_document_and_health_need_no_key(app: Flask) -> None:
 PUBLIC = ("/health/live", "/health/ready", "/openapi.json", "/docs")
 
 
-def test_every_other_route_needs_one(app: Flask) -> None:
-    """Also the routes that later issues add, unless they say that they are public."""
+def test_every_other_route_needs_a_key(app: Flask) -> None:
+    """Covers future routes too, unless their resource is public."""
     anonymous = Api(app, None)
     for rule in app.url_map.iter_rules():
         path = rule.rule.replace("<", "").replace(">", "")
@@ -95,13 +96,13 @@ def test_every_other_route_needs_one(app: Flask) -> None:
 EXPIRE = text("UPDATE api_keys SET expires_at = now() - INTERVAL '1 second' WHERE name = 'short'")
 
 
-def test_an_expired_key_is_refused(app: Flask, database: Database) -> None:
+def test_expired_key_is_refused(app: Flask, database: Database) -> None:
     key = api_keys.create(database, "short", [Scope.ADMIN], datetime.now(UTC) + timedelta(hours=1))
     database.fetch(EXPIRE)
     problem(Api(app, key).get("/jobs"), 401, "UNAUTHORIZED")
 
 
-def test_the_cache_lets_go_of_a_key_when_it_expires(app: Flask, database: Database) -> None:
+def test_cached_key_is_refused_once_it_expires(app: Flask, database: Database) -> None:
     now = 0.0
     ring = KeyRing(database, clock=lambda: now)
     lifetime = key_ring.CACHE_SECONDS - 1
@@ -114,7 +115,7 @@ def test_the_cache_lets_go_of_a_key_when_it_expires(app: Flask, database: Databa
         ring.verify(key)
 
 
-def test_a_revoked_key_is_refused_once_the_cache_lets_go(
+def test_revoked_key_is_refused_once_its_cache_entry_expires(
     app: Flask, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = api_keys.create(database, "gone", [Scope.ADMIN], None)
@@ -125,7 +126,7 @@ def test_a_revoked_key_is_refused_once_the_cache_lets_go(
     problem(api.get("/jobs"), 401, "UNAUTHORIZED")
 
 
-def test_a_request_costs_no_round_trip_for_its_key(api: Api, statements: Statements) -> None:
+def test_cached_key_costs_no_round_trip(api: Api, statements: Statements) -> None:
     register(api)
     api.post("/jobs", one_shot("first"))
     statements.clear()
@@ -154,14 +155,14 @@ def test_last_use_is_written_at_most_once_a_minute(
     assert last_used() > first
 
 
-def test_a_wrong_secret_does_not_count_as_use(app: Flask, database: Database) -> None:
+def test_wrong_secret_does_not_count_as_use(app: Flask, database: Database) -> None:
     key = api_keys.create(database, "quiet", [Scope.ADMIN], None)
     problem(Api(app, key[:-1] + ("0" if key[-1] != "0" else "1")).get("/jobs"), 401, "UNAUTHORIZED")
     (stored,) = api_keys.list_keys(database)
     assert stored.last_used_at is None
 
 
-def test_only_the_hash_is_stored(database: Database) -> None:
+def test_only_the_hash_of_a_key_is_stored(database: Database) -> None:
     key = api_keys.create(database, "hidden", [Scope.ADMIN], None)
     rows = database.fetch(text("SELECT CAST(row_to_json(k) AS TEXT) AS row FROM api_keys k"))
     assert key.split("_")[2] not in rows[0].row

@@ -1,4 +1,4 @@
-"""ETag, If-Match and If-None-Match: a change is made to the state that the client knows, or not at all."""
+"""ETag, If-Match and If-None-Match: a conditional change applies only to the state known to the client."""
 
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from tests.racing import at_once
 
 
 @ALL
-def test_a_change_needs_the_current_tag_when_one_is_given(api: Api, path: str, one: Any, two: Any) -> None:
+def test_if_match_allows_only_the_current_tag(api: Api, path: str, one: Any, two: Any) -> None:
     first, thing = make(api, path, one), f"{path}/x"
     assert first.startswith('"')
     assert api.get(thing).headers["ETag"] == first
@@ -39,7 +39,7 @@ def test_a_change_needs_the_current_tag_when_one_is_given(api: Api, path: str, o
 
 
 @ALL
-def test_a_thing_that_comes_back_has_another_tag(api: Api, path: str, one: Any, two: Any) -> None:
+def test_recreated_resource_has_a_new_tag(api: Api, path: str, one: Any, two: Any) -> None:
     first = make(api, path, one)
     assert api.delete(f"{path}/x").status_code == 204
     assert make(api, path, one) != first
@@ -47,7 +47,7 @@ def test_a_thing_that_comes_back_has_another_tag(api: Api, path: str, one: Any, 
 
 
 @ALL
-def test_what_is_not_there_is_404_whatever_the_condition(api: Api, path: str, one: Any, two: Any) -> None:
+def test_missing_resource_is_404_with_any_condition(api: Api, path: str, one: Any, two: Any) -> None:
     for condition in ("*", '"a"'):
         assert api.put(f"{path}/x", two, headers={"If-Match": condition}).status_code == 404
         assert api.delete(f"{path}/x", headers={"If-Match": condition}).status_code == 404
@@ -55,7 +55,7 @@ def test_what_is_not_there_is_404_whatever_the_condition(api: Api, path: str, on
 
 
 @ALL
-def test_a_client_that_knows_the_state_gets_no_body(api: Api, path: str, one: Any, two: Any) -> None:
+def test_if_none_match_with_the_current_tag_is_304_without_body(api: Api, path: str, one: Any, two: Any) -> None:
     tag, thing = make(api, path, one), f"{path}/x"
     for known in (tag, f"W/{tag}", "*", f'"other", {tag}'):
         response = api.send("GET", thing, headers={"If-None-Match": known})
@@ -71,7 +71,7 @@ def test_a_client_that_knows_the_state_gets_no_body(api: Api, path: str, one: An
 @pytest.mark.parametrize(
     "value", ["", ",", "abc", '"abc', 'abc"', '"a" "b"', '"a", b', '*, "a"', 'w/"a"', '"a b"', '"a"' + ',"b"' * 1000]
 )
-def test_a_malformed_condition_is_400(api: Api, header: str, value: str) -> None:
+def test_malformed_condition_is_400(api: Api, header: str, value: str) -> None:
     make(api, "/configs", {"values": {}})
     for method, body in (("PUT", {"values": {"a": 1}}), ("DELETE", None), ("GET", None)):
         response = api.send(method, "/configs/x", json=body, headers={header: value})
@@ -80,7 +80,7 @@ def test_a_malformed_condition_is_400(api: Api, header: str, value: str) -> None
 
 
 @ALL
-def test_of_many_who_know_the_same_state_one_changes_it(
+def test_only_one_of_concurrent_changes_with_the_same_tag_succeeds(
     api: Api, database: Database, path: str, one: Any, two: Any
 ) -> None:
     for _ in range(4):
@@ -93,14 +93,14 @@ def test_of_many_who_know_the_same_state_one_changes_it(
         api.delete(f"{path}/x")
 
 
-def test_an_endpoint_in_use_is_refused_also_with_its_tag(api: Api) -> None:
+def test_endpoint_in_use_cannot_be_deleted_with_its_tag(api: Api) -> None:
     tag = make(api, "/endpoints", http_endpoint())
     created(api, one_shot("k", endpoint="x"))
     problem(api.delete("/endpoints/x", headers={"If-Match": tag}), 409, "CONFLICT")
     problem(api.delete("/endpoints/x", headers={"If-Match": '"old"'}), 412, "PRECONDITION_FAILED")
 
 
-def test_a_refused_change_leaves_no_version_and_no_revision(api: Api, database: Database) -> None:
+def test_refused_change_leaves_version_and_revision(api: Api, database: Database) -> None:
     make(api, "/endpoints", http_endpoint())
     make(api, "/configs", {"values": {}})
     before = counters(database)
@@ -116,7 +116,7 @@ def counters(database: Database) -> Any:
     return tuple(database.fetch(text(query))[0])
 
 
-def test_the_document_tells_of_tags_and_conditions() -> None:
+def test_document_describes_tags_and_conditions() -> None:
     for path in ("/payload-specs", "/configs", "/secrets", "/endpoints"):
         one = document()["paths"][f"{path}/{{name}}"]
         names = {
@@ -133,10 +133,10 @@ def test_the_document_tells_of_tags_and_conditions() -> None:
 
 
 @ALL
-def test_a_change_whose_answer_was_lost_is_found_and_made_once(
+def test_change_is_made_once_if_the_answer_of_its_commit_is_lost(
     api: Api, database: Database, monkeypatch: pytest.MonkeyPatch, path: str, one: Any, two: Any
 ) -> None:
-    """The commit came through, its answer did not: the second run must see neither a taken name nor an old tag."""
+    """The second run must not report a taken name or a stale tag."""
     lose_next_commit(database, monkeypatch)
     tag = make(api, path, one)
     lose_next_commit(database, monkeypatch)

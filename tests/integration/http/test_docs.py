@@ -1,4 +1,4 @@
-"""The page at /docs: Swagger UI for everybody, from our host only."""
+"""Page at /docs: Swagger UI without a key, from this host only."""
 
 import re
 
@@ -21,7 +21,7 @@ def anonymous(app: Flask) -> Api:
     return Api(app, None)
 
 
-def test_the_page_and_its_assets_come_from_our_host(anonymous: Api) -> None:
+def test_page_and_assets_come_from_this_host(anonymous: Api) -> None:
     page = anonymous.get("/docs")
     assert (page.status_code, page.mimetype) == (200, "text/html")
     html = page.get_data(as_text=True)
@@ -37,14 +37,14 @@ def test_the_page_and_its_assets_come_from_our_host(anonymous: Api) -> None:
     assert "<script>" not in html
 
 
-def test_the_page_reads_our_document_and_asks_nobody_about_it(anonymous: Api) -> None:
+def test_page_reads_the_document_without_external_validator(anonymous: Api) -> None:
     script = anonymous.get("/docs/start.js").get_data(as_text=True)
     assert 'url: "/openapi.json"' in script
     assert "validatorUrl: null" in script
     assert "//" not in script
 
 
-def test_the_policy_of_the_page_names_no_other_host(anonymous: Api) -> None:
+def test_security_policy_of_the_page_names_no_other_host(anonymous: Api) -> None:
     headers = anonymous.get("/docs").headers
     policy = dict(part.strip().split(" ", 1) for part in headers["Content-Security-Policy"].split(";"))
     assert policy["default-src"] == policy["frame-ancestors"] == "'none'"
@@ -53,7 +53,7 @@ def test_the_policy_of_the_page_names_no_other_host(anonymous: Api) -> None:
     assert headers["X-Frame-Options"] == "DENY"
 
 
-def test_style_sheets_load_nothing_from_elsewhere(anonymous: Api) -> None:
+def test_style_sheets_load_nothing_from_other_hosts(anonymous: Api) -> None:
     style = fetch(anonymous, "/docs/swagger-ui.css").get_data(as_text=True)
     assert not re.findall(r"url\((?!data:|\"data:|'data:)", style)
     assert "@import" not in style
@@ -62,11 +62,11 @@ def test_style_sheets_load_nothing_from_elsewhere(anonymous: Api) -> None:
 @pytest.mark.parametrize(
     "path", ["/docs/", "/docs/nope.js", "/docs/swagger-ui.js", "/docs/..%2F__init__.py", "/docs/../x"]
 )
-def test_nothing_else_is_served(anonymous: Api, path: str) -> None:
+def test_other_files_are_not_served(anonymous: Api, path: str) -> None:
     problem(anonymous.send("GET", path), 404, "NOT_FOUND")
 
 
-def test_an_asset_is_not_sent_again(anonymous: Api) -> None:
+def test_unchanged_asset_is_304(anonymous: Api) -> None:
     first = fetch(anonymous, "/docs/swagger-ui.css")
     again = fetch(anonymous, "/docs/swagger-ui.css", **{"If-None-Match": first.headers["ETag"]})
     assert (again.status_code, again.data) == (304, b"")

@@ -1,4 +1,4 @@
-"""Every error code of the contract, each by the request of a client that causes it."""
+"""Every error code of the contract, with a request that causes it."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -18,12 +18,12 @@ from tests.integration.client import Api, pointers, problem, running, services
 from tests.integration.http import document
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
 
-SECRET = "s3cret"  # what `register_all` stores
+SECRET = "s3cret"  # stored by `register_all`
 
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """A service with a catalogue, a cron job and a one-shot job that is running."""
+    """Service with a catalog, a cron job and a running one-shot job."""
 
     api: Api
     cron_job: str
@@ -109,7 +109,7 @@ def without_database(_stock: Stock) -> TestResponse:
 
 def wait_too_long(stock: Stock) -> TestResponse:
     own = services(stock.api.app).settings
-    # The lock is given up a little after the request's time, not after five seconds as by default.
+    # The wait for the lock ends shortly after the request's deadline, not after the default of five seconds.
     url = f"{own.database_url}?options=-c%20lock_timeout%3D600"
     settings = Settings(database_url=url, db_pool_size=2, request_timeout_seconds=0.5)
     with running(settings) as app, services(stock.api.app).database.engine.begin() as other:
@@ -119,7 +119,7 @@ def wait_too_long(stock: Stock) -> TestResponse:
 
 CONFIG_TEMPLATE = {"url": "{{config.nope}}", "method": "POST"}
 UNKNOWN_SECRET = {"url": "http://127.0.0.1:9/", "method": "POST", "headers": {"A": "{{secret.nope}}"}}
-# The code, its status, the request that causes it, where the fault is.
+# Code, status, request that causes it, pointers of the faults.
 CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("INVALID_REQUEST", 400, job(trigger="SOON"), ["/trigger"]),
     ("UNAUTHORIZED", 401, lambda stock: Api(stock.api.app, "te_0_0").get("/jobs"), []),
@@ -181,7 +181,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
 
 
 @pytest.mark.parametrize(("code", "status", "cause", "where"), CODES, ids=[code for code, *_ in CODES])
-def test_a_code_and_its_cause(
+def test_cause_gives_its_error_code(
     stock: Stock, code: str, status: int, cause: Callable[[Stock], TestResponse], where: list[str] | None
 ) -> None:
     response = cause(stock)
@@ -200,12 +200,12 @@ def listed() -> Iterator[str]:
             yield from media["schema"]["allOf"][1]["properties"]["error"]["properties"]["code"]["enum"]
 
 
-def test_every_code_of_the_document_has_its_cause_here() -> None:
+def test_every_documented_error_code_has_a_cause() -> None:
     assert set(listed()) <= {code for code, *_ in CODES}
 
 
-def test_a_refused_secret_is_not_repeated(stock: Stock) -> None:
-    """Not the value that was sent, nor one that is stored."""
+def test_error_does_not_repeat_a_secret(stock: Stock) -> None:
+    """Neither the submitted value nor a stored value."""
     for body in ({"name": "UPPER", "value": "hush-hush"}, {"name": "x", "value": "hush-hush", "more": "hush-hush"}):
         response = stock.api.post("/secrets", body)
         problem(response, 400, "INVALID_REQUEST")

@@ -1,9 +1,10 @@
-"""What is not there, or not to be had this way, is a 4xx with the documented envelope; each answer has a request id."""
+"""Missing resources, unsupported methods and request ids: 4xx with the documented envelope."""
 
 from typing import Any
 
 import pytest
 
+from tests.cases import each_case
 from tests.integration.client import Api, problem
 from tests.integration.registered import http_endpoint
 
@@ -16,7 +17,7 @@ def test_nul_in_the_url_is_refused(shared_api: Api, path: str) -> None:
     problem(shared_api.send("GET", path), 400, "INVALID_REQUEST")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "code"),
     [
         ("/payload-specs/nope", "PAYLOAD_SPEC_NOT_FOUND"),
@@ -35,11 +36,11 @@ def test_nul_in_the_url_is_refused(shared_api: Api, path: str) -> None:
         ("/configs/..%2Fjobs", "NOT_FOUND"),
     ],
 )
-def test_what_is_not_there_is_404(shared_api: Api, path: str, code: str) -> None:
+def test_missing_resource_is_404(shared_api: Api, path: str, code: str) -> None:
     problem(shared_api.send("GET", path), 404, code)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("method", "path", "code"),
     [
         ("PUT", "/payload-specs/nope", "PAYLOAD_SPEC_NOT_FOUND"),
@@ -54,7 +55,7 @@ def test_what_is_not_there_is_404(shared_api: Api, path: str, code: str) -> None
         ("POST", "/executions/nope/cancel", "EXECUTION_NOT_FOUND"),
     ],
 )
-def test_changing_what_is_not_there_is_404(shared_api: Api, method: str, path: str, code: str) -> None:
+def test_change_of_a_missing_resource_is_404(shared_api: Api, method: str, path: str, code: str) -> None:
     bodies: dict[str, Any] = {
         "/payload-specs/nope": {"schema": {}},
         "/configs/nope": {"values": {}},
@@ -65,19 +66,19 @@ def test_changing_what_is_not_there_is_404(shared_api: Api, method: str, path: s
     problem(shared_api.send(method, path, **kwargs), 404, code)
 
 
-def test_another_method_is_405(shared_api: Api) -> None:
+def test_unsupported_method_is_405(shared_api: Api) -> None:
     response = shared_api.send("PATCH", "/jobs")
     problem(response, 405, "METHOD_NOT_ALLOWED")
     assert {"GET", "POST"} <= set(response.headers["Allow"].replace(" ", "").split(","))
 
 
 @pytest.mark.parametrize("given", ["abc", "A.b_c-1", "x" * 128])
-def test_a_request_id_is_kept(shared_api: Api, given: str) -> None:
+def test_valid_request_id_is_kept(shared_api: Api, given: str) -> None:
     response = shared_api.send("GET", "/nope", headers={"X-Request-ID": given})
     assert problem(response, 404, "NOT_FOUND")["request_id"] == given
 
 
 @pytest.mark.parametrize("given", ["", "a b", "x" * 129, "é", "<script>", "a;b"])
-def test_a_harmful_request_id_is_replaced(shared_api: Api, given: str) -> None:
+def test_harmful_request_id_is_replaced(shared_api: Api, given: str) -> None:
     response = shared_api.send("GET", "/health/live", headers={"X-Request-ID": given})
     assert response.headers["X-Request-ID"].startswith("req_")

@@ -1,4 +1,4 @@
-"""Health: alive is who answers, ready is who has a migrated database."""
+"""Health: liveness and readiness."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -17,13 +17,13 @@ from tests.integration.statements import Statements
 from tests.waiting import HUNG_SECONDS
 
 
-def test_health(app: Flask) -> None:
+def test_live_and_ready_answer_without_a_key(app: Flask) -> None:
     anonymous = Api(app, None)
     assert anonymous.get("/health/live").json == {"status": "ok"}
     assert anonymous.get("/health/ready").json == {"status": "ok"}
 
 
-def test_ready_needs_a_migrated_database(empty_database_url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_readiness_needs_a_migrated_database(empty_database_url: str, caplog: pytest.LogCaptureFixture) -> None:
     with running(Settings(database_url=empty_database_url)) as app:
         anonymous = Api(app, None)
         assert anonymous.get("/health/live").status_code == 200
@@ -32,7 +32,7 @@ def test_ready_needs_a_migrated_database(empty_database_url: str, caplog: pytest
         assert "db upgrade" in caplog.text
 
 
-def test_the_database_is_looked_at_once_a_second(database: Database, statements: Statements) -> None:
+def test_readiness_queries_the_database_once_a_second(database: Database, statements: Statements) -> None:
     now = 0.0
     readiness = Readiness(database, clock=lambda: now)
     readiness.check()
@@ -48,7 +48,7 @@ def test_the_database_is_looked_at_once_a_second(database: Database, statements:
         readiness.check()
 
 
-def test_nobody_waits_for_a_database_that_hangs_but_the_one_who_looks(database: Database) -> None:
+def test_only_one_thread_waits_for_a_hanging_database(database: Database) -> None:
     looking, go_on = threading.Event(), threading.Event()
 
     def hang(*_: Any) -> None:

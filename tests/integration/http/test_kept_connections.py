@@ -1,4 +1,4 @@
-"""Kept connections under gunicorn: a thread that waits for the next request holds up nobody."""
+"""Kept connections under gunicorn: a thread that waits for the next request delays no other client."""
 
 import socket
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.integration.http.test_server import Web
+from tests.integration.http.web_process import Web
 from tests.waiting import eventually
 
 REQUEST = b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -21,7 +21,7 @@ def web(module_database_url: str) -> Iterator[Web]:
 
 
 class Client:
-    """A connection that is kept."""
+    """Kept connection."""
 
     def __init__(self, web: Web) -> None:
         self._socket = socket.create_connection(("127.0.0.1", web.port), timeout=60)
@@ -47,7 +47,7 @@ class Client:
         return status
 
 
-def test_requests_that_are_sent_together_are_answered_in_turn(web: Web) -> None:
+def test_pipelined_requests_are_answered_in_order(web: Web) -> None:
     with Client(web) as client:
         client.send(REQUEST * 3)
         assert [client.status() for _ in range(3)] == [200] * 3
@@ -55,7 +55,7 @@ def test_requests_that_are_sent_together_are_answered_in_turn(web: Web) -> None:
         assert client.status() == 200
 
 
-def test_more_clients_than_threads_are_served_each_again_and_again(web: Web) -> None:
+def test_more_kept_connections_than_threads_are_served(web: Web) -> None:
     with ExitStack() as stack:
         clients = [stack.enter_context(Client(web)) for _ in range(CLIENTS)]
         for _ in range(20):
@@ -64,7 +64,7 @@ def test_more_clients_than_threads_are_served_each_again_and_again(web: Web) -> 
                 assert client.status() == 200
 
 
-def test_a_client_that_leaves_while_it_is_waited_for_is_no_error(web: Web) -> None:
+def test_disconnect_of_a_kept_connection_is_no_error(web: Web) -> None:
     for _ in range(20):
         with Client(web) as client:
             client.send(REQUEST)

@@ -1,6 +1,6 @@
-"""Thousands of malformed requests to every operation: never a 5xx, always the envelope, and no row more or less.
+"""Thousands of malformed requests to every operation: never a 5xx, always the envelope, no change of any row count.
 
-What is malformed is made from the OpenAPI document: each leaf of each example body, each parameter, each path.
+The cases are derived from the OpenAPI document: each leaf of each example body, each parameter, each path.
 """
 
 import copy
@@ -14,13 +14,14 @@ from sqlalchemy import text
 from werkzeug.test import TestResponse
 
 from schema import tables
+from tests.cases import each_case
 from tests.integration.client import Api, services
 from tests.integration.http.document import document
 from tests.integration.http.malformed import CONTENT_TYPES, HEADERS, INJECTED, MALFORMED, VALUES, WRITTEN
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
 from tests.rows import add_letter
 
-pytestmark = pytest.mark.fuzz
+pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(900)]
 
 OPERATIONS = [
     (method, path)
@@ -28,26 +29,26 @@ OPERATIONS = [
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
     if method.lower() in found
 ]
-ALL = pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=map(" ".join, OPERATIONS))
+ALL = each_case(("method", "path"), OPERATIONS, ids=map(" ".join, OPERATIONS))
 WITH_BODY = [
     (method, path) for method, path in OPERATIONS if "requestBody" in document()["paths"][path][method.lower()]
 ]
-BODIES = pytest.mark.parametrize(("method", "path"), WITH_BODY, ids=map(" ".join, WITH_BODY))
+BODIES = each_case(("method", "path"), WITH_BODY, ids=map(" ".join, WITH_BODY))
 Send = Callable[..., None]
 Rows = Callable[[], list[tuple[str, int]]]
-# One past the newest transaction that has ended and that wrote something.
+# The id after the newest ended transaction that wrote something.
 WRITTEN_UNTIL = "SELECT pg_snapshot_xmax(pg_current_snapshot())"
 
 
 @pytest.fixture(scope="module")
 def there(shared_api: Api) -> dict[str, str]:
-    """A catalogue that the examples of the document fit to, and the parameters of paths under which something is."""
+    """Return path parameters of existing resources, in a catalog that fits the document's examples."""
     register_all(shared_api)
     for name in ("send-welcome-email", "push-notification"):
         assert shared_api.post("/endpoints", http_endpoint(name)).status_code == 201
     rule = {"name": "config", "events": ["execution.failed"], "channels": ["push-notification"], "endpoint": "x-*"}
     assert shared_api.post("/notification-rules", rule).status_code == 201
-    # The first cursor makes the key that signs all of them; no refused request shall seem to have stored it.
+    # The first cursor creates the signing key, which must not appear as the effect of a refused request.
     assert shared_api.get("/endpoints", limit=1).json["cursor"] is not None
     created(shared_api, cron())
     job = created(shared_api, one_shot("there", trigger="DELAYED", run_at="2100-01-01T00:00:00Z"))
@@ -62,12 +63,12 @@ def there(shared_api: Api) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def rows(shared_api: Api) -> Iterator[Rows]:
-    """How many rows each table has; counted where something was written since, as that takes as long as a request."""
+    """Return a counter of the rows of each table; it counts only after a write, since counting is slow."""
     known: dict[object, list[tuple[str, int]]] = {}
     counts = [f"SELECT '{table}', count(*) FROM {table}" for table in sorted(tables.metadata.tables)]
     database = services(shared_api.app).database
     with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        # Prepared, as planning it takes longer still.
+        # Prepared, since planning takes longer than counting.
         connection.execute(text(f"PREPARE counts AS {' UNION ALL '.join(counts)} ORDER BY 1"))
 
         def current() -> list[tuple[str, int]]:
@@ -88,9 +89,8 @@ def send(shared_api: Api, rows: Rows) -> Send:
         nonlocal before
         response = shared_api.send(method, path, **kwargs)
         check(response)
-        after = rows()
-        assert response.status_code < 400 or after == before, (method, path[:200])
-        before = after
+        earlier, before = before, rows()
+        assert response.status_code < 400 or earlier == before, (method, path[:200])
 
     return send
 
@@ -114,7 +114,7 @@ def examples(method: str, path: str) -> list[Any]:
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to every value within a JSON value, itself included."""
+    """Yield the path of every value within a JSON value, including itself."""
     yield path
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:
@@ -132,38 +132,38 @@ def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 
 @BODIES
-def test_bodies(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+def test_malformed_bodies_change_nothing(method: str, path: str, send: Send, there: dict[str, str]) -> None:
     path = path.format(**there)
     for raw in MALFORMED.values():
         send(method, path, data=raw, content_type="application/json")
 
 
 @BODIES
-def test_values_in_bodies(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+def test_malformed_values_in_bodies_change_nothing(method: str, path: str, send: Send, there: dict[str, str]) -> None:
     url = path.format(**there)
     for number, example in enumerate(examples(method, path)):
         for place, leaf in enumerate(leaves(example)):
-            # By turns: every second value in the first example, fewer in its variants, and where a POST has the fields.
+            # Alternating: every second value in the first example; fewer in variants, and for fields that a POST has.
             step = 2 if number == 0 and method != "PUT" else 4
             for value in VALUES[place % step :: step]:
                 send(method, url, data=json.dumps(changed(example, leaf, value)), content_type="application/json")
 
 
 @BODIES
-def test_content_types(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+def test_unsupported_content_types_change_nothing(method: str, path: str, send: Send, there: dict[str, str]) -> None:
     for content_type in CONTENT_TYPES:
         send(method, path.format(**there), data=json.dumps(examples(method, path)[0]), content_type=content_type)
 
 
 @ALL
-def test_paths(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+def test_malformed_paths_change_nothing(method: str, path: str, send: Send, there: dict[str, str]) -> None:
     for name in (name for name in there if f"{{{name}}}" in path):
         for written in WRITTEN:
             send(method, path.format(**{**there, name: written}), **body(method, path))
 
 
 @ALL
-def test_queries(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+def test_malformed_queries_change_nothing(method: str, path: str, send: Send, there: dict[str, str]) -> None:
     known = [
         each["name"]
         for each in document()["paths"][path][method.lower()].get("parameters", [])
@@ -176,7 +176,7 @@ def test_queries(method: str, path: str, send: Send, there: dict[str, str]) -> N
 
 
 @ALL
-def test_headers(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+def test_malformed_headers_change_nothing(method: str, path: str, send: Send, there: dict[str, str]) -> None:
     for headers in HEADERS:
         send(method, path.format(**there), headers=headers, **body(method, path, empty=True))
 

@@ -1,7 +1,9 @@
-"""The OpenAPI document: complete, and sound in itself. That answers agree with it, every other test checks."""
+"""OpenAPI document: complete and consistent. All other tests check that answers match it."""
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 from flask import Flask
@@ -9,7 +11,9 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from app.catalog.specs import TRANSPORTS
+from app.kernel.config import Settings
 from app.queue.jobs.job_status import LATEST, NEWEST, OPEN
+from app.web.application import create_app
 from tests.integration.client import Api
 from tests.integration.http.document import document, is_operation
 
@@ -24,7 +28,7 @@ def operations() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def bodies() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the description of every request and answer that has a body."""
+    """Yield the description of every request and answer with a body."""
     for name, operation in operations():
         if "requestBody" in operation:
             yield f"{name} request", operation["requestBody"]["content"]["application/json"]
@@ -50,14 +54,26 @@ def references(value: Any) -> Iterator[str]:
             yield from references(child)
 
 
-def test_every_route_is_in_it(app: Flask) -> None:
+def test_document_contains_every_route(app: Flask) -> None:
     for rule in app.url_map.iter_rules():
         if is_operation(rule):
             path = rule.rule.replace("<", "{").replace(">", "}")
             assert {method.lower() for method in rule.methods - {"HEAD", "OPTIONS"}} <= set(document()["paths"][path])
 
 
-def test_the_figures_of_a_job_say_which_executions_count() -> None:
+def test_concurrent_first_readers_get_the_same_complete_document() -> None:
+    app = create_app(Settings(database_url="postgresql://nobody@127.0.0.1:1/none"))
+    together = Barrier(4)
+
+    def read(_reader: int) -> object:
+        together.wait(60)
+        return app.test_client().get("/openapi.json").json
+
+    with ThreadPoolExecutor(4) as readers:
+        assert list(readers.map(read, range(4))) == [document()] * 4
+
+
+def test_statistics_of_a_job_describe_their_bounds() -> None:
     schemas = document()["components"]["schemas"]
     assert f"newest {NEWEST:,}" in schemas["Stats"]["properties"]["last_24h"]["description"]
     shown = schemas["Status"]["properties"]
@@ -74,13 +90,13 @@ def test_every_reference_resolves() -> None:
             target = target[part]
 
 
-def test_its_schemas_are_schemas() -> None:
+def test_schemas_of_the_document_are_valid() -> None:
     assert document()["openapi"] == "3.1.0"
     for schema in document()["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
 
 
-def test_it_is_a_valid_openapi_document() -> None:
+def test_document_is_valid_openapi() -> None:
     OpenAPIV31SpecValidator(document()).validate()
 
 
@@ -93,7 +109,7 @@ def test_every_body_has_examples_that_match_its_schema() -> None:
             assert faults == [], f"{name}, example {label}"
 
 
-def test_every_parameter_of_a_path_has_an_example() -> None:
+def test_every_path_parameter_has_an_example() -> None:
     for path, found in document()["paths"].items():
         parameters = found.get("parameters", [])
         assert {parameter["name"] for parameter in parameters} == set(re.findall(r"{(\w+)}", path))
@@ -114,7 +130,7 @@ def codes(operation: dict[str, Any], status: int) -> set[str]:
     return set(found)
 
 
-def test_all_but_health_needs_a_key_and_may_be_limited() -> None:
+def test_every_operation_except_health_needs_a_key_and_may_be_limited() -> None:
     for name, operation in operations():
         guarded = name not in {"GET /health/live", "GET /health/ready"}
         assert ("security" in operation) is guarded
@@ -125,7 +141,7 @@ def test_all_but_health_needs_a_key_and_may_be_limited() -> None:
         assert codes(operation, 503) == {"SERVICE_UNAVAILABLE"}
 
 
-def test_each_operation_lists_its_own_codes() -> None:
+def test_every_operation_lists_its_error_codes() -> None:
     paths = document()["paths"]
     assert "EXECUTION_NOT_CANCELLABLE" in codes(paths["/jobs/{job_id}/cancel"]["post"], 409)
     assert codes(paths["/configs/{name}"]["delete"], 409) == {"CONFLICT"}
@@ -152,25 +168,25 @@ def test_outputs_and_errors_of_attempts_are_described() -> None:
     assert error["required"] == ["message", "type"]
 
 
-def test_a_replay_is_told_by_its_header() -> None:
+def test_document_describes_the_header_of_a_replay() -> None:
     answers = document()["paths"]["/jobs"]["post"]["responses"]
     assert "Idempotency-Replayed" in answers["200"]["headers"]
     assert "headers" not in answers["201"]
 
 
-def test_a_query_is_told_beside_a_header() -> None:
+def test_document_describes_a_query_beside_a_header() -> None:
     for path in ("/jobs/{job_id}/cancel", "/executions/{execution_id}/cancel"):
         named = {parameter["name"] for parameter in document()["paths"][path]["post"]["parameters"]}
         assert named == {"if_running", "Idempotency-Key"}
 
 
-def test_the_codes_of_no_operation_are_told_at_the_top() -> None:
+def test_description_lists_the_errors_outside_of_operations() -> None:
     for code in ("NOT_FOUND", "METHOD_NOT_ALLOWED", "REQUEST_TIMEOUT", "URI_TOO_LONG", "HEADERS_TOO_LARGE"):
         assert f"`{code}`" in document()["info"]["description"]
 
 
-def test_the_examples_of_requests_work_in_the_order_of_the_story(api: Api) -> None:
-    """What a reader pastes from the document is taken: setup, registration, jobs, a change, a batch, a preview."""
+def test_request_examples_work_in_order(api: Api) -> None:
+    """Sends setup, registration, jobs, a change, a batch and a preview as in the document."""
     paths = document()["paths"]
     for path in ("/payload-specs", "/configs", "/secrets", "/endpoints", "/jobs", "/cron/preview", "/jobs/batch"):
         media = paths[path]["post"]["requestBody"]["content"]["application/json"]

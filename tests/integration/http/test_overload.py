@@ -1,4 +1,4 @@
-"""Overload: more requests than there are threads, in a real gunicorn."""
+"""Overload: more requests than threads, in a real gunicorn."""
 
 import json
 import selectors
@@ -11,7 +11,7 @@ import psycopg2
 import pytest
 import requests
 
-from tests.integration.http.test_server import Web, key_for
+from tests.integration.http.web_process import Web, key_for
 from tests.integration.registered import http_endpoint, one_shot
 from tests.waiting import HUNG_SECONDS, eventually
 
@@ -36,14 +36,14 @@ def web(module_database_url: str, key: str) -> Iterator[Web]:
 
 @contextmanager
 def held_endpoint(url: str) -> Iterator[None]:
-    """Keep the row of the endpoint, for which every new job waits."""
+    """Lock the row of the endpoint, for which every new job waits."""
     with closing(psycopg2.connect(url.replace("+psycopg2", ""))) as connection:
         connection.cursor().execute("SELECT 1 FROM endpoints WHERE name = 'target' FOR UPDATE")
         yield
 
 
 class Clients:
-    """Connections that each send a request to create a job, and the answers that have come."""
+    """Connections that each send a request to create a job, and the answers received."""
 
     def __init__(self, web: Web, key: str, stack: ExitStack) -> None:
         self._web, self._key, self._stack = web, key, stack
@@ -64,7 +64,7 @@ class Clients:
         self._selector.register(connection, selectors.EVENT_READ, name)
 
     def wait_for(self, answers: int) -> None:
-        """Wait until so many have their answer, the whole of it."""
+        """Wait until this many answers are complete."""
         while len(self.answers) < answers:
             for ready, _ in self._selector.select(HUNG_SECONDS):
                 assert isinstance(ready.fileobj, socket.socket)
@@ -85,7 +85,7 @@ def clients(web: Web, key: str) -> Iterator[Clients]:
         yield Clients(web, key, stack)
 
 
-def test_what_cannot_be_served_soon_is_refused_at_once_and_health_is_answered(
+def test_excess_requests_are_refused_at_once_while_health_is_answered(
     web: Web, key: str, clients: Clients, module_database_url: str
 ) -> None:
     with held_endpoint(module_database_url):
@@ -101,13 +101,13 @@ def test_what_cannot_be_served_soon_is_refused_at_once_and_health_is_answered(
     refused = len(clients.answers)
     clients.wait_for(CLIENTS)
     assert {status for status, *_ in clients.answers[refused:]} == {201}
-    assert "refused 1 of the latest requests" in web.log
+    assert "refused 1 requests" in web.log
     told = requests.get(f"{web.base}/metrics", headers={"Authorization": f"Bearer {key}"}, timeout=60).text
     counted = 'task_executor_http_requests_total{method="none",route="none",status_class="5xx"}'
     assert f"{counted} {refused:.1f}" in told
 
 
-def test_who_waits_too_long_for_a_thread_is_refused_while_all_are_held(database_url: str) -> None:
+def test_request_that_waits_too_long_for_a_thread_is_refused(database_url: str) -> None:
     key = key_for(database_url)
     with Web(database_url, TE_WEB_THREADS="1", TE_REQUEST_TIMEOUT_SEC="4") as web, ExitStack() as stack:
         eventually(web.is_ready, what="the API")
@@ -120,11 +120,11 @@ def test_who_waits_too_long_for_a_thread_is_refused_while_all_are_held(database_
             clients.wait_for(4)
             assert {status for status, *_ in clients.answers} == {503}
             assert {body["error"]["message"] for _, _, body in clients.answers} == {
-                "The server is busy; nothing was done, try again."
+                "The server is busy; the request was not processed. Retry later."
             }
 
 
-def test_clients_that_say_nothing_hold_neither_a_thread_nor_a_place_in_the_line(web: Web, clients: Clients) -> None:
+def test_silent_clients_hold_no_thread_and_no_place_in_the_queue(web: Web, clients: Clients) -> None:
     for _ in range(4 * (THREADS + QUEUE)):
         clients.connect()
     clients.send("speaks")
@@ -132,10 +132,10 @@ def test_clients_that_say_nothing_hold_neither_a_thread_nor_a_place_in_the_line(
     assert [status for status, *_ in clients.answers] == [201]
 
 
-def test_clients_that_never_close_their_side_hold_up_nobody(
+def test_clients_that_never_close_their_side_delay_no_other_client(
     web: Web, clients: Clients, module_database_url: str
 ) -> None:
-    """They get their answer and its end; what they send afterwards is thrown away."""
+    """They get their complete answer; bytes that they send afterwards are discarded."""
     with held_endpoint(module_database_url):
         for number in range(THREADS + QUEUE):
             clients.send(f"served-{number}")

@@ -1,4 +1,4 @@
-"""Lists: newest first, page by page, nothing twice and nothing missed."""
+"""Pagination: newest first, each item exactly once."""
 
 import hashlib
 from typing import Any
@@ -11,13 +11,14 @@ from app.kernel.access import signing_key
 from app.kernel.access.signing_key import SigningKey
 from app.kernel.db import Database
 from tests import rows
+from tests.cases import each_case
 from tests.integration.catalog.things import ALL
 from tests.integration.client import Api, another_process, pointers, problem, walk
 from tests.integration.registered import created, cron, one_shot, register
 
 
 @ALL
-def test_a_catalogue_list_is_walked_newest_first(api: Api, path: str, one: dict[str, Any], two: object) -> None:
+def test_catalog_lists_are_paged_newest_first(api: Api, path: str, one: dict[str, Any], two: object) -> None:
     names = [f"n-{number}" for number in range(8)]
     for name in names:
         assert api.post(path, one | {"name": name}).status_code == 201
@@ -25,7 +26,7 @@ def test_a_catalogue_list_is_walked_newest_first(api: Api, path: str, one: dict[
     assert walk(api, path, "name", limit=8) == names[::-1]
 
 
-def test_jobs_are_walked_while_others_are_created(api: Api) -> None:
+def test_paging_is_stable_while_jobs_are_created(api: Api) -> None:
     register(api)
     old = [created(api, one_shot(f"old-{number}"))["job_id"] for number in range(7)]
     first = api.get("/jobs", limit=3).json
@@ -38,15 +39,15 @@ def test_jobs_are_walked_while_others_are_created(api: Api) -> None:
     assert third["cursor"] is None
 
 
-def test_rows_of_the_same_instant_are_all_seen(api: Api, database: Database) -> None:
-    """Rows that one statement inserts share their created_at; the id decides then."""
+def test_rows_of_the_same_instant_are_listed_once(api: Api, database: Database) -> None:
+    """Rows inserted by one statement share their created_at; the id then decides."""
     rows.add_endpoint(database)
     rows.add_executions(database, 20)
     found = walk(api, "/jobs", "job_id")
     assert len(found) == len(set(found)) == 20
 
 
-def test_filters_of_jobs(api: Api) -> None:
+def test_job_list_applies_its_filters(api: Api) -> None:
     for name in ("target", "other"):
         register(api, name)
     now = created(api, one_shot("now"))
@@ -68,7 +69,7 @@ def test_filters_of_jobs(api: Api) -> None:
     assert ids(created_after=later["created_at"].replace("Z", "+00:00")) == {tick["job_id"]}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "where"),
     [
         ("limit=0", "limit"),
@@ -89,8 +90,8 @@ def test_filters_of_jobs(api: Api) -> None:
         ("page=2", "page"),
     ],
 )
-@pytest.mark.parametrize("path", ["/jobs", "/configs"])
-def test_a_bad_query_is_refused(shared_api: Api, path: str, query: str, where: str | None) -> None:
+@each_case("path", ["/jobs", "/configs"])
+def test_invalid_query_is_refused(shared_api: Api, path: str, query: str, where: str | None) -> None:
     error = problem(shared_api.send("GET", f"{path}?{query}"), 400, "INVALID_REQUEST")
     assert where is None or pointers(error) == [where]
 
@@ -98,12 +99,12 @@ def test_a_bad_query_is_refused(shared_api: Api, path: str, query: str, where: s
 @pytest.mark.parametrize(
     "query", ["status=active", "status=", "trigger=SOON", "created_after=yesterday", "created_before=2030-01-01"]
 )
-def test_a_bad_filter_is_refused(shared_api: Api, query: str) -> None:
+def test_invalid_filter_is_refused(shared_api: Api, query: str) -> None:
     error = problem(shared_api.send("GET", f"/jobs?{query}"), 400, "INVALID_REQUEST")
     assert pointers(error) == [query.split("=", maxsplit=1)[0]]
 
 
-def test_a_changed_cursor_is_refused(api: Api) -> None:
+def test_changed_cursor_is_refused(api: Api) -> None:
     for name in ("a", "b", "c"):
         api.post("/configs", {"name": name, "values": {}})
     cursor = api.get("/configs", limit=1).json["cursor"]
@@ -117,24 +118,23 @@ def test_a_changed_cursor_is_refused(api: Api) -> None:
 
 
 def forged(list_: str, key: str) -> str:
-    """Make the cursor that anybody could make who has read the source."""
+    """Return a cursor signed with a guessed key."""
     signer = URLSafeSerializer("te-cursor", salt=list_, signer_kwargs={"digest_method": hashlib.sha256})
     made = signer.dumps([0, key])
     assert isinstance(made, str)
     return made
 
 
-@pytest.mark.parametrize("key", ["1", "x", "\0", "9" * 30, ""])
-@pytest.mark.parametrize("path", ["/configs", "/jobs", "/jobs/{job}/versions", "/executions/{execution}/attempts"])
-def test_a_forged_cursor_is_refused(api: Api, path: str, key: str) -> None:
-    register(api)
-    job = created(api, one_shot("k"))
+@each_case("path", ["/configs", "/jobs", "/jobs/{job}/versions", "/executions/{execution}/attempts"])
+def test_forged_cursor_is_refused(registered: Api, path: str) -> None:
+    job = created(registered, one_shot(path))
     path = path.format(job=job["job_id"], execution=job["execution"]["execution_id"])
-    error = problem(api.get(path, cursor=forged(f"{path}?[]", key)), 400, "INVALID_REQUEST")
-    assert pointers(error) == ["cursor"]
+    for key in ("1", "x", "\0", "9" * 30, ""):
+        error = problem(registered.get(path, cursor=forged(f"{path}?[]", key)), 400, "INVALID_REQUEST")
+        assert pointers(error) == ["cursor"], key
 
 
-def test_a_cursor_outlives_its_process_and_is_good_for_all_others(api: Api) -> None:
+def test_cursor_is_valid_in_other_processes(api: Api) -> None:
     for name in ("a", "b", "c"):
         api.post("/configs", {"name": name, "values": {}})
     with another_process(api) as other:
@@ -145,7 +145,7 @@ def test_a_cursor_outlives_its_process_and_is_good_for_all_others(api: Api) -> N
             assert [item["name"] for item in page["items"]] == ["b"]
 
 
-def test_each_database_signs_with_a_key_of_its_own(database: Database) -> None:
+def test_each_database_has_its_own_signing_key(database: Database) -> None:
     key = SigningKey(database, "cursors").get()
     assert len(key) >= 32
     assert SigningKey(database, "cursors").get() == key
@@ -153,9 +153,9 @@ def test_each_database_signs_with_a_key_of_its_own(database: Database) -> None:
     assert SigningKey(database, "cursors").get() != key
 
 
-def test_of_two_processes_that_make_a_key_both_use_the_same(database: Database) -> None:
+def test_concurrent_processes_create_one_signing_key(database: Database) -> None:
     class Overtaken(Database):
-        """Finds no key, and another process has stored one by the time that it stores its own."""
+        """Reads no key, and another process stores a key before this one does."""
 
         def fetch(self, statement: Any, params: Any = None, **options: Any) -> Any:
             if statement is signing_key.STORE:
@@ -166,7 +166,7 @@ def test_of_two_processes_that_make_a_key_both_use_the_same(database: Database) 
     assert [SigningKey(Overtaken(database.engine, database.unawaited), "cursors").get()] == overtaking
 
 
-def test_a_cursor_belongs_to_its_list_and_filters(api: Api) -> None:
+def test_cursor_is_bound_to_its_list_and_filters(api: Api) -> None:
     register(api)
     for number in range(3):
         created(api, one_shot(f"k{number}"))
@@ -178,7 +178,7 @@ def test_a_cursor_belongs_to_its_list_and_filters(api: Api) -> None:
     problem(api.get("/configs", cursor=cursor), 400, "INVALID_REQUEST")
 
 
-def test_the_default_and_the_largest_limit(api: Api, database: Database) -> None:
+def test_limit_defaults_to_50_and_ends_at_200(api: Api, database: Database) -> None:
     rows.add_endpoint(database)
     rows.add_executions(database, 201)
     assert len(api.get("/jobs").json["items"]) == 50

@@ -1,4 +1,4 @@
-"""Requests that wait for results, in a real gunicorn: they hold no thread."""
+"""Suspended requests in a real gunicorn: a wait for a result holds no thread."""
 
 import json
 import socket
@@ -20,7 +20,7 @@ from app.queue.executions.verdict import Verdict
 from schema.states import ExecutionStatus
 from tests import rows
 from tests.claiming import take
-from tests.integration.http.test_server import Web
+from tests.integration.http.web_process import Web
 from tests.integration.registered import http_endpoint, one_shot
 from tests.waiting import HUNG_SECONDS, eventually
 
@@ -61,14 +61,14 @@ def head(key: str, path: str, method: str = "GET", more: str = "") -> bytes:
 
 
 def create(web: Web, key: str) -> str:
-    """Create a job; returns the id of its execution."""
+    """Create a job and return the id of its execution."""
     answer = requests.post(f"{web.base}/jobs", json=one_shot(ids.job_id()), headers=of(key), timeout=HUNG_SECONDS)
     found: str = answer.json()["execution"]["execution_id"]
     return found
 
 
 class Client:
-    """A connection that sends what it is told, and reads answers."""
+    """Connection that sends requests and reads answers."""
 
     def __init__(self, web: Web, stack: ExitStack) -> None:
         address = ("127.0.0.1", web.port)
@@ -96,33 +96,33 @@ def wait_for_result(execution_id: str, key: str, wait: str = "60s") -> bytes:
 
 
 def ask(web: Web, key: str, execution_id: str) -> requests.Response:
-    """Ask for a result, with a short wait."""
+    """Request a result with a short wait."""
     path = f"/executions/{execution_id}/result?wait=10ms"
     return requests.get(web.base + path, headers=of(key), timeout=HUNG_SECONDS)
 
 
 def follow(web: Web, key: str) -> requests.Response:
-    """Ask for a stream."""
+    """Request a stream."""
     headers = of(key) | {"Accept": "text/event-stream"}
     return requests.get(f"{web.base}/events", headers=headers, timeout=HUNG_SECONDS, stream=True)
 
 
 def waiting_in(web: Web, key: str, series: str = "http_requests_waiting") -> int:
-    """Return how many requests wait, as `/metrics` tells it."""
+    """Return the number of waiting requests from `/metrics`."""
     text = requests.get(f"{web.base}/metrics", headers=of(key), timeout=HUNG_SECONDS).text
     lines = [line for line in text.splitlines() if line.startswith(f"task_executor_{series}")]
     return sum(int(float(line.rpartition(" ")[2])) for line in lines)
 
 
 def end_all(store: Database) -> int:
-    """Do what a worker does to all that is queued."""
+    """Complete all queued executions as a worker does."""
     claims = take(store, "wrk_1", 99).claims
     success = Verdict(ExecutionStatus.SUCCESS, None, dict(OUTPUT), None)
     now = rows.database_now(store)
     return len(conclude(store, "wrk_1", [Conclusion(each, ids.attempt_id(), success, now, 0, ()) for each in claims]))
 
 
-def test_many_more_requests_wait_than_there_are_threads_and_each_gets_its_result(
+def test_more_suspended_requests_than_threads_all_get_their_result(
     web: Web, key: str, store: Database, stack: ExitStack
 ) -> None:
     keys = [key, api_keys.create(store, "other", [Scope.READ], None)]
@@ -150,7 +150,7 @@ def test_many_more_requests_wait_than_there_are_threads_and_each_gets_its_result
     assert waiting[1].send(head(key, "/jobs?limit=1")).answer()[0] == 200, "the connection is kept"
 
 
-def test_a_key_that_lets_all_wait_that_it_may_leaves_others_their_part(
+def test_key_at_its_limit_of_slots_leaves_slots_for_other_keys(
     web: Web, key: str, store: Database, stack: ExitStack
 ) -> None:
     greedy, other = (api_keys.create(store, name, [Scope.JOBS_WRITE, Scope.READ], None) for name in ("greedy", "other"))
@@ -170,7 +170,7 @@ def test_a_key_that_lets_all_wait_that_it_may_leaves_others_their_part(
         assert (unwaited.status_code, unwaited.headers.get("Preference-Applied")) == (201, None)
         others = [Client(web, stack).send(wait_for_result(execution_id, other)) for _ in range(OF_KEY)]
         eventually(lambda: waiting_in(web, key) == 2 * OF_KEY - 1)
-    # Whoever goes leaves the place to others.
+    # A disconnected client frees its slot.
     eventually(lambda: ask(web, greedy, execution_id).status_code == 202)
     assert end_all(store) == 2
     assert {client.answer()[0] for client in others} == {200}
@@ -179,7 +179,7 @@ def test_a_key_that_lets_all_wait_that_it_may_leaves_others_their_part(
     end_all(store)
 
 
-def test_a_job_is_answered_with_its_result(web: Web, key: str, store: Database, stack: ExitStack) -> None:
+def test_prefer_wait_answers_with_the_result(web: Web, key: str, store: Database, stack: ExitStack) -> None:
     body = json.dumps(one_shot("answered")).encode()
     more = (
         f"Prefer: wait=60\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
@@ -202,19 +202,19 @@ def test_a_job_is_answered_with_its_result(web: Web, key: str, store: Database, 
     assert requests.get(web.base + where, headers=of(key), timeout=60).json()["output"] == OUTPUT
 
 
-def test_a_key_that_was_revoked_meanwhile_gets_no_result(web: Web, key: str, store: Database, stack: ExitStack) -> None:
+def test_key_revoked_during_the_wait_gets_no_result(web: Web, key: str, store: Database, stack: ExitStack) -> None:
     short_lived = api_keys.create(store, "short", [Scope.READ], None)
     execution_id = create(web, key)
     client = Client(web, stack).send(wait_for_result(execution_id, short_lived))
     eventually(lambda: waiting_in(web, key) == 1)
     api_keys.revoke(store, short_lived.split("_")[1])
-    # Until this process has forgotten that it was good.
+    # Until the cache entry of this process has expired.
     eventually(lambda: web.refusal("/jobs?limit=1", of(short_lived)))
     end_all(store)
     assert client.answer()[0] == 401
 
 
-def test_what_waits_is_answered_when_the_process_stops(
+def test_suspended_requests_are_answered_when_the_process_stops(
     module_database_url: str, key: str, store: Database, stack: ExitStack
 ) -> None:
     with Web(module_database_url, TE_WEB_THREADS="1", TE_WEB_WAITING="1") as web:

@@ -1,4 +1,4 @@
-"""Rate limits: each key has its own, all processes count together in Redis, and an unreachable Redis limits nobody."""
+"""Rate limits: per key, shared by all processes through Redis, and suspended while Redis is unreachable."""
 
 import itertools
 import logging
@@ -50,12 +50,12 @@ def refused(response: TestResponse) -> None:
     assert 1 <= int(response.headers["Retry-After"]) <= 60
 
 
-def test_nobody_is_limited_unless_asked_for(api: Api) -> None:
+def test_requests_are_not_limited_by_default(api: Api) -> None:
     response = api.get("/jobs")
     assert not [name for name, _ in response.headers if name.lower().startswith("ratelimit")]
 
 
-def test_a_key_has_so_many_requests(database_url: str) -> None:
+def test_key_above_its_limit_gets_429(database_url: str) -> None:
     with limited(database_url) as app:
         one, other = client(app), client(app, scope=Scope.READ)
         register(one)
@@ -72,7 +72,7 @@ def test_a_key_has_so_many_requests(database_url: str) -> None:
         problem(one.get("/nowhere"), 404, "NOT_FOUND")
 
 
-def test_who_waits_as_told_is_served(database_url: str) -> None:
+def test_client_that_waits_for_retry_after_is_served(database_url: str) -> None:
     with limited(database_url, "1/second") as app:
         api = client(app)
         while (response := api.get("/jobs")).status_code == 200:
@@ -81,7 +81,7 @@ def test_who_waits_as_told_is_served(database_url: str) -> None:
         assert api.get("/jobs").status_code == 200
 
 
-def test_all_processes_count_together(database_url: str, valkey: Valkey) -> None:
+def test_processes_share_counters_in_redis(database_url: str, valkey: Valkey) -> None:
     with ExitStack() as stack:
         shared = {"rate_limit_storage_url": valkey.url}
         one = client(stack.enter_context(limited(database_url, **shared)))
@@ -97,7 +97,7 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [r.getMessage() for r in caplog.records if r.name == rate_limits.__name__ and r.levelno == logging.WARNING]
 
 
-def test_a_storage_that_dies_limits_nobody_until_it_is_back(
+def test_unreachable_storage_limits_no_request_until_it_returns(
     database_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rate_limits, "PAUSE_SECONDS", 0.0)
@@ -126,9 +126,7 @@ def connections_to(listener: socket.socket) -> int:
     raise AssertionError
 
 
-def test_a_storage_that_hangs_delays_one_request_and_not_for_long(
-    database_url: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_hanging_storage_delays_one_request_briefly(database_url: str, caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"redis://:hunter2@127.0.0.1:{silent.getsockname()[1]}"
         with limited(database_url, rate_limit_storage_url=url) as app:
@@ -148,7 +146,7 @@ def from_(address: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("is_shared", [False, True], ids=["in memory", "in redis"])
-def test_bad_keys_from_one_address_are_turned_away(
+def test_address_with_too_many_invalid_keys_gets_429(
     database_url: str, request: pytest.FixtureRequest, is_shared: bool
 ) -> None:
     url = request.getfixturevalue("valkey").url if is_shared else ""
@@ -167,8 +165,8 @@ def test_bad_keys_from_one_address_are_turned_away(
         problem(wrong.send("GET", "/jobs", **good), 401, "UNAUTHORIZED")
 
 
-def test_a_flood_of_bad_keys_costs_the_database_one_look_a_second(database: Database, statements: Statements) -> None:
-    """Each has an id of its own, so that no cache of bad keys would help."""
+def test_flood_of_invalid_keys_costs_one_query_a_second(database: Database, statements: Statements) -> None:
+    """Each key has a different id, so that a cache of invalid keys would not help."""
     now = 0.0
     ring = KeyRing(database, clock=lambda: now)
     old = api_keys.create(database, "old", [Scope.READ], None)
@@ -183,7 +181,7 @@ def test_a_flood_of_bad_keys_costs_the_database_one_look_a_second(database: Data
     assert ring.verify(new, is_flooded=lambda: True).name == "new", "made during the flood"
 
 
-def test_bad_keys_displace_no_good_one(
+def test_invalid_keys_do_not_evict_valid_keys(
     database: Database, statements: Statements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_ring, "CACHE_SIZE", 2)

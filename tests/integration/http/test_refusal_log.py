@@ -1,4 +1,4 @@
-"""What the log says about requests that were turned away."""
+"""Log of refused requests."""
 
 import logging
 
@@ -27,9 +27,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == refusal_log.__name__]
 
 
-def test_each_kind_of_refusal_names_key_and_address(
-    app: Flask, database: Database, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_refusal_line_names_key_and_address(app: Flask, database: Database, caplog: pytest.LogCaptureFixture) -> None:
     reader = api_keys.create(database, "reader", [Scope.READ], None)
     refused = [Api(app, key).send("POST", "/configs", **ADDRESS) for key in (None, WRONG, reader)]
     assert [response.status_code for response in refused] == [401, 401, 403]
@@ -44,7 +42,7 @@ def test_each_kind_of_refusal_names_key_and_address(
         assert reader.split("_")[2] not in line
 
 
-def test_a_request_too_many_is_logged(database_url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_rate_limited_request_is_logged(database_url: str, caplog: pytest.LogCaptureFixture) -> None:
     with running(Settings(database_url=database_url, rate_limit="1/hour")) as app:
         key = api_keys.create(services(app).database, "eager", [Scope.READ], None)
         assert [Api(app, key).get("/jobs").status_code for _ in range(2)] == [200, 429]
@@ -56,13 +54,13 @@ def test_a_request_too_many_is_logged(database_url: str, caplog: pytest.LogCaptu
 @pytest.mark.parametrize(
     "presented", ["sk-live-5ecre7", "te_\n5ecre7\n_x", "te_" + "5ecre7" * 9 + "_x", "te_5ecre7", ""]
 )
-def test_what_is_no_key_of_ours_is_not_repeated(presented: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_does_not_repeat_a_malformed_key(presented: str, caplog: pytest.LogCaptureFixture) -> None:
     RefusalLog().note(UnauthorizedError("no"), presented, "192.0.2.7", "req_1")
     (line,) = lines(caplog)
     assert "5ecre7" not in line
 
 
-def test_a_flood_is_logged_in_few_lines_and_then_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_flood_is_logged_in_few_lines_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
     kept = RefusalLog(clock=lambda: now)
     for _ in range(1000):

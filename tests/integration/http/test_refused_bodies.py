@@ -1,4 +1,4 @@
-"""Whatever body a client sends, a refusal is a 4xx that points at its faults, never a 500."""
+"""Refused bodies: a 4xx that points at the faults, never a 500."""
 
 import io
 import logging
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem
 from tests.integration.http.malformed import MALFORMED
 from tests.integration.registered import http_endpoint, one_shot
@@ -13,12 +14,13 @@ from tests.integration.registered import http_endpoint, one_shot
 JSON = "application/json"
 
 
-@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
-@pytest.mark.parametrize(("method", "path"), [("POST", "/configs"), ("PUT", "/configs/x"), ("POST", "/jobs")])
-def test_a_malformed_body_is_refused(
+@each_case("body", MALFORMED.values(), ids=MALFORMED)
+@each_case(("method", "path"), [("POST", "/configs"), ("PUT", "/configs/x"), ("POST", "/jobs")])
+def test_malformed_body_is_refused(
     shared_api: Api, caplog: pytest.LogCaptureFixture, method: str, path: str, body: bytes
 ) -> None:
-    """By ourselves: that the database refuses a value too, and that we say so in the log, is the safety net."""
+    """Refused by the service's own checks; the refusal and warning of the database are only a safety net."""
+    caplog.clear()
     problem(shared_api.send(method, path, data=body, content_type=JSON), 400, "INVALID_REQUEST")
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
@@ -55,17 +57,13 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "body", "where"), WRONG)
-def test_a_wrong_field_is_named_by_its_pointer(
-    shared_api: Api, method: str, path: str, body: Any, where: list[str]
-) -> None:
+@each_case(("method", "path", "body", "where"), WRONG)
+def test_pointer_names_the_invalid_field(shared_api: Api, method: str, path: str, body: Any, where: list[str]) -> None:
     assert sorted(pointers(problem(shared_api.send(method, path, json=body), 400, "INVALID_REQUEST"))) == sorted(where)
 
 
-@pytest.mark.parametrize(
-    "name", ["", "A", "a_b", "-a", "a-", "a--b", "a b", "a/b", "a\n", "é", "a" * 129, "..", "\u0661"]
-)
-def test_names_are_safe_in_a_url(shared_api: Api, name: str) -> None:
+@each_case("name", ["", "A", "a_b", "-a", "a-", "a--b", "a b", "a/b", "a\n", "é", "a" * 129, "..", "\u0661"])
+def test_unsafe_name_is_refused(shared_api: Api, name: str) -> None:
     for path, rest in (("/configs", {"values": {}}), ("/payload-specs", {"schema": {}}), ("/endpoints", {})):
         body = {**http_endpoint(), "name": name} if path == "/endpoints" else {"name": name, **rest}
         assert "/name" in pointers(problem(shared_api.post(path, body), 400, "INVALID_REQUEST"))
@@ -88,23 +86,23 @@ INSTANTS = [
 ]
 
 
-@pytest.mark.parametrize("instant", INSTANTS)
-def test_an_instant_needs_an_offset_and_a_sane_year(shared_api: Api, instant: Any) -> None:
+@each_case("instant", INSTANTS)
+def test_instant_needs_an_offset_and_a_year_in_range(shared_api: Api, instant: Any) -> None:
     error = problem(shared_api.post("/jobs", one_shot("k", trigger="DELAYED", run_at=instant)), 400, "INVALID_REQUEST")
     assert pointers(error) == ["/run_at"]
 
 
 @pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "application/xml"])
-def test_another_content_type_is_415(shared_api: Api, content_type: str | None) -> None:
+def test_unsupported_content_type_is_415(shared_api: Api, content_type: str | None) -> None:
     problem(shared_api.send("POST", "/configs", data=b"{}", content_type=content_type), 415, "UNSUPPORTED_MEDIA_TYPE")
 
 
-def test_a_large_body_is_413(shared_api: Api) -> None:
+def test_too_large_body_is_413(shared_api: Api) -> None:
     body = {"name": "x", "values": {"a": "v" * 10_000_000}}
     problem(shared_api.post("/configs", body), 413, "PAYLOAD_TOO_LARGE")
 
 
-def test_a_client_that_went_away_in_the_middle_of_its_body(api: Api) -> None:
+def test_disconnect_during_the_body_is_400(api: Api) -> None:
     class Broken(io.BytesIO):
         def read(self, *_: object) -> bytes:
             raise OSError("connection reset")

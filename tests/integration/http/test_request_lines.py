@@ -1,4 +1,4 @@
-"""The line that the log has of each request: with its ids, and never more than one."""
+"""Log line of each request: exactly one, with its ids."""
 
 import io
 import json
@@ -13,7 +13,7 @@ from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.log import IDS, formatter
-from app.web.http import request_ids
+from app.web.http import request_log
 from tests.integration.client import Api
 from tests.integration.registered import register
 
@@ -22,11 +22,11 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 @pytest.fixture(params=["json"])
 def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
-    """What the log of a web process has at INFO of what it was asked, formatted by whoever logs it."""
+    """Return the request log of a web process at INFO, in the format of the parameter."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter(request.param))
-    log = logging.getLogger(request_ids.__name__)
+    log = logging.getLogger(request_log.__name__)
     before = log.level
     log.setLevel(logging.INFO)
     log.addHandler(handler)
@@ -39,7 +39,7 @@ def lines(written: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in written.getvalue().splitlines()]
 
 
-def test_a_request_is_one_line_with_its_ids(api: Api, app: Flask, database: Database, written: io.StringIO) -> None:
+def test_request_is_one_log_line_with_its_ids(api: Api, app: Flask, database: Database, written: io.StringIO) -> None:
     register(api, "mail")
     written.truncate(0)
     written.seek(0)
@@ -66,7 +66,7 @@ def test_a_request_is_one_line_with_its_ids(api: Api, app: Flask, database: Data
     assert IDS.get() == {}, "the thread goes on to another request"
 
 
-def test_no_probe_and_nobody_without_a_key_fills_the_log(
+def test_probes_and_requests_without_a_key_are_not_logged(
     api: Api, app: Flask, database: Database, written: io.StringIO
 ) -> None:
     reader = api_keys.create(database, "reader", [Scope.READ], None)
@@ -77,7 +77,7 @@ def test_no_probe_and_nobody_without_a_key_fills_the_log(
 
 
 @pytest.mark.parametrize("written", ["text"], indirect=True)
-def test_a_path_begins_no_line_of_its_own_and_fills_none(api: Api, written: io.StringIO) -> None:
+def test_path_is_escaped_and_truncated_in_the_log(api: Api, written: io.StringIO) -> None:
     api.get("/jobs/x%0a2026-01-01%20ERROR%20forged" + "y" * 5000)
     (line,) = written.getvalue().splitlines()
     assert "GET /jobs/x\\n2026-01-01 ERROR forged" in line

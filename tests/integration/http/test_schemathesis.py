@@ -1,10 +1,9 @@
-"""Every operation, tried by schemathesis with what its description allows and with what it does not.
+"""Every operation, tested by schemathesis with valid and invalid requests.
 
-No 5xx, no answer that the document does not describe, nothing taken that it forbids, nothing shown without a key.
+Checks: no 5xx, no undocumented answer, no invalid request accepted, no data without a key.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 import schemathesis
@@ -18,11 +17,12 @@ from sqlalchemy import text
 from app.kernel.config import Settings
 from app.web.executions import results_api
 from tests import rows
+from tests.cases import each_case
 from tests.integration.client import SECRET_KEY, Api, administrator, running, services
 from tests.integration.http.document import document
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
 
-# A batch that is too long by its number may be too large by its bytes first: 413 is a refusal as well.
+# A batch with too many jobs may also have too many bytes: 413 is a valid refusal.
 REFUSALS = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 428, 429, "5xx"]
 config = SchemathesisConfig.from_dict({"checks": {"negative_data_rejection": {"expected-statuses": REFUSALS}}})
 OPERATIONS = [
@@ -38,7 +38,7 @@ NAMED = {
     "/endpoints": http_endpoint(NAME),
     "/notification-rules": {"name": NAME, "events": ["execution.failed"], "channels": [NAME], "endpoint": "x-*"},
 }
-pytestmark = pytest.mark.fuzz
+pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(900)]
 Call = Callable[[schemathesis.Case], None]
 TARGET = "http:nobody:80"
 BULK = {"action": "retry", "wanted": {}, "all": True}
@@ -46,7 +46,7 @@ BULK = {"action": "retry", "wanted": {}, "all": True}
 
 @pytest.fixture(scope="module")
 def known(module_database_url: str) -> Iterator[Api]:
-    """A catalogue, in an application that waits shortly where it is asked to wait, as nothing is ever sent."""
+    """Return a client of an application with a catalog and short waits, since nothing is ever delivered."""
     served = Settings(
         database_url=module_database_url,
         secret_encryption_key=SECRET_KEY,
@@ -54,7 +54,7 @@ def known(module_database_url: str) -> Iterator[Api]:
         rate_limit_bad_keys="9999/second",
     )
     with pytest.MonkeyPatch.context() as patch, running(served) as app:
-        patch.setattr(results_api, "LONGEST_ON_THREAD_SECONDS", 0.02)
+        patch.setattr(results_api, "MAX_ON_THREAD_SECONDS", 0.02)
         api = administrator(app)
         register_all(api)
         yield api
@@ -69,8 +69,8 @@ def schema(known: Api) -> BaseSchema:
 
 @pytest.fixture(scope="module")
 def call(known: Api) -> Call:
-    # References and idempotency are not in the document, so that what it allows may be refused all the same; and
-    # /jobs/batch, a path of its own, also has the shape of a job's, so that OPTIONS tells the methods of both.
+    # The document does not describe references and idempotency, so a valid request may be refused. /jobs/batch also
+    # matches the path of a job, so OPTIONS lists the methods of both.
     lenient = [schemathesis.checks.positive_data_acceptance, schemathesis.checks.allow_header_conformance]
     headers = {"Authorization": f"Bearer {known.key}"}
 
@@ -82,13 +82,12 @@ def call(known: Api) -> Call:
 
 
 def is_sent(value: object) -> bool:
-    """Return whether a parameter of a query leaves a trace in the URL: an unknown one that does not is no fault."""
+    """Return whether a query parameter appears in the URL: an unknown parameter that does not is no fault."""
     return any(one is not None for one in (value if isinstance(value, list | dict) else [value]))
 
 
-@pytest.fixture
-def there(known: Api) -> dict[str, str]:
-    """The parameters of paths under which something is found; what the operation before deleted is made again."""
+def put_there(known: Api) -> dict[str, str]:
+    """Return path parameters of existing resources; recreate resources that the previous operation deleted."""
     for path, body in NAMED.items():
         known.post(path, body)
     job = created(known, one_shot(f"k-{len(known.get('/jobs', limit=200).json['items'])}"))
@@ -105,19 +104,15 @@ def there(known: Api) -> dict[str, str]:
 
 
 def break_target(known: Api) -> None:
-    """Give a target a breaker that is open: no operation does."""
+    """Open the breaker of a target, which no operation can."""
     opened = "'open', 'FAILURES', now() + INTERVAL '1 hour', now() + INTERVAL '1 hour'"
     add = f"INSERT INTO breakers (target, state, reason, open_until, watched_until) VALUES (:target, {opened})"
     again = "ON CONFLICT (target) DO UPDATE SET state = 'open' RETURNING target"
     services(known.app).database.fetch(text(f"{add} {again}"), {"target": TARGET})
 
 
-def each(operations: list[tuple[str, str]]) -> Any:
-    return pytest.mark.parametrize(("method", "path"), operations, ids=map(" ".join, operations))
-
-
 def try_out(schema: BaseSchema, method: str, path: str, *, count: int, call: Call) -> None:
-    """Call one operation with what is made of its description, and with `count` random cases.
+    """Call one operation with the cases generated from its description, and with `count` random cases.
 
     This is what `schema.parametrize()` does while tests are collected, where it costs each process of a run more than
     all other files together.
@@ -132,7 +127,7 @@ def try_out(schema: BaseSchema, method: str, path: str, *, count: int, call: Cal
 
     load_all_checks()
     one = schema.include(method=method, path=path)
-    # The literals of our code, which it tries too: to find them takes longer than many an operation.
+    # Without the literals of the code under test: collecting them takes longer than many operations.
     one._constants_pool_cache = schema._constants_pool_cache  # noqa: SLF001 - a copy begins without
     (found,) = get_all_tests(schema=one, test_func=tried, settings=None, given_kwargs=None)
     schema._constants_pool_cache = one._constants_pool_cache  # noqa: SLF001
@@ -140,15 +135,17 @@ def try_out(schema: BaseSchema, method: str, path: str, *, count: int, call: Cal
     test()
 
 
-@each(OPERATIONS)
-def test_operation(method: str, path: str, schema: BaseSchema, call: Call) -> None:
+@each_case(("method", "path"), OPERATIONS)
+def test_generated_cases_match_the_document(method: str, path: str, schema: BaseSchema, call: Call) -> None:
     try_out(schema, method, path, count=20, call=call)
 
 
-@each(WITH_PATH)
-def test_operation_on_what_is_there(
-    method: str, path: str, schema: BaseSchema, call: Call, there: dict[str, str]
+@each_case(("method", "path"), WITH_PATH)
+def test_generated_cases_on_existing_resources_match_the_document(
+    method: str, path: str, schema: BaseSchema, call: Call, known: Api
 ) -> None:
+    there = put_there(known)
+
     def found(case: schemathesis.Case) -> None:
         case.path_parameters = {name: there[name] for name in case.path_parameters}
         call(case)

@@ -1,120 +1,35 @@
-"""The API under gunicorn, over real sockets: what the test client cannot show."""
+"""API under gunicorn over real sockets, for behaviour outside the reach of the test client."""
 
 import functools
 import gc
 import json
-import os
-import socket
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 import requests
 
-from app.dev.process.ports import free_port
 from app.dev.servers import Postgres
-from app.dev.stack import programs
 from app.kernel import db
-from app.kernel.access import api_keys
-from app.kernel.access.api_keys import Scope
-from app.kernel.processes.process_heartbeat import Kind, Process, processes
+from app.kernel.processes.process_heartbeat import ProcessKind, ProcessRecord, processes
 from schema import migrate
+from tests.integration.http.web_process import Web, key_for
 from tests.integration.registered import http_endpoint, one_shot
 from tests.servers import start_or_skip
 from tests.waiting import eventually
 
-ROOT = Path(__file__).parents[3]
-*COMMAND, APPLICATION = sys.executable, "-m", *programs.WEB
 
-
-class Web:
-    """A running gunicorn; a context manager, so that a test that fails leaves none behind."""
-
-    def __init__(self, url: str, application: str = APPLICATION, **environment: str) -> None:
-        self.port = free_port()
-        self.base = f"http://127.0.0.1:{self.port}"
-        environment = {"TE_LISTEN_ADDR": f"127.0.0.1:{self.port}", "TE_WEB_WORKERS": "1"} | environment
-        self.process = subprocess.Popen(
-            [*COMMAND, application],
-            cwd=ROOT,
-            env=os.environ | {"TE_DATABASE_URL": url} | environment,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.lines: list[str] = []
-        # Read all the time, so that the process never waits for us.
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        self.lines += iter(self.process.stderr.readline, "")
-
-    @property
-    def log(self) -> str:
-        return "".join(self.lines)
-
-    def is_ready(self) -> bool:
-        try:
-            return requests.get(f"{self.base}/health/ready", timeout=30).ok
-        except requests.ConnectionError:
-            return False
-
-    def refusal(self, path: str, headers: dict[str, str]) -> tuple[requests.Response] | None:
-        """Return what is not 200, in a tuple: such an answer is false by itself."""
-        answer = requests.get(self.base + path, headers=headers, timeout=60)
-        return None if answer.status_code == 200 else (answer,)
-
-    def raw(self, request: bytes) -> tuple[int, dict[str, Any]]:
-        """Send bytes and read the answer: its status and its JSON."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
-            connection.sendall(request)
-            connection.shutdown(socket.SHUT_WR)
-            answer = b"".join(iter(lambda: connection.recv(65536), b""))
-        head, _, body = answer.partition(b"\r\n\r\n")
-        return int(head.split()[1]), json.loads(body)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def stop(self) -> int:
-        """Send TERM and return the exit status; also of one that ended by itself."""
-        assert self.process.stderr is not None
-        self.process.terminate()
-        try:
-            return self.process.wait(60)
-        finally:
-            self.process.kill()
-            self._reader.join(10)
-            self.process.stderr.close()
-
-
-def key_for(url: str) -> str:
+def heartbeats(url: str) -> list[ProcessRecord]:
     database = db.connect(url, pool_size=1, application_name="te-test")
     try:
-        return api_keys.create(database, "test", [Scope.ADMIN], None)
-    finally:
-        database.close()
-
-
-def heartbeats(url: str) -> list[Process]:
-    database = db.connect(url, pool_size=1, application_name="te-test")
-    try:
-        return processes(database, Kind.WEB)
+        return processes(database, ProcessKind.WEB)
     finally:
         database.close()
 
 
 @pytest.fixture(scope="module")
 def web(module_database_url: str) -> Iterator[Web]:
-    """One server for all tests that leave it as it was."""
+    """Return a server shared by the tests that do not change it."""
     with Web(module_database_url) as web:
         eventually(web.is_ready, what="the API")
         yield web
@@ -125,7 +40,7 @@ def key(module_database_url: str) -> str:
     return key_for(module_database_url)
 
 
-def test_it_serves_and_stops(database_url: str) -> None:
+def test_server_serves_and_stops(database_url: str) -> None:
     session = requests.Session()
     session.headers["Authorization"] = f"Bearer {key_for(database_url)}"
     with Web(database_url) as web, session:
@@ -141,7 +56,7 @@ def test_it_serves_and_stops(database_url: str) -> None:
         assert (large.status_code, large.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
 
         def chunks() -> Iterator[bytes]:
-            # What fits into the limit would be a config.
+            # Within the limit, this would be a valid config.
             yield json.dumps({"name": "cut", "values": {}}).encode()
             for _ in range(30):
                 yield b" " * 65536
@@ -156,7 +71,7 @@ def test_it_serves_and_stops(database_url: str) -> None:
     assert "Traceback" not in web.log
 
 
-def test_who_sends_all_before_reading_sees_the_413(web: Web, key: str) -> None:
+def test_client_that_sends_all_before_reading_gets_the_413(web: Web, key: str) -> None:
     head = (
         f"POST /configs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
         "Content-Type: application/json\r\nConnection: close\r\nContent-Length: 20000000\r\n\r\n"
@@ -178,7 +93,7 @@ def test_who_sends_all_before_reading_sees_the_413(web: Web, key: str) -> None:
         (b"POST /jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 400),
     ],
 )
-def test_what_is_not_even_http_gets_the_envelope(web: Web, request_: bytes, status: int) -> None:
+def test_malformed_http_gets_the_envelope(web: Web, request_: bytes, status: int) -> None:
     found, body = web.raw(request_)
     assert found == status
     assert set(body["error"]) == {"code", "message", "request_id", "details", "retryable"}
@@ -186,19 +101,19 @@ def test_what_is_not_even_http_gets_the_envelope(web: Web, request_: bytes, stat
 
 
 def collected(_environ: dict[str, Any], start_response: Any) -> list[bytes]:
-    """Tell how many objects collections of cycles leave out, and how many they look at."""
+    """Answer with the number of objects that garbage collection skips, and the number that it scans."""
     start_response("200 OK", [("Content-Type", "application/json")])
     return [json.dumps([gc.get_freeze_count(), len(gc.get_objects())]).encode()]
 
 
-def test_collections_leave_out_what_a_worker_has_loaded(database_url: str) -> None:
+def test_garbage_collection_skips_objects_loaded_at_start(database_url: str) -> None:
     with Web(database_url, f"{__name__}:collected") as web:
         eventually(web.is_ready, what="the application")
         left_out, looked_at = requests.get(web.base, timeout=60).json()
     assert left_out > 10 * looked_at
 
 
-def test_no_header_changes_the_path(web: Web) -> None:
+def test_headers_do_not_change_the_path(web: Web) -> None:
     for header in ("SCRIPT_NAME: /elsewhere", "SCRIPT_NAME: /jobs", "PATH_INFO: /elsewhere"):
         status, body = web.raw(f"GET /jobs HTTP/1.1\r\nHost: x\r\n{header}\r\nConnection: close\r\n\r\n".encode())
         assert (status, body["error"]["code"]) == (401, "UNAUTHORIZED"), header
@@ -212,21 +127,21 @@ def test_no_header_changes_the_path(web: Web) -> None:
         b"Transfer-Encoding: chunked\r\n\r\n5\r\nabc",
     ],
 )
-def test_a_body_that_breaks_off_is_400(web: Web, key: str, body: bytes) -> None:
+def test_incomplete_body_is_400(web: Web, key: str, body: bytes) -> None:
     head = f"POST /configs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
     status, answer = web.raw(head.encode() + b"Content-Type: application/json\r\n" + body)
     assert (status, answer["error"]["code"]) == (400, "INVALID_REQUEST")
     assert "Traceback" not in web.log
 
 
-def test_it_waits_for_the_schema_and_gives_up(empty_database_url: str) -> None:
+def test_server_exits_if_the_schema_stays_missing(empty_database_url: str) -> None:
     with Web(empty_database_url, TE_STARTUP_TIMEOUT_SEC="1") as web:
         assert web.process.wait(60) != 0
     assert "db upgrade" in web.lines[-1]
     assert "Traceback" not in web.log
 
 
-def test_it_waits_for_the_schema_and_starts(empty_database_url: str) -> None:
+def test_server_waits_for_the_schema_and_starts(empty_database_url: str) -> None:
     with Web(empty_database_url) as web:
         eventually(lambda: "waiting for the database" in web.log, what="the wait")
         migrate.upgrade(empty_database_url)
@@ -241,14 +156,14 @@ def test_it_waits_for_the_schema_and_starts(empty_database_url: str) -> None:
         ({"TE_SECRET_ENCRYPTION_KEY": "short"}, "TE_SECRET_ENCRYPTION_KEY"),
     ],
 )
-def test_a_wrong_setting_is_one_line(environment: dict[str, str], said: str) -> None:
+def test_invalid_setting_is_one_line(environment: dict[str, str], said: str) -> None:
     with Web("postgresql://nobody@127.0.0.1:1/none", **environment) as web:
         assert web.process.wait(60) != 0
     (line,) = web.lines
     assert said in line
 
 
-def test_gunicorns_own_lines_follow_the_settings_of_the_log(database_url: str) -> None:
+def test_gunicorns_lines_follow_the_log_settings(database_url: str) -> None:
     with Web(database_url, TE_LOG_FORMAT="json") as web:
         eventually(web.is_ready, what="the API")
     assert "Starting gunicorn" in json.loads(web.lines[0])["message"]
@@ -258,7 +173,7 @@ def test_gunicorns_own_lines_follow_the_settings_of_the_log(database_url: str) -
     assert "Starting gunicorn" not in quiet.log
 
 
-def test_a_lost_database_is_503_until_it_is_back() -> None:
+def test_lost_database_is_503_until_it_returns() -> None:
     with start_or_skip(Postgres(fast=True)) as postgres:
         migrate.upgrade(postgres.url)
         headers = {"Authorization": f"Bearer {key_for(postgres.url)}"}
@@ -266,7 +181,7 @@ def test_a_lost_database_is_503_until_it_is_back() -> None:
             eventually(web.is_ready, what="the API")
             assert requests.get(f"{web.base}/jobs", headers=headers, timeout=60).status_code == 200
             postgres.kill()
-            # Its sessions answer until they notice that the first process is gone.
+            # PostgreSQL's sessions answer until they detect the death of the first process.
             for path in ("/jobs", "/health/ready"):
                 (answer,) = eventually(functools.partial(web.refusal, path, headers), what="the loss")
                 assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")

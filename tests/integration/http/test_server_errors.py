@@ -1,4 +1,4 @@
-"""What goes wrong on our side: the client learns that it did, and nothing of the inside."""
+"""Server errors: the client gets a 5xx without internal details."""
 
 import json
 import logging
@@ -13,7 +13,7 @@ from tests.integration.client import Api, problem, running, services
 from tests.integration.registered import register
 
 
-def test_an_unexpected_error_is_logged_and_not_told(
+def test_unexpected_error_is_logged_and_hidden_from_the_client(
     app: Flask, api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def crash(*_: object) -> None:
@@ -28,7 +28,7 @@ def test_an_unexpected_error_is_logged_and_not_told(
     assert record.exc_info is not None
 
 
-def test_a_statement_never_reaches_the_client(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_answer_contains_no_statement(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(database: db.Database, _job_id: str) -> None:
         database.fetch(text("SELECT secret_column FROM nowhere"))
 
@@ -39,7 +39,7 @@ def test_a_statement_never_reaches_the_client(api: Api, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("state", ["25006", "53200", "58030", "58C00", "XXUUU", "0A000", "55P03"])
-def test_trouble_of_the_database_is_503(api: Api, monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+def test_database_failure_is_503(api: Api, monkeypatch: pytest.MonkeyPatch, state: str) -> None:
     if services(api.app).database.is_cockroach:
         pytest.skip("needs PL/pgSQL to fail on demand")
 
@@ -51,7 +51,7 @@ def test_trouble_of_the_database_is_503(api: Api, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("statement", ["SELECT a FROM nowhere WHERE a = :a", "INSERT INTO picky VALUES (:a)"])
-def test_an_unexpected_error_of_the_database_is_logged_without_its_values(
+def test_unexpected_database_error_is_logged_without_values(
     api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, statement: str
 ) -> None:
     services(api.app).database.fetch(text("CREATE TABLE picky (a TEXT CHECK (length(a) < 3))"))
@@ -66,8 +66,8 @@ def test_an_unexpected_error_of_the_database_is_logged_without_its_values(
     assert value not in caplog.text
 
 
-def test_a_value_the_database_refuses_is_the_clients_fault(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The safety net behind the checks of the body."""
+def test_value_refused_by_the_database_is_400(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Safety net behind the checks of the body."""
 
     def fail(database: db.Database, _job_id: str) -> None:
         database.fetch(text("SELECT CAST('x' AS BIGINT)"))
@@ -76,7 +76,7 @@ def test_a_value_the_database_refuses_is_the_clients_fault(api: Api, monkeypatch
     problem(api.get("/jobs/x"), 400, "INVALID_REQUEST")
 
 
-def test_an_unreachable_database_is_503(settings: Settings) -> None:
+def test_unreachable_database_is_503(settings: Settings) -> None:
     away = Settings(database_url="postgresql://nobody@127.0.0.1:1/none")
     with running(away) as app:
         response = Api(app, "te_a_b").get("/jobs")
@@ -86,8 +86,8 @@ def test_an_unreachable_database_is_503(settings: Settings) -> None:
 
 
 @pytest.mark.postgresql_only
-def test_the_store_is_asked_again_after_a_lost_connection(api: Api) -> None:
-    """A pooled connection that the server closed is no error for the client."""
+def test_read_is_repeated_after_a_lost_connection(api: Api) -> None:
+    """A pooled connection closed by the server causes no error."""
     register(api)
     database = services(api.app).database
     database.fetch(text("SELECT 1"))

@@ -1,4 +1,4 @@
-"""Clients that say little, or read little, in a real gunicorn: they hold up nobody."""
+"""Slow clients in a real gunicorn: clients that send or read little delay no other client."""
 
 import json
 import resource
@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 import requests
 
-from tests.integration.http.test_server import Web, key_for
+from tests.integration.http.web_process import Web, key_for
 from tests.integration.registered import http_endpoint, one_shot
 from tests.waiting import HUNG_SECONDS, eventually
 
@@ -41,7 +41,7 @@ def web(module_database_url: str, key: str) -> Iterator[Web]:
 
 
 class Clients:
-    """Connections that have sent something."""
+    """Connections, each with some bytes sent."""
 
     def __init__(self, web: Web, stack: ExitStack) -> None:
         self._web, self._stack = web, stack
@@ -68,7 +68,7 @@ def post(key: str, length: int) -> bytes:
 
 
 def answer(connection: socket.socket) -> bytes:
-    """Return all that comes until the server closes its side."""
+    """Return all bytes until the server closes its side."""
     return b"".join(iter(lambda: connection.recv(65_536), b""))
 
 
@@ -85,7 +85,7 @@ def is_healthy(web: Web) -> bool:
 
 @contextmanager
 def trickling(connection: socket.socket) -> Iterator[None]:
-    """Send a byte now and again, for as long as the server takes them."""
+    """Send a byte periodically, as long as the server accepts them."""
     stopped = threading.Event()
 
     def send() -> None:
@@ -105,22 +105,20 @@ def trickling(connection: socket.socket) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("start", [b"P", b"GET /health/live", b"GET /health/ready HTTP/1.1\r\nHost: x\r\n"])
-def test_a_head_that_does_not_end_holds_neither_a_thread_nor_health(
-    web: Web, clients: Clients, key: str, start: bytes
-) -> None:
+def test_incomplete_head_holds_no_thread(web: Web, clients: Clients, key: str, start: bytes) -> None:
     for _ in range(MORE_THAN_ENOUGH):
         clients.send(start)
     assert is_healthy(web)
     assert is_served(web, key)
 
 
-def test_a_head_in_pieces_is_put_together_on_new_and_kept_connections(web: Web, clients: Clients, key: str) -> None:
+def test_head_in_pieces_is_assembled_on_new_and_kept_connections(web: Web, clients: Clients, key: str) -> None:
     body = json.dumps(one_shot("pieces")).encode()
     connection = clients.send(b"")
     reader = connection.makefile("rb")
     for last in (False, True):
         for piece in (b"\r\n", post(key, len(body))[:30], post(key, len(body))[30:], body[:5], body[5:]):
-            assert is_healthy(web)  # what was sent has come by now
+            assert is_healthy(web)  # the server has received the previous piece
             connection.sendall(piece)
         if last:
             connection.shutdown(socket.SHUT_WR)
@@ -130,7 +128,7 @@ def test_a_head_in_pieces_is_put_together_on_new_and_kept_connections(web: Web, 
     assert reader.read() == b""
 
 
-def test_who_trickles_is_answered_408(web: Web, clients: Clients, key: str) -> None:
+def test_trickling_client_gets_408(web: Web, clients: Clients, key: str) -> None:
     head, body = clients.send(b"GET /jobs?x="), clients.send(post(key, 1000))
     with trickling(head), trickling(body):
         for connection in (head, body):
@@ -141,26 +139,26 @@ def test_who_trickles_is_answered_408(web: Web, clients: Clients, key: str) -> N
     assert "Traceback" not in web.log
 
 
-def test_a_head_without_an_end_is_431(clients: Clients) -> None:
+def test_endless_head_is_431(clients: Clients) -> None:
     connection = clients.send(b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20_000)
     start, _, rest = answer(connection).partition(b"\r\n\r\n")
     assert start.startswith(b"HTTP/1.1 431 ")
     assert json.loads(rest)["error"]["code"] == "HEADERS_TOO_LARGE"
 
 
-def test_a_head_that_can_have_no_end_is_400(clients: Clients) -> None:
+def test_head_without_carriage_returns_is_400(clients: Clients) -> None:
     start, _, rest = answer(clients.send(b"GET / HTTP/1.1\nHost: x\n\n")).partition(b"\r\n\r\n")
     assert start.startswith(b"HTTP/1.1 400 ")
     assert json.loads(rest)["error"]["code"] == "INVALID_REQUEST"
 
 
-def test_a_body_that_nobody_needs_is_not_waited_for(clients: Clients) -> None:
-    """Else the first ones would hold the threads for so long that the others are refused."""
+def test_unneeded_body_is_not_awaited(clients: Clients) -> None:
+    """Otherwise the first clients would hold the threads until later clients are refused."""
     connections = [clients.send(post("nobody", 1000)) for _ in range(THREADS + QUEUE)]
     assert {answer(connection).split(b" ", 2)[1] for connection in connections} == {b"401"}
 
 
-def test_who_reads_nothing_gives_the_thread_back(web: Web, key: str) -> None:
+def test_client_that_reads_nothing_releases_its_thread(web: Web, key: str) -> None:
     with ExitStack() as stack:
         for _ in range(THREADS):
             connection = stack.enter_context(socket.socket())
@@ -174,7 +172,7 @@ def test_who_reads_nothing_gives_the_thread_back(web: Web, key: str) -> None:
     assert "Traceback" not in web.log
 
 
-def test_idle_connections_make_place_for_others(web: Web, clients: Clients, key: str) -> None:
+def test_idle_connections_are_closed_for_new_connections(web: Web, clients: Clients, key: str) -> None:
     request = b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n"
     asked = []
     for _ in range(3 * CONNECTIONS):
@@ -182,7 +180,7 @@ def test_idle_connections_make_place_for_others(web: Web, clients: Clients, key:
             clients.send(start)
         asked.append(clients.send(request))
     eventually(lambda: is_healthy(web), what="the answers to all probes before")
-    # Who was refused is not idle before it has hung up, and holds a place for two seconds at most.
+    # A refused client counts as lingering, not idle, for two seconds at most.
     for connection in asked:
         with suppress(OSError):
             if connection.recv(4096).startswith(b"HTTP/1.1 503 "):
@@ -197,7 +195,7 @@ def test_idle_connections_make_place_for_others(web: Web, clients: Clients, key:
     assert newcomer.recv(4096).startswith(b"HTTP/1.1 200 ")
 
 
-def test_more_clients_than_the_limit_of_open_files_end_no_worker(module_database_url: str) -> None:
+def test_connections_above_the_open_files_limit_stop_no_worker(module_database_url: str) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
     try:

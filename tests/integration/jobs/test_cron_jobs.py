@@ -3,9 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from app.kernel.db import Database
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem
 from tests.integration.jobs.stored import stored
 from tests.integration.registered import (
@@ -79,7 +78,7 @@ def test_without_a_start_a_cron_job_starts_now(api: Api) -> None:
     assert abs(started) < timedelta(seconds=5)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "status", "code", "where"),
     [
         ({"cron": "bad"}, 422, "INVALID_CRON", "/cron"),
@@ -113,7 +112,8 @@ def test_without_a_start_a_cron_job_starts_now(api: Api) -> None:
         ({"run_at": "2090-03-14T00:00:00Z"}, 400, "INVALID_REQUEST", "/run_at"),
     ],
 )
-def test_a_cron_job_that_cannot_be(api: Api, changes: dict[str, Any], status: int, code: str, where: str) -> None:
-    register(api)
-    assert pointers(problem(api.post("/jobs", cron(**changes)), status, code)) == [where]
-    assert api.get("/jobs").json["items"] == []
+def test_a_cron_job_that_cannot_be(
+    registered: Api, changes: dict[str, Any], status: int, code: str, where: str
+) -> None:
+    assert pointers(problem(registered.post("/jobs", cron(**changes)), status, code)) == [where]
+    assert registered.get("/jobs").json["items"] == []

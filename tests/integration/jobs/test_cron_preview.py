@@ -8,6 +8,7 @@ import pytest
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem
 
 QUESTION = {"cron": "0 9 * * MON", "timezone": "Asia/Kolkata", "count": 2, "after": "2026-03-15T10:00:00Z"}
@@ -48,7 +49,7 @@ def test_a_hundred_leap_days_at_most(shared_api: Api) -> None:
     assert len(shared_api.post("/cron/preview", leap).json["runs"]) == 100
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "where"),
     [
         ({"count": 0}, "/count"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import created, interval, register
 
@@ -66,13 +67,12 @@ def test_an_interval_may_be_as_short_as_10_milliseconds(api: Api) -> None:
     assert wait == timedelta(milliseconds=10)
 
 
-@pytest.mark.parametrize("every", ["10", "1.5s", "s", "", "-5s", "9ms", 9, 0, "367d", True, [], 1.5, "9" * 13 + "s"])
-def test_an_interval_that_is_none(api: Api, every: Any) -> None:
-    register(api)
-    assert pointers(problem(api.post("/jobs", interval(every=every)), 400, "INVALID_REQUEST")) == ["/every"]
+@each_case("every", ["10", "1.5s", "s", "", "-5s", "9ms", 9, 0, "367d", True, [], 1.5, "9" * 13 + "s"])
+def test_an_interval_that_is_none(registered: Api, every: Any) -> None:
+    assert pointers(problem(registered.post("/jobs", interval(every=every)), 400, "INVALID_REQUEST")) == ["/every"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "where"),
     [
         ({"cron": "* * * * *"}, "/cron"),
@@ -87,6 +87,5 @@ def test_an_interval_that_is_none(api: Api, every: Any) -> None:
         ({"ends_at": "2020-01-01T00:00:00Z"}, "/every"),
     ],
 )
-def test_an_interval_job_that_cannot_be(api: Api, changes: dict[str, Any], where: str) -> None:
-    register(api)
-    assert pointers(problem(api.post("/jobs", interval(**changes)), 400, "INVALID_REQUEST")) == [where]
+def test_an_interval_job_that_cannot_be(registered: Api, changes: dict[str, Any], where: str) -> None:
+    assert pointers(problem(registered.post("/jobs", interval(**changes)), 400, "INVALID_REQUEST")) == [where]

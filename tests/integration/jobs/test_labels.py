@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem, walk
 from tests.integration.registered import created, cron, interval, one_shot, register
 
@@ -79,7 +80,7 @@ def test_jobs_are_found_by_name_and_by_labels(api: Api) -> None:
     assert listed(labels="Team=billing") == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "where"),
     [
         ({"name": ""}, "/name"),
@@ -99,10 +100,12 @@ def test_jobs_are_found_by_name_and_by_labels(api: Api) -> None:
         ({"labels": {".".join(["x" * 60] * 5) + "/k": "v"}}, None),
     ],
 )
-def test_what_is_no_name_and_no_label_is_400(api: Api, fields: dict[str, Any], where: str | None) -> None:
-    register(api)
-    job = created(api, interval())
-    for response in (api.post("/jobs", one_shot("k", **fields)), api.put(f"/jobs/{job['job_id']}", fields)):
+def test_what_is_no_name_and_no_label_is_400(registered: Api, fields: dict[str, Any], where: str | None) -> None:
+    job = created(registered, interval())
+    for response in (
+        registered.post("/jobs", one_shot("k", **fields)),
+        registered.put(f"/jobs/{job['job_id']}", fields),
+    ):
         found = pointers(problem(response, 400, "INVALID_REQUEST"))
         assert len(found) == 1
         assert where in {None, found[0]}

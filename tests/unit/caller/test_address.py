@@ -3,9 +3,11 @@
 import pytest
 from task_executor_client import AsyncClient, Client
 
+from tests.cases import each_case
 
-@pytest.mark.parametrize("class_", [Client, AsyncClient])
-@pytest.mark.parametrize(
+
+@each_case("class_", [Client, AsyncClient])
+@each_case(
     ("base_url", "key"),
     [
         ("te.example.org", "k"),

@@ -7,19 +7,21 @@ from task_executor_client.drive import drive
 from task_executor_client.exchange import Pause, Retries, Send, exchange, wait_before_next
 from task_executor_client.failures import ConnectionFailedError
 
+from tests.cases import each_case
+
 READS = Call.of("jobs.get", "GET", "/jobs/{id}", path={"id": "job_1"})
 KEYED = Call.of("jobs.create", "POST", "/jobs", body={}, takes_key=True)
 CHANGES = Call.of("jobs.patch", "PATCH", "/jobs/{id}", path={"id": "job_1"}, body={})
 LOST = ConnectionFailedError("the answer is lost")
 UNSENT = ConnectionFailedError("refused", may_have_been_done=False)
-RETRIES = Retries(timeout=10, first_wait=1, longest_wait=4, most_tries=5)
+RETRIES = Retries(timeout=10, first_wait=1, longest_wait=4, max_tries=5)
 
 
 def answered(status: int, seconds: str | None = None) -> Reply:
     return Reply(status, {} if seconds is None else {"retry-after": seconds}, b"")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("call", "outcome", "again"),
     [
         (READS, LOST, True),
@@ -116,13 +118,13 @@ def test_what_the_service_is_asked_to_wait_cuts_no_try_off(
 
 def test_the_number_of_tries_is_bounded() -> None:
     steps = Steps(answered(500))
-    assert steps.run(Retries(timeout=10, first_wait=0.001, most_tries=2)).status == 500
+    assert steps.run(Retries(timeout=10, first_wait=0.001, max_tries=2)).status == 500
     assert steps.tries == 2
 
 
 @pytest.mark.parametrize("value", ["", ".", "..", None, 7])
 def test_a_part_of_a_path_cannot_lead_elsewhere(value: str) -> None:
-    with pytest.raises(ValueError, match="job_id must be a name or an id"):
+    with pytest.raises(ValueError, match="job_id must be a non-empty name or id"):
         Call.of("jobs.get", "GET", "/jobs/{job_id}", path={"job_id": value})
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from app.catalog.specs.bootstrap_servers import normalised, parse
+from tests.cases import each_case
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ def test_what_is_read(text: str, servers: list[tuple[str, int]], list_: str | No
     assert list_ in (None, normalised(servers))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.catalog.endpoints.callback_targets import CALLERS, MOST_STEPS, Callbacks, check, longest_way_to, merged
+from app.catalog.endpoints.callback_targets import CALLERS, MAX_STEPS, Callbacks, check, longest_path_to, merged
 from app.kernel.errors import InvalidCallbackError
 from schema.states import CallbackEvent
 
@@ -32,7 +32,7 @@ class Registry(dict[str, Callbacks]):
         return [each for each, callbacks in self.items() if name in merged(None, callbacks).values()]
 
     def change(self, name: str, callbacks: Callbacks) -> None:
-        before = longest_way_to(self.fetch, name)  # type: ignore[arg-type]
+        before = longest_path_to(self.fetch, name)  # type: ignore[arg-type]
         check(self.fetch, name, callbacks, before=before)  # type: ignore[arg-type]
         self[name] = callbacks
 
@@ -58,10 +58,10 @@ def test_no_order_of_registrations_makes_a_loop(changes: list[tuple[str, dict[st
         try:
             registry.change(name, callbacks)
         except InvalidCallbackError:
-            assert loops or steps > MOST_STEPS
+            assert loops or steps > MAX_STEPS
         else:
             assert not loops
-            assert steps <= MOST_STEPS
+            assert steps <= MAX_STEPS
     list(TopologicalSorter({name: set(merged(None, each).values()) for name, each in registry.items()}).static_order())
 
 
@@ -76,8 +76,8 @@ def test_no_order_of_registrations_makes_a_way_that_is_too_long(numbers: Sequenc
         except InvalidCallbackError as error:
             refused.append(error.message)
     assert refused
-    assert all(f"More than {MOST_STEPS} callbacks would follow each other" in message for message in refused)
-    assert max(map(registry.steps_from, NAMES)) == MOST_STEPS
+    assert all(f"More than {MAX_STEPS} callbacks would follow each other" in message for message in refused)
+    assert max(map(registry.steps_from, NAMES)) == MAX_STEPS
 
 
 def test_the_way_of_a_loop_is_told() -> None:

@@ -4,9 +4,10 @@ import pytest
 
 from app.catalog.check_spec import check_retry_policy
 from app.kernel.errors import InvalidRequestError
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     "policy",
     [
         None,
@@ -28,7 +29,7 @@ def test_a_retry_policy_is_fine(policy):
     check_retry_policy(policy)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("policy", "pointer"),
     [
         ([], "/retry_policy"),

@@ -8,6 +8,7 @@ import pytest
 
 from app.catalog.check_spec import check_spec
 from app.kernel.errors import InvalidRequestError
+from tests.cases import each_case
 from tests.unit.catalog.example_specs import EXAMPLES, HEADER, HTTP, KAFKA, REDIS, REMOVED, check
 
 
@@ -53,7 +54,7 @@ def test_without_metadata_any_name_of_a_field_will_do(changes):
     check(REDIS, {"fields_template": {"te-job-id": 1, "traceparent": 2}} | changes)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("transport", "changes", "pointer"),
     [
         (HTTP, {"url": REMOVED}, "/spec/url"),

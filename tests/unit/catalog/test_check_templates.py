@@ -3,10 +3,11 @@
 import pytest
 
 from app.kernel.errors import InvalidRequestError, TemplateError
+from tests.cases import each_case
 from tests.unit.catalog.example_specs import HEADER, HTTP, KAFKA, REDIS, check
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("transport", "changes", "pointer", "options"),
     [
         (HTTP, {"headers": {"A~b": "{{config.nope}}"}}, HEADER + "A~0b", {}),
@@ -55,7 +56,7 @@ CLOSED = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "possible"),
     [
         ("user_id", True),

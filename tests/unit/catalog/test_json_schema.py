@@ -9,6 +9,7 @@ import pytest
 
 from app.catalog import json_schema, validation
 from app.kernel.errors import InvalidSchemaError
+from tests.cases import each_case
 
 DOUBLING = {
     "d0": {"type": "string"},
@@ -16,7 +17,7 @@ DOUBLING = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     "schema",
     [
         {},
@@ -39,7 +40,7 @@ def test_taken(schema: dict[str, Any]) -> None:
     json_schema.check_schema(schema)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("schema", "where", "why"),
     [
         (True, "", "object"),
@@ -89,7 +90,7 @@ def test_not_more_than_twenty_faults() -> None:
     assert len(faults) == validation.MAX_FAULTS
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("schema", "valid", "invalid"),
     [
         ({"pattern": r"^\d+$"}, ["1", 5], ["a", "\u0661"]),

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.catalog.scrub import MASK, MOST_CLEAN, Scrubber
+from app.catalog.scrub import MASK, MAX_CLEAN, Scrubber
 from app.catalog.scrubbing.layers import layers_of
+from tests.cases import each_case
 from tests.unit.catalog.readings import leaks
 
 SECRET = 'p@ss/wörd+"1"\n<&>~?'
@@ -32,17 +33,17 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
+@each_case("spelling", SPELLINGS.values(), ids=SPELLINGS)
 def test_every_spelling_is_masked(spelling):
     scrubbed = Scrubber([SECRET]).text(f"<{spelling}>")
     assert MASK in scrubbed
     assert "rd" not in scrubbed.replace(MASK, "")
 
 
-@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
-@pytest.mark.parametrize("before", ["", "u", "us", "user:", "user::", "\xff\xfe"])
-@pytest.mark.parametrize("after", ["", "a", "ab", "abc"])
-@pytest.mark.parametrize("secret", ["hunter2", "\xff\xfe\xfd\xfc\xfb", "1234"])
+@each_case("encode", [base64.b64encode, base64.urlsafe_b64encode])
+@each_case("before", ["", "u", "us", "user:", "user::", "\xff\xfe"])
+@each_case("after", ["", "a", "ab", "abc"])
+@each_case("secret", ["hunter2", "\xff\xfe\xfd\xfc\xfb", "1234"])
 def test_base64_of_a_longer_text_is_masked(encode, before, after, secret):
     token = encode(f"{before}{secret}{after}".encode()).decode()
     scrubbed = Scrubber([secret]).text(f"Authorization: Basic {token}.")
@@ -114,8 +115,8 @@ CUT = {
 }
 
 
-@pytest.mark.parametrize(("secret", "echo"), CUT.values(), ids=CUT)
-@pytest.mark.parametrize("side", ["begin", "end"])
+@each_case(("secret", "echo"), CUT.values(), ids=CUT)
+@each_case("side", ["begin", "end"])
 def test_a_part_of_a_long_secret_is_masked_wherever_it_was_cut(secret, echo, side):
     scrubber, text = Scrubber([secret]), echo(secret)
     for place in range(len(text)):
@@ -163,8 +164,8 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("unit", HOSTILE)
-@pytest.mark.parametrize("secret", ["hunter2", "aaaaaaaaaaaaaaaa", TOKEN, "https://a:b@c/d?e=f"])
+@each_case("unit", HOSTILE)
+@each_case("secret", ["hunter2", "aaaaaaaaaaaaaaaa", TOKEN, "https://a:b@c/d?e=f"])
 def test_the_work_is_at_most_in_proportion_to_the_text(unit, secret):
     """Counted in calls, also of the interpreter's own functions; patterns repeat nothing without a bound."""
     scrubber = Scrubber([secret])
@@ -196,7 +197,7 @@ def test_escapes_are_undone_a_few_times_and_each_time_leaves_less():
     assert sizes == sorted(sizes, reverse=True)
 
 
-@pytest.mark.parametrize("limit", range(30))
+@each_case("limit", range(30))
 def test_a_secret_across_the_limit_is_masked_whole(limit):
     text = "0123456789hunter2 and more hunter2"
     clipped = Scrubber(["hunter2"]).clip(text, limit)
@@ -234,7 +235,7 @@ def test_any_secret_is_masked_in_any_text(secret, before, after):
 def test_what_was_scrubbed_before_is_scrubbed_again() -> None:
     """A text in which nothing was found is remembered: it is clipped as before, and others are still looked at."""
     scrubber = Scrubber([SECRET])
-    for number in range(2 * MOST_CLEAN):
+    for number in range(2 * MAX_CLEAN):
         for _ in range(2):
             assert scrubber.text(f"harmless {number}") == f"harmless {number}"
             assert scrubber.clip(f"harmless {number}", 4) == "harm"

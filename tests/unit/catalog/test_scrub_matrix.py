@@ -1,8 +1,7 @@
 """A canary of each kind of secret, echoed in each way: nothing of it can be read afterwards."""
 
-import pytest
-
 from app.catalog.scrub import Scrubber
+from tests.cases import each_case
 from tests.unit.catalog.canaries import ECHOES, SECRETS
 from tests.unit.catalog.readings import leaks
 
@@ -14,8 +13,8 @@ def most_readable(secret: str) -> int:
     return min(7, max(len(secret) // 2, 3))
 
 
-@pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
-@pytest.mark.parametrize("kind", SECRETS)
+@each_case("echo", ECHOES.values(), ids=ECHOES)
+@each_case("kind", SECRETS)
 def test_no_canary_can_be_read(kind, echo):
     secret, parts = SECRETS[kind]
     scrubber = Scrubber([secret, "another-secret-of-the-endpoint"])

@@ -4,11 +4,12 @@ import pytest
 
 from app.catalog.specs import TRANSPORTS
 from schema.states import EndpointType
+from tests.cases import each_case
 
 HTTP, KAFKA, REDIS = EndpointType.HTTP, EndpointType.KAFKA, EndpointType.REDIS_STREAM
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("transport", "spec", "target"),
     [
         (HTTP, {"url": "https://api.example.com/a/b?c=http://d"}, "https:api.example.com:443"),

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from app.catalog.specs import compile_spec
 from app.catalog.templates.compilation import MAX_DEPTH
 from app.kernel.errors import TemplateError
+from tests.cases import each_case
 from tests.unit.catalog.rendering import HTTP, KAFKA, REDIS, body
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "{{input.x",
@@ -78,8 +79,8 @@ ALLOWED = {
 }
 
 
-@pytest.mark.parametrize("namespace", ["input", "config", "secret"])
-@pytest.mark.parametrize(("transport", "name"), ALLOWED)
+@each_case("namespace", ["input", "config", "secret"])
+@each_case(("transport", "name"), ALLOWED)
 def test_each_field_takes_its_namespaces_only(transport, name, namespace):
     template = "{{" + namespace + ".x}}"
     value = {"k": template} if name in {"headers", "properties"} else template

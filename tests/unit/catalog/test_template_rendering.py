@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from app.catalog.specs import compile_spec
 from app.kernel.errors import TemplateError
+from tests.cases import each_case
 from tests.unit.catalog.rendering import CONFIG, HTTP, INPUT, KAFKA, REDIS, SECRETS, body
 
 
@@ -14,7 +15,7 @@ def header(template, input_=None):
     return compile_spec(HTTP, spec).render(input_ or {}, CONFIG, SECRETS)["headers"]["X"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("template", "expected"),
     [
         ("plain", "plain"),
@@ -53,7 +54,7 @@ def test_a_body_renders(template, expected):
     assert type(rendered) is type(expected)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "variable",
     [
         "input.nope",
@@ -86,8 +87,8 @@ def test_a_header_is_always_text(template, expected):
     assert header(template, INPUT) == expected
 
 
-@pytest.mark.parametrize("transport", [HTTP, KAFKA])
-@pytest.mark.parametrize("bad", ["a\r\nX-Evil: 1", "\n", "\r", "\0", "\x7f", "\t"])
+@each_case("transport", [HTTP, KAFKA])
+@each_case("bad", ["a\r\nX-Evil: 1", "\n", "\r", "\0", "\x7f", "\t"])
 def test_no_control_character_reaches_a_header(transport, bad):
     template = compile_spec(transport, {"headers": {"X": "a{{input.v}}"}})
     with pytest.raises(TemplateError, match="line break") as caught:
@@ -104,7 +105,7 @@ def test_the_value_of_a_secret_is_not_in_the_error():
     assert "secret.multi" in caught.value.message
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "fine"),
     [
         (5, True),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from app.catalog.specs import compile_spec
 from app.kernel.errors import TemplateError
+from tests.cases import each_case
 from tests.unit.catalog.rendering import CONFIG, HTTP, REDIS, SECRETS
 
 
@@ -15,7 +16,7 @@ def url(template, input_=None, config=CONFIG):
     return compile_spec(HTTP, {"url": template}).render(input_ or {}, config, SECRETS)["url"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("template", "expected"),
     [
         ("https://h/a b?x=ä", "https://h/a%20b?x=%C3%A4"),
@@ -32,7 +33,7 @@ def test_a_url_renders(template, expected):
     assert url(template, {"v": "a/b?c#d@e:%20 %é"}) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     "template",
     [
         "{{input.url}}",
@@ -55,7 +56,7 @@ def test_input_before_the_end_of_the_host_is_refused_at_once(template):
     assert caught.value.details[0]["pointer"] == "/spec/url"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "base", ["https:", "https:/", "https://", "https:///", "//h", "h", "", "ftp://h", "javascript:x", "https://h\n"]
 )
 def test_a_config_value_cannot_hand_the_host_to_the_input(base):
@@ -63,7 +64,7 @@ def test_a_config_value_cannot_hand_the_host_to_the_input(base):
         url("{{config.base}}/{{input.host}}/x", {"host": "evil.example"}, {"base": base})
 
 
-@pytest.mark.parametrize(
+@each_case(
     "target", ["h:65536", "h:x", "h:1:2", "h:-1", "h:٩", "[::1", "::1", "[::1]x", "a b", "u:p@", "u:p@h:99999", "[]"]
 )
 def test_a_host_or_port_that_cannot_be_is_refused(target):

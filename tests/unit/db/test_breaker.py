@@ -7,19 +7,19 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from app.kernel.db import deadline
-from app.kernel.db.circuit import Breaker
+from app.kernel.db.circuit import DatabaseBreaker
 from app.kernel.db.retries import retried
 from app.kernel.errors import TimedOutError, UnavailableError
 
 
 def test_while_it_is_closed_everybody_may() -> None:
-    breaker = Breaker()
+    breaker = DatabaseBreaker()
     with breaker.probe(), breaker.probe():
         pass
 
 
 def test_while_it_is_open_one_at_a_time_may() -> None:
-    breaker = Breaker()
+    breaker = DatabaseBreaker()
     breaker.trip()
     for _ in range(2):
         with breaker.probe(), pytest.raises(UnavailableError), breaker.probe():
@@ -27,7 +27,7 @@ def test_while_it_is_open_one_at_a_time_may() -> None:
 
 
 def test_an_answer_closes_it_for_all() -> None:
-    breaker = Breaker()
+    breaker = DatabaseBreaker()
     breaker.trip()
     with breaker.probe():
         breaker.reset()
@@ -36,7 +36,7 @@ def test_an_answer_closes_it_for_all() -> None:
 
 
 def test_who_began_before_it_opened_does_not_end_a_probe() -> None:
-    breaker = Breaker()
+    breaker = DatabaseBreaker()
     with breaker.probe():
         breaker.trip()
     with breaker.probe(), pytest.raises(UnavailableError), breaker.probe():
@@ -44,7 +44,7 @@ def test_who_began_before_it_opened_does_not_end_a_probe() -> None:
 
 
 def test_a_statement_that_meets_it_open_closes_it_with_its_answer_and_keeps_others_out_until_then() -> None:
-    breaker = Breaker()
+    breaker = DatabaseBreaker()
     breaker.trip()
 
     def answer() -> int:
@@ -64,7 +64,7 @@ def _no_deadline_afterwards() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_no_deadline_afterwards")
 def test_a_deadline_that_passes_while_a_connection_is_lost_opens_it() -> None:
-    breaker = Breaker()
+    breaker = DatabaseBreaker()
 
     def lose() -> NoReturn:
         deadline.begin(0)

@@ -3,13 +3,12 @@
 import pytest
 
 from app.kernel.db.engine_doubts import doubts_about_isolation, doubts_about_version
+from tests.cases import each_case
 
 BUILT = "(x86_64-pc-linux-gnu, built 2025/09/15 12:00:00, go1.23.12)"
 
 
-@pytest.mark.parametrize(
-    "release", ["v24.3.20", "v24.3.31", "v25.2.6", "v25.3.2", "v25.4.0", "v25.4.0-beta.1", "v26.2.1", "v30.1.0"]
-)
+@each_case("release", ["v24.3.20", "v24.3.31", "v25.2.6", "v25.3.2", "v25.4.0", "v25.4.0-beta.1", "v26.2.1", "v30.1.0"])
 def test_a_good_release_gives_no_cause_for_doubt(release: str) -> None:
     assert doubts_about_version(f"CockroachDB CCL {release} {BUILT}") == []
 

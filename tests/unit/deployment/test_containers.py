@@ -9,7 +9,6 @@ import sys
 import tomllib
 from dataclasses import fields
 from importlib.metadata import requires
-from pathlib import Path
 from typing import Any
 
 import psycopg2.extensions
@@ -21,19 +20,17 @@ from app.kernel.config import Settings
 from app.kernel.db.engine_doubts import doubts_about_version
 from schema.url import database_url
 from tests.unit.deployment.answers import answering
+from tests.unit.deployment.deployed import READ_SECRETS, ROOT, SETTINGS, canonical, versions
 
-ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 IMAGE = {"python_version": "3.12", "python_full_version": "3.12.14", "extra": ""}  # as it is said to markers
 OURS = {"api", "worker", "scheduler", "migrate"}
-READ_SECRETS = {"api", "worker"}
 OTHERS_SETTINGS = {"CHANGELOG.md", "receiving.md"}  # of former releases, and of receivers
 OF_THE_API = (
     "docker-compose.yml",
     "deploy/kubernetes/overlays/example/kustomization.yaml",
     "deploy/systemd/task-executor-web.service",
 )
-SETTINGS = {item.metadata["env"] for item in fields(Settings)}
 
 
 @pytest.fixture(scope="module")
@@ -166,11 +163,6 @@ def test_the_image_installs_what_the_product_needs_and_nothing_else() -> None:
     assert {name: tested.get(name, version) for name, version in locked.items()} == locked, "run make lock"
 
 
-def versions(file: str) -> dict[str, str]:
-    pinned = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / file).read_text(), re.MULTILINE)
-    return {canonical(name): version for name, version in pinned}
-
-
 def needed(lines: list[str]) -> set[str]:
     """Return the names of requirements that apply to the image, and of what they require in turn."""
     found: set[str] = set()
@@ -182,10 +174,6 @@ def needed(lines: list[str]) -> set[str]:
             found.add(name)
             waiting += requires(name) or []
     return found
-
-
-def canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def test_procfile_compose_and_dockerfile_run_the_same_programs(services: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from app.dev.stack import programs
 from app.kernel.config import Settings
 from app.kernel.metrics.series import PREFIX, SERIES
 from app.web import health_api
-from tests.unit.deployment.test_containers import READ_SECRETS, SETTINGS
+from tests.unit.deployment.deployed import READ_SECRETS, SETTINGS
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "kubernetes"
 OLDEST, NEWEST = "1.30", "1.37"  # of Kubernetes

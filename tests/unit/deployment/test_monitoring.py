@@ -17,7 +17,7 @@ from app.kernel import db
 from app.kernel.config import Settings
 from app.kernel.metrics.series import BUILD, PREFIX, SERIES, Kind, Merge, Series
 from app.scheduler.chore import ChoreContext
-from app.scheduler.plan import plan
+from app.scheduler.chore_plan import plan
 from schema.states import BreakerState
 
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.deployment.test_containers import canonical, versions
+from tests.unit.deployment.deployed import canonical, versions
 
 ROOT = Path(__file__).parents[3]
 LIST = ROOT / "docs" / "licences.md"

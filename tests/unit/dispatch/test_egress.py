@@ -6,6 +6,7 @@ import pytest
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.egress import EgressGuard, EgressRefusedError
+from tests.cases import each_case
 
 METADATA = [
     "169.254.169.254",
@@ -44,18 +45,18 @@ def refuses(guard, address):
     return False
 
 
-@pytest.mark.parametrize("address", METADATA + NOT_ADDRESSES)
-@pytest.mark.parametrize("policy", ["default", "public-only"])
+@each_case("address", METADATA + NOT_ADDRESSES)
+@each_case("policy", ["default", "public-only"])
 def test_metadata_services_are_out_of_reach(policy, address):
     assert refuses(EgressGuard.from_settings(policy, [], []), address)
 
 
-@pytest.mark.parametrize("address", PRIVATE + PUBLIC)
+@each_case("address", PRIVATE + PUBLIC)
 def test_private_networks_are_reached_by_default(address):
     assert not refuses(EgressGuard.from_settings("default", [], []), address)
 
 
-@pytest.mark.parametrize("address", PRIVATE + PRIVATE_IN_DISGUISE + NOT_PUBLIC)
+@each_case("address", PRIVATE + PRIVATE_IN_DISGUISE + NOT_PUBLIC)
 def test_public_only_means_public_only(address):
     assert refuses(EgressGuard.from_settings("public-only", [], []), address)
 
@@ -65,7 +66,7 @@ def test_public_addresses_are_reached_by_either_policy(address):
     assert not refuses(EgressGuard.from_settings("public-only", [], []), address)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("address", "allow", "deny", "refused"),
     [
         ("10.0.0.1", [], ["10.0.0.0/8"], True),

@@ -9,7 +9,8 @@ import pytest
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.base import Identity, Network
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.per_host import FairLimit, PerHostLimit
+from actors.dispatch.per_host import PerHostLimit
+from actors.dispatch.permission import Unconditional
 from actors.dispatch.resolver import Resolver
 from app.queue.claiming.release import DUE_NOW_MS
 from app.queue.executions.execution_model import NotSentError
@@ -82,36 +83,6 @@ def test_who_waits_too_long_is_put_off() -> None:
     assert run(body) == 0
 
 
-def test_of_a_fair_limit_the_first_of_each_target_always_may_and_the_others_take_turns() -> None:
-    async def main() -> int:
-        turns, seen = FairLimit(3, 2), list[str]()
-        ends: dict[str, asyncio.Event] = {}
-
-        async def hold_of(name: str) -> None:
-            ends[name] = asyncio.Event()
-            async with turns.take(name[0]):
-                seen.append(name)
-                await ends[name].wait()
-
-        tasks = [asyncio.create_task(hold_of(name)) for name in ("a1", "a2", "a3", "a4", "a5", "b1", "b2", "c1", "c2")]
-        await step()
-        assert seen == ["a1", "a2", "a3", "b1", "c1"], "two beside the first ones"
-        for ended, then in (("a1", "b2"), ("a2", "c2"), ("a3", "a4"), ("b1", "a5"), ("a4", None), ("d1", None)):
-            if ended == "d1":
-                tasks.append(asyncio.create_task(hold_of(ended)))
-                await step()
-                assert seen[-1] == "d1"
-            ends[ended].set()
-            await step()
-            assert then is None or seen[-1] == then
-        for end in ends.values():
-            end.set()
-        await asyncio.gather(*tasks)
-        return turns.targets_in_use
-
-    assert asyncio.run(main()) == 0
-
-
 def test_nobody_waits_in_a_process_that_ends() -> None:
     async def body(turns: PerHostLimit) -> None:
         end, seen = asyncio.Event(), list[str]()
@@ -149,11 +120,12 @@ def test_whose_turn_comes_too_late_passes_it_on() -> None:
     """What must not start any more is asked when it can, and not while it waits; who did not wait is not asked."""
 
     async def late(turns: PerHostLimit, asked: list[str], name: str) -> None:
-        def on_turn() -> None:
-            asked.append(name)
-            raise NotSentError("too late")
+        class TooLate(Unconditional):
+            def begin(self) -> None:
+                asked.append(name)
+                raise NotSentError("too late")
 
-        async with turns.take("target", on_turn=on_turn):
+        async with turns.take("target", permission=TooLate()):
             asked.append("began")
 
     async def body(turns: PerHostLimit) -> None:

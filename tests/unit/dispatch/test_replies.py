@@ -4,6 +4,7 @@ import pytest
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.resp.replies import LONGEST_REPLY, RefusedError, ReplyReader, UnreadableError, write_command
+from tests.cases import each_case
 
 REPLIES = b"+OK\r\n$3\r\n1-2\r\n$0\r\n\r\n:7\r\n$4\r\na\r\nb\r\n-ERR no\r\n"
 READ = [b"OK", b"1-2", b"", b"7", b"a\r\nb", "ERR no"]
@@ -19,7 +20,7 @@ def test_replies_come_in_pieces(size: int) -> None:
     assert [str(reply) if isinstance(reply, RefusedError) else reply for reply in read(REPLIES, size)] == READ
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         b"*1\r\n",

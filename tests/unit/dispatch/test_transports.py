@@ -9,7 +9,7 @@ import app.catalog.specs
 from app.catalog.specs import TRANSPORTS
 from app.catalog.specs.spec_fields import milliseconds, templated, text
 from app.catalog.specs.transport import Example, Transport
-from app.catalog.templates.field_rules import CONFIG, Kind
+from app.catalog.templates.field_rules import CONFIG, FieldKind
 from schema.states import EndpointType
 
 ROOT = Path(app.catalog.specs.__file__).parents[3]
@@ -29,13 +29,13 @@ def transport(spec: Schema) -> Transport:
 
 def test_defaults_and_rules_come_from_the_fields() -> None:
     class Spec(Schema):
-        words = templated(text(required=True), Kind.LINE, CONFIG)
+        words = templated(text(required=True), FieldKind.LINE, CONFIG)
         loud = fields.Boolean(load_default=False)
         timeout_ms = milliseconds(load_default=1)
 
     made = transport(Spec())
     assert made.defaults == {"loud": False, "timeout_ms": 1}
-    assert {name: rule.kind for name, rule in made.rules.items()} == {"words": Kind.LINE}
+    assert {name: rule.kind for name, rule in made.rules.items()} == {"words": FieldKind.LINE}
 
 
 def test_a_spec_without_a_time_limit_is_refused_when_it_is_imported() -> None:

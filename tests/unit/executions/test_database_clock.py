@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.queue.executions.database_clock import DRIFT, QUICK_SECONDS, DatabaseClock
+from tests.cases import each_case
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 MICROSECOND = 1e-6  # what a timestamp and its difference to a float of this century are exact to
@@ -40,7 +41,7 @@ class World:
         return clock.here(began, ended, asked_at=asked, answered_at=self.here), truth, asked, self.here
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_case("seed", SEEDS)
 def test_it_never_takes_an_instant_for_an_earlier_one_and_gets_better_by_quick_answers(seed: int) -> None:
     world, clock = World(random.Random(seed)), DatabaseClock()
     best = float("inf")

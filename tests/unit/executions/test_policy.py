@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from app.catalog.retry_policy import RetryPolicy
 from app.queue.executions.execution_model import DeliveryError
-from app.queue.executions.retry_outcome import Action, outcome, refusal
+from app.queue.executions.retry_outcome import RetryAction, outcome, refusal
 
 LISTS = {
-    "fail_on": Action.FAIL,
-    "reject_on": Action.REJECT,
-    "ignore_on": Action.IGNORE,
-    "retry_on": Action.RETRY,
+    "fail_on": RetryAction.FAIL,
+    "reject_on": RetryAction.REJECT,
+    "ignore_on": RetryAction.IGNORE,
+    "retry_on": RetryAction.RETRY,
 }
 OK = {"pointer": "/ok", "equals": False}
 
@@ -24,7 +24,7 @@ def answered(status: int, body: Any = None) -> dict[str, Any]:
     return {"status_code": status, "body": body if isinstance(body, str) else json.dumps(body)}
 
 
-def failed(answer: dict[str, Any], **policy: list[Any]) -> Action | None:
+def failed(answer: dict[str, Any], **policy: list[Any]) -> RetryAction | None:
     error = DeliveryError("HTTP_ERROR", "not expected", extra=answer)
     return outcome(error, answer, RetryPolicy.from_json(policy))
 
@@ -64,7 +64,7 @@ def failed(answer: dict[str, Any], **policy: list[Any]) -> Action | None:
     ],
 )
 def test_what_a_matcher_names(matcher: Any, status: int, body: Any, is_named: bool) -> None:
-    assert (failed(answered(status, body), fail_on=[matcher]) is Action.FAIL) is is_named
+    assert (failed(answered(status, body), fail_on=[matcher]) is RetryAction.FAIL) is is_named
 
 
 ANY = st.sampled_from([503, "5xx", "HTTP_ERROR", OK, 200, "TIMEOUT", {"pointer": "/ok", "equals": True}])
@@ -75,32 +75,32 @@ def test_the_first_list_that_names_an_error_decides(policy: dict[str, list[Any]]
     """Against the rule as a sentence; whatever the lists hold there is one answer, the same for the same."""
     answer = answered(503, {"ok": False})
     naming = [action for name, action in LISTS.items() if failed(answer, fail_on=policy.get(name, []))]
-    unnamed = Action.FAIL if policy.get("retry_on") else None
+    unnamed = RetryAction.FAIL if policy.get("retry_on") else None
     assert failed(answer, **policy) is (naming[0] if naming else unnamed)
 
 
 def test_with_retry_on_nothing_else_is_tried_again() -> None:
     policy = RetryPolicy.from_json({"retry_on": ["5xx", "STUCK"]})
     assert [outcome(DeliveryError(type_, ""), {}, policy) for type_ in ("STUCK", "WORKER_LOST", "TIMEOUT")] == [
-        Action.RETRY,
-        Action.FAIL,
-        Action.FAIL,
+        RetryAction.RETRY,
+        RetryAction.FAIL,
+        RetryAction.FAIL,
     ]
 
 
 @pytest.mark.parametrize(
     ("policy", "action"),
     [
-        ({"fail_on": [OK]}, Action.FAIL),
-        ({"reject_on": [OK], "retry_on": [OK]}, Action.REJECT),
-        ({"retry_on": [OK]}, Action.RETRY),
+        ({"fail_on": [OK]}, RetryAction.FAIL),
+        ({"reject_on": [OK], "retry_on": [OK]}, RetryAction.REJECT),
+        ({"retry_on": [OK]}, RetryAction.RETRY),
         ({"ignore_on": [OK], "retry_on": [OK]}, None),
         ({"fail_on": [200, "2xx"], "retry_on": ["TIMEOUT"]}, None),
         ({}, None),
     ],
 )
 def test_an_answer_that_was_expected_is_refused_for_what_it_says_only(
-    policy: dict[str, list[Any]], action: Action | None
+    policy: dict[str, list[Any]], action: RetryAction | None
 ) -> None:
     answer = answered(200, {"ok": False})
     refused = refusal(answer, RetryPolicy.from_json(policy))

@@ -16,6 +16,7 @@ from actors.dispatch.http1.answer import (
     AnswerError,
     AnswerReader,
 )
+from tests.cases import each_case
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -37,7 +38,7 @@ def outcome(data: bytes, *, ends: bool = True) -> tuple[int, str, bool]:
     return reader.status, reader.text, reader.keeps_alive
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "wanted"),
     [
         (EMPTY, (200, "", True)),
@@ -91,7 +92,7 @@ def test_an_end_in_the_middle(data: bytes) -> None:
         read(data, ends=True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         b"\0",
@@ -118,7 +119,7 @@ def test_what_is_not_http(data: bytes) -> None:
         read(data)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("begin", "endless", "limit", "most"),
     [
         (b"", INTERIM, f"more than {MOST_INTERIM} interim answers", 1024),

@@ -3,7 +3,20 @@
 import asyncio
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.http1.loop_share import BYTES_AT_ONCE, BYTES_PER_TURN, LoopShare
+from actors.dispatch.http1.connection import BYTES_AT_ONCE, BYTES_PER_TURN, HttpConnection, LoopShare
+
+
+class Reader(HttpConnection):
+    """Connection with an answer that never ends: reads its share in each turn."""
+
+    def __init__(self, share: LoopShare, number: int, served: list[int], wanted: int) -> None:
+        super().__init__(share, lambda _lost: None)
+        self.number, self.served, self.wanted = number, served, wanted
+
+    def read_on(self) -> None:
+        self.served.append(self.number)
+        self._share.take(self.wanted)
+        self._share.line_up(self)
 
 
 def test_a_turn_has_so_much_and_the_next_one_has_it_again() -> None:
@@ -27,16 +40,11 @@ def test_little_is_read_at_once_and_in_any_number() -> None:
     asyncio.run(main())
 
 
-def test_nobody_is_served_twice_in_a_turn() -> None:
+def test_connection_is_served_once_in_a_turn() -> None:
     async def main() -> None:
         share, served = LoopShare(), list[int]()
-
-        def read(number: int) -> None:
-            served.append(number)
-            share.line_up(lambda: read(number))
-
-        read(1)
-        read(2)
+        for number in (1, 2):
+            Reader(share, number, served, 0).read_on()
         for turn in range(2, 5):
             await asyncio.sleep(0)
             assert served == [1, 2] * turn
@@ -44,19 +52,13 @@ def test_nobody_is_served_twice_in_a_turn() -> None:
     asyncio.run(main())
 
 
-def test_who_waits_comes_in_order() -> None:
-    """Twenty answers that never end: each turn reads its share of them, and others have turns in between."""
+def test_waiting_connections_are_served_in_order() -> None:
+    """Twenty answers that never end: each turn reads its share of them, and other callbacks run in between."""
 
     async def main() -> None:
         share, served, turns = LoopShare(), list[int](), list[int]()
-
-        def read(number: int) -> None:
-            served.append(number)
-            share.take(1_000_000)
-            share.line_up(lambda: read(number))
-
         for number in range(20):
-            share.line_up(lambda number=number: read(number))  # type: ignore[misc]
+            share.line_up(Reader(share, number, served, 1_000_000))
         while len(served) < 100:
             before = len(served)
             await asyncio.sleep(0)

@@ -5,9 +5,10 @@ import pytest
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.connector import Origin
 from actors.dispatch.http1.request import read_url, write_fields, write_head
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "origin", "host_header", "target"),
     [
         ("http://h", Origin(False, "h", 80), "h", "/"),
@@ -35,7 +36,7 @@ def test_user_and_password_become_a_header(user: str, wanted: str) -> None:
     assert read_url(f"http://{user}@h/").authorization == wanted
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

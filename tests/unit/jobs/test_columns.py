@@ -10,6 +10,8 @@ import pytest
 from marshmallow import Schema
 from sqlalchemy import Table
 
+from app.features.dead_letters.redrive import Anew, job_of_letter
+from app.queue.ending.dead_letter import DeadLetter
 from app.queue.executions import materialization
 from app.queue.executions.execution_insertion import OF_JOB
 from app.queue.executions.execution_model import AttemptRecord, Execution, LogRecord
@@ -43,7 +45,7 @@ BY_DATABASE = {"crdb_region", "created_at"}
 NOT_SHOWN = {"first_version_id", "last_tick_at", "skipped_catch_up", "skipped_overlap"}
 HIDDEN = {
     *("shard", "on_hold", "config_revision", "followed", "trace_context", "input"),
-    *("result_retention_ms", "result_pruned_at"),
+    *("result_retention_ms", "result_pruned_at", "expires_at"),
 }
 EXECUTION_DEFAULTS = {
     *("crdb_region", "output", "attempt_count", "worker_id", "started_at", "completed_at", "duration_ms"),
@@ -108,10 +110,10 @@ def test_a_job_holds_every_column() -> None:
         reads = Reads(row(trigger))
         Job.from_columns(reads)
         read |= reads.names
-    # The number of attempts is the endpoint's, and shown with the execution; the others are for executions or events.
+    # Attempts and their greatest age are the endpoint's; the other columns are for executions or events.
     assert (
         set(tables.jobs.c.keys())
-        - {"crdb_region", "max_attempts", "trace_context", "followed", "ended_at", "end_reason"}
+        - {"crdb_region", "max_attempts", "max_age_ms", "trace_context", "followed", "ended_at", "end_reason"}
         == read - EXECUTION.keys()
     )
 
@@ -130,6 +132,18 @@ def test_the_next_version_keeps_every_field_that_a_client_gave() -> None:
     # The key stays with the first version, run_at is of one-shot jobs, and the timetable is made with the clock.
     kept = names_of(NewJob) & names_of(Job) - {"idempotency_key", "run_at", "timetable"}
     assert {name: getattr(new, name) for name in kept} == {name: marks[name] for name in kept}
+
+
+def test_redriven_job_keeps_every_field_of_its_job() -> None:
+    """Else carry it over in job_of_letter, in app.features.dead_letters.redrive: a redrive would drop it."""
+    marks = {name: object() for name in names_of(Job)}
+    labels = {"tenant": "a"}
+    letter = DeadLetter(**{**dict.fromkeys(names_of(DeadLetter)), "endpoint": marks["endpoint"], "labels": labels})
+    new = job_of_letter(letter, Job(**marks), Anew(), trace=None)  # type: ignore[arg-type]
+    # A redrive runs once, at once, with a key of its own; its labels are those of the dead letter.
+    kept = names_of(NewJob) & names_of(Job) - {"idempotency_key", "run_at", "timetable", "trigger", "labels"}
+    assert {name: getattr(new, name) for name in kept} == {name: marks[name] for name in kept}
+    assert new.labels == labels
 
 
 def test_every_field_of_a_request_gets_into_the_job() -> None:

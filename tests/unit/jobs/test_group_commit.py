@@ -8,7 +8,7 @@ import pytest
 
 from app.kernel.db import deadline
 from app.kernel.errors import TimedOutError
-from app.queue.jobs.group_commit import MOST_TOGETHER, GroupCommit
+from app.queue.jobs.group_commit import MAX_GROUP, GroupCommit
 from tests.parked import parked
 from tests.waiting import HUNG_SECONDS, eventually
 
@@ -61,7 +61,7 @@ Submit = Callable[..., Future[str | None]]
 @pytest.fixture
 def submit(group: GroupCommit[str, str]) -> Iterator[Submit]:
     """Write an item on a thread of its own."""
-    with ThreadPoolExecutor(MOST_TOGETHER + 9) as pool:
+    with ThreadPoolExecutor(MAX_GROUP + 9) as pool:
 
         def submit(item: str, name: str = "g", seconds: float | None = None) -> Future[str | None]:
             def body() -> str | None:
@@ -108,11 +108,11 @@ def test_groups_do_not_wait_for_each_other(table: Table, submit: Submit) -> None
 
 
 def test_a_group_has_a_bound(table: Table, submit: Submit) -> None:
-    items = [f"i{number}" for number in range(MOST_TOGETHER + 1)]
+    items = [f"i{number}" for number in range(MAX_GROUP + 1)]
     futures = gathered(table, submit, items)
     table.let_go(3)
     assert results(futures) == ["FIRST", *[item.upper() for item in items]]
-    assert [len(written) for written in table.writes] == [1, MOST_TOGETHER, 1]
+    assert [len(written) for written in table.writes] == [1, MAX_GROUP, 1]
 
 
 def test_what_fails_together_is_left_to_each(table: Table, submit: Submit) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from app.kernel.metrics import series
-from app.kernel.metrics.folder import TURN, Folder, folder_of
+from app.kernel.metrics.folder import LOCK, Folder, folder_of
 from app.kernel.metrics.group import Group
-from app.kernel.metrics.merging import Figures
+from app.kernel.metrics.merging import MergedMetrics
 from app.kernel.metrics.series import Series
 from app.kernel.metrics.values import Values
 
@@ -44,11 +44,11 @@ def start(tmp_path: Path) -> Start:
     return lambda **options: Process(tmp_path / "group", **options)
 
 
-def value(figures: Figures, of: Series, *labels: str) -> float:
+def value(figures: MergedMetrics, of: Series, *labels: str) -> float:
     return figures.get(of, {}).get(labels, [0.0])[0]
 
 
-def by_endpoint(figures: Figures) -> dict[str, float]:
+def by_endpoint(figures: MergedMetrics) -> dict[str, float]:
     return {endpoint: count for (_, endpoint), (count,) in figures.get(series.STARTED, {}).items()}
 
 
@@ -61,7 +61,7 @@ def test_what_was_counted_outlives_its_process_and_gauges_do_not(start: Start) -
         process.values.read(series.UTILIZATION, lambda count=count: count)
         process.values.replace(series.CHORE_AT, {("promote",): count})
         process.group.publish()
-    told = second.group.figures()
+    told = second.group.merged_metrics()
     assert value(told, series.RELEASED) == value(told, series.IN_FLIGHT) == 7
     assert value(told, series.UTILIZATION) == 3.5
     assert value(told, series.CHORE_AT, "promote") == 4, "the newest one's"
@@ -70,13 +70,13 @@ def test_what_was_counted_outlives_its_process_and_gauges_do_not(start: Start) -
     first.die()
     third = start()
     for process in (second, third, second):  # also once its files are gone
-        told = process.group.figures()
+        told = process.group.merged_metrics()
         assert value(told, series.RELEASED) == 7
         assert sum(told[series.CONCLUDE_SECONDS][()][1:]) == 2
         assert value(told, series.IN_FLIGHT) == 4
     second.die()
-    assert value(third.group.figures(), series.RELEASED) == 7
-    assert value(third.group.figures(), series.PROCESSES) == 1
+    assert value(third.group.merged_metrics(), series.RELEASED) == 7
+    assert value(third.group.merged_metrics(), series.PROCESSES) == 1
 
 
 def test_very_many_values_are_left_as_they_are(start: Start) -> None:
@@ -84,7 +84,7 @@ def test_very_many_values_are_left_as_they_are(start: Start) -> None:
     odd = [f'"quoted" \\ line\n{number}' for number in range(1_201)]
     process.attempt(*odd)
     process.die()
-    assert by_endpoint(start(most_endpoints=10_000).group.figures()) == dict.fromkeys(odd, 1)
+    assert by_endpoint(start(most_endpoints=10_000).group.merged_metrics()) == dict.fromkeys(odd, 1)
 
 
 def test_who_dies_while_it_adds_up_makes_nothing_count_twice(start: Start, tmp_path: Path) -> None:
@@ -93,11 +93,11 @@ def test_who_dies_while_it_adds_up_makes_nothing_count_twice(start: Start, tmp_p
     first.group.publish()
     shutil.copytree(tmp_path / "group", tmp_path / "before")
     first.die()
-    assert value(second.group.figures(), series.RELEASED) == 3
+    assert value(second.group.merged_metrics(), series.RELEASED) == 3
     # Its files are there again, as if they had not been removed after they were added up.
     shutil.copytree(tmp_path / "before", tmp_path / "group", dirs_exist_ok=True)
-    assert value(second.group.figures(), series.RELEASED) == 3
-    assert value(second.group.figures(), series.RELEASED) == 3
+    assert value(second.group.merged_metrics(), series.RELEASED) == 3
+    assert value(second.group.merged_metrics(), series.RELEASED) == 3
 
 
 def test_nobody_waits_for_a_process_that_stands_still(start: Start, tmp_path: Path) -> None:
@@ -106,24 +106,24 @@ def test_nobody_waits_for_a_process_that_stands_still(start: Start, tmp_path: Pa
     first.group.publish()
     first.die()
     second.group.publish()
-    turn = os.open(tmp_path / "group" / TURN, os.O_RDWR | os.O_CREAT)
+    turn = os.open(tmp_path / "group" / LOCK, os.O_RDWR | os.O_CREAT)
     fcntl.flock(turn, fcntl.LOCK_EX)
     second.attempt("new")
-    assert value(second.group.figures(), series.RELEASED) == 3
-    assert by_endpoint(second.group.figures()) == {}
+    assert value(second.group.merged_metrics(), series.RELEASED) == 3
+    assert by_endpoint(second.group.merged_metrics()) == {}
     os.close(turn)
-    assert by_endpoint(second.group.figures()) == {"new": 1}
+    assert by_endpoint(second.group.merged_metrics()) == {"new": 1}
 
 
 def test_the_bound_on_endpoints_holds_for_the_group_and_labels_stay(start: Start) -> None:
     first, second = start(most_endpoints=2), start(most_endpoints=2)
     first.attempt("a", "b", "c")
     second.attempt("x", "a", "a")
-    assert by_endpoint(second.group.figures()) == {"a": 3, "b": 1, "other": 2}
+    assert by_endpoint(second.group.merged_metrics()) == {"a": 3, "b": 1, "other": 2}
     first.die()
     third = start(most_endpoints=2)
     third.attempt("y", "b")
-    assert by_endpoint(third.group.figures()) == {"a": 3, "b": 2, "other": 3}
+    assert by_endpoint(third.group.merged_metrics()) == {"a": 3, "b": 2, "other": 3}
 
 
 def test_what_is_newer_is_not_overwritten_by_what_is_older(start: Start, caplog: pytest.LogCaptureFixture) -> None:
@@ -138,11 +138,11 @@ def test_what_is_newer_is_not_overwritten_by_what_is_older(start: Start, caplog:
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        told.append(by_endpoint(other.group.figures()).get("a", 0.0))
+        told.append(by_endpoint(other.group.merged_metrics()).get("a", 0.0))
     for thread in threads:
         thread.join()
     assert told == sorted(told), "a counter has become less"
-    assert by_endpoint(other.group.figures()) == {"a": 800}
+    assert by_endpoint(other.group.merged_metrics()) == {"a": 800}
     assert caplog.messages == []
 
 
@@ -154,7 +154,7 @@ def test_without_its_folder_a_process_tells_of_itself(
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             alone.values.add(series.RELEASED)
-            told = alone.group.figures()
+            told = alone.group.merged_metrics()
     assert value(told, series.RELEASED) == 3
     assert len(caplog.records) == 1, "said once"
 

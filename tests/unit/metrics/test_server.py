@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from app.dev.process.ports import free_port
-from app.kernel.metrics.scrape_server import MOST_CONNECTIONS, MetricsServer
+from app.kernel.metrics.scrape_server import MAX_CONNECTIONS, MetricsServer
 from tests.slow_scrapers import slow_scrapers
 from tests.waiting import eventually
 
@@ -61,7 +61,7 @@ def test_scrapers_that_read_nothing_make_place_for_one_that_does(serve: Serve) -
     eventually(lambda: ask(port))
     with slow_scrapers(port):
         assert eventually(lambda: ask(port)).content == TEXT
-        assert 1 < held_by_the_server(port) <= MOST_CONNECTIONS
+        assert 1 < held_by_the_server(port) <= MAX_CONNECTIONS
 
 
 def held_by_the_server(port: int) -> int:

@@ -4,9 +4,10 @@ import pytest
 
 from app.kernel.errors import InvalidCronError
 from app.schedule.cron_expression import WORDS, CronExpression
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "name", "values"),
     [
         ("0,30 * * * *", "minutes", (0, 30)),
@@ -37,7 +38,7 @@ def test_a_word_stands_for_its_fields(word: str) -> None:
     assert CronExpression.parse(f" {word.title()} ") == CronExpression.parse(WORDS[word])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

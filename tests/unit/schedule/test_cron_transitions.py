@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from app.kernel.errors import InvalidCronError
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
+from tests.cases import each_case
 from tests.ticks import walk
 from tests.unit.schedule.expressions import field
 
@@ -87,7 +88,7 @@ def test_there_are_changes_of_every_kind() -> None:
     assert sum(len(transitions(zone)) for zone in ZONES) > 450
 
 
-@pytest.mark.parametrize("zone", ZONES)
+@each_case("zone", ZONES)
 def test_every_change_of_a_zone_as_cronsim_sees_it(zone: str) -> None:
     for text in FIXED + HOURLY:
         schedule = Schedule.parse(text, zone)
@@ -170,8 +171,8 @@ def test_from_wherever_it_is_asked_the_ticks_are_the_same(
             assert following > change + 31 * HOUR
 
 
-@pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize("hour", [0, 1, 2, 3, 23])
+@each_case("zone", ZONES)
+@each_case("hour", [0, 1, 2, 3, 23])
 def test_a_daily_schedule_runs_once_on_each_day(zone: str, hour: int) -> None:
     schedule, info = Schedule.parse(f"30 {hour} * * *", zone), zoneinfo.ZoneInfo(zone)
     for change in transitions(zone):
@@ -216,7 +217,7 @@ OURS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "zone", "after", "expected"), OURS)
+@each_case(("text", "zone", "after", "expected"), OURS)
 def test_where_ours_differs(text: str, zone: str, after: str, expected: list[str]) -> None:
     schedule, tick, found = Schedule.parse(text, zone), datetime.fromisoformat(after), []
     for _ in expected:

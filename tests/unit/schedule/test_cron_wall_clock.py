@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
-import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from app.kernel.errors import InvalidCronError
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
+from tests.cases import each_case
 from tests.ticks import walk
 from tests.unit.schedule.expressions import field
 
@@ -105,8 +105,8 @@ def test_ticks_around_a_clock_change_are_those_of_the_wall_clock(
     assert walk(schedule, begin, end) == list(ticks(text, zone, begin, end))
 
 
-@pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize("text", ["30 2 * * *", "*/20 0-4 * * *", "15 * * * *", "0 0,3 * * *"])
+@each_case("zone", ZONES)
+@each_case("text", ["30 2 * * *", "*/20 0-4 * * *", "15 * * * *", "0 0,3 * * *"])
 def test_every_clock_change_of_a_zone(zone: str, text: str) -> None:
     schedule = Schedule.parse(text, zone)
     for change in transitions(zone)[-14:]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.schedule.due_ticks import MOST_STEPS, DueJob, choose_ticks, makes_up_for_all, may_wait
+from app.schedule.due_ticks import MAX_STEPS, DueJob, choose_ticks, makes_up_for_all, may_wait
 from app.schedule.timetable import Timetable
 from schema.states import CatchUp, EndpointType, Overlap
 
@@ -100,7 +100,7 @@ def test_more_missed_ticks_of_a_cron_job_than_a_statement_looks_at_take_several(
             break
         assert made.next_run_at is not None
         tick = made.next_run_at
-    assert steps == 12_000 // MOST_STEPS + 1
+    assert steps == 12_000 // MAX_STEPS + 1
     assert skipped + len(made.ticks) == 12_001
     assert len(made.ticks) == 1
 

@@ -7,9 +7,10 @@ import pytest
 from app.kernel.errors import InvalidCronError
 from app.schedule import preview
 from app.schedule.cron import Schedule
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cron", "english"),
     [
         ("* * * * *", "Every minute"),
@@ -67,7 +68,7 @@ def notes(cron: str, zone: str, after: datetime, count: int) -> list[tuple[str, 
 
 
 SPRING, AUTUMN = datetime(2026, 3, 28, 23, tzinfo=UTC), datetime(2026, 10, 24, 22, 59, tzinfo=UTC)
-SKIPPED = "Local times from 2026-03-29 02:00 to 2026-03-29 03:00 do not exist: what was due then runs once, here."
+SKIPPED = "Local times from 2026-03-29 02:00 to 2026-03-29 03:00 do not exist: runs due then merge into this one."
 
 
 def test_a_run_that_was_moved_says_so() -> None:

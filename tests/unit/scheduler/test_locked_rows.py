@@ -27,11 +27,8 @@ def test_row_that_another_scheduler_changes_all_the_time_is_not_named(caplog: py
 
 
 @pytest.mark.parametrize(("seconds", "warnings"), [(60.0, 1), (0.0, 4)])
-def test_row_is_named_again_after_a_while(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, seconds: float, warnings: int
-) -> None:
-    monkeypatch.setattr(locked_rows, "SILENT_SECONDS", seconds)
-    locked = LockedRows("its ticks wait")
+def test_row_is_named_again_after_a_while(caplog: pytest.LogCaptureFixture, seconds: float, warnings: int) -> None:
+    locked = LockedRows("its ticks wait", silent_seconds=seconds)
     for _ in range(5):
         locked.note(rows("job a"))
     assert len(caplog.messages) == warnings

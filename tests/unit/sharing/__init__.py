@@ -1,1 +1,1 @@
-"""Sharing a worker process: lanes, shares, and both together in simulated time."""
+"""Sharing a worker process: partitions, shares, and both together in simulated time."""

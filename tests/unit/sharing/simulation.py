@@ -1,4 +1,4 @@
-"""One worker process in simulated time: the real lanes and shares, and endpoints that answer after a while."""
+"""One worker process in simulated time: the real partitions and shares, and endpoints that answer after a while."""
 
 import heapq
 import itertools
@@ -10,10 +10,11 @@ from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import Any
 
-from app.queue.claiming.partition import Lane, Wanted
+from app.queue.claiming.partition import Partition, Wanted
 from app.queue.executions.execution_model import Claim, ClaimKey
+from brokers.inbox import Inboxes
 from brokers.sharing.fair_shares import Shares
-from brokers.sharing.partitions import Lanes
+from brokers.sharing.partitions import KnownPartitions
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CLAIM_SECONDS = 0.004
@@ -32,8 +33,8 @@ class Endpoint:
     waiting: deque[float] = field(default_factory=deque)
 
     @property
-    def lane(self) -> Lane:
-        return Lane(0, self.name, "", self.priority)
+    def partition(self) -> Partition:
+        return Partition(0, self.name, "", self.priority)
 
 
 @dataclass(slots=True)
@@ -59,8 +60,10 @@ class Simulation:
         self.now = 0.0
         self.random = random.Random(seed)
         self.endpoints = {endpoint.name: endpoint for endpoint in endpoints}
-        self.shares = Shares(capacity, clock=lambda: self.now)
-        self.lanes = Lanes(1, ahead=0.0)
+        self.inboxes = Inboxes()
+        self.inbox = self.inboxes.open("http")
+        self.shares = Shares(capacity, self.inboxes, clock=lambda: self.now)
+        self.partitions = KnownPartitions(1, ahead=0.0)
         self.late: dict[str, list[float]] = {}
         self.served: Counter[str] = Counter()
         self.starts: list[str] = []  # names of endpoints, in the order of their starts
@@ -69,17 +72,19 @@ class Simulation:
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._polls_at = inf
         self.counted_from = 0.0
-        self.shares.on_room("http", lambda: self._poll_at(self.now))
         for endpoint in self.endpoints.values():
             self._arrive_later(endpoint)
             if endpoint.has_backlog:
-                self.lanes.noticed(endpoint.lane, self.now)
+                self.partitions.noticed(endpoint.partition, self.now)
         self._poll_at(self.now)
 
     def run(self, until: float) -> None:
         while self._events and self._events[0][0] <= until:
             self.now, _, happen = heapq.heappop(self._events)
             happen()
+            if self.inbox.has_room:
+                self.inbox.has_room = False
+                self._poll_at(self.now)
             self.most_held = max(self.most_held, sum(self.shares.slots.values()))
 
     def held(self, prefix: str) -> int:
@@ -102,7 +107,7 @@ class Simulation:
     def arrive(self, endpoint: Endpoint) -> None:
         """Let an execution of an endpoint come now, and others later at its rate."""
         endpoint.waiting.append(self.now)
-        self.lanes.noticed(endpoint.lane, self.now)
+        self.partitions.noticed(endpoint.partition, self.now)
         self._poll_at(self.now)
         self._arrive_later(endpoint)
 
@@ -114,27 +119,27 @@ class Simulation:
     def _poll(self, instant: float) -> None:
         if instant != self._polls_at:
             return  # it was brought forward
-        self.shares.want("http", self.lanes.wanting(self.now))
-        wanted = self.lanes.pick(self.now, lambda lane, most: self.shares.reserve(lane.endpoint, most))
+        self.shares.want("http", self.partitions.wanting(self.now))
+        wanted = self.partitions.pick(self.now, lambda partition, most: self.shares.reserve(partition.endpoint, most))
         self._polls_at = inf
         if wanted:
             self._polls_at = -inf  # until the answer has come
             asked_at = self.now
             self._at(self.now + CLAIM_SECONDS, lambda: self._answer(wanted, asked_at))
-        elif self.lanes.next_at() < inf:
-            self._poll_at(max(self.now, self.lanes.next_at()))
+        elif self.partitions.next_at() < inf:
+            self._poll_at(max(self.now, self.partitions.next_at()))
 
     def _answer(self, wanted: list[Wanted], asked_at: float) -> None:
         found, attempts, reserved = {}, [], Counter[str]()
         db_now = START + timedelta(seconds=self.now)
-        for lane, quota, _ in sorted(wanted, key=lambda one: -one.lane.priority):
-            endpoint = self.endpoints[lane.endpoint]
+        for partition, quota, _ in sorted(wanted, key=lambda one: -one.partition.priority):
+            endpoint = self.endpoints[partition.endpoint]
             count = quota if endpoint.has_backlog else min(quota, len(endpoint.waiting))
-            found[lane] = count, db_now
-            reserved[lane.endpoint] += quota
+            found[partition] = count, db_now
+            reserved[partition.endpoint] += quota
             attempts += [self._start(endpoint) for _ in range(count)]
         self.shares.settle(reserved, attempts, asked_at)
-        self.lanes.claimed(wanted, found, db_now, self.now)
+        self.partitions.claimed(wanted, found, db_now, self.now)
         self._polls_at = inf
         self._poll_at(self.now)
 

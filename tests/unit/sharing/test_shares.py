@@ -4,11 +4,14 @@ import itertools
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import inf
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.queue.executions.execution_model import ClaimKey
+from brokers.inbox import Inbox, Inboxes
+from brokers.lease_heartbeat import Lease
 from brokers.sharing.fair_shares import REMEMBERED_SECONDS, Shares
 from tests.unit.sharing.simulation import Endpoint, Running, claim_of
 
@@ -52,53 +55,60 @@ def test_reserved_slots_count_until_they_are_settled() -> None:
     assert shares.reserve("a", 100) == 7
 
 
+def shares_with_inbox(capacity: int) -> tuple[Inbox, Shares]:
+    inboxes = Inboxes()
+    return inboxes.open("http"), Shares(capacity, inboxes, clock=Clock())
+
+
+def is_told(inbox: Inbox) -> bool:
+    """Return whether the inbox has got a wake-up since this was asked last."""
+    told, inbox.has_room = inbox.has_room, False
+    return told and inbox.arrived.is_set()
+
+
 def test_whoever_was_refused_is_told_of_room_however_it_comes() -> None:
     """Room comes back from a claim that found less than it reserved, not only from attempts that end."""
-    shares, told = Shares(2), []
-    shares.on_room("http", lambda: told.append(1))
+    inbox, shares = shares_with_inbox(2)
     shares.settle({"a": shares.reserve("a", 2)}, [], 0.0)
-    assert told == [], "nobody was refused"
+    assert not is_told(inbox), "nobody was refused"
     reserved = shares.reserve("a", 2)
     assert shares.reserve("a", 1) == 0
     shares.settle({"a": reserved}, [], 0.0)
-    assert told == [1]
+    assert is_told(inbox)
     hold(shares, "a", key(1), key(2))
     assert shares.reserve("a", 1) == 0
     shares.remove(key(1))
-    assert told == [1, 1]
+    assert is_told(inbox)
 
 
 def test_only_the_last_consumer_of_a_queue_is_told_of_room() -> None:
-    shares, told = Shares(1), []
-    for consumer in (1, 2):
-        shares.on_room("http", lambda consumer=consumer: told.append(consumer))  # type: ignore[misc]
+    inboxes = Inboxes()
+    shares, first, last = Shares(1, inboxes), inboxes.open("http"), inboxes.open("http")
     reserved = shares.reserve("a", 1)
     assert shares.reserve("a", 1) == 0
     shares.settle({"a": reserved}, [], 0.0)
-    assert told == [2]
+    assert (is_told(first), is_told(last)) == (False, True)
 
 
 def test_who_was_refused_for_its_own_share_is_not_told_of_what_others_give_back() -> None:
-    shares, told = Shares(10, clock=Clock()), []
-    shares.on_room("http", lambda: told.append(1))
+    inbox, shares = shares_with_inbox(10)
     shares.want("http", ["a", "b", "c"])
     hold(shares, "a", key(1), key(2), key(3))
     hold(shares, "b", key(4))
     assert shares.reserve("a", 1) == 0
     shares.remove(key(4))
-    assert told == []
+    assert not is_told(inbox)
     shares.remove(key(1))
-    assert told == [1]
+    assert is_told(inbox)
 
 
 def test_where_all_slots_are_held_everybody_is_told_of_one_that_is_given_back() -> None:
-    shares, told = Shares(2), []
-    shares.on_room("http", lambda: told.append(1))
+    inbox, shares = shares_with_inbox(2)
     hold(shares, "a", key(1), key(2))
     hold(shares, "b", key(3))
     assert shares.reserve("c", 1) == 0, "b has what there is for new ones"
     shares.remove(key(1))
-    assert told == [1]
+    assert is_told(inbox)
 
 
 def test_trials_of_new_ones_are_counted_as_they_begin() -> None:
@@ -137,13 +147,13 @@ def test_an_execution_claimed_again_takes_a_slot_for_each_attempt_that_goes_on()
 
 
 def test_a_claim_is_held_for_as_long_as_nobody_can_have_taken_it_back() -> None:
-    lease, clock = [True], Clock()
-    shares = Shares(1, stuck_seconds=3600.0, is_leased=lambda: lease[0], clock=clock)
+    lease, clock = Lease(15.0, inf), Clock()
+    shares = Shares(1, stuck_seconds=3600.0, lease=lease, clock=clock)
     shares.settle({"a": shares.reserve("a", 1)}, [running(key())], clock.now)
     assert shares.holds(key())
-    lease[0] = False
+    lease.valid_until = clock.now
     assert not shares.holds(key()), "the lease may be over"
-    lease[0] = True
+    lease.valid_until = inf
     clock.now += 3600.0
     assert not shares.holds(key()), "it may be stuck"
 

@@ -1,4 +1,4 @@
-"""What lanes and shares do together: endpoints that hang leave the others what they need, in simulated time."""
+"""What partitions and shares do together: endpoints that hang leave the others what they need, in simulated time."""
 
 import random
 from collections.abc import Iterable

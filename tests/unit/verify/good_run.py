@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from app.dev.verify.evidence import Accepted, Arrival, Attempt, Evidence, Execution, Transition
+from app.dev.verify.evidence import Accepted, Arrival, AttemptRow, Evidence, ExecutionRow, TransitionRow
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, Trigger
 
 S = ExecutionStatus
@@ -10,21 +10,21 @@ DUE = datetime(2026, 1, 1, tzinfo=UTC)
 MS = timedelta(milliseconds=1)
 MINUTE = timedelta(minutes=1)
 
-EXECUTION = Execution("e1", "j1", EndpointType.HTTP, S.SUCCESS, 2, 3, DUE)
-FIRST = Attempt("e1", 1, AttemptStatus.FAILED, "w1", "WORKER_LOST", uncertain=True)
-SECOND = Attempt("e1", 2, AttemptStatus.SUCCESS, "w2")
+EXECUTION = ExecutionRow("e1", "j1", EndpointType.HTTP, S.SUCCESS, 2, 3, DUE)
+FIRST = AttemptRow("e1", 1, AttemptStatus.FAILED, "w1", "WORKER_LOST", uncertain=True)
+SECOND = AttemptRow("e1", 2, AttemptStatus.SUCCESS, "w2")
 CHANGES = (
-    Transition("e1", None, S.QUEUED, 0, 0, None, None),
-    Transition("e1", S.QUEUED, S.RUNNING, 0, 1, None, "w1", True),
-    Transition("e1", S.RUNNING, S.RETRYING, 1, 1, "w1", "w1"),
-    Transition("e1", S.RETRYING, S.RUNNING, 1, 2, "w1", "w2", True),
-    Transition("e1", S.RUNNING, S.SUCCESS, 2, 2, "w2", "w2"),
+    TransitionRow("e1", None, S.QUEUED, 0, 0, None, None),
+    TransitionRow("e1", S.QUEUED, S.RUNNING, 0, 1, None, "w1", True),
+    TransitionRow("e1", S.RUNNING, S.RETRYING, 1, 1, "w1", "w1"),
+    TransitionRow("e1", S.RETRYING, S.RUNNING, 1, 2, "w1", "w2", True),
+    TransitionRow("e1", S.RUNNING, S.SUCCESS, 2, 2, "w2", "w2"),
 )
 CRON = Accepted("j2", "tick", Trigger.CRON, first_tick=DUE, step=MINUTE, ended_at=DUE + MINUTE + MS)
 
 
-def tick(name: str, at: datetime) -> Execution:
-    return Execution(name, "j2", EndpointType.HTTP, S.CANCELLED, 0, 3, at)
+def tick(name: str, at: datetime) -> ExecutionRow:
+    return ExecutionRow(name, "j2", EndpointType.HTTP, S.CANCELLED, 0, 3, at)
 
 
 GOOD = Evidence(
@@ -34,8 +34,8 @@ GOOD = Evidence(
     attempts=(FIRST, SECOND),
     transitions=(
         *CHANGES,
-        *(Transition(name, None, S.QUEUED, 0, 0, None, None) for name in ("t1", "t2")),
-        *(Transition(name, S.QUEUED, S.CANCELLED, 0, 0, None, None) for name in ("t1", "t2")),
+        *(TransitionRow(name, None, S.QUEUED, 0, 0, None, None) for name in ("t1", "t2")),
+        *(TransitionRow(name, S.QUEUED, S.CANCELLED, 0, 0, None, None) for name in ("t1", "t2")),
     ),
     arrivals=(
         Arrival(EndpointType.HTTP, "e1", 1, DUE + 5 * MS),

@@ -3,13 +3,21 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import pytest
-
-from app.dev.verify.evidence import Accepted, Arrival, Attempt, Conduct, Evidence, Execution, RowLock, Transition
+from app.dev.verify.evidence import (
+    Accepted,
+    Arrival,
+    AttemptRow,
+    Conduct,
+    Evidence,
+    ExecutionRow,
+    RowLock,
+    TransitionRow,
+)
 from app.dev.verify.promise_checks import run_checks
 from app.dev.verify.report import lateness, repeats_by_cause
 from schema.states import AttemptStatus, EndpointType, Trigger
-from tests.unit.verify import test_flow_checks
+from tests.cases import each_case
+from tests.unit.verify.flow_checks import FLOW
 from tests.unit.verify.good_run import CHANGES, CRON, DUE, EXECUTION, FIRST, GOOD, MINUTE, MS, SECOND, S, tick
 
 OUR_ERROR = "TEMPLATE_RESOLUTION_FAILED"
@@ -32,7 +40,7 @@ def with_execution(**changes: object) -> Evidence:
     return replace(GOOD, executions=(replace(EXECUTION, **changes), *GOOD.executions[1:]))  # type: ignore[arg-type]
 
 
-def with_changes(*changes: Transition) -> Evidence:
+def with_changes(*changes: TransitionRow) -> Evidence:
     return replace(GOOD, transitions=(*changes, *(GOOD.transitions or ())[len(CHANGES) :]))
 
 
@@ -48,7 +56,7 @@ def in_stream(execution_id: str = "e1") -> Arrival:
     return Arrival(EndpointType.REDIS_STREAM, execution_id, None, DUE + MS)
 
 
-def with_storm(*ticks: Execution, resumed_at: datetime = DUE) -> Evidence:
+def with_storm(*ticks: ExecutionRow, resumed_at: datetime = DUE) -> Evidence:
     stormed = Accepted("j2", "tick", Trigger.INTERVAL, is_stormed=True, resumed_at=resumed_at)
     return replace(GOOD, accepted=(GOOD.accepted[0], stormed), executions=(*GOOD.executions, *ticks), transitions=None)
 
@@ -123,7 +131,7 @@ def broken(evidence: Evidence) -> set[str]:
     return {result.name for result in run_checks(evidence) if not result.holds}
 
 
-@pytest.mark.parametrize("name", BREACHES)
+@each_case("name", BREACHES)
 def test_a_breach_is_found(name: str) -> None:
     check, evidence = BREACHES[name]
     assert check in broken(evidence)
@@ -131,10 +139,10 @@ def test_a_breach_is_found(name: str) -> None:
 
 def test_every_check_is_shown_a_breach_of_its_own() -> None:
     shown = {check for check, _evidence in BREACHES.values()}
-    assert shown | test_flow_checks.FLOW == {result.name for result in run_checks(GOOD)}
+    assert shown | FLOW == {result.name for result in run_checks(GOOD)}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "evidence",
     [
         GOOD,
@@ -147,8 +155,8 @@ def test_every_check_is_shown_a_breach_of_its_own() -> None:
         replace(GOOD, locks=(RowLock("e1", DUE, DUE + MINUTE, 1),)),
         with_changes(
             *CHANGES[:2],
-            Transition("e1", S.RUNNING, S.QUEUED, 1, 0, "w1", "w1"),
-            Transition("e1", S.QUEUED, S.RUNNING, 0, 1, "w1", "w1", True),
+            TransitionRow("e1", S.RUNNING, S.QUEUED, 1, 0, "w1", "w1"),
+            TransitionRow("e1", S.QUEUED, S.RUNNING, 0, 1, "w1", "w1", True),
             *CHANGES[2:],
         ),
     ],
@@ -173,7 +181,7 @@ def test_an_execution_may_fail_when_attempts_are_used_up_or_an_error_forbids_mor
     forbidden = replace(
         with_execution(status=S.FAILED),
         transitions=None,
-        attempts=(FIRST, Attempt("e1", 2, AttemptStatus.FAILED, "w2", "HTTP_ERROR", retryable=False)),
+        attempts=(FIRST, AttemptRow("e1", 2, AttemptStatus.FAILED, "w2", "HTTP_ERROR", retryable=False)),
         arrivals=(),
     )
     assert broken(replace(used_up, arrivals=())) == set()

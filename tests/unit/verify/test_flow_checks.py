@@ -3,21 +3,13 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import pytest
-
-from app.dev.verify.evidence import Accepted, Arrival, Attempt, Evidence, Execution, Transition
-from app.dev.verify.flow.flow_evidence import BreakerChange, FlowEvidence, Limit, Pace, Span
+from app.dev.verify.evidence import Accepted, Arrival, AttemptRow, Evidence, ExecutionRow, TransitionRow
+from app.dev.verify.flow.flow_evidence import BreakerChange, FlowEvidence, Limit, Span, StartRate
 from app.dev.verify.promise_checks import run_checks
 from schema.states import AttemptStatus, BreakerState, EndpointType, Trigger
+from tests.cases import each_case
+from tests.unit.verify.flow_checks import BREAKERS, FLOW, IN_FLIGHT, ORDER, PRIORITY, PROGRESS, RATE
 from tests.unit.verify.good_run import DUE, MS, S
-
-IN_FLIGHT = "no limit of deliveries in flight is passed"
-RATE = "no rate is passed"
-PRIORITY = "higher priorities go first"
-ORDER = "what is due first goes first"
-PROGRESS = "no endpoint is left without progress"
-BREAKERS = "breakers open, probe once and close"
-FLOW = {IN_FLIGHT, RATE, PRIORITY, ORDER, PROGRESS, BREAKERS}
 
 CLOSED, OPEN, HALF_OPEN = BreakerState.CLOSED, BreakerState.OPEN, BreakerState.HALF_OPEN
 SECOND = 1000
@@ -29,18 +21,18 @@ class Run:
     def __init__(self, limit: Limit | None = None, **flow: object) -> None:
         limits = {} if limit is None else {"limited": limit}
         self.flow = FlowEvidence(limits=limits, **flow)  # type: ignore[arg-type]
-        self.executions: list[Execution] = []
-        self.attempts: list[Attempt] = []
+        self.executions: list[ExecutionRow] = []
+        self.attempts: list[AttemptRow] = []
         self.arrivals: list[Arrival] = []
-        self.transitions: list[Transition] = []
+        self.transitions: list[TransitionRow] = []
 
     def ran(self, since: int, until: int, *, due: int = 0, **execution: object) -> "Run":
         """Add one that was due, started and ended at these times, and open at the receiver all the while."""
         name, started, ended = f"e{len(self.executions)}", at(since), at(until)
-        row = Execution(name, name, EndpointType.HTTP, S.SUCCESS, 1, 3, at(due), "limited")
+        row = ExecutionRow(name, name, EndpointType.HTTP, S.SUCCESS, 1, 3, at(due), "limited")
         self.executions.append(replace(row, **execution))  # type: ignore[arg-type]
         self.attempts.append(
-            Attempt(name, 1, AttemptStatus.SUCCESS, "w1", started_at=started, ended_at=ended),
+            AttemptRow(name, 1, AttemptStatus.SUCCESS, "w1", started_at=started, ended_at=ended),
         )
         self.arrivals.append(Arrival(EndpointType.HTTP, name, 1, started, ended=ended))
         return self
@@ -67,17 +59,17 @@ def lost(evidence: Evidence) -> Evidence:
     return replace(evidence, attempts=attempts)
 
 
-def running(*numbers: int) -> tuple[Transition, ...]:
+def running(*numbers: int) -> tuple[TransitionRow, ...]:
     """Make the changes of executions that were claimed (1, 2 …) and ended (-1, -2 …) in this order."""
     return tuple(
-        Transition(f"e{number - 1}", S.QUEUED, S.RUNNING, 0, 1, None, "w1", True)
+        TransitionRow(f"e{number - 1}", S.QUEUED, S.RUNNING, 0, 1, None, "w1", True)
         if number > 0
-        else Transition(f"e{-number - 1}", S.RUNNING, S.SUCCESS, 1, 1, "w1", "w1")
+        else TransitionRow(f"e{-number - 1}", S.RUNNING, S.SUCCESS, 1, 1, "w1", "w1")
         for number in numbers
     )
 
 
-def paced(*instants: int, pace: Pace, **flow: object) -> Evidence:
+def paced(*instants: int, pace: StartRate, **flow: object) -> Evidence:
     run = Run(Limit(pace=pace), **flow)
     for instant in instants:
         run.ran(instant, instant + 1, due=instant)
@@ -104,8 +96,8 @@ def broke(*changes: tuple[int, BreakerState, BreakerState], starts: tuple[int, .
 
 
 TWO = Limit(max_in_flight=2)
-BUCKET = Pace(10, timedelta(seconds=1), burst=3)
-WINDOW = Pace(3, timedelta(seconds=10))
+BUCKET = StartRate(10, timedelta(seconds=1), burst=3)
+WINDOW = StartRate(3, timedelta(seconds=10))
 OVERLAP = Run(TWO).ran(0, 100).ran(10, 90).ran(20, 30)
 LEGAL_STEPS = ((0, CLOSED, OPEN), (5000, OPEN, HALF_OPEN), (5100, HALF_OPEN, OPEN), (9000, OPEN, HALF_OPEN))
 HEALED = (9100, HALF_OPEN, CLOSED)
@@ -190,13 +182,13 @@ def broken(evidence: Evidence) -> set[str]:
     return {result.name for result in run_checks(evidence) if result.name in FLOW and not result.holds}
 
 
-@pytest.mark.parametrize("name", BREACHES)
+@each_case("name", BREACHES)
 def test_a_breach_is_found(name: str) -> None:
     check, evidence = BREACHES[name]
     assert broken(evidence) == {check}
 
 
-@pytest.mark.parametrize("name", LEGAL)
+@each_case("name", LEGAL)
 def test_what_is_legal_is_no_breach(name: str) -> None:
     assert broken(LEGAL[name]) == set()
 
@@ -205,7 +197,7 @@ def test_what_was_handed_back_or_paused_has_no_order() -> None:
     fabricated = Run().ran(0, 1, due=-4900).ran(4000, 4001, due=-9000)
     evidence = fabricated.evidence(arrivals=())
     assert broken(evidence) == {ORDER, PROGRESS}
-    back = Transition("e1", S.RUNNING, S.QUEUED, 1, 0, "w1", "w1")
+    back = TransitionRow("e1", S.RUNNING, S.QUEUED, 1, 0, "w1", "w1")
     assert broken(replace(evidence, transitions=(back,))) == set()
     stormed = replace(evidence.accepted[1], is_stormed=True)
     assert broken(replace(evidence, accepted=(evidence.accepted[0], stormed))) == set()

@@ -6,9 +6,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from app.dev.verify.faults.plan import CALM_SHARE, Act, schedule
-from app.dev.verify.promise_checks import Result
-from app.dev.verify.report import Report, write_json, write_junit
+from app.dev.verify.faults.fault_plan import CALM_SHARE, Act, schedule
+from app.dev.verify.promise_checks import CheckResult
+from app.dev.verify.report import VerifyReport, write_json, write_junit
 from app.dev.verify.verify_options import FaultKind, Options, seconds
 from tests.unit.verify.good_run import GOOD
 
@@ -73,8 +73,8 @@ def test_every_kind_of_fault_has_its_turn() -> None:
 
 
 def test_the_files_name_each_check_and_its_breaches(tmp_path: Path) -> None:
-    results = [Result("holds", ()), Result("does <not>", ("this & that",))]
-    report = Report(options=ALL, results=results, evidence=GOOD, faults=[], restarts=0, seconds=1.0, notes=[])
+    results = [CheckResult("holds", ()), CheckResult("does <not>", ("this & that",))]
+    report = VerifyReport(options=ALL, results=results, evidence=GOOD, faults=[], restarts=0, seconds=1.0, notes=[])
     write_json(report, tmp_path / "report.json")
     write_junit(report, tmp_path / "report.xml")
     found = json.loads((tmp_path / "report.json").read_text())

@@ -9,8 +9,8 @@ import psycopg2
 
 from app.dev.servers import Postgres
 from app.dev.verify.evidence import RowLock
+from app.dev.verify.faults.fault_plan import Act, Fault
 from app.dev.verify.faults.injector import Do, Undo
-from app.dev.verify.faults.plan import Act, Fault
 
 # A session that may write whatever the server's default is: it has to take that default back.
 _WRITER = "-c default_transaction_read_only=off"
@@ -69,7 +69,7 @@ class DatabaseFaults:
     def _read_only(self, _fault: Fault) -> Undo:
         """Answer every write with SQLSTATE 25006, as an old primary does after a fail-over."""
         self._tell_server("ALTER SYSTEM SET default_transaction_read_only = on")
-        return Undo(lambda: self._tell_server("ALTER SYSTEM RESET default_transaction_read_only"))
+        return Undo(partial(self._tell_server, "ALTER SYSTEM RESET default_transaction_read_only"))
 
     def _tell_server(self, command: str) -> None:
         connection = psycopg2.connect(self._postgres.url, options=_WRITER)

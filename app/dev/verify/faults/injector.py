@@ -5,9 +5,11 @@ It belongs to the main thread: children live only as long as the thread that sta
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from app.dev.stack.runner import Stack
-from app.dev.verify.faults.plan import Act, Fault
+from app.dev.verify.faults.fault_plan import Act, Fault
+from app.kernel.function_types import Call, Stopping, never
 
 _LEASE_LOST = 75  # a worker that gave up its lease asks to be started again
 _RESTART_SECONDS = 0.5
@@ -17,8 +19,8 @@ _RESTART_SECONDS = 0.5
 class Undo:
     """End of a fault that lasts: when its time is over, or earlier, once it has reached what it is for."""
 
-    run: Callable[[], None]
-    is_ready: Callable[[], bool] = lambda: False
+    run: Call
+    is_ready: Stopping = never
 
 
 Do = Callable[[Fault], Undo | None]
@@ -31,7 +33,7 @@ class Injector:
     def __init__(self, stack: Stack, plan: list[Fault]) -> None:
         self._stack = stack
         self._ways: Mapping[Act, Do] = {}
-        self._plan = sorted(plan, key=lambda fault: fault.at, reverse=True)
+        self._plan = sorted(plan, key=attrgetter("at"), reverse=True)
         self._to_undo: list[tuple[float, Undo]] = []
         self._asked: set[str] = set()
         self._ended: dict[str, float] = {}

@@ -4,29 +4,27 @@ A secret that the API writes with the new key is then one that a worker cannot r
 """
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from cryptography.fernet import Fernet
 
 from app.dev.process.child import ChildError
 from app.dev.stack import programs
 from app.dev.stack.runner import Stack
-from app.dev.verify.faults.injector import Do
-from app.dev.verify.faults.plan import Act, Fault
+from app.dev.verify.faults.fault_plan import Act, Fault
+from app.dev.verify.faults.injector import Do, Injector
+from app.dev.verify.workload import Workload
 
 KEY = "TE_SECRET_ENCRYPTION_KEY"
-
-Write = Callable[[], None]
-"""Begins to write the secret of the run anew through the API."""
 
 
 class RotationFaults:
     """Steps of rotations, one after the other, one for each fault."""
 
-    def __init__(self, stack: Stack, write_secret: Write, expect_end: Callable[[str], None]) -> None:
+    def __init__(self, stack: Stack, workload: Workload, injector: Injector) -> None:
         self._stack = stack
-        self._write_secret = write_secret
-        self._expect_end = expect_end
+        self._workload = workload
+        self._injector = injector
         self._steps = self._rotations()
         self.rotations = 0
 
@@ -43,10 +41,10 @@ class RotationFaults:
             old, new = self._stack.env[KEY], Fernet.generate_key().decode()
             both = f"{new},{old}"
             self._stack.env[KEY] = both
-            web, *others = sorted(self._stack.names, key=lambda name: name != "web")
+            web, *others = sorted(self._stack.names, key="web".__ne__)
             self._restart_with(both, [web])
             yield
-            self._write_secret()
+            self._workload.write_secret()
             self._restart_with(both, others[: len(others) // 2])
             yield
             self._restart_with(both, others[len(others) // 2 :])
@@ -68,8 +66,8 @@ class RotationFaults:
 
     def _restart_with(self, key: str, names: list[str]) -> None:
         for name in names:
-            self._expect_end(name)
+            self._injector.expect_end(name)
             child = self._stack.process(name)
-            child.tell({KEY: key})
+            child.update_env({KEY: key})
             if child.is_running:
                 child.send(signal.SIGTERM)

@@ -1,13 +1,14 @@
 """Faults of processes and of their ways to the database."""
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 
 from app.dev.process.family import family, signal_all
 from app.dev.process.proxy import Mode, Proxy
 from app.dev.stack.runner import Stack
-from app.dev.verify.faults.injector import Do, Undo
-from app.dev.verify.faults.plan import Act, Fault
+from app.dev.verify.faults.fault_plan import Act, Fault
+from app.dev.verify.faults.injector import Do, Injector, Undo
 
 _HURTING = (Act.KILL, Act.KILL_CHILD, Act.TERMINATE, Act.FREEZE)
 _MODES = {Act.CUT: Mode.CUT, Act.STALL: Mode.STALL, Act.DROP: Mode.DROP}
@@ -16,10 +17,10 @@ _MODES = {Act.CUT: Mode.CUT, Act.STALL: Mode.STALL, Act.DROP: Mode.DROP}
 class ProcessFaults:
     """Kills, freezes and cuts off processes of a stack."""
 
-    def __init__(self, stack: Stack, ways: Mapping[str, Proxy], expect_end: Callable[[str], None]) -> None:
+    def __init__(self, stack: Stack, ways: Mapping[str, Proxy], injector: Injector) -> None:
         self._stack = stack
         self._ways = ways
-        self._expect_end = expect_end
+        self._injector = injector
 
     @property
     def acts(self) -> dict[Act, Do]:
@@ -31,10 +32,10 @@ class ProcessFaults:
     def _cut_off(self, fault: Fault) -> Undo:
         way = self._ways[fault.target]
         way.set(_MODES[fault.act])
-        return Undo(lambda: way.set(Mode.PASS))
+        return Undo(partial(way.set, Mode.PASS))
 
     def _hurt(self, fault: Fault) -> Undo | None:
-        self._expect_end(fault.target)
+        self._injector.expect_end(fault.target)
         child = self._stack.process(fault.target)
         if not child.is_running:
             return None
@@ -47,5 +48,5 @@ class ProcessFaults:
             signal_all(members[-1:], signal.SIGKILL)
         elif fault.act is Act.FREEZE:
             signal_all(members, signal.SIGSTOP)
-            return Undo(lambda: signal_all(members, signal.SIGCONT))
+            return Undo(partial(signal_all, members, signal.SIGCONT))
         return None

@@ -1,15 +1,16 @@
 """Repertoire: every kind of fault, ready to be done to one system."""
 
 from app.dev.verify.evidence import RowLock
-from app.dev.verify.faults.crowd import Create, CrowdFaults
+from app.dev.verify.faults.crowd import CrowdFaults
 from app.dev.verify.faults.database_faults import DatabaseFaults
+from app.dev.verify.faults.fault_plan import Act
 from app.dev.verify.faults.injector import Do, Injector
-from app.dev.verify.faults.key_rotation import RotationFaults, Write
-from app.dev.verify.faults.plan import Act
+from app.dev.verify.faults.key_rotation import RotationFaults
 from app.dev.verify.faults.process_faults import ProcessFaults
 from app.dev.verify.system import System
 from app.dev.verify.verify_definitions import Catalogue
 from app.dev.verify.verify_options import Options
+from app.dev.verify.workload import Workload
 
 
 class Repertoire:
@@ -21,22 +22,12 @@ class Repertoire:
         system: System,
         catalogue: Catalogue,
         injector: Injector,
-        *,
-        create: Create,
-        write_secret: Write,
+        workload: Workload,
     ) -> None:
-        self._processes = ProcessFaults(system.stack, system.ways, injector.expect_end)
-        self._rotation = RotationFaults(system.stack, write_secret, injector.expect_end)
+        self._processes = ProcessFaults(system.stack, system.ways, injector)
+        self._rotation = RotationFaults(system.stack, workload, injector)
         self._database = DatabaseFaults(system.postgres) if system.postgres else None
-        self._crowd = CrowdFaults(
-            create,
-            hanging=catalogue.hanging,
-            held=catalogue.held,
-            size=options.open_deliveries,
-            release=lambda gate: system.targets.receiver.release(catalogue.gate_path(gate)),
-            open_now=system.sightings.held,
-            restart=self._database.restart if self._database else lambda: None,
-        )
+        self._crowd = CrowdFaults(workload, system, catalogue, size=options.open_deliveries, database=self._database)
 
     @property
     def acts(self) -> dict[Act, Do]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from app.dev.verify.evidence import Attempt, Evidence
+from app.dev.verify.evidence import AttemptRow, Evidence
 from app.dev.verify.flow.flow_evidence import BreakerChange, Span
 from schema.states import BreakerState
 
@@ -11,6 +11,8 @@ LEARNT = timedelta(seconds=1)
 """By then every process that reaches the database knows that a breaker has opened."""
 CUT_OFF = timedelta(seconds=5)
 """By then one that does not has lost its lease, and sends nothing."""
+START_ERROR = timedelta(seconds=0.5)
+"""Attempts start by the clock of their claim, which errs early: a probe may seem to start before its grant."""
 
 _S = BreakerState
 _LEGAL = {
@@ -46,16 +48,21 @@ def _step(change: BreakerChange, state: BreakerState) -> Iterator[str]:
         yield f"{step} is not legal"
 
 
-def _starts(change: BreakerChange, span: Span, attempts: Sequence[Attempt], learnt: timedelta) -> Iterator[str]:
-    since = span.since + learnt if change.before is BreakerState.CLOSED else span.since
-    started = [attempt for attempt in attempts if attempt.started_at and since < attempt.started_at < span.until]
+def _starts(change: BreakerChange, span: Span, attempts: Sequence[AttemptRow], learnt: timedelta) -> Iterator[str]:
+    since = span.since + (learnt if change.before is BreakerState.CLOSED else timedelta(0))
+    until = span.until
+    if change.after is BreakerState.OPEN:
+        until -= START_ERROR
+    elif change.after is BreakerState.HALF_OPEN:
+        since -= START_ERROR
+    started = [attempt for attempt in attempts if attempt.started_at and since < attempt.started_at < until]
     if change.after is BreakerState.OPEN and started:
         yield f"{change.target}: {_shown(started)} started while it was open, from {span.since} to {span.until}"
     if change.after is BreakerState.HALF_OPEN and len(started) > 1:
         yield f"{change.target}: {_shown(started)} started half open, from {span.since} to {span.until}"
 
 
-def _shown(attempts: Sequence[Attempt]) -> str:
+def _shown(attempts: Sequence[AttemptRow]) -> str:
     return ", ".join(
         f"{attempt.execution_id} ({attempt.number}, at {attempt.started_at} by {attempt.worker_id})"
         for attempt in attempts[:3]

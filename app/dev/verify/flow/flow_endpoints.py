@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from app.dev.stack.stack_definitions import Definition, Fields, http
-from app.dev.verify.flow.flow_evidence import Limit, Pace
+from app.dev.verify.flow.flow_evidence import Limit, StartRate
 
 _OF_KEY, _KEYS = 2, 6
 _BODY = {"key": "{{input.key}}"}
@@ -32,13 +32,13 @@ _ENDPOINTS = {
         "/ok",
         ({},) * 40,
         {"limits": {"rate": {"count": 50, "per": "1s", "burst": 5}}},
-        Limit(pace=Pace(50, timedelta(seconds=1), burst=5)),
+        Limit(pace=StartRate(50, timedelta(seconds=1), burst=5)),
     ),
     "window": _Endpoint(
         "/ok",
         ({},) * 20,
         {"limits": {"rate": {"count": 15, "per": "3s", "window": "sliding"}}},
-        Limit(pace=Pace(15, timedelta(seconds=3))),
+        Limit(pace=StartRate(15, timedelta(seconds=3))),
     ),
     "keyed": _Endpoint(
         "/slow/100",

@@ -8,7 +8,7 @@ from schema.states import BreakerState
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StartRate:
     """At most so many starts in a time, and `burst` beyond them; none in a sliding window."""
 
     count: int
@@ -23,7 +23,7 @@ class Limit:
     max_in_flight: int | None = None
     per_key: int | None = None
     """The most in flight of one limit key."""
-    pace: Pace | None = None
+    pace: StartRate | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable
 
+from app.dev.receiver import Receiver
 from app.dev.verify.flow.flow_endpoints import FlowEndpoints
 from app.dev.verify.job_load import NewClient, create_all
 from app.dev.verify.ledger import Ledger
@@ -15,11 +15,11 @@ _BROKEN_SHARE = 0.4  # of the duration
 class FlowLoad:
     """A thread that creates waves, and heals what is broken in the midst of the run."""
 
-    def __init__(self, client: NewClient, endpoints: FlowEndpoints, ledger: Ledger, heal: Callable[[], None]) -> None:
+    def __init__(self, client: NewClient, endpoints: FlowEndpoints, ledger: Ledger, receiver: Receiver) -> None:
         self._client = client
         self._endpoints = endpoints
         self._ledger = ledger
-        self._heal = heal
+        self._receiver = receiver
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="flow", daemon=True)
         self._seconds = 0.0
@@ -38,6 +38,9 @@ class FlowLoad:
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
+
+    def _heal(self) -> None:
+        self._receiver.release(self._endpoints.broken_path)
 
     def _run(self) -> None:
         began, number = time.monotonic(), 0

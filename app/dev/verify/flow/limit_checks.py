@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from app.dev.verify.evidence import LOST_TYPES, Attempt, Evidence, Execution
-from app.dev.verify.flow.flow_evidence import Pace
+from app.dev.verify.evidence import LOST_TYPES, AttemptRow, Evidence, ExecutionRow
+from app.dev.verify.flow.flow_evidence import StartRate
 from schema.states import ExecutionStatus
 
 UNDER_WAY = timedelta(milliseconds=300)
@@ -88,7 +88,7 @@ def _most_open(evidence: Evidence) -> dict[Name, int]:
     )
 
 
-def _most(spans: Iterator[tuple[datetime, datetime, Execution]]) -> dict[Name, int]:
+def _most(spans: Iterator[tuple[datetime, datetime, ExecutionRow]]) -> dict[Name, int]:
     """Sweep over beginnings and ends; at one instant the ends come first."""
     edges = [
         (instant, by, name)
@@ -103,12 +103,12 @@ def _most(spans: Iterator[tuple[datetime, datetime, Execution]]) -> dict[Name, i
     return most
 
 
-def _names(execution: Execution) -> list[Name]:
+def _names(execution: ExecutionRow) -> list[Name]:
     all_of_it = (execution.endpoint, "")
     return [all_of_it, (execution.endpoint, execution.limit_key)] if execution.limit_key else [all_of_it]
 
 
-def _limited(evidence: Evidence) -> dict[str, Execution]:
+def _limited(evidence: Evidence) -> dict[str, ExecutionRow]:
     limits = evidence.flow.limits
     return {execution.execution_id: execution for execution in evidence.executions if execution.endpoint in limits}
 
@@ -117,7 +117,7 @@ def _lost(evidence: Evidence) -> set[tuple[str, int | None]]:
     return {(attempt.execution_id, attempt.number) for attempt in evidence.attempts if _is_lost(attempt)}
 
 
-def _is_lost(attempt: Attempt) -> bool:
+def _is_lost(attempt: AttemptRow) -> bool:
     return attempt.error_type in LOST_TYPES
 
 
@@ -127,7 +127,7 @@ Instant = tuple[datetime, datetime]
 A start is recorded when it has a connection, so the time that it waited for one is no excuse."""
 
 
-def _excesses(instants: Sequence[Instant], pace: Pace) -> Iterator[str]:
+def _excesses(instants: Sequence[Instant], pace: StartRate) -> Iterator[str]:
     """Yield the first time that holds more than its pace allows."""
     if pace.burst:
         yield from _above_a_bucket([at for at, _ in instants], pace)
@@ -140,7 +140,7 @@ def _excesses(instants: Sequence[Instant], pace: Pace) -> Iterator[str]:
             return
 
 
-def _above_a_bucket(instants: Sequence[datetime], pace: Pace) -> Iterator[str]:
+def _above_a_bucket(instants: Sequence[datetime], pace: StartRate) -> Iterator[str]:
     """Compare each start with the one before it from which on the most came above the pace."""
     if not instants:
         return

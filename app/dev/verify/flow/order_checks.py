@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+from operator import attrgetter
 
-from app.dev.verify.evidence import Evidence, Execution
+from app.dev.verify.evidence import Evidence, ExecutionRow
 from schema.states import BreakerState, ExecutionStatus
 
 SILENCE = timedelta(seconds=5)
@@ -21,7 +22,7 @@ LOW_SHARE, A_CLAIM = 0.2, 4
 class _Start:
     """A first attempt: of what, since when it was due, and when it started."""
 
-    execution: Execution
+    execution: ExecutionRow
     at: datetime
 
     @property
@@ -38,18 +39,18 @@ def higher_priorities_first(evidence: Evidence) -> Iterator[str]:
 
 
 def due_first(evidence: Evidence) -> Iterator[str]:
-    """Find lanes in which something started before what had been due for longer."""
-    lanes = defaultdict[tuple[str, int, str, int], list[_Start]](list)
+    """Find partitions in which something started before what had been due for longer."""
+    partitions = defaultdict[tuple[str, int, str, int], list[_Start]](list)
     for endpoint, starts in _by_endpoint(evidence).items():
         for start in starts:
             of = start.execution
-            lanes[endpoint, of.shard, of.limit_key, of.priority].append(start)
-    for lane, starts in lanes.items():
+            partitions[endpoint, of.shard, of.limit_key, of.priority].append(start)
+    for partition, starts in partitions.items():
         waited: _Start | None = None
-        for start in sorted(starts, key=lambda s: s.at, reverse=True):
+        for start in sorted(starts, key=attrgetter("at"), reverse=True):
             # Of all that started later than this one: what was due first.
             if waited and waited.due + NOTICED < start.due and start.at + NOTICED < waited.at:
-                yield f"{waited.execution.execution_id}: {start.execution.execution_id} of its lane {lane} passed it"
+                yield f"{waited.execution.execution_id}: {start.execution.execution_id} passed it in {partition}"
                 break
             is_judged = not evidence.flow.is_disturbed(start.due, start.at)
             waited = start if is_judged and (waited is None or start.due < waited.due) else waited
@@ -64,7 +65,7 @@ def no_endpoint_without_progress(evidence: Evidence) -> Iterator[str]:
             started[endpoints[attempt.execution_id]].append(attempt.started_at)
     for endpoint, starts in _by_endpoint(evidence).items():
         instants = sorted(started[endpoint])
-        for since, until in _silences(sorted(starts, key=lambda s: s.at), instants):
+        for since, until in _silences(sorted(starts, key=attrgetter("at")), instants):
             if not (evidence.flow.is_disturbed(since, until) or _was_shut(evidence, endpoint, since, until)):
                 seconds = (until - since).total_seconds()
                 yield f"{endpoint}: nothing started for {seconds:.1f} s from {since}, although something was due"

@@ -1,4 +1,4 @@
-"""Make the table of the inbox."""
+"""Create the inbox table."""
 
 from django.db import migrations
 
@@ -6,7 +6,7 @@ from task_executor_receiver.sql import DDL, DROP
 
 
 class Migration(migrations.Migration):  # type: ignore[misc, unused-ignore]
-    """The same text as everywhere."""
+    """Migration with the DDL that all SQL inboxes share."""
 
     initial = True
     operations = (migrations.RunSQL(list(DDL), DROP),)

@@ -8,6 +8,7 @@ import pytest
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.http1.answer import KEPT_BYTES
 from actors.dispatch.http_outcome import retry_after_ms
+from tests.cases import each_case
 from tests.contract.dispatch.dispatching import identity, run
 from tests.contract.dispatch.http.deliveries import dispatcher, fail, read_request, send, server, spec
 
@@ -64,7 +65,7 @@ NOW = 1_700_000_000.0
 DAY = 24 * 3600 * 1000
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "wanted"),
     [
         (None, None),

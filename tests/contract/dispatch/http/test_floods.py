@@ -15,7 +15,7 @@ import pytest
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.base import Dispatcher
 from actors.dispatch.http1.answer import KEPT_BYTES, MOST_BYTES, AnswerReader
-from actors.dispatch.http1.connection import Connection
+from actors.dispatch.http1.connection import HttpConnection
 from app.dev.receiver import Receiver
 from app.queue.executions.execution_model import DeliveryError
 from tests.contract.dispatch.dispatching import failure, identity, run
@@ -152,7 +152,7 @@ def test_what_an_attempt_took_is_free_when_it_ends() -> None:
     try:
         run(dispatcher(), main)
         # By its type: some libraries' lazy objects answer `isinstance` by importing things.
-        assert [kept for kept in gc.get_objects() if issubclass(type(kept), (Connection, AnswerReader))] == []
+        assert [kept for kept in gc.get_objects() if issubclass(type(kept), (HttpConnection, AnswerReader))] == []
     finally:
         gc.enable()
 

@@ -6,10 +6,9 @@ import logging
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.base import NO_SECRETS
 from actors.dispatch.kafka import log_scrubbers
 from actors.dispatch.kafka_producer import LibrdkafkaLog
-from app.catalog.scrub import Scrubber
+from app.catalog.scrub import NO_SECRETS, Scrubber
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.kafka.deliveries import SASL, dispatcher, fail, spec
 

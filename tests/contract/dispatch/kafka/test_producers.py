@@ -6,6 +6,7 @@ import threading
 from confluent_kafka import KafkaError
 
 import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.idle_pool import IdlePool
 from actors.dispatch.kafka_producer import SharedProducer
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.kafka.deliveries import dispatcher, spec
@@ -59,7 +60,7 @@ def test_a_producer_that_is_stopped_reports_what_it_did_not_send():
 
 def test_the_reason_counts_not_that_all_brokers_are_down():
     async def main():
-        producer = SharedProducer({"bootstrap.servers": "127.0.0.1:1"}, [])
+        producer = SharedProducer({"bootstrap.servers": "127.0.0.1:1"}, [], IdlePool(SharedProducer.close))
         await producer.opened.wait()
         producer.stop()
         await producer.closed.wait()

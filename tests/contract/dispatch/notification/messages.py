@@ -1,7 +1,6 @@
 """Driving the dispatcher of notifications from a test: to servers of HTTP and SMTP on the loop of the dispatcher."""
 
 import asyncio
-import importlib
 import ssl
 import warnings
 from collections.abc import AsyncIterator
@@ -15,10 +14,6 @@ from actors.dispatch.notification import NotificationDispatcher
 from app.queue.executions.execution_model import DeliveryError
 from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import OPEN, Opening, failure, identity, rendered, run
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of modules that it imports
-    importlib.import_module("apprise.plugins.email")
 
 USER, PASSWORD = "alerts@example.com", "pa/ss:w@rd 1"
 
@@ -62,12 +57,16 @@ class Mails:
     ) -> str:
         if "rcpt" in self.answers:
             return self.answers["rcpt"]
+        if address == self.answers.get("refused"):
+            return "550 no such user"
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
     async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802
         if "data" in self.answers:
             return self.answers["data"]
+        if "hang" in self.answers:
+            await asyncio.Event().wait()
         self.taken.append(envelope)
         transport = server.transport
         self.was_over_tls.append(transport is not None and transport.get_extra_info("sslcontext") is not None)

@@ -2,6 +2,7 @@
 
 import email.policy
 import ssl
+from dataclasses import replace
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ from urllib.parse import quote
 import pytest
 
 from actors.dispatch.notification import NotificationDispatcher
-from app.queue.executions.execution_model import DeliveryError
+from app.queue.executions.execution_model import DeliveryError, NotSentError
 from tests.acceptance.tls import certify
-from tests.contract.dispatch.dispatching import failure, identity, run
-from tests.contract.dispatch.notification.messages import PASSWORD, USER, Mails, dispatcher, mail_server, spec
+from tests.contract.dispatch.dispatching import Withdrawn, failure, identity, run
+from tests.contract.dispatch.notification.messages import PASSWORD, USER, Mails, dispatcher, fail, mail_server, spec
 
 LOGIN = f"{quote(USER, safe='')}:{quote(PASSWORD, safe='')}"
 
@@ -38,28 +39,91 @@ def mail(mails: Mails) -> EmailMessage:
 def test_it_arrives_over_tls_with_a_login(tls: ssl.SSLContext, mode: str) -> None:
     async def body(notifier: NotificationDispatcher) -> tuple[dict[str, Any], Mails]:
         async with mail_server(tls, needs_login=True, is_tls=mode == "ssl") as mails:
-            url = f"mailtos://{LOGIN}@localhost:{mails.port}?mode={mode}&to=ops@example.com&format=text"
+            url = f"mailtos://{LOGIN}@localhost:{mails.port}?mode={mode}&to=ops@example.com"
             return await notifier.send(spec(url), identity()), mails
 
     output, mails = run(dispatcher(), body)
     assert output == {"channels": [{"channel": f"mailtos:localhost:{mails.port}", "status_code": 250}]}
     assert (mails.was_over_tls, mails.taken[0].rcpt_tos) == ([True], ["ops@example.com"])
-    assert mail(mails)["Subject"] == "It is late"
+    assert (mail(mails)["Subject"], mail(mails)["From"]) == ("It is late", f"Task Executor <{USER}>")
+    assert (mail(mails).get_content_type(), mail(mails)["Message-ID"]) == ("text/plain", "<exec_1-0@task-executor>")
     assert mail(mails).get_content().split() == ["Nobody", "knows", "why.", "<b>Look</b>", "at", "it."]
 
 
-def test_as_html_it_shows_the_same_words() -> None:
-    """Whatever a message quotes is no markup of ours."""
-
+def test_all_recipients_get_one_mail_and_blind_copies_are_not_named() -> None:
     async def body(notifier: NotificationDispatcher) -> Mails:
         async with mail_server() as mails:
-            url = f"mailto://127.0.0.1:{mails.port}?to=ops@example.com&from=te@example.com&format=html"
-            await notifier.send(spec(url), identity())
+            query = (
+                "to=a@x.example,B <b@x.example>&cc=c@x.example&bcc=d@x.example&from=T <te@x.example>&reply=r@x.example"
+            )
+            await notifier.send(spec(f"mailto://127.0.0.1:{mails.port}?{query}", title="Zu spät"), identity())
             return mails
 
-    shown = mail(run(dispatcher(), body)).get_body(("html",))
-    assert shown is not None
-    assert "&lt;b&gt;Look&lt;/b&gt;" in shown.get_content()
+    mails = run(dispatcher(), body)
+    assert mails.taken[0].mail_from == "te@x.example"
+    assert mails.taken[0].rcpt_tos == ["a@x.example", "b@x.example", "c@x.example", "d@x.example"]
+    one = mail(mails)
+    assert [one["Subject"], one["From"], one["Reply-To"]] == ["Zu spät", "T <te@x.example>", "r@x.example"]
+    assert (one["To"], one["Cc"], one["Bcc"]) == ("a@x.example, B <b@x.example>", "c@x.example", None)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mailto://127.0.0.1?to=ops@example.com",
+        "mailto://127.0.0.1?from=te@example.com&to=nobody",
+        "mailto://127.0.0.1?from=te@example.com&to=ops%0d%0aRCPT TO:@example.com",
+        "mailto://127.0.0.1?from=te@example.com&name=x%0d%0aBcc: y&to=ops@example.com",
+        "mailto://127.0.0.1?from=te@example.com&to=ops@example.com&mode=tls",
+    ],
+)
+def test_a_url_without_valid_addresses_fails_for_good_and_sends_nothing(url: str) -> None:
+    error = fail(url)
+    assert (error.type, error.permanent, error.may_have_been_delivered) == ("NOTIFICATION_ERROR", True, False)
+    assert "form: mailto://" in error.message
+    assert "example.com" not in error.message
+
+
+def test_a_recipient_who_is_refused_fails_the_attempt_though_the_others_have_the_mail() -> None:
+    async def body(notifier: NotificationDispatcher) -> tuple[DeliveryError, Mails]:
+        async with mail_server(refused="b@x.example") as mails:
+            url = f"mailto://127.0.0.1:{mails.port}?to=a@x.example,b@x.example&from=te@x.example"
+            return await failure(notifier, spec(url)), mails
+
+    error, mails = run(dispatcher(), body)
+    assert (error.permanent, error.may_have_been_delivered, error.extra["smtp_code"]) == (True, True, 550)
+    assert "1 of 2 recipients" in error.message
+    assert mails.taken[0].rcpt_tos == ["a@x.example"]
+
+
+def test_no_mail_is_sent_once_the_claim_is_lost() -> None:
+    async def body(notifier: NotificationDispatcher) -> Mails:
+        async with mail_server() as mails:
+            url = f"mailto://127.0.0.1:{mails.port}?to=a@x.example&from=te@x.example"
+            with pytest.raises(NotSentError):
+                await notifier.send(spec(url), replace(identity(), permission=Withdrawn()))
+            return mails
+
+    assert run(dispatcher(), body).taken == []
+
+
+def test_a_server_that_hangs_with_the_message_leaves_it_in_doubt() -> None:
+    async def body(notifier: NotificationDispatcher) -> DeliveryError:
+        async with mail_server(hang="yes") as mails:
+            url = f"mailto://127.0.0.1:{mails.port}?to=a@x.example&from=te@x.example"
+            return await failure(notifier, spec(url, timeout_ms=500))
+
+    error = run(dispatcher(), body)
+    assert (error.type, error.permanent, error.may_have_been_delivered) == ("TIMEOUT", False, True)
+
+
+def test_a_server_without_starttls_gets_neither_password_nor_message() -> None:
+    async def body(notifier: NotificationDispatcher) -> tuple[DeliveryError, Mails]:
+        async with mail_server() as mails:
+            return await failure(notifier, spec(f"mailtos://{LOGIN}@127.0.0.1:{mails.port}?to=a@x.example")), mails
+
+    error, mails = run(dispatcher(), body)
+    assert (error.type, "STARTTLS" in error.message, mails.taken) == ("NOTIFICATION_ERROR", True, [])
 
 
 def refused(login: str = "", **options: Any) -> DeliveryError:

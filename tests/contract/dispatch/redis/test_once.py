@@ -4,13 +4,13 @@ import asyncio
 import dataclasses
 import time
 
-import pytest
 from redis.crc import key_slot
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.base import History
 from actors.dispatch.redis_stream import NOTE_SLACK_SECONDS, note_key
 from app.kernel import ids
+from tests.cases import each_case
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.lossy import LossyProxy
 from tests.contract.dispatch.redis.deliveries import dispatcher, fail, send, spec
@@ -72,7 +72,7 @@ def test_an_entry_whose_note_may_have_expired_is_marked(valkey, client):
     assert client.xlen("s") == 3
 
 
-@pytest.mark.parametrize("stream", ["s", "notifications:outbound", "a{b}c", "{a}", "a{", "a{{b}}", "{a{b}", "x{y}{z}"])
+@each_case("stream", ["s", "notifications:outbound", "a{b}c", "{a}", "a{", "a{{b}}", "{a{b}", "x{y}{z}"])
 def test_the_note_lies_in_the_slot_of_the_stream(stream):
     assert key_slot(note_key(stream, "exec_1").encode()) == key_slot(stream.encode())
     assert note_key(stream, "exec_1") != note_key(stream, "exec_2")

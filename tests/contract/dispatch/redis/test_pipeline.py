@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import tests.worker_environment  # noqa: F401 - first
 from app.queue.executions.execution_model import DeliveryError, NotSentError
-from tests.contract.dispatch.dispatching import failure, identity, run
+from tests.contract.dispatch.dispatching import Withdrawn, failure, identity, run
 from tests.contract.dispatch.redis.deliveries import dispatcher, spec
 
 
@@ -23,7 +23,7 @@ def test_many_deliveries_take_one_connection(valkey, client):
 
 def test_what_fails_among_others_fails_alone(valkey, client):
     client.set("text", "is no stream")
-    withdrawn = dataclasses.replace(identity("withdrawn"), may_send=lambda: False)
+    withdrawn = dataclasses.replace(identity("withdrawn"), permission=Withdrawn())
 
     async def main(streams):
         return await asyncio.gather(

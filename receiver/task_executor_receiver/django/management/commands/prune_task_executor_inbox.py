@@ -1,4 +1,4 @@
-"""Forget executions that were not heard of for long."""
+"""Command that deletes old rows of the inbox."""
 
 from datetime import timedelta
 from typing import Any
@@ -12,14 +12,14 @@ from task_executor_receiver.sql import KEPT
 class Command(BaseCommand):  # type: ignore[misc, unused-ignore]
     """`manage.py prune_task_executor_inbox --days 60`."""
 
-    help = "Delete the rows of executions that Task Executor has not delivered for so many days."
+    help = "Delete the rows of executions without a delivery in the last --days days."
 
     def add_arguments(self, parser: Any) -> None:
-        """Take the days and the database."""
+        """Add the options."""
         parser.add_argument("--days", type=int, default=KEPT.days)
         parser.add_argument("--database", default="default")
 
     def handle(self, *_arguments: Any, **options: Any) -> None:
-        """Delete, and say how many."""
+        """Delete the rows and print their number."""
         pruned = DjangoInbox(options["database"]).prune(timedelta(days=options["days"]))
-        self.stdout.write(f"{pruned} executions were forgotten")
+        self.stdout.write(f"{pruned} executions deleted")

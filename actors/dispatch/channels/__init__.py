@@ -1,1 +1,0 @@
-"""Channels: Apprise, whose every connection goes through an outlet of ours."""

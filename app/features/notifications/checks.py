@@ -1,0 +1,57 @@
+"""Checks of notifications: late messages, and rows of deleted rules."""
+
+from collections.abc import Iterator
+
+from app.features.notifications import notification_pruning
+from app.kernel.sql import statement
+from app.scheduler.chore import ChoreContext
+from app.scheduler.finding import MAX_COUNTED, Finding, SafetyNet
+
+LATE_SECONDS = 60
+MAX_NAMED = 5
+
+LATE_PARTS = statement(
+    "doctor.late_parts",
+    """
+    SELECT rule, count(*) AS n FROM (
+      SELECT p.rule FROM notification_parts AS p JOIN notification_rules AS r ON r.name = p.rule
+       WHERE p.created_at < now() - CAST(:late AS BIGINT) * INTERVAL '1 second' LIMIT :most) AS late
+     GROUP BY rule ORDER BY rule
+    """,
+)
+LATE_GROUPS = statement(
+    "doctor.late_groups",
+    """
+    SELECT g.rule FROM notification_groups AS g JOIN notification_rules AS r ON r.name = g.rule
+     WHERE g.closed_at IS NULL
+       AND COALESCE(g.waits_until, g.opened_at) < now() - CAST(:late AS BIGINT) * INTERVAL '1 second'
+     ORDER BY g.rule LIMIT :most
+    """,
+)
+
+
+def messages(context: ChoreContext) -> Iterator[Finding]:
+    """Find event batches and groups that should have been sent more than LATE_SECONDS ago."""
+    params = {"late": LATE_SECONDS, "most": MAX_COUNTED}
+    waiting = {row.rule for row in context.database.fetch(LATE_PARTS, params)}
+    waiting |= {row.rule for row in context.database.fetch(LATE_GROUPS, params)}
+    if waiting:
+        named = ", ".join(sorted(waiting)[:MAX_NAMED]) + (" and more" if len(waiting) > MAX_NAMED else "")
+        problem = f"messages of {len(waiting)} notification rules are late by more than {LATE_SECONDS} s: {named}"
+        fix = "start a scheduler of this release (`python -m app.scheduler`), or search its log for `notif`"
+        yield Finding("notifications", problem, fix)
+
+
+class OrphanedRuleRows(SafetyNet):
+    """Rows of deleted notification rules; a new rule of that name would inherit them."""
+
+    check, noun = "notifications", "rows"
+    problem = "belong to deleted notification rules"
+    fix = "deletes them"
+    done = "notes"
+
+    def count(self, context: ChoreContext) -> int:
+        return notification_pruning.orphaned(context.database, limit=MAX_COUNTED)
+
+    def repair_batch(self, context: ChoreContext) -> int:
+        return sum(notification_pruning.prune_orphaned(context.database, limit=MAX_COUNTED))

@@ -1,0 +1,116 @@
+"""`flask queues`, `queues pause` and `queues resume`."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+
+import click
+from flask.cli import with_appcontext
+from rich.table import Table
+
+from app.cli.command_session import actor, confirm, ready_database, yes_option
+from app.cli.commands import command, listing
+from app.cli.console import json_option, print_json, show_line, show_table, table_of
+from app.cli.options import gather, tell_more
+from app.cli.shell_completion import MAX_OFFERED, Found, offered
+from app.features.queues import queue_statistics
+from app.features.queues import store as queues_store
+from app.features.queues.api import QueueSchema
+from app.features.queues.queue_statistics import Queue
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.web.services import services, wake
+
+_HEADER = ("QUEUE", "WORKERS", "DUE", "OLDEST", "")
+
+
+def _queues(database: Database, _start: str) -> Found:
+    return [(queue, "") for queue in queue_statistics.known(database, MAX_OFFERED)]
+
+
+@listing("queues")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, help="most rows to print")
+@json_option
+@click.pass_context
+@with_appcontext
+def group(context: click.Context, limit: int, as_json: bool) -> None:
+    """List the queues: number and age of due executions, and live workers of each.
+
+    Exits with 1 when executions are due in a queue without a worker.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    with ready_database() as database:
+        found, is_more = gather(partial(queue_statistics.page, database, services().shards), limit)
+    if as_json:
+        print_json({"items": [QueueSchema().dump(asdict(each)) for each in found], "more": is_more})
+    else:
+        show_table(_HEADER, map(_row, found), right=_HEADER[1:4])
+        tell_more(is_more)
+    if any(each.is_unserved for each in found):
+        raise click.exceptions.Exit(1)
+
+
+@command("pause")
+@click.argument("queue", **offered(_queues))
+@yes_option
+@json_option
+@with_appcontext
+def pause(queue: str, yes: bool, as_json: bool) -> None:
+    """Pause a queue: nothing is claimed until it is resumed. Running deliveries continue, the order is kept.
+
+    Exits with 3 when the queue is unknown.
+    """
+    with ready_database() as database:
+        found = queue_statistics.get(database, queue, services().shards)
+        confirm(f"Pause the queue {queue!r}, with {found.due} due executions?", yes=yes)
+        queues_store.pause(database, queue, AuditedChange(actor()))
+    _tell(queue, "paused", as_json=as_json)
+
+
+@command("resume")
+@click.argument("queue", **offered(_queues))
+@yes_option
+@json_option
+@with_appcontext
+def resume(queue: str, yes: bool, as_json: bool) -> None:
+    """Resume a paused queue.
+
+    Exits with 3 when the queue is unknown.
+    """
+    with ready_database() as database:
+        found = queue_statistics.get(database, queue, services().shards)
+        confirm(f"Let the {found.due} due executions of the queue {queue!r} start?", yes=yes)
+        queues_store.resume(database, queue, AuditedChange(actor()))
+        wake(queue)
+    _tell(queue, "not paused", as_json=as_json)
+
+
+for _command in (pause, resume):
+    group.add_command(_command)
+
+
+def _tell(queue: str, state: str, *, as_json: bool) -> None:
+    if not as_json:
+        return show_line(f"the queue {queue} is {state}")
+    with ready_database() as database:
+        found = queue_statistics.read(
+            database, {queue: queue_statistics.serving(database).get(queue, 0)}, services().shards
+        )[0]
+    return print_json(QueueSchema().dump(asdict(found)))
+
+
+def _row(queue: Queue) -> tuple[str, ...]:
+    due = f"{queue.due:,}{'+' if queue.due >= queue_statistics.MOST_DUE else ''}"
+    remark = "paused" if queue.paused_at else "no worker serves it" if queue.is_unserved else ""
+    return (queue.queue, str(queue.workers), due, seconds_of(queue.oldest_due_seconds), remark)
+
+
+def queue_table(queues: Sequence[Queue]) -> Table:
+    """Return queues as a table for a screen."""
+    return table_of(_HEADER, map(_row, queues), right=_HEADER[1:4])
+
+
+def seconds_of(seconds: float | None) -> str:
+    """Write seconds for a table."""
+    return "-" if seconds is None else f"{seconds:.1f} s"

@@ -1,0 +1,67 @@
+"""Findings of checks, and safety nets: checks of rows that no statement leaves, each with its repair."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from app.kernel.function_types import Run
+from app.scheduler.chore import ChoreContext
+
+START_SCHEDULER = "start a scheduler (`python -m app.scheduler`), or look into its log: none runs, or none keeps up"
+MAX_COUNTED = 1_000  # rows of one kind; also those of one batch of a repair
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Problem that a check has found, and its fix in words; `repair` applies a safe fix and returns how many rows.
+
+    After a finding that `ends` the examination, other checks would only fail.
+    """
+
+    check: str
+    problem: str
+    fix: str
+    repair: Run[int] | None = None
+    ends: bool = False
+
+
+Check = Callable[[ChoreContext], Iterator[Finding]]
+"""Reads a bounded number of rows, and yields what is wrong."""
+
+
+class SafetyNet:
+    """Check with a repair that schedulers run every hour, and `flask doctor --fix` at once.
+
+    `problem` follows a number of `noun`; `done` is the count of its repairs in the log and the metrics.
+    """
+
+    check = "executions"
+    noun = "executions"
+    problem: str
+    fix: str
+    done: str
+
+    def count(self, context: ChoreContext) -> int:
+        """Count the rows to repair, up to MAX_COUNTED."""
+        raise NotImplementedError
+
+    def repair_batch(self, context: ChoreContext) -> int:
+        """Repair up to MAX_COUNTED rows; returns how many."""
+        raise NotImplementedError
+
+    def __call__(self, context: ChoreContext) -> Iterator[Finding]:
+        """Find the rows."""
+        number = self.count(context)
+        if number:
+            fix = f"--fix {self.fix}, as a scheduler would within an hour"
+            problem = f"{counted(number, self.noun)} {self.problem}"
+            yield Finding(self.check, problem, fix, partial(self.repair, context))
+
+    def repair(self, context: ChoreContext) -> int:
+        """Repair all rows in batches, until none is left or the process stops; returns how many."""
+        return context.until_short(partial(self.repair_batch, context), MAX_COUNTED)
+
+
+def counted(number: int, noun: str) -> str:
+    """Write a count that ends at MAX_COUNTED."""
+    return f"{number}{' or more' if number >= MAX_COUNTED else ''} {noun}"

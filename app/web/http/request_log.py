@@ -1,0 +1,112 @@
+"""Request log: id, deadline, metrics, span and log line of each request."""
+
+import logging
+import re
+import time
+from functools import cache
+
+from flask import Flask, Response, g, has_request_context, request
+
+from app.kernel import ids
+from app.kernel.db import deadline
+from app.kernel.log import IDS
+from app.kernel.metrics import PROCESS
+from app.kernel.metrics.series import REQUEST_SECONDS, REQUESTS
+from app.kernel.tracing.exporting import Exporting
+from app.web.http import request_spans
+
+log = logging.getLogger(__name__)
+
+HEADER = "X-Request-ID"
+ACCEPTED = re.compile(r"[A-Za-z0-9._-]{1,128}")
+MAX_PATH = 200  # characters of a path in a log line
+NOWHERE = "none"
+_CLIENT_CLOSED_REQUEST = 499  # as in nginx
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+# Logged by RefusalLog, in a bounded number of lines.
+_REFUSED = frozenset({401, 403, 429})
+# Paths of probes and scrapes, requested every few seconds.
+_FREQUENT = ("/health", "/metrics")
+
+
+class RequestLog:
+    """Hooks of an application that begin and end each request; registered before other hooks."""
+
+    def __init__(self, app: Flask, exporting: Exporting | None, timeout_seconds: float) -> None:
+        self._exporting = exporting
+        self._timeout_seconds = timeout_seconds
+        app.before_request(self._begin)
+        app.after_request(self._end)
+        app.teardown_request(self._forget)
+
+    def _begin(self) -> None:
+        """Set the request's id, span and deadline, after which the answer is 504."""
+        g.began_at = g.counted_from = time.perf_counter()
+        given = request.headers.get(HEADER, "")
+        g.request_id = given if ACCEPTED.fullmatch(given) else ids.request_id()
+        noted = {"request_id": g.request_id}
+        if request.view_args:
+            named = request.view_args.items()
+            noted |= {name: str(value)[:MAX_PATH] for name, value in named if name.endswith("_id")}
+        IDS.set(noted)
+        if self._exporting is not None and not request.path.startswith(_FREQUENT):
+            note_ids(**request_spans.begin(self._exporting, *route_of_request()))
+        elif self._exporting is None and "HTTP_TRACEPARENT" in request.environ:
+            note_ids(**request_spans.note_caller())
+        deadline.begin(self._timeout_seconds)
+
+    def _end(self, response: Response) -> Response:
+        """Count and log the answer; at DEBUG without a key, for refusals and for probes."""
+        if "is_suspended" in g:
+            return response
+        status, (route, method), now = response.status_code, route_of_request(), time.perf_counter()
+        if self._exporting is not None:
+            request_spans.end(status)
+        PROCESS.add(REQUESTS, route, method, f"{status // 100}xx")
+        PROCESS.observe(REQUEST_SECONDS, now - g.counted_from, route, method)
+        response.headers[HEADER] = g.request_id
+        if "allowance" in g and g.allowance is not None:
+            response.headers.update(g.allowance.headers())
+        is_quiet = "api_key" not in g or status in _REFUSED or request.path.startswith(_FREQUENT)
+        level = logging.DEBUG if is_quiet else logging.INFO
+        if log.isEnabledFor(level):
+            path, milliseconds = request.path[:MAX_PATH], round((now - g.began_at) * 1000, 1)
+            line = {"method": request.method, "path": path, "status_code": status, "duration_ms": milliseconds}
+            named = " ".join(f"{name}={value}" for name, value in IDS.get().items())
+            log.log(level, "%s %s: %d in %s ms, %s", *line.values(), named, extra=line)
+        return response
+
+    def _forget(self, _error: BaseException | None) -> None:
+        IDS.set({})
+        deadline.end()
+
+
+def current_request_id() -> str:
+    """Return the id of the current request; a new one outside a request."""
+    return str(g.request_id) if has_request_context() and "request_id" in g else ids.request_id()
+
+
+def note_ids(**ids_: str) -> None:
+    """Add ids to further log lines of the current request."""
+    IDS.set({**IDS.get(), **ids_})
+
+
+def count_unread(status: int) -> None:
+    """Count a request that was refused before it was parsed."""
+    PROCESS.add(REQUESTS, NOWHERE, NOWHERE, f"{status // 100}xx")
+
+
+def count_given_up() -> None:
+    """Count the current request, whose client did not wait for its answer."""
+    PROCESS.add(REQUESTS, *route_of_request(), f"{_CLIENT_CLOSED_REQUEST // 100}xx")
+
+
+def route_of_request() -> tuple[str, str]:
+    """Return the path template and the method of the current request, as metric labels with few values."""
+    route = NOWHERE if request.url_rule is None else _template(request.url_rule.rule)
+    return route, request.method if request.method in _METHODS else NOWHERE
+
+
+@cache
+def _template(rule: str) -> str:
+    return re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule)

@@ -1,0 +1,118 @@
+"""Bindings: where the endpoints of a worker process lead, and which of them share connections."""
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Collection
+from typing import NamedTuple
+
+from app.queue.claiming.known_rules import FlowRules
+from brokers.known_targets import Targets
+from brokers.target_state import Target
+
+NO_LIMIT = 1_000_000
+FORGET_SECONDS = 3600.0
+
+
+class Bound(NamedTuple):
+    """Where an endpoint leads: a target's name, whether its connections are limited, and its breaker."""
+
+    name: str
+    has_turns: bool  # no more deliveries at a time than connections to it
+    target: Target
+    as_of: tuple[int, int]  # the version of the endpoint, and the catalogue revision of its config
+
+
+class Bindings:
+    """Binds each endpoint to its target when a first delivery is prepared; thread-safe.
+
+    An endpoint is bound again when a delivery of the same or a newer version and config leads elsewhere.
+    """
+
+    def __init__(
+        self,
+        targets: Targets,
+        rules: FlowRules,
+        connections_per_host: int | None = None,
+        *,
+        forget_seconds: float = FORGET_SECONDS,
+    ) -> None:
+        self.bound: dict[str, Bound] = {}
+        self.limit = NO_LIMIT if connections_per_host is None else connections_per_host
+        self._targets = targets
+        self._rules = rules
+        self._rules_revision = rules.revision
+        # By name of the target: the endpoints that share its connections. A reader without the lock may find one gone.
+        self._sharing = defaultdict[str, set[str]](set)
+        self._forget_seconds = forget_seconds
+        self._forget_at = time.monotonic() + forget_seconds
+        self._lock = threading.Lock()
+
+    def bind(
+        self,
+        endpoint: str,
+        name: str,
+        timeout_ms: int,
+        *,
+        has_turns: bool,
+        as_of: tuple[int, int] = (0, 0),
+    ) -> Bound:
+        """Note where an endpoint leads; a version older than the one known leaves that as it is."""
+        with self._lock:
+            rules, before = self._rules.of(endpoint), self.bound.get(endpoint)
+            target = self._targets.of(endpoint, name, None if rules is None else rules.breaker)
+            target.timeout_ms = max(target.timeout_ms, timeout_ms)
+            bound = Bound(name, has_turns, target, as_of)
+            if before is not None:
+                if before.name != name and as_of < before.as_of:
+                    return bound
+                bound = bound._replace(as_of=max(as_of, before.as_of))
+                self._unbind(endpoint, before)
+            self.bound[endpoint] = bound
+            self._sharing[name].add(endpoint)
+            target.endpoints.add(endpoint)
+            if before is not None and before.target is not target:
+                self._targets.note_change()
+            return bound
+
+    def follow(self) -> None:
+        """Bind all endpoints by their settings if the rules have changed."""
+        if self._rules.revision != self._rules_revision:
+            self._rules_revision = self._rules.revision
+            for endpoint, (name, has_turns, target, as_of) in list(self.bound.items()):
+                self.bind(endpoint, name, target.timeout_ms, has_turns=has_turns, as_of=as_of)
+
+    def sharing(self, name: str) -> tuple[str, ...]:
+        """Return the endpoints that share the connections of a target."""
+        return tuple(self._sharing[name])
+
+    def open_target(self, endpoint: str) -> Target | None:
+        """Return the target of an endpoint if its breaker is not closed."""
+        bound = self.bound.get(endpoint)
+        return bound.target if bound is not None and bound.target.is_open else None
+
+    def behind_open(self) -> list[str]:
+        """Return the endpoints whose breaker is not closed."""
+        return [endpoint for endpoint, bound in list(self.bound.items()) if bound.target.is_open]
+
+    def forget(self, held: Collection[str]) -> None:
+        """Forget once an hour the endpoints with nothing in flight (`held` have), and targets to which none leads.
+
+        A forgotten endpoint is bound again with its next delivery.
+        """
+        now = time.monotonic()
+        if now < self._forget_at:
+            return
+        self._forget_at = now + self._forget_seconds
+        with self._lock:
+            for endpoint, bound in list(self.bound.items()):
+                if endpoint not in held and not bound.target.is_open:
+                    self._unbind(endpoint, bound)
+                    del self.bound[endpoint]
+            for name in [name for name, sharing in self._sharing.items() if not sharing]:
+                del self._sharing[name]
+        self._targets.forget(now)
+
+    def _unbind(self, endpoint: str, bound: Bound) -> None:
+        self._sharing[bound.name].discard(endpoint)
+        bound.target.endpoints.discard(endpoint)

@@ -1,0 +1,64 @@
+"""Cases of a rule: one test tries them all and lists each case that breaks the rule."""
+
+import functools
+import inspect
+import reprlib
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+Test = Callable[..., None]
+
+
+class Breaches:
+    """Failures of the cases of one test, raised together when the `with` block ends."""
+
+    def __init__(self) -> None:
+        self._found: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if self._found and error is None:
+            pytest.fail("\n".join((f"breaches: {len(self._found)}", *self._found)), pytrace=False)
+
+    @contextmanager
+    def case(self, *names: object) -> Iterator[None]:
+        """Try one case; note its failure and let the next case run."""
+        try:
+            yield
+        except (Exception, pytest.fail.Exception) as error:
+            if "pytest-timeout" in str(error):
+                raise
+            message = "".join(traceback.format_exception_only(error)).strip()
+            self._found.append(f"{', '.join(map(reprlib.repr, names))}: {message}")
+
+
+def each_case(names: str | tuple[str, ...], cases: Iterable[Any], *, ids: Iterable[str] = ()) -> Callable[[Test], Test]:
+    """Run a test once with every case, where `pytest.mark.parametrize` would make a test of each.
+
+    For rules with many quick cases that share their fixtures: a test of its own costs more than such a case.
+    """
+    arguments = (names,) if isinstance(names, str) else names
+    table = [(case,) if isinstance(names, str) else tuple(case) for case in cases]
+    labels = [(label,) for label in ids] or table
+
+    def decorate(test: Test) -> Test:
+        @functools.wraps(test)
+        def all_cases(**fixtures: Any) -> None:
+            with Breaches() as breaches:
+                for label, values in zip(labels, table, strict=True):
+                    with breaches.case(*label):
+                        test(**dict(zip(arguments, values, strict=True)), **fixtures)
+
+        signature = inspect.signature(test)
+        fixtures = [value for name, value in signature.parameters.items() if name not in arguments]
+        all_cases.__signature__ = signature.replace(parameters=fixtures)  # type: ignore[attr-defined]
+        return all_cases
+
+    return decorate

@@ -1,0 +1,129 @@
+"""Changes of a breaker by many workers at once: one makes each, at both isolation levels."""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+from sqlalchemy import text
+
+from app.features.breakers import target_rows
+from app.features.breakers.rules import BreakerSettings, Counts, Reason, Transition
+from app.features.breakers.target_rows import Counted, Standing
+from app.kernel.db import Database
+from schema.states import BreakerState
+from tests.contract.races.racing import schedulers
+from tests.racing import at_once
+
+TARGET = "http:host:80"
+WORKERS = 8
+OPENS = Transition(BreakerState.OPEN, Reason.FAILURES, 30_000, 6, 10)
+PROBES = Transition(BreakerState.HALF_OPEN, Reason.PROBE, 60_000)
+FAILS_AGAIN = Transition(BreakerState.OPEN, Reason.PROBE_FAILED, 30_000)
+CLOSES = Transition(BreakerState.CLOSED, Reason.PROBE_SUCCEEDED)
+
+
+@pytest.fixture(params=["read committed", "serializable"])
+def workers(request: pytest.FixtureRequest, database_url: str) -> Iterator[list[Database]]:
+    with schedulers(database_url, request.param, WORKERS) as databases:
+        target_rows.publish(databases[0], {TARGET: 60_000}, [])
+        yield databases
+
+
+def noted(database: Database) -> Standing:
+    (found,) = target_rows.notable(database)
+    return found
+
+
+def race(workers: list[Database], wanted: Transition, before: Standing | None = None) -> list[Standing | None]:
+    """Let each worker ask for a change of the row as it reads it, or as it was."""
+
+    def body(number: int) -> Standing | None:
+        database = workers[number]
+        return target_rows.change(database, before or noted(database), wanted, f"wrk_{number}")
+
+    bodies: list[Callable[[], Standing | None]] = [partial(body, number) for number in range(WORKERS)]
+    return at_once(*bodies)
+
+
+def winner(results: list[Standing | None]) -> int:
+    (number,) = [number for number, result in enumerate(results) if result is not None]
+    return number
+
+
+def expire(database: Database, column: str) -> None:
+    database.fetch(text(f"UPDATE breakers SET {column} = now() - INTERVAL '1 second' RETURNING 1"))
+
+
+def events(database: Database) -> list[tuple[str, str, str, str | None]]:
+    rows = database.fetch(
+        text("SELECT from_state, to_state, reason, actor FROM breaker_events ORDER BY occurred_at, event_id")
+    )
+    return [tuple(row) for row in rows]
+
+
+def test_each_change_is_made_by_one(workers: list[Database]) -> None:
+    """Of all that decide on the same row; who reads it later finds nothing left to decide."""
+    database = workers[0]
+    opener = winner(race(workers, OPENS, noted(database)))
+    assert race(workers, PROBES) == [None] * WORKERS, "it is open"
+    expire(database, "open_until")
+
+    prober = winner(race(workers, PROBES))
+    half_open = noted(database)
+    assert half_open.probe_worker == f"wrk_{prober}"
+    assert race(workers, PROBES) == [None] * WORKERS, "it is being probed"
+
+    expire(database, "probe_until")
+    second = winner(race(workers, PROBES))
+    # The first prober was only slow: its result comes too late.
+    assert target_rows.change(database, half_open, CLOSES, f"wrk_{prober}") is None
+
+    reopener = winner(race(workers, FAILS_AGAIN, noted(database)))
+    expire(database, "open_until")
+    third = winner(race(workers, PROBES))
+    closer = winner(race(workers, CLOSES, noted(database)))
+
+    told = [
+        ("closed", "open", "FAILURES", opener),
+        ("open", "half_open", "PROBE", prober),
+        ("half_open", "half_open", "PROBE", second),
+        ("half_open", "open", "PROBE_FAILED", reopener),
+        ("open", "half_open", "PROBE", third),
+        ("half_open", "closed", "PROBE_SUCCEEDED", closer),
+    ]
+    assert events(database) == [(before, after, reason, f"wrk_{number}") for before, after, reason, number in told]
+
+
+def test_a_longer_wait_is_never_cut_short(workers: list[Database]) -> None:
+    """Whoever comes first: the receiver asked for an hour, failures alone mean half a minute."""
+    hour = Transition(BreakerState.OPEN, Reason.RETRY_AFTER, 3_600_000)
+
+    def until_open(database: Database, wanted: Transition) -> None:
+        while target_rows.change(database, noted(database), wanted, "wrk_1") is None:
+            pass
+
+    until_open(workers[0], hour)
+    at_once(*(partial(until_open, database, wanted) for database, wanted in zip(workers, [OPENS, hour], strict=False)))
+    after = noted(workers[0])
+    assert after.revision == 3
+    assert after.until - time.monotonic() > 3590
+
+
+def test_the_results_of_all_processes_are_added(workers: list[Database]) -> None:
+    """No process has seen enough; the last one to write finds that all together have."""
+
+    def publish(number: int) -> bool:
+        results = [Counted(TARGET, age, endpoint, 0, 1) for age in (1, 0) for endpoint in ("a", "b")]
+        target_rows.publish(workers[number], {TARGET: 60_000}, results, [(TARGET, "a"), (TARGET, "b")])
+        return counted(number) is not None
+
+    def counted(number: int) -> Transition | None:
+        (found,) = target_rows.counted(workers[number], {TARGET: 7}).items()
+        assert found[0] == Standing(TARGET)
+        return BreakerSettings(min_results=4 * WORKERS).opened_by(found[1])
+
+    found = at_once(*(partial(publish, number) for number in range(WORKERS)))
+    assert any(found)
+    each = {"a": Counts(0, 2 * WORKERS), "b": Counts(0, 2 * WORKERS)}
+    assert target_rows.counted(workers[0], {TARGET: 7}) == {Standing(TARGET): each}

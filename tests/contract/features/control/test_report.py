@@ -1,0 +1,151 @@
+"""What the database tells of the service is shown by each scheduler, for as long as the database tells it."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.engine import make_url
+
+from app.dev.process.proxy import Mode, Proxy
+from app.features.control import chores as control_chores
+from app.features.control.chores import Reporter
+from app.features.queues import queue_statistics
+from app.kernel import db
+from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
+from app.kernel.metrics.values import Labels, Values
+from app.kernel.processes import worker_lease
+from tests import rows
+
+NAMES = ["a-full", "b-rate", "c-rate", "d-open", "e-paused", "f-idle"]
+DRAIN = """INSERT INTO worker_commands (command_id, worker_id, command, asked_by, expires_at, acknowledged_at)
+           VALUES ('cmd_1', :worker, 'drain', 'test', now() + INTERVAL '1 minute', now()) RETURNING 1"""
+CAPPED, RATED = {"max_in_flight": 1}, {"rate": {"count": 1, "per": "1h", "burst": 1}}
+
+
+@pytest.fixture
+def proxy(database_url: str) -> Iterator[Proxy]:
+    port = make_url(database_url).port
+    assert port is not None
+    with Proxy(port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def behind(proxy: Proxy, database_url: str) -> Iterator[Database]:
+    found = db.connect(proxy.url(database_url), pool_size=2, application_name="te-report")
+    yield found
+    found.close()
+
+
+def shown(values: Values) -> dict[str, dict[Labels, float]]:
+    """What a scrape would show, without what is empty."""
+    cells = values.snapshot().cells
+    return {name: {labels: cell[0] for labels, cell in of.items()} for name, of in cells.items() if of}
+
+
+def limit(database: Database, name: str, limits: dict[str, object]) -> None:
+    query = "UPDATE endpoints SET limits = CAST(:limits AS JSONB) WHERE name = :name RETURNING name"
+    database.fetch(text(query), {"name": name, "limits": json.dumps(limits)})
+
+
+def close_gate(database: Database, name: str, minutes: int) -> None:
+    """Let a rate allow the next start so many minutes from now."""
+    query = """INSERT INTO gates (gate_id, tat_ns) VALUES (:gate,
+               CAST(EXTRACT(EPOCH FROM now()) * 1000 + :minutes * 60000 AS BIGINT) * 1000000) RETURNING gate_id"""
+    database.fetch(text(query), {"gate": name, "minutes": minutes})
+
+
+def test_all_that_the_database_tells(database: Database) -> None:
+    for name in NAMES:
+        rows.add_endpoint(database, name)
+        if name != "f-idle":
+            rows.add_executions(database, 3, endpoint=name)
+    (running,) = rows.add_executions(database, 1, endpoint="a-full")
+    rows.set_status(database, rows.execution(database, running).job_id, "RUNNING")
+    for name, limits in (("a-full", CAPPED), ("b-rate", RATED), ("c-rate", RATED), ("d-open", RATED)):
+        limit(database, name, limits)
+    for name, minutes in (("b-rate", 30), ("c-rate", 10)):
+        close_gate(database, name, minutes)
+    limit(database, "f-idle", CAPPED)
+    database.fetch(text("UPDATE endpoints SET paused_at = now() WHERE name = 'e-paused' RETURNING 1"))
+    database.fetch(text("INSERT INTO paused_queues (queue, paused_by) VALUES ('a-named', 'test') RETURNING 1"))
+    database.fetch(text("UPDATE endpoints SET queue = 'a-named' WHERE name = 'f-idle' RETURNING 1"))
+    database.fetch(text("UPDATE executions SET queue = 'bulk' WHERE endpoint = 'e-paused' RETURNING 1"))
+    for worker_id, lease_ms in (("well", 600_000), ("leaving", 600_000), ("lost", 0)):
+        worker_lease.register(
+            database, worker_id=worker_id, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms
+        )
+    worker_lease.renew(database, worker_id="well", in_flight=4, lease_ms=600_000)
+    worker_lease.renew(database, worker_id="leaving", in_flight=3, lease_ms=600_000)
+    database.fetch(text(DRAIN), {"worker": "leaving"})
+    rows.add_breaker(database, "http:a:80", "open", open_for=timedelta(hours=1))
+    rows.add_breaker(database, "http:b:80", "closed")
+    late = """UPDATE jobs SET trigger_type = 'INTERVAL', interval_ms = 1,
+                  cron_next_run_at = now() + CASE WHEN job_id = (SELECT min(job_id) FROM jobs)
+                                                  THEN - INTERVAL '5 minutes' ELSE INTERVAL '1 day' END"""
+    database.fetch(text(late))
+
+    for name in ("a-full", "a-full", "f-idle"):
+        rows.add_letter(database, endpoint=name)
+    rows.add_letter(database, resolution="ARCHIVED", resolved_at=rows.database_now(database))
+    for age, end_id in (("2 minutes", "late"), ("0 minutes", "new")):
+        rows.add_end(database, end_id, age)
+
+    assert list(queue_statistics.known(database, 2)) == ["bulk", "http"], (
+        "those in which nothing waits are left out first"
+    )
+
+    values = Values(most_endpoints=1)
+    assert not Reporter(database, shards=lambda: 1, values=values).report()
+    found = shown(values)
+    ages = found.pop("queue_oldest_due_seconds")
+    assert {labels: 0 < age < 300 for labels, age in ages.items()} == {
+        ("bulk",): True,
+        ("http",): True,
+        ("a-named",): False,
+    }
+    opens_in, lag = found.pop("endpoint_rate_opens_seconds"), found.pop("catch_up_lag_seconds")
+    assert set(opens_in) == {("other",)}
+    assert 25 * 60 < opens_in["other",] <= 30 * 60, "the longest of them"
+    assert 300 <= lag[()] < 600
+    assert found == {
+        "queue_depth": {("bulk",): 3, ("http",): 12, ("a-named",): 0},
+        "queue_workers": {("bulk",): 0, ("http",): 1, ("a-named",): 0},
+        "queue_paused": {("bulk",): 0, ("http",): 0, ("a-named",): 1},
+        "queues_unserved": {(): 1},
+        "endpoint_waiting": {("a-full", "concurrency"): 3, ("other", "rate"): 6, ("other", "paused"): 3},
+        "endpoints_paused": {(): 1},
+        "breakers": {("open",): 1, ("half_open",): 0},
+        "workers": {("alive",): 1, ("draining",): 1, ("lost",): 1, ("drained",): 0, ("dead",): 0},
+        "fleet_slots": {(): 18},
+        "fleet_jobs_in_flight": {(): 7},
+        "dead_letters_open": {("a-full",): 2, ("other",): 1},
+        "outbox_ends_late": {(): 1},
+    }
+
+
+@pytest.mark.postgresql_only
+def test_what_cannot_be_read_is_not_shown(
+    behind: Database, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, database: Database
+) -> None:
+    rows.add_executions(database, 3)
+    values = Values()
+    report = Reporter(behind, shards=lambda: 1, values=values).report
+    report()
+    assert shown(values)["queue_depth"] == {("http",): 3}
+    proxy.set(Mode.CUT)
+    with pytest.raises(UnavailableError):
+        report()
+    assert shown(values) == {}
+    proxy.set(Mode.PASS)
+    report()
+    assert shown(values)["queue_depth"] == {("http",): 3}
+    # Each of its statements is quick enough, all of them are not; what comes after it has all its time.
+    monkeypatch.setattr(control_chores, "REPORT_SECONDS", 0.0)
+    with pytest.raises(UnavailableError):
+        report()
+    assert shown(values) == {}
+    assert behind.fetch(text("SELECT 1"))

@@ -1,0 +1,190 @@
+"""Redrives of several letters: each once, in order, at the rate, and no other."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, event, text
+
+from app.features.dead_letters.letter_list import LetterFilter, page_of_letters
+from app.features.dead_letters.redrive import Anew, redrive
+from app.features.dead_letters.redrive_job import next_letters
+from app.features.dead_letters.redrives import REDRIVES
+from app.kernel.db import Database
+from app.kernel.db.paging import PageRequest
+from app.queue.bulk.bulk_job_runner import preview
+from app.queue.bulk.bulk_job_store import BEGINNING
+from app.queue.ending.letters import archive
+from app.queue.executions.manual_retry import retry_execution
+from schema.states import BulkJobStatus
+from tests import rows
+from tests.contract.ending.following import letters
+from tests.contract.features.dead_letters.redriving import EVENTS, EVERYTHING, add_letters, begun, creator, of, runner
+from tests.contract.races.interleaving import interleavings, pair
+
+
+def test_the_letters_of_a_filter_are_redriven_in_their_order_at_the_rate(database: Database) -> None:
+    wanted = LetterFilter(error_type="TIMEOUT", labels={"team": "a"})
+    add_letters(database, 2)
+    add_letters(database, 2, error_type="TIMEOUT", labels={"team": "b"})
+    mine = add_letters(database, 10, error_type="TIMEOUT", labels={"team": "a", "env": "x"})
+    seen = preview(database, of(database), wanted)
+    assert (seen.count, seen.is_complete, [letter.execution_id for letter in seen.sample]) == (10, True, mine)
+    redrive = begun(database, wanted)
+    later = add_letters(database, 1, error_type="TIMEOUT", labels={"team": "a"})
+    one = runner(database)
+    assert [one.run() for _ in range(4)] == [(4, 0), (4, 0), (2, 0), (0, 0)]
+    done = REDRIVES.get(database, redrive.redrive_id)
+    assert (done.status, done.redriven, done.refused) == (BulkJobStatus.DONE, 10, 0)
+    assert [row.execution_id for row in database.fetch(EVENTS)] == mine
+    assert rows.execution(database, later[0]).status == "FAILED"
+    resolved = database.fetch(text("SELECT DISTINCT resolution, resolved_by FROM dead_letters"))
+    assert {tuple(row) for row in resolved} == {(None, None), ("REDRIVEN", "me")}
+
+
+def test_a_filter_means_the_letters_that_the_list_shows(database: Database) -> None:
+    first, mine, last = add_letters(database, 3)
+    after, before = (rows.execution(database, each).completed_at for each in (first, last))
+    for wanted, meant in (
+        (LetterFilter(failed_after=after, failed_before=before), [mine]),
+        (LetterFilter(labels={}), [first, mine, last]),
+    ):
+        shown = page_of_letters(database, wanted, PageRequest()).items
+        assert [letter.execution_id for letter in reversed(shown)] == meant, wanted
+        assert [letter.execution_id for letter in preview(database, of(database), wanted).sample] == meant, wanted
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize("wanted", [LetterFilter(endpoint="rare"), LetterFilter(error_type="RARE")])
+def test_few_letters_are_read_by_their_index_though_the_statistics_call_them_common(
+    database: Database, wanted: LetterFilter
+) -> None:
+    """By another index in the same order, it would pass over all that failed before."""
+    add = """
+    INSERT INTO dead_letters (letter_id, execution_id, job_id, endpoint, endpoint_version, error_type, attempt_count,
+                              failed_at)
+    SELECT 'att_' || n, 'exec_' || n, 'job_' || n, 'rare', 1, 'RARE', 1, now() - n * INTERVAL '1 second'
+      FROM generate_series(1, 5000) AS n
+    """
+    for statement in (add, "ANALYZE dead_letters", "UPDATE dead_letters SET endpoint = 'e', error_type = 'E'"):
+        database.fetch(text(statement))
+    plans = list[str]()
+
+    def explain(connection: Connection, _cursor: Any, sql: str, params: Any, *_: Any) -> None:
+        if "FROM dead_letters" in sql and not sql.startswith("EXPLAIN"):
+            plans.extend(row[0] for row in connection.exec_driver_sql(f"EXPLAIN {sql}", params))
+
+    event.listen(database.engine, "before_cursor_execute", explain)
+    assert next_letters(database, wanted, BEGINNING, 500) == []
+    event.remove(database.engine, "before_cursor_execute", explain)
+    assert "Index Scan using idx_dead_letters_open_of_" in "".join(plans), plans
+
+
+def pause_job_of(database: Database, execution_id: str) -> str:
+    job_id: str = rows.job_of(database, execution_id).job_id
+    database.fetch(text("UPDATE jobs SET status = 'PAUSED', paused_at = now() WHERE job_id = :id"), {"id": job_id})
+    return job_id
+
+
+def test_what_cannot_be_redriven_is_counted_and_stays_open(database: Database) -> None:
+    mine = add_letters(database, 5)
+    job_id = pause_job_of(database, mine[2])
+    redrive = begun(database, rate=100)
+    assert runner(database).run() == (4, 1)
+    done = REDRIVES.get(database, redrive.redrive_id)
+    assert (done.status, done.redriven, done.refused) == (BulkJobStatus.DONE, 4, 1)
+    assert job_id in (done.last_refusal or "")
+    assert preview(database, of(database), EVERYTHING).count == 1
+
+
+@pytest.mark.parametrize("to", [None, "other"])
+def test_what_another_redrive_came_to_first_is_not_counted(database: Database, to: str | None) -> None:
+    add_letters(database, 3)
+    rows.add_endpoint(database, "other")
+    one, two = begun(database), begun(database, to=to)
+    found = page_of_letters(database, EVERYTHING, PageRequest()).items
+    assert not of(database).process(one, found[:2]).refused
+    second = database.transact_jointly(lambda: of(database).process(two, found))
+    assert {*second.refused} == {letter.letter_id for letter in found[:2]}
+
+
+def test_a_new_job_that_is_refused_leaves_those_beside_it_alone(database: Database) -> None:
+    mine = add_letters(database, 5)
+    rows.add_endpoint(database, "strict")
+    spec = (
+        """INSERT INTO payload_specs (name, schema_json) VALUES ('of', '{"properties": {"a": {"type": "integer"}}}')"""
+    )
+    for statement in (spec, "UPDATE endpoints SET payload_spec_ref = 'of' WHERE name = 'strict'"):
+        database.fetch(text(statement))
+    wrong = """UPDATE jobs SET input = '{"a": "x"}' WHERE job_id = :id"""
+    database.fetch(text(wrong), {"id": rows.job_of(database, mine[2]).job_id})
+    redrive = begun(database, rate=100, to="strict")
+    assert runner(database).run() == (4, 1)
+    done = REDRIVES.get(database, redrive.redrive_id)
+    assert (done.status, done.redriven, done.refused) == (BulkJobStatus.DONE, 4, 1)
+    new = database.fetch(text("SELECT idempotency_key FROM jobs WHERE endpoint = 'strict'"))
+    assert len({row.idempotency_key for row in new}) == 4
+    resolved = database.fetch(
+        text(
+            "SELECT d.resolved_by, e.endpoint FROM dead_letters AS d "
+            "JOIN executions AS e ON e.execution_id = d.redriven_as"
+        )
+    )
+    assert [tuple(row) for row in resolved] == [("me", "strict")] * 4
+
+
+def test_what_is_not_as_it_should_be_is_counted_and_holds_up_no_other_letter(database: Database) -> None:
+    add_letters(database, 3)
+    (odd,) = add_letters(database, 1)
+    columns = "endpoint_type, spec, secret_refs"
+    odd_policy = f"""INSERT INTO endpoint_versions (endpoint, version, retry_policy, {columns})
+      SELECT endpoint, 99, CAST('{{"max_attempts": "x"}}' AS JSONB), {columns} FROM endpoint_versions LIMIT 1"""
+    database.fetch(text(odd_policy))
+    database.fetch(text("UPDATE executions SET endpoint_version = 99 WHERE execution_id = :id"), {"id": odd})
+    (worn,) = add_letters(database, 1)
+    most = text(
+        f"UPDATE executions SET attempt_count = {2**63 - 1}, max_attempts = {2**63 - 1} WHERE execution_id = :id"
+    )
+    database.fetch(most, {"id": worn})
+    redrive = begun(database, rate=100)
+    assert runner(database).run() == (3, 2)
+    assert REDRIVES.get(database, redrive.redrive_id).status is BulkJobStatus.DONE
+
+
+SEEING_TO: dict[str, Callable[[Database, str], object]] = {
+    "ARCHIVED": lambda one, letter: archive(one, letter, note="gone", actor="you"),
+    "REDRIVEN": lambda one, letter: redrive(creator(one), letter, Anew("other"), actor="you"),
+}
+
+
+@pytest.mark.parametrize("level", ["read committed", "serializable"])
+@pytest.mark.parametrize("otherwise", list(SEEING_TO))
+def test_of_a_retry_and_what_else_is_done_about_a_letter_one_comes_about(
+    database: Database, database_url: str, level: str, otherwise: str
+) -> None:
+    if database.is_cockroach:
+        pytest.skip("needs to see who waits for whose lock")
+    rows.add_endpoint(database, "other")
+    seen = set[str | None]()
+    with pair(database_url, level) as sides:
+
+        def run(choices: Sequence[int]) -> list[int]:
+            (execution_id,) = rows.add_executions(database)
+            letter_id = rows.add_letter(database, execution_id)
+            return sides.run(
+                [
+                    lambda one: SEEING_TO[otherwise](one, letter_id),
+                    lambda one: retry_execution(one, execution_id, actor="me"),
+                ],
+                choices,
+                with_reads=otherwise == "ARCHIVED",  # of the other there would be very many orders
+            )
+
+        for _ in interleavings(run):
+            (resolution,) = letters(database).values()
+            left = {"RETRIED": {"QUEUED": 1}, "ARCHIVED": {"FAILED": 1}, "REDRIVEN": {"FAILED": 1, "QUEUED": 1}}
+            assert rows.statuses(database) == left[resolution or ""], sides.taken
+            seen.add(resolution)
+            for table in ("dead_letters", "execution_events", "executions", "jobs"):
+                database.fetch(text(f"DELETE FROM {table}"))
+    assert seen == {"RETRIED"} | ({otherwise} if otherwise == "ARCHIVED" else set())

@@ -1,0 +1,48 @@
+"""Streams at one place with filters of their own: a page is read once, and each gets what it asked for."""
+
+import json
+import socket
+
+from sqlalchemy import text
+
+from app.features.events import store as events_store
+from app.features.events.event import EventFilter
+from app.features.events.event_cursor import EventPosition
+from app.features.events.feed import Feed
+from app.features.events.stream import Stream, Subscription
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
+from tests import rows
+from tests.waiting import HUNG_SECONDS, eventually
+
+LABEL = text("UPDATE jobs SET labels = jsonb_build_object('team', 'a') WHERE job_id = :job_id RETURNING job_id")
+
+
+def test_labels_are_looked_up_for_those_that_filter_by_them(database: Database) -> None:
+    labelled, other = rows.add_executions(database, 2)
+    database.fetch(LABEL, {"job_id": rows.job_of(database, labelled).job_id})
+    for number, execution_id in enumerate((labelled, other), 1):
+        rows.add_attempt(database, execution_id, number, "FAILED")
+    eventually(
+        lambda: (
+            len(events_store.read(database, EventPosition(EPOCH), events_store.horizon(database), {"attempt"}).events)
+            == 2
+        )
+    )
+    attempts = frozenset({"attempt"})
+    wanted = (EventFilter(kinds=attempts, labels={"team": "a"}), EventFilter(kinds=attempts))
+    pairs = [socket.socketpair() for _ in wanted]
+    streams = [
+        Stream(Subscription(each, EventPosition(EPOCH), "key"), ours, lambda _whole: None, chunked=False, ends_at=1e9)
+        for each, (ours, _) in zip(wanted, pairs, strict=True)
+    ]
+    Feed(database).serve(streams)
+    got = []
+    for stream, (ours, client) in zip(streams, pairs, strict=True):
+        client.settimeout(HUNG_SECONDS)
+        assert stream.send(0.0)
+        lines = client.recv(65_536).decode().splitlines()
+        got.append({json.loads(line[6:])["execution_id"] for line in lines if line.startswith("data: ")})
+        ours.close()
+        client.close()
+    assert got == [{labelled}, {labelled, other}]

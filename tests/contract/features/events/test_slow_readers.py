@@ -1,0 +1,131 @@
+"""Readers that take little: what is kept for them is bounded, and so is their time."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+
+from app.features.events import store as events_store
+from app.features.events.event import EventFilter
+from app.features.events.event_cursor import EventPosition
+from app.features.events.event_messages import heartbeat
+from app.features.events.feed import Feed
+from app.features.events.stream import MOST_BYTES, TAKE_SECONDS, Stream, Subscription
+from app.features.events.streams import Streams
+from app.kernel import ids
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.access.key_ring import KeyRing
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
+from tests.waiting import HUNG_SECONDS, eventually
+
+ALL = Subscription(EventFilter(), EventPosition(EPOCH), "key")
+COUNT = 1_200
+
+
+class Pair:
+    """A stream, and its client, which takes what it is told to take."""
+
+    def __init__(self, asked: Subscription = ALL) -> None:
+        ours, self.client = socket.socketpair()
+        self.client.settimeout(HUNG_SECONDS)
+        self.client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.stream = Stream(asked, ours, lambda _whole: ours.close(), chunked=False, ends_at=1e9)
+
+    def close(self) -> None:
+        self.stream.sock.close()
+        self.client.close()
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    pair = Pair()
+    yield pair
+    pair.close()
+
+
+def test_a_reader_of_a_byte_now_and_again_is_cut_off(pair: Pair) -> None:
+    while pair.stream.is_drained or pair.stream.has_room:
+        pair.stream.put(b"x" * 1000)
+        assert pair.stream.send(0.0)
+    for now in range(1, int(TAKE_SECONDS)):
+        pair.client.recv(1)
+        assert pair.stream.send(float(now))
+    assert not pair.stream.send(TAKE_SECONDS + 1)
+
+
+def test_a_reader_that_takes_all_in_time_stays(pair: Pair) -> None:
+    for now in range(0, 300, 20):
+        pair.stream.put(b"x" * MOST_BYTES)
+        assert pair.stream.send(float(now))
+        while not pair.stream.is_drained:
+            pair.client.recv(65_536)
+            assert pair.stream.send(float(now) + 10)
+
+
+def test_who_says_more_than_a_stream_wants_to_hear_is_left(pair: Pair) -> None:
+    pair.client.send(b"x")
+    assert pair.stream.hear()
+    pair.client.setblocking(False)
+    said = sum(1 for _ in iter(lambda: pair.client.send(b"x" * 1000) and pair.stream.hear(), False))
+    assert said * 1000 <= 2 * MOST_BYTES
+
+
+@pytest.fixture
+def many(database: Database) -> Database:
+    """A database with COUNT events."""
+    database.fetch(
+        text(
+            "INSERT INTO audit_log (audit_id, actor_name, action, resource_type, resource) "
+            "SELECT unnest(CAST(:ids AS TEXT[])), 'x', 'create', 'config', 'name' RETURNING audit_id"
+        ),
+        {"ids": [ids.audit_id() for _ in range(COUNT)]},
+    )
+    eventually(
+        lambda: events_store.read(database, EventPosition(EPOCH), events_store.horizon(database), ["catalogue"]).events
+    )
+    return database
+
+
+def test_a_reader_that_takes_at_once_need_not_wait_between_two_looks(
+    many: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else no stream could keep up with more than a few hundred events a second."""
+    monkeypatch.setattr("app.features.events.streams.LOOK_SECONDS", 10 * HUNG_SECONDS)
+    key_id = api_keys.create(many, "test", [Scope.READ], None).split("_")[1]
+    ours, client = socket.socketpair()
+    client.settimeout(HUNG_SECONDS)
+    streams = Streams(many, KeyRing(many))
+    asked = Subscription(EventFilter(kinds=frozenset({"catalogue"})), EventPosition(EPOCH), key_id)
+    streams.open(asked, ours, lambda _whole: ours.close(), chunked=False)
+    got = b""
+    while got.count(b"\ndata: ") < COUNT:
+        got += client.recv(65_536)
+    assert len(got) > 3 * MOST_BYTES
+    assert streams.stop()
+    client.close()
+
+
+def test_a_reader_far_behind_gets_all_in_portions_and_once(many: Database) -> None:
+    behind, elsewhere = (
+        Pair(),
+        Pair(Subscription(EventFilter(kinds=frozenset({"breaker"})), EventPosition(EPOCH), "key")),
+    )
+    feed, got = Feed(many), bytearray()
+    while got.count(b"\ndata: ") < COUNT:
+        feed.serve([behind.stream, elsewhere.stream])
+        assert behind.stream._put_bytes - behind.stream._sent_bytes < 2 * MOST_BYTES  # noqa: SLF001 - what is bounded
+        while not behind.stream.is_drained:
+            assert behind.stream.send(0.0)
+            got += behind.client.recv(65_536)
+    lines = [line for line in got.decode().splitlines() if line.startswith("id: ")]
+    assert len(set(lines)) == len(lines) == COUNT
+    while feed.serve([behind.stream]):
+        pass
+    assert behind.stream.is_drained, "no more than there were"
+    elsewhere.stream.put(heartbeat(elsewhere.stream.place))
+    assert elsewhere.stream.place.at > EPOCH, "it went on past what it does not want"
+    behind.close()
+    elsewhere.close()

@@ -1,0 +1,268 @@
+"""Claims through gates: what is let through, in which order, and what is told of the gates."""
+
+import pytest
+from sqlalchemy import text
+
+from app.catalog.endpoints.limits import EndpointLimits
+from app.features.limits.limited_claim import limited, parameters_of
+from app.features.limits.limited_claim_statement import CLAIM_LIMITED_1
+from app.features.limits.store import Limiter, LimiterState, limiters_of
+from app.kernel.formats import EPOCH
+from app.queue.claiming.arms import ANY_RULES
+from app.queue.claiming.claim import claim
+from app.queue.claiming.partition import Partition, Wanted
+from app.queue.claiming.release import Release, hand_back
+from app.queue.claiming.taken import Taken
+from brokers.worker_process import WorkerProcess
+from tests import rows
+from tests.claiming import TARGET, add_to
+from tests.limited_claims import add_limiters, end, limiters_of_partitions, take_limited
+
+HOUR = {"count": 3, "per": "1h", "burst": 3}
+KEYS = [Partition(0, "target", f"={name}", 128) for name in "abcd"]
+
+
+def ids(taken: object) -> list[str]:
+    return [claim.execution_id for claim in taken.claims]  # type: ignore[attr-defined]
+
+
+def test_a_gate_without_a_row_is_said_to_be_missing_and_lets_nothing_through(process: WorkerProcess) -> None:
+    add_to(process.database, TARGET)
+    limits = {"max_in_flight": 1}
+    taken = take_limited(process.database, process.worker_id, limits)
+    assert (taken.claims, taken.limiters["target"].is_missing) == ([], True)
+    add_limiters(process.database, [TARGET], limits)
+    taken = take_limited(process.database, process.worker_id, limits)
+    assert (len(taken.claims), taken.limiters["target"].is_missing) == (1, False)
+
+
+def test_an_answer_is_read_in_any_order_of_its_rows(process: WorkerProcess) -> None:
+    """SQL promises none, and only one of them has the states of the limiters."""
+    add_to(process.database, TARGET, 3)
+    add_limiters(process.database, [TARGET], {"max_in_flight": 3})
+    wanted, gates = [Wanted(TARGET, 3, EPOCH)], limiters_of_partitions([TARGET], {"max_in_flight": 3})
+    asked = {"queue": "http", "worker": process.worker_id, "ahead_ms": 0, "flow_revision": ANY_RULES}
+    found = process.database.fetch(CLAIM_LIMITED_1, parameters_of(wanted, gates) | asked, repeatable=False)
+    assert len(found) == 3
+    for rows_read in (found, found[::-1]):
+        taken = Taken.of(rows_read, wanted, queue="http", worker_id=process.worker_id, asked_at=0.0)
+        answer = limited(taken, rows_read, wanted, gates)
+        assert (len(answer.claims), answer.limiters["target"].is_ours) == (3, True)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"max_in_flight": 3},
+        {"rate": HOUR},
+        {"rate": {"count": 3, "per": "1h", "window": "sliding"}},
+        {"per_key": {"key": "{{input.x}}", "max_in_flight": 3}},
+        {"per_key": {"key": "{{input.x}}", "rate": HOUR}},
+        {"per_key": {"key": "{{input.x}}", "rate": {"count": 3, "per": "1h", "window": "sliding"}}},
+        {"max_in_flight": 3, "per_key": {"key": "{{input.x}}", "max_in_flight": 9}},
+        {"rate": HOUR | {"count": 9, "burst": 9}, "max_in_flight": 3},
+    ],
+    ids=str,
+)
+def test_the_oldest_are_taken_up_to_the_limit_and_the_rest_stays_as_it_is(
+    process: WorkerProcess, limits: dict[str, object]
+) -> None:
+    partition = KEYS[0]
+    added = [add_to(process.database, partition, due_in=due_in)[0] for due_in in (-9, -8, -7, -6, -5)]
+    add_limiters(process.database, [partition], limits)
+    waiting = rows.execution(process.database, added[3])
+    taken = take_limited(process.database, process.worker_id, limits, partitions=[partition])
+    assert sorted(ids(taken)) == sorted(added[:3])
+    again = take_limited(process.database, process.worker_id, limits, partitions=[partition])
+    assert again.claims == []
+    assert rows.execution(process.database, added[3]) == waiting
+    # It was read further than it was claimed, so it is not empty, and its mark is no further than its claims.
+    assert taken.found[partition].rows == 10
+    assert taken.found[partition].seen == rows.execution(process.database, added[2]).run_at
+
+
+@pytest.mark.parametrize("per_key", [False, True], ids=["endpoint", "key"])
+def test_a_window_does_not_count_what_was_handed_back(process: WorkerProcess, *, per_key: bool) -> None:
+    rate = {"rate": {"count": 3, "per": "24h", "window": "sliding"}}
+    limits = {"per_key": {"key": "{{input.x}}"} | rate} if per_key else rate
+    partition = KEYS[0]
+    add_to(process.database, partition, 9)
+    add_limiters(process.database, [partition], limits)
+    first, second, _ = take_limited(process.database, process.worker_id, limits, partitions=[partition]).claims
+    back = [Release(claim.key, 60_000, windows=claim.windows) for claim in (first, second)]
+    assert len(hand_back(process.database, process.worker_id, back)) == 2
+    # Once only, and never for a claim that was not counted, or not by this window.
+    again = [*back, Release(second.key, windows=((back[0].windows[0][0], 1),))]
+    assert hand_back(process.database, process.worker_id, again) == []
+    assert len(take_limited(process.database, process.worker_id, limits, partitions=[partition]).claims) == 2
+    assert take_limited(process.database, process.worker_id, limits, partitions=[partition]).claims == []
+
+
+def test_what_ended_makes_room_for_as_many(process: WorkerProcess) -> None:
+    limits = {"max_in_flight": 3, "per_key": {"key": "{{input.x}}", "max_in_flight": 2}}
+    for partition in KEYS[:2]:
+        add_to(process.database, partition, 9)
+    add_limiters(process.database, KEYS[:2], limits)
+    first = take_limited(process.database, process.worker_id, limits, partitions=KEYS[:2])
+    assert sorted(claim.limit_key for claim in first.claims) in (["=a", "=a", "=b"], ["=a", "=b", "=b"])
+    ended = next(claim for claim in first.claims if claim.limit_key == "=a")
+    end(process.database, [ended.execution_id])
+    second = take_limited(process.database, process.worker_id, limits, partitions=KEYS[:1])
+    assert [claim.limit_key for claim in second.claims] == ["=a"]
+    assert second.limiters["target"].in_flight == 2
+
+
+def test_keys_have_what_the_endpoint_has_by_turns(process: WorkerProcess) -> None:
+    limits = {"max_in_flight": 6, "per_key": {"key": "{{input.x}}", "max_in_flight": 5}}
+    for partition in KEYS[:3]:
+        add_to(process.database, partition, 9)
+    add_limiters(process.database, KEYS[:3], limits)
+    taken = take_limited(process.database, process.worker_id, limits, partitions=KEYS[:3])
+    assert sorted(claim.limit_key for claim in taken.claims) == ["=a", "=a", "=b", "=b", "=c", "=c"]
+
+
+def test_partitions_are_served_in_the_order_of_the_priorities_that_were_wanted(process: WorkerProcess) -> None:
+    """It is the consumer that gives lower ones their turn, by naming them first."""
+    limits = {"max_in_flight": 4}
+    high, low = TARGET._replace(priority=200), TARGET._replace(priority=10)
+    for partition in (high, high._replace(limit_key="=a"), low):
+        add_to(process.database, partition, 3)
+    add_limiters(process.database, [TARGET], limits)
+    by_key = [high, high._replace(limit_key="=a"), low]
+    taken = take_limited(process.database, process.worker_id, limits, partitions=by_key)
+    assert sorted((claim.priority, claim.limit_key) for claim in taken.claims) == [(200, "")] * 2 + [(200, "=a")] * 2
+    end(process.database, ids(taken))
+    taken = take_limited(process.database, process.worker_id, limits, partitions=[low, high])
+    assert sorted(claim.priority for claim in taken.claims) == [10, 10, 10, 200]
+
+
+def test_executions_without_a_key_are_limited_by_the_endpoint_only(process: WorkerProcess) -> None:
+    limits = {"max_in_flight": 5, "per_key": {"key": "{{input.x}}", "max_in_flight": 1}}
+    add_to(process.database, TARGET, 9)
+    add_limiters(process.database, [TARGET], limits)
+    assert len(take_limited(process.database, process.worker_id, limits).claims) == 5
+
+
+def test_who_knows_older_rules_than_are_in_force_claims_nothing(process: WorkerProcess) -> None:
+    """Else it would go past a limit, or a pause, of which it has not heard."""
+    add_to(process.database, TARGET, 2)
+    known = process.rules.revision
+    process.database.fetch(text("UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flow'"))
+    ask = {"queue": "http", "worker_id": process.worker_id, "wanted": [Wanted(TARGET, 1, EPOCH)], "ahead_ms": 0}
+    stale = claim(process.database, **ask, flow_revision=known)  # type: ignore[arg-type]
+    assert (stale.claims, stale.flow_revision) == ([], known + 1)
+    assert len(claim(process.database, **ask, flow_revision=known + 1).claims) == 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rate", [HOUR | {"count": 1, "burst": 1}, {"count": 1, "per": "1h", "window": "sliding"}])
+@pytest.mark.parametrize("fault", ["older rules", "no lease"])
+def test_who_may_not_claim_uses_nothing_of_a_rate(process: WorkerProcess, rate: dict[str, object], fault: str) -> None:
+    add_to(process.database, TARGET, 2)
+    add_limiters(process.database, [TARGET], {"rate": rate})
+    known, worker_id = process.rules.revision, process.worker_id
+    if fault == "older rules":
+        process.database.fetch(text("UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flow'"))
+    else:
+        worker_id = "wrk_unknown"
+    assert take_limited(process.database, worker_id, {"rate": rate}, flow_revision=known).claims == []
+    assert len(take_limited(process.database, process.worker_id, {"rate": rate}).claims) == 1
+
+
+def test_a_start_that_is_given_out_ahead_is_due_at_its_instant(process: WorkerProcess) -> None:
+    limits = {"rate": {"count": 10, "per": "1s", "burst": 1}}
+    add_to(process.database, TARGET, 9)
+    add_limiters(process.database, [TARGET], limits)
+    taken = take_limited(process.database, process.worker_id, limits, most_ahead=50)
+    waits = sorted(claim.due_in_seconds for claim in taken.claims)
+    assert waits == pytest.approx([0.0, 0.1, 0.2], abs=1e-6)
+    # What its endpoint says of the greatest age counts from when it was due.
+    assert min(claim.late_seconds for claim in taken.claims) >= 1
+
+
+def test_nothing_is_claimed_where_another_claims_at_the_same_moment(process: WorkerProcess) -> None:
+    limits = {"max_in_flight": 2}
+    add_to(process.database, TARGET, 2)
+    add_limiters(process.database, [TARGET], limits)
+    with process.database.engine.connect() as other:
+        other.execute(text("UPDATE gates SET revision = revision + 1"))
+        taken = take_limited(process.database, process.worker_id, limits)
+        assert (taken.claims, taken.limiters["target"].is_ours) == ([], False)
+        if not process.database.is_cockroach:
+            # The winner must find its rows free.
+            locked = text("SELECT count(*) FROM executions WHERE CAST(xmax AS TEXT) <> '0'")
+            assert other.execute(locked).scalar_one() == 0
+        # It has locked what it does not claim: the partition must not be taken for empty, nobody else tells of it.
+        other.execute(text("SELECT 1 FROM executions FOR UPDATE"))
+        assert take_limited(process.database, process.worker_id, limits).found[TARGET].rows == 10
+        other.rollback()
+    assert len(take_limited(process.database, process.worker_id, limits).claims) == 2
+
+
+def test_slower_limits_before_and_a_clock_set_back_keep_nothing_waiting_for_long(process: WorkerProcess) -> None:
+    add_to(process.database, TARGET, 2)
+    add_limiters(process.database, [TARGET], {"rate": HOUR})
+    # An arrival time from a day ahead.
+    process.database.fetch(
+        text("UPDATE gates SET tat_ns = CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT) * 1000000 + 86400000000000")
+    )
+    taken = take_limited(process.database, process.worker_id, {"rate": {"count": 1, "per": "1s"}})
+    assert taken.claims == []
+    assert taken.limiters["target"].tat_ns == 1_000_000_000
+    assert taken.limiters["target"].opens_in_ns(
+        Limiter("target", "target", "", None, EndpointLimits.from_json({"rate": {"count": 1, "per": "1s"}}).rate, 0), 0
+    ) == (1_000_000_000)
+
+
+def test_a_raised_rate_counts_at_once_however_far_the_old_one_has_run_ahead(process: WorkerProcess) -> None:
+    slow, quick = {"count": 60, "per": "1h", "burst": 60}, {"count": 36_000, "per": "1h", "burst": 100}
+    add_to(process.database, TARGET, 70)
+    add_limiters(process.database, [TARGET], {"rate": slow})
+    assert len(take_limited(process.database, process.worker_id, {"rate": slow}, 70).claims) == 60
+    taken = take_limited(process.database, process.worker_id, {"rate": quick}, most_ahead=50)
+    (gate,) = limiters_of_partitions([TARGET], {"rate": quick})
+    assert (taken.limiters["target"].opens_in_ns(gate, 0) or 0) <= 1_000_000_000
+
+
+def test_windows_of_any_length_share_a_ring_and_lose_no_start(process: WorkerProcess) -> None:
+    """Each slot holds a hundredth of a shorter window before, which counts still."""
+    limits = {"rate": {"count": 130, "per": "24h", "window": "sliding"}}
+    add_to(process.database, TARGET, 9)
+    add_limiters(process.database, [TARGET], limits)
+    process.database.fetch(
+        text(
+            "INSERT INTO gate_windows (gate_id, slot, bucket, started) SELECT 'target', slot,"
+            " CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT) * 1000000 - 1000, 1 FROM generate_series(0, 127) AS slot"
+        )
+    )
+    assert len(take_limited(process.database, process.worker_id, limits).claims) == 2
+    assert take_limited(process.database, process.worker_id, limits).claims == []
+    (found,) = process.database.fetch(text("SELECT count(*) AS slots, sum(started) AS started FROM gate_windows"))
+    assert (found.slots, found.started) == (128, 130)
+
+
+def test_a_worker_without_a_lease_claims_nothing_through_a_gate(process: WorkerProcess) -> None:
+    add_to(process.database, TARGET)
+    limits = {"max_in_flight": 1}
+    add_limiters(process.database, [TARGET], limits)
+    assert take_limited(process.database, "wrk_unknown", limits).claims == []
+    assert rows.statuses(process.database) == {"QUEUED": 1}
+
+
+def test_what_a_gate_lets_through_next_and_when() -> None:
+    def of(limits: dict[str, object], *state: int, claimed: int = 0) -> tuple[int, int | None]:
+        (gate,) = limiters_of(EndpointLimits.from_json(limits), "e", "", most_ahead=10)
+        found = LimiterState(False, True, *state)
+        return found.room(gate, claimed), found.opens_in_ns(gate, claimed)
+
+    ms = 1_000_000
+    assert of({"max_in_flight": 3}, 1, 0, 0, 0, claimed=1) == (1, None)
+    assert of({"max_in_flight": 3}, 5, 0, 0, 0) == (0, None)
+    sliding = {"rate": {"count": 5, "per": "10s", "window": "sliding"}}
+    assert of(sliding, 0, 3, -900 * ms, 0, claimed=1) == (1, 0)
+    assert of(sliding, 0, 3, -900 * ms, 0, claimed=2) == (0, 9_300 * ms)
+    assert of(sliding, 0, 0, 0, 0, claimed=5) == (0, 10_100 * ms)
+    paced = {"rate": {"count": 10, "per": "1s", "burst": 1}}
+    assert of(paced, 0, 0, 0, 0) == (3, 0)
+    assert of(paced, 0, 0, 0, 0, claimed=3) == (0, 100 * ms)
+    assert of(paced | {"max_in_flight": 2}, 2, 0, 0, 0) == (0, None)
+    assert len(limiters_of_partitions(KEYS, {"per_key": {"key": "x", "max_in_flight": 1}})) == 4

@@ -1,0 +1,39 @@
+"""The plans of gated claims, which are kept: each partition by its own range, and what runs by what is capped."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from app.kernel.db import Database
+from app.queue.claiming.partition import Partition
+from tests.claiming import TARGET
+from tests.limited_claims import add_limiters, take_limited
+from tests.plans import WORKER, due, later, never_analysed, one, over, plans, running
+
+__all__ = ["one"]  # a fixture
+
+PARTITIONS = [TARGET, *(Partition(0, "target", f"={number}", 128) for number in range(15))]
+LIMITS = {
+    "max_in_flight": 9,
+    "rate": {"count": 9, "per": "1h"},
+    "per_key": {"key": "{{input.x}}", "max_in_flight": 2, "rate": {"count": 5, "per": "1h", "window": "sliding"}},
+}
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize("state", [never_analysed, due, later, over, running])
+def test_a_gated_claim_reads_no_more_than_its_partitions_and_what_runs_of_what_is_capped(
+    database: Database, one: Database, state: Callable[[Database], None]
+) -> None:
+    state(database)
+    add_limiters(database, PARTITIONS, LIMITS)
+    for partitions in (PARTITIONS[:1], PARTITIONS):
+        take_limited(one, WORKER, LIMITS, 1, partitions=partitions)
+    for name, plan in plans(one).items():
+        arms = int(name.removeprefix("executions_claim_limited_"))
+        assert not re.search(r"Seq Scan on (executions|jobs)", plan), plan
+        assert plan.count("Index Scan using idx_executions_lanes on executions") == arms, plan
+        assert len(re.findall(r"\(priority = \$\d+\) AND \(run_at >= \$\d+\) AND \(run_at <= ", plan)) == arms, plan
+        assert plan.count("Index Only Scan using idx_executions_running_lanes on executions") == 2, plan
+        assert "using pk_executions on executions e" in plan, plan

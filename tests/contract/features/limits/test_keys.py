@@ -1,0 +1,47 @@
+"""Very many keys of one endpoint: each makes progress, whatever the backlog of one of them."""
+
+import threading
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from app.kernel.db import Database
+from app.queue.executions.verdict import Verdict
+from brokers.attempt import Attempt, Stage
+from tests import rows
+from tests.contract.conftest import StartWorker
+from tests.target_rules import set_rules
+from tests.waiting import eventually
+
+KEYS, BIG = 2_000, 4_000
+GIVE_KEYS = text(
+    "UPDATE executions AS e SET limit_key = '=tenant' || n.number "
+    "FROM (SELECT execution_id, row_number() OVER (ORDER BY execution_id) AS number FROM executions) AS n "
+    "WHERE n.execution_id = e.execution_id"
+)
+
+
+@pytest.mark.postgresql_only
+def test_thousands_of_keys_make_progress_beside_a_backlog_of_one(database: Database, start_worker: StartWorker) -> None:
+    """That one is the oldest."""
+    rows.add_executions(database, KEYS)
+    database.fetch(GIVE_KEYS)
+    rows.add_executions(database, BIG, due_in=-timedelta(minutes=1))
+    database.fetch(text("UPDATE executions SET limit_key = '=big' WHERE limit_key = ''"))
+    database.fetch(text("ANALYZE"))
+    set_rules(database, {"max_in_flight": 100, "per_key": {"key": "{{input.tenant}}", "max_in_flight": 2}})
+    served, lock = Counter[str](), threading.Lock()
+
+    def deliver(attempt: Attempt) -> None:
+        assert attempt.enter(Stage.TAKEN)
+        assert attempt.enter(Stage.STARTED)
+        with lock:
+            served[attempt.claim.limit_key] += 1
+        attempt.conclude(Verdict.success({}))
+
+    start_worker(deliver, capacity=200)
+    eventually(lambda: len(served) == KEYS + 1, what="each key to be served")
+    assert max(count for key, count in served.items() if key != "=big") == 1
+    assert served["=big"] < BIG / 2

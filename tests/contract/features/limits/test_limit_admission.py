@@ -1,0 +1,130 @@
+"""What a consumer asks for through gates: no partition in vain, and none that waits for another's gate."""
+
+import math
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from sqlalchemy import text
+
+from app.features.limits.admission import LimitAdmission
+from app.features.limits.store import LimiterState
+from app.features.queues.admission import PauseAdmission
+from app.kernel.db import Database
+from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.partition import Partition, Wanted
+from app.queue.claiming.taken import Found
+from brokers.sharing.choice import Choice
+from brokers.sharing.fair_shares import Shares
+from brokers.sharing.partitions import KnownPartitions
+from tests import rows
+from tests.target_rules import set_rules
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+FULL = LimiterState(is_missing=False, is_ours=True, in_flight=1, started=0, oldest_ns=0, tat_ns=0)
+KEYS = [Partition(0, "target", f"={name}", 128) for name in "abc"]
+
+
+class Side:
+    """A consumer's partitions and gates, and a clock that is told."""
+
+    def __init__(self, database: Database) -> None:
+        self.rules = FlowRules(database)
+        self.rules.refresh()
+        self.partitions = KnownPartitions(1, ahead=0.0)
+        self.database = database
+        self.limits = LimitAdmission(self.rules, 200)
+        self.choice = Choice(self.partitions, [PauseAdmission(self.rules), self.limits], Shares(10_000), self.rules)
+        self.choice.begin(0.0)
+
+    def notice(self, *partitions: Partition) -> None:
+        self.partitions.found([(partition, NOW - timedelta(seconds=1)) for partition in partitions], NOW, 0.0)
+
+    def pick(self, now: float) -> list[Wanted]:
+        self.choice.begin(now)
+        return self.choice.choose(now)
+
+    def nothing_got_through(self, wanted: list[Wanted], state: LimiterState, now: float) -> None:
+        """Take in the answer to a claim that found executions, and gates in a state."""
+        found = {partition: Found(quota, since) for partition, quota, since in wanted}
+        gates = {
+            gate_id: state
+            for partition in found
+            for gate_id in (partition.endpoint, partition.endpoint + partition.limit_key)
+        }
+        self.partitions.claimed(wanted, found, NOW, now)
+        self.limits.take_in(self.database, wanted, [], gates, now)
+
+
+@pytest.fixture
+def side(database: Database) -> Side:
+    set_rules(database, {"per_key": {"key": "{{input.x}}", "max_in_flight": 1}})
+    return Side(database)
+
+
+def test_a_key_whose_gate_is_closed_rests_and_others_go_on(side: Side) -> None:
+    side.notice(KEYS[0])
+    side.nothing_got_through(side.pick(0.0), FULL, 0.0)
+    assert side.pick(0.01) == []
+    # A partition of the same key that becomes known meanwhile is not asked for either, nor in the way of others.
+    other = KEYS[0]._replace(priority=200)
+    side.notice(other, *KEYS[1:])
+    assert {partition.limit_key for partition, _, _ in side.pick(0.02)} == {"=b", "=c"}
+
+
+def test_what_ends_here_lets_the_partitions_of_its_key_go_on_at_once(side: Side) -> None:
+    side.notice(*KEYS)
+    side.nothing_got_through(side.pick(0.0), FULL, 0.0)
+    side.limits.freed([("target", "=b")])
+    assert [(partition.limit_key, quota) for partition, quota, _ in side.pick(0.01)] == [("=b", 1)]
+
+
+def test_what_ends_elsewhere_is_asked_for_less_and_less_often(side: Side) -> None:
+    side.notice(KEYS[0])
+    now, waits = 0.0, list[float]()
+    for _ in range(5):
+        side.nothing_got_through(side.pick(now), FULL, now)
+        assert side.pick(now) == []
+        waits.append(side.partitions.next_at() - now)
+        now = side.partitions.next_at()
+    assert 0.1 < waits[0] < 0.3
+    assert all(before < after for before, after in pairwise(waits[:4]))
+    assert waits[-1] <= 2.0
+
+
+def test_where_another_claims_now_it_comes_back_soon(side: Side) -> None:
+    side.notice(KEYS[0])
+    side.nothing_got_through(side.pick(0.0), FULL._replace(is_ours=False), 0.0)
+    assert side.pick(0.001) == []
+    assert 0.0 < side.partitions.next_at() < 0.05
+    assert len(side.pick(0.05)) == 1
+
+
+def test_a_change_of_another_endpoint_opens_nothing(database: Database, side: Side) -> None:
+    side.notice(*KEYS)
+    side.nothing_got_through(side.pick(0.0), FULL, 0.0)
+    rows.add_endpoint(database, "other")
+    database.fetch(text("UPDATE endpoints SET paused_at = now() WHERE name = 'other' RETURNING 1"))
+    side.rules.observe(side.rules.revision + 1)
+    assert side.rules.refresh()
+    assert side.pick(0.01) == []
+    set_rules(database, {"per_key": {"key": "{{input.x}}", "max_in_flight": 2}})
+    side.rules.observe(side.rules.revision + 1)
+    assert side.rules.refresh()
+    assert len(side.pick(0.02)) == len(KEYS)
+
+
+def test_what_is_paused_stays_so_whatever_else_opens_it(database: Database, side: Side) -> None:
+    set_rules(database, paused=True)
+    side.rules.observe(side.rules.revision + 1)
+    side.rules.refresh()
+    side.notice(*KEYS)
+    assert side.pick(0.0) == []
+    side.partitions.shut("target", 0.0)  # a breaker that has closed
+    assert side.pick(0.01) == []
+    assert side.partitions.next_at() == math.inf
+    set_rules(database)
+    side.rules.observe(side.rules.revision + 1)
+    side.rules.refresh()
+    assert not side.rules.by_endpoint
+    assert len(side.pick(1.0)) == 3

@@ -1,0 +1,92 @@
+"""Rules, failures and messages, straight in the database."""
+
+from typing import Any
+
+from sqlalchemy import text
+
+from app.feature import completion_handlers
+from app.features import FEATURES
+from app.features.notifications import store as notifications_store
+from app.features.notifications.group_sending import Step, advance
+from app.kernel.audit import SYSTEM
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.queue.ending.outbox_processor import OutboxProcessor
+from tests import rows
+
+CHANNEL = "ops"
+
+
+def add_rule(database: Database, name: str = "r", **values: Any) -> None:
+    """Store a rule for failures of `target`, which is one message each time unless `values` say otherwise."""
+    found = database.fetch(text("SELECT 1 FROM endpoints WHERE name = :name"), {"name": CHANNEL})
+    if not found:
+        rows.add_endpoint(database, CHANNEL)
+    given = {"events": ["execution.failed"], "channels": [CHANNEL], "endpoint": "target", "group_seconds": 0}
+    notifications_store.create(database, name, {**given, **values}, AuditedChange(SYSTEM))
+
+
+def fail(database: Database, count: int = 1, *, endpoint: str = "target", followed: int | None = None) -> list[str]:
+    """Let so many new executions fail, at no attempt; returns the ids of their ends, which are in the outbox."""
+    params = {"ids": rows.add_executions(database, count, endpoint=endpoint), "followed": followed}
+    database.fetch(
+        text(
+            "UPDATE executions SET status = 'FAILED', completed_at = now(), followed = CAST(:followed AS BIGINT) "
+            "WHERE execution_id = ANY (:ids)"
+        ),
+        params,
+    )
+    found = database.fetch(
+        text(
+            "INSERT INTO execution_ends (end_id, shard, execution_id, endpoint, status, attempt, followed, reason, "
+            "  ended_at, due_at) "
+            "SELECT 'end_' || execution_id, shard, execution_id, endpoint, status, 0, COALESCE(followed, 0), "
+            "  'EXPIRED', completed_at, now() - INTERVAL '1 minute' "
+            "FROM executions WHERE execution_id = ANY (:ids) RETURNING end_id"
+        ),
+        params,
+    )
+    return sorted(row.end_id for row in found)
+
+
+def handle(database: Database, ends: list[str]) -> None:
+    """Let all effects of these ends come about."""
+    assert OutboxProcessor(database, handlers=completion_handlers(FEATURES)).handle(ends).ends == len(ends)
+
+
+def tell(database: Database, rule: str = "r") -> Step:
+    """Let a scheduler gather what was noted for a rule, and send what is to be sent."""
+    total = Step(is_all=False)
+    while not total.is_all:
+        done = advance(database, rule)
+        total = Step(
+            done.is_all,
+            total.messages + done.messages,
+            total.refused + done.refused,
+            total.repeated + done.repeated,
+            total.queues | done.queues,
+        )
+    return total
+
+
+def messages(database: Database, channel: str = CHANNEL) -> list[dict[str, Any]]:
+    """Return what a channel was told, the earliest first."""
+    found = database.fetch(
+        text(
+            "SELECT j.input FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id "
+            "WHERE j.endpoint = :channel AND j.input ? 'rule' ORDER BY j.created_at, j.job_id"
+        ),
+        {"channel": channel},
+    )
+    return [row.input for row in found]
+
+
+def pass_time(database: Database, seconds: int) -> None:
+    """Let a time pass for all groups."""
+    database.fetch(
+        text(
+            "UPDATE notification_groups SET opened_at = opened_at - :s * INTERVAL '1 second', "
+            "closed_at = closed_at - :s * INTERVAL '1 second'"
+        ),
+        {"s": seconds},
+    )

@@ -1,0 +1,269 @@
+"""What goes on for a while is told once when it begins, by one of several schedulers, and again only after its end."""
+
+import re
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.features.notifications import facts, rule_preview
+from app.features.notifications import store as notifications_store
+from app.features.notifications.group_sending import waiting
+from app.features.notifications.rules import EVENTS
+from app.features.notifications.watching import Detector
+from app.kernel import ids
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from schema.states import NotificationEvent
+from tests import rows
+from tests.contract.features.notifications.telling import add_rule, fail, handle, messages, tell
+from tests.contract.races.racing import WAYS, schedulers
+from tests.racing import at_once
+
+LATE = "now() - INTERVAL '10 minutes'"
+
+
+def lose_worker(database: Database, worker_id: str) -> None:
+    about: dict[str, Any] = {"host": "box", "pid": 1, "queues": ["http"], "capacity": 9, "lease_ms": 0}
+    worker_lease.register(database, worker_id=worker_id, **about)
+
+
+def add_repeating(database: Database, *, next_run: str = "NULL", name: str = "Report") -> str:
+    """Add an interval job of `target` whose next tick is at an instant."""
+    job_id = ids.job_id()
+    database.fetch(
+        text(
+            "INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, interval_ms, name, "
+            f"  labels, cron_next_run_at) VALUES (:id, 'target', 1, 'HTTP', 'INTERVAL', 60000, :name, "
+            f'  CAST(\'{{"team": "pay"}}\' AS JSONB), {next_run})'
+        ),
+        {"id": job_id, "name": name},
+    )
+    return job_id
+
+
+def fail_tick(database: Database, job_id: str) -> None:
+    """Let a tick fail, with all that follows."""
+    execution_id = rows.add_tick(database, job_id, "FAILED")
+    database.fetch(
+        text(
+            "INSERT INTO execution_ends (end_id, shard, execution_id, endpoint, status, attempt, ended_at) "
+            "VALUES (:id, 0, :id, 'target', 'FAILED', 1, now())"
+        ),
+        {"id": execution_id},
+    )
+    handle(database, [execution_id])
+
+
+def told(database: Database, rule: str = "r") -> list[tuple[str, list[str]]]:
+    """Send what is to be sent; returns the event and the subjects of each new message."""
+    before = len(messages(database))
+    tell(database, rule)
+    return [(each["event"], [one["name"] for one in each["subjects"]]) for each in messages(database)[before:]]
+
+
+def look(database: Database) -> None:
+    Detector(database).poll()
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if "without" not in way])
+def test_each_occurrence_is_told_once_by_several_schedulers(database: Database, database_url: str, way: str) -> None:
+    add_rule(database, endpoint=None, all=True, events=list(EVENTS))
+    add_rule(database, "queue", endpoint=None, queue="ht*", events=["worker.lost", "queue.late"], late_seconds=60)
+    add_rule(database, "else", endpoint=None, queue="bulk", events=["worker.lost", "queue.late"])
+    add_rule(database, "breaker", events=["breaker.opened"])
+    for number in range(3):
+        lose_worker(database, f"wrk_{number}")
+    rows.add_executions(database)
+    database.fetch(text(f"UPDATE executions SET run_at = {LATE}"))
+    add_repeating(database, next_run=LATE)
+    database.fetch(
+        text(
+            "INSERT INTO breakers (target, state, open_until, watched_until) "
+            "VALUES ('http:h:80', 'open', now(), now()), ('http:x:80', 'closed', NULL, now())"
+        )
+    )
+    database.fetch(text("INSERT INTO breaker_endpoints (target, endpoint) VALUES ('http:h:80', 'target')"))
+    with schedulers(database_url, way, 3) as others:
+        for _ in range(3):
+            at_once(*(Detector(one).poll for one in others))
+    assert waiting(database) == ["breaker", "queue", "r"]
+    ((_, subjects),) = told(database)
+    lost = [f"wrk_{number} on box" for number in range(3)]
+    assert sorted(subjects) == ["Report", "http", "http:h:80", *lost]
+    ((event, subjects),) = told(database, "queue")
+    assert (event, sorted(subjects)) == ("worker.lost", ["http", *lost])
+    assert told(database, "breaker") == [("breaker.opened", ["http:h:80"])]
+    assert {message["count"] for message in messages(database)} == {6, 4, 1}
+
+    database.fetch(text("UPDATE breakers SET state = 'half_open' WHERE target = 'http:h:80'"))
+    look(database)
+    assert waiting(database) == [], "it has not closed meanwhile"
+
+
+def test_each_poll_takes_a_part_of_very_many_and_the_next_one_continues(database: Database) -> None:
+    for number in range(3):
+        lose_worker(database, f"wrk_{number}")
+    names = ["a", "b", "c"]
+    for name in names:
+        add_rule(database, name, endpoint=None, all=True, events=["worker.lost"])
+    detector, left = Detector(database, max_noted=2, max_begun=2), list[int]()
+    for _ in range(4):
+        detector.poll()
+        left.append(len(database.fetch(text("SELECT 1 FROM notification_conditions"))))
+    assert left == [3, 6, 9, 9], "a rule in each look"
+    assert [len(told(database, name)[0][1]) for name in names] == [3, 3, 3]
+    database.fetch(text("UPDATE workers SET status = 'DEAD'"))
+    left.clear()
+    for _ in range(6):
+        detector.poll()
+        left.append(len(database.fetch(text("SELECT 1 FROM notification_conditions"))))
+    assert left[-1] == 0
+    assert all(before - after <= 2 for before, after in zip([9, *left], left, strict=False))
+    assert [told(database, name) for name in names] == [[], [], []]
+
+
+MANY = {
+    "worker.lost": (
+        (
+            "INSERT INTO workers (worker_id, host, pid, queues, capacity, status, lease_expires_at) "
+            "SELECT 'wrk_' || n, 'box', 1, '[\"http\"]', 9, 'ALIVE', now() - (1000 - n) * INTERVAL '1 second' "
+        ),
+        "UPDATE workers SET status = 'DEAD' WHERE worker_id = 'wrk_' || :n",
+    ),
+    "breaker.opened": (
+        (
+            "INSERT INTO breakers (target, state, open_until, watched_until, changed_at) "
+            "SELECT 'h:' || n, 'open', now(), now(), now() - (1000 - n) * INTERVAL '1 second' "
+        ),
+        "DELETE FROM breakers WHERE target = 'h:' || :n",
+    ),
+    "schedule.overdue": (
+        (
+            "INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, interval_ms, "
+            "  cron_next_run_at) "
+            "SELECT 'job_' || n, 'target', 1, 'HTTP', 'INTERVAL', 60000, now() - (4000 + n) * INTERVAL '1 second' "
+        ),
+        "UPDATE jobs SET cron_next_run_at = now() WHERE job_id = 'job_' || :n",
+    ),
+}
+
+
+@pytest.mark.parametrize("event", MANY)
+def test_of_more_than_is_looked_at_the_end_is_noticed_too(database: Database, event: str) -> None:
+    """Those that are looked at are the ones with the highest numbers."""
+    add_rule(database, endpoint=None, all=True, events=[event])
+    insert, end = MANY[event]
+
+    def add(first: int, last: int) -> None:
+        database.fetch(text(f"{insert} FROM generate_series({first}, {last}) AS n"))
+
+    def noted() -> set[int]:
+        rows_ = database.fetch(text("SELECT subject FROM notification_conditions"))
+        return {int(re.split("[_:]", row.subject)[-1]) for row in rows_}
+
+    add(1, facts.MAX_FACTS)
+    look(database)
+    add(facts.MAX_FACTS + 1, facts.MAX_FACTS + 3)
+    look(database)
+    assert noted() == set(range(1, facts.MAX_FACTS + 4)), "what goes on is not over because it is not looked at"
+    for over in (2, facts.MAX_FACTS):
+        database.fetch(text(end), {"n": str(over)})
+    look(database)
+    assert noted() == set(range(1, facts.MAX_FACTS + 4)) - {2, facts.MAX_FACTS}
+
+
+def test_what_is_over_is_told_when_it_begins_again(database: Database) -> None:
+    add_rule(database, endpoint=None, all=True, events=["queue.late"])
+    for _ in range(2):
+        rows.add_executions(database)
+        database.fetch(text(f"UPDATE executions SET run_at = {LATE} WHERE status = 'QUEUED'"))
+        look(database)
+        look(database)
+        assert told(database) == [("queue.late", ["http"])]
+        database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now() WHERE status = 'QUEUED'"))
+        look(database)
+        assert told(database) == []
+
+
+def test_a_job_is_failing_after_so_many_failures_in_a_row_until_it_works(database: Database) -> None:
+    add_rule(database, events=["job.failing", "job.recovered"], failing_after=3, endpoint=None, label="team=pay")
+    add_rule(database, "recovered", events=["job.recovered"], failing_after=2)
+    job_id = add_repeating(database)
+    fail_tick(database, job_id)
+    fail_tick(database, job_id)
+    rows.add_tick(database, job_id, "SUCCESS")
+    look(database)
+    assert waiting(database) == ["recovered"], "two were enough for this rule"
+    assert told(database, "recovered") == [("job.recovered", ["Report"])]
+    for _ in range(5):
+        fail_tick(database, job_id)
+        look(database)
+    assert told(database) == [("job.failing", ["Report"])]
+    rows.add_tick(database, job_id, "QUEUED")
+    look(database)
+    assert told(database) == []
+    rows.add_tick(database, job_id, "SUCCESS")
+    look(database)
+    look(database)
+    assert told(database) == [("job.recovered", ["Report"])]
+    assert told(database, "recovered") == [("job.recovered", ["Report"])]
+
+
+def test_a_one_shot_job_is_never_failing_and_a_job_that_is_gone_never_recovers(database: Database) -> None:
+    add_rule(database, events=["job.failing", "job.recovered"], failing_after=1)
+    handle(database, fail(database, 3))
+    assert told(database) == []
+    job_id = add_repeating(database)
+    fail_tick(database, job_id)
+    assert told(database) == [("job.failing", ["Report"])]
+    database.fetch(text("UPDATE jobs SET status = 'RETIRED', retired_at = now(), cron_next_run_at = NULL"))
+    look(database)
+    assert database.fetch(text("SELECT 1 FROM notification_conditions")) == []
+    assert told(database) == []
+
+
+def test_a_preview_is_what_was_told(database: Database) -> None:
+    every = list(EVENTS)
+    add_rule(database, endpoint=None, all=True, events=every, failing_after=2, group_seconds=3600)
+    job_id = add_repeating(database)
+    handle(database, fail(database, 7))
+    for _ in range(3):
+        fail_tick(database, job_id)
+    rows.add_tick(database, job_id, "SUCCESS")
+    lose_worker(database, "wrk_1")
+    database.fetch(
+        text(
+            "INSERT INTO breaker_events (event_id, target, from_state, to_state, reason) "
+            "VALUES ('e1', 'http:h:80', 'closed', 'open', 'x'), ('e2', 'http:h:80', 'half_open', 'open', 'x')"
+        )
+    )
+    found = rule_preview.preview(database, notifications_store.get(database, "r"))
+    (sent,) = found.simulation.groups
+    assert not found.is_truncated
+    assert sent.sent_at is None
+    assert {event.value: count for event, count in sent.group.counts.items()} == {
+        "execution.failed": 10,
+        "job.failing": 1,
+        "job.recovered": 1,
+        "worker.lost": 1,
+        "breaker.opened": 1,
+    }
+    assert found.simulation.events == 14
+
+
+def test_a_preview_of_very_many_is_about_the_latest(database: Database) -> None:
+    add_rule(database, endpoint=None, all=True)
+    handle(database, fail(database, rule_preview.PAGE + 50))
+    database.fetch(
+        text(
+            "UPDATE dead_letters AS d SET failed_at = now() - place * INTERVAL '1 second' "
+            "FROM (SELECT letter_id, row_number() OVER (ORDER BY letter_id) AS place FROM dead_letters) AS p "
+            "WHERE p.letter_id = d.letter_id"
+        )
+    )
+    found = rule_preview.preview(database, notifications_store.get(database, "r"), max_letters=rule_preview.PAGE)
+    assert found.is_truncated
+    assert found.simulation.events == rule_preview.PAGE
+    assert (found.until - found.since).total_seconds() == pytest.approx(rule_preview.PAGE, abs=60)
+    assert found.simulation.groups[0].group.event is NotificationEvent.EXECUTION_FAILED

@@ -1,0 +1,129 @@
+"""Breakers in the API: the list, one of them, what became of it, and closing it by hand."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.features.breakers import store as breakers_store
+from app.features.breakers import target_rows
+from app.features.breakers.rules import Reason, Transition
+from app.features.breakers.target_rows import Counted
+from app.kernel.db import Database
+from schema.states import BreakerState
+from tests import rows
+from tests.integration.client import Api, pointers, problem
+
+TARGET = "https:api.example.com:443"
+
+
+def items(api: Api, path: str, **query: Any) -> list[dict[str, Any]]:
+    response = api.get(path, **query)
+    assert response.status_code == 200, response.get_data(as_text=True)
+    found: list[dict[str, Any]] = response.get_json()["items"]
+    return found
+
+
+@pytest.fixture
+def opened(database: Database) -> str:
+    """A breaker that a worker has opened."""
+    led = [(TARGET, "send-mail"), (TARGET, "remind")]
+    target_rows.publish(database, {TARGET: 60_000}, [Counted(TARGET, 1, "remind", 4, 6)], led)
+    (noted,) = target_rows.notable(database)
+    wanted = Transition(BreakerState.OPEN, Reason.FAILURES, 30_000, 6, 10)
+    assert target_rows.change(database, noted, wanted, "wrk_1") is not None
+    return TARGET
+
+
+def test_an_open_breaker_is_shown_with_its_figures(api: Api, opened: str) -> None:
+    shown = api.get(f"/breakers/{opened}").get_json()
+    assert {name: shown[name] for name in ("target", "state", "reason", "failed", "results", "endpoints")} == {
+        "target": TARGET,
+        "state": "open",
+        "reason": "FAILURES",
+        "failed": 6,
+        "results": 10,
+        "endpoints": ["remind", "send-mail"],
+    }
+    assert shown["open_until"] > shown["changed_at"]
+    assert items(api, "/breakers") == items(api, "/breakers", state="open") == [shown]
+    assert items(api, "/breakers", state="closed") == items(api, "/breakers", state="half_open") == []
+    (event,) = items(api, f"/breakers/{opened}/events")
+    assert event | {"event_id": "", "occurred_at": ""} == {
+        "event_id": "",
+        "target": TARGET,
+        "from_state": "closed",
+        "to_state": "open",
+        "reason": "FAILURES",
+        "actor": "wrk_1",
+        "open_until": shown["open_until"],
+        "occurred_at": "",
+    }
+
+
+def test_closing_by_hand_is_an_event_with_its_author(api: Api, database: Database, opened: str) -> None:
+    for _ in range(2):  # once is enough
+        closed = api.post(f"/breakers/{opened}/close")
+        assert closed.status_code == 200
+        assert (closed.get_json()["state"], closed.get_json()["open_until"]) == ("closed", None)
+    assert [(event["to_state"], event["reason"]) for event in items(api, f"/breakers/{opened}/events")] == [
+        ("closed", "CLOSED_BY_HAND"),
+        ("open", "FAILURES"),
+    ]
+    (by,) = {event["actor"] for event in items(api, f"/breakers/{opened}/events") if event["to_state"] == "closed"}
+    assert not by.startswith("wrk_")
+    # What failed before is forgotten.
+    assert not database.fetch(text("SELECT 1 FROM breaker_counts"))
+    assert breakers_store.of_endpoint(database, "remind") == []
+    assert breakers_store.count_open(database) == 0
+
+
+def test_events_outlive_their_breaker(api: Api, database: Database, opened: str) -> None:
+    database.fetch(text("DELETE FROM breakers RETURNING 1"))
+    problem(api.get(f"/breakers/{opened}"), 404, "BREAKER_NOT_FOUND")
+    assert len(items(api, f"/breakers/{opened}/events")) == 1
+
+
+def test_pages_follow_each_other(api: Api, database: Database) -> None:
+    names = [f"http:host-{number}:80" for number in range(5)]
+    for name in names:
+        rows.add_breaker(database, name, "open", open_for=timedelta(hours=1))
+    seen, query = list[str](), {"limit": 2}
+    while query:
+        page = api.get("/breakers", **query).get_json()
+        seen += [item["target"] for item in page["items"]]
+        query = {"limit": 2, "cursor": page["cursor"]} if page["cursor"] else {}
+    assert seen == names[::-1]
+
+
+@pytest.mark.parametrize("path", ["/breakers/{}", "/breakers/{}/events"])
+@pytest.mark.parametrize("target", ["https:nowhere.example:443", "a" * 3000, "kafka:a:1,b:2~0123abcd"])
+def test_a_target_that_never_failed_has_none(api: Api, path: str, target: str) -> None:
+    problem(api.get(path.format(target)), 404, "BREAKER_NOT_FOUND")
+
+
+def test_an_unknown_state_is_refused(api: Api) -> None:
+    assert pointers(problem(api.get("/breakers", state="ajar"), 400, "INVALID_REQUEST")) == ["state"]
+
+
+def test_what_an_endpoint_waits_for_is_found(database: Database, opened: str) -> None:
+    (found,) = breakers_store.of_endpoint(database, "remind")
+    assert (found.target, found.state, found.reason) == (opened, BreakerState.OPEN, "FAILURES")
+    assert breakers_store.of_endpoint(database, "other") == []
+    assert breakers_store.count_open(database) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE endpoints SET breaker = CAST('\"off\"' AS JSONB) RETURNING 1",
+        # It leads elsewhere now: nobody has probed it, although its time has come.
+        "UPDATE breakers SET open_until = now() - INTERVAL '2 minutes' RETURNING 1",
+    ],
+)
+def test_a_breaker_that_nothing_waits_for_is_no_reason(database: Database, opened: str, change: str) -> None:
+    rows.add_endpoint(database, "remind")
+    assert [found.target for found in breakers_store.of_endpoint(database, "remind")] == [opened]
+    database.fetch(text(change))
+    assert breakers_store.of_endpoint(database, "remind") == []

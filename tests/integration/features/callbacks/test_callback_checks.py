@@ -1,0 +1,26 @@
+"""`flask doctor`: callbacks to endpoints that are gone."""
+
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from tests.integration.client import Api
+from tests.integration.command_line import Cli, examined
+from tests.integration.registered import created, interval, one_shot, register
+
+
+def test_callbacks_to_endpoints_that_are_gone_are_found(api: Api, cli: Cli, database: Database) -> None:
+    worker_lease.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
+    for name in ("target", "kept", "gone", "never"):
+        register(api, name)
+    every = interval(callbacks={"on_failure": "gone", "on_success": "kept"})
+    created(api, every)
+    created(api, every | {"endpoint": "kept", "callbacks": {"on_failure": "target"}})
+    retired = created(api, every | {"callbacks": {"on_failure": "never"}})["job_id"]
+    assert api.post(f"/jobs/{retired}/cancel").status_code == 200
+    created(api, one_shot("k", callbacks={"on_success": "gone"}))
+    for name in ("gone", "never"):
+        assert api.delete(f"/endpoints/{name}").status_code == 204
+    ((problem, found),) = examined(cli).items()
+    assert problem.startswith("the endpoint 'gone' was deleted, and 2 jobs would call it back (job_")
+    assert (found["check"], found["fixable"]) == ("callbacks", False)
+    register(api, "gone")
+    assert examined(cli, expect=0) == {}

@@ -1,0 +1,20 @@
+"""GET /callbacks/schema: the schema of outcomes, which payload specs may use."""
+
+from jsonschema import Draft202012Validator
+
+from app.catalog.callback_outcome import OUTCOME_SCHEMA, samples
+from schema.states import CallbackEvent
+from tests.integration.client import Api
+from tests.integration.registered import register
+
+
+def test_the_schema_of_outcomes_is_served_and_fits(api: Api) -> None:
+    schema = api.get("/callbacks/schema").json["schema"]
+    assert schema == OUTCOME_SCHEMA
+    assert api.post("/payload-specs", {"name": "outcome", "schema": schema}).status_code == 201
+    outcomes = Draft202012Validator(OUTCOME_SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER)
+    for event in CallbackEvent:
+        for outcome in samples(event):
+            outcomes.validate(outcome)
+    register(api, "hook", payload_spec="outcome")
+    register(api, callbacks=dict.fromkeys(CallbackEvent, "hook"))

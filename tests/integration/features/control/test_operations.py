@@ -1,0 +1,60 @@
+"""GET /health/operations: what delivers nothing although nothing is broken."""
+
+import pytest
+from sqlalchemy import text
+
+from app.features.queues import queue_statistics
+from app.kernel.db import Database
+from app.kernel.processes import worker_lease
+from tests import rows
+from tests.integration.client import Api, problem
+from tests.integration.registered import created, one_shot, register
+from tests.integration.statements import Statements
+
+
+def test_queues_without_workers_and_paused_endpoints(api: Api, database: Database, statements: Statements) -> None:
+    for name in ("target", "other"):
+        register(api, name)
+    nothing = {"unserved_queues": [], "open_breakers": 0, "paused_endpoints": [], "paused_queues": []}
+    assert api.get("/health/operations").json == nothing
+    worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
+    worker_lease.register(database, worker_id="dead", host="h", pid=1, queues=["bulk"], capacity=9, lease_ms=0)
+    created(api, one_shot("served"))
+    for number in range(2):
+        created(api, one_shot(f"bulk-{number}", queue="bulk"))
+    created(api, one_shot("later", queue="slow", trigger="DELAYED", run_at="2090-01-01T00:00:00Z"))
+    database.fetch(text("UPDATE executions SET status = 'QUEUED' WHERE queue = 'slow'"))
+    created(api, one_shot("z", queue="zulu"))
+    for number in range(16):
+        created(api, one_shot(f"served-{number}"))
+    # Each of the queues that are not served in two shards, the one that is in all.
+    database.fetch(text("UPDATE executions SET shard = 1 WHERE idempotency_key = 'bulk-1'"))
+    for number in range(16):
+        params = {"shard": number, "key": f"served-{number}"}
+        database.fetch(text("UPDATE executions SET shard = :shard WHERE idempotency_key = :key"), params)
+    paused_at = api.post("/endpoints/other/pause").json["paused_at"]
+    statements.clear()
+    found = api.get("/health/operations").json
+    assert len(statements.texts) == 1 + 5 + 3 + 4, (
+        "who serves, a hop for each queue, all shards of each of theirs, breakers, pauses of endpoints and queues"
+    )
+    assert found["paused_endpoints"] == [{"name": "other", "paused_at": paused_at}]
+    assert [(one["queue"], one["due"]) for one in found["unserved_queues"]] == [("bulk", 2), ("zulu", 1)]
+    assert all(one["oldest_due_seconds"] >= 0 for one in found["unserved_queues"])
+    problem(Api(api.app, None).get("/health/operations"), 401, "UNAUTHORIZED")
+
+
+@pytest.mark.postgresql_only
+def test_what_is_due_in_all_shards_is_counted_up_to_a_bound(database: Database) -> None:
+    rows.add_endpoint(database)
+    rows.add_executions(database, 20_000, shards=16)
+    database.fetch(text("UPDATE executions SET queue = 'a' WHERE shard = 3"))
+    database.fetch(text("UPDATE executions SET run_at = run_at - INTERVAL '1 hour' WHERE shard = 7"))
+    database.fetch(text("ANALYZE executions"))
+    one, all_others = queue_statistics.unserved(database)
+    most = queue_statistics.MOST_UNSERVED
+    assert [(found.queue, found.due) for found in (one, all_others)] == [("a", most), ("http", most)]
+    assert all_others.oldest_due_seconds is not None
+    assert all_others.oldest_due_seconds >= 3600
+    one, all_others = queue_statistics.read(database, {"a": 0, "http": 0}, 16)
+    assert (one.due, all_others.due) == (1_000, queue_statistics.MOST_DUE)

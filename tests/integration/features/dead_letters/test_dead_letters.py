@@ -1,0 +1,250 @@
+"""Dead letters: found by whatever is known of them, redriven once, archived with a reason."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.feature import completion_handlers
+from app.features import FEATURES
+from app.features.dead_letters import letter_list
+from app.kernel.db import Database
+from app.queue.ending.outbox_processor import OutboxProcessor
+from app.queue.executions.verdict import Verdict
+from schema.states import Followed
+from tests import rows
+from tests.integration.client import Api, pointers, problem
+from tests.integration.executions.worker import ERROR, claim, end
+from tests.integration.registered import INPUT, created, cron, one_shot, register
+from tests.racing import at_once
+
+HANDLERS = completion_handlers(FEATURES)
+
+
+@pytest.fixture
+def letter_id(api: Api, database: Database, execution_id: str) -> str:
+    """The letter of an execution that has failed at its second attempt."""
+    end(database, claim(database), Verdict.retry(ERROR, 0))
+    end(database, claim(database), Verdict.fail(ERROR))
+    OutboxProcessor(database, handlers=HANDLERS).handle(
+        [row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends"))]
+    )
+    (found,) = api.get("/dead-letters").json["items"]
+    return str(found["letter_id"])
+
+
+def ids_of(api: Api, **query: Any) -> list[str]:
+    response = api.get("/dead-letters", **query)
+    assert response.status_code == 200, response.get_data(as_text=True)
+    return [item["letter_id"] for item in response.json["items"]]
+
+
+def test_a_letter_tells_what_failed_and_how_with_every_attempt(
+    api: Api, database: Database, letter_id: str, execution_id: str
+) -> None:
+    shown = api.get(f"/dead-letters/{letter_id}").json
+    assert (shown["error_type"], shown["message"], shown["attempt_count"]) == ("HTTP_ERROR", "answered 503", 2)
+    assert (shown["endpoint"], shown["resolution"]) == ("target", None)
+    assert shown["execution"] == api.get(f"/executions/{execution_id}").json
+    assert shown["execution"]["input"] == INPUT
+    assert shown["attempts"] == api.get(f"/executions/{execution_id}/attempts").json["items"]
+    (listed,) = api.get("/dead-letters").json["items"]
+    of_view = {"execution", "attempts", "more_attempts"}
+    assert listed == {name: value for name, value in shown.items() if name not in of_view}
+
+
+def test_a_letter_of_many_attempts_names_the_list_that_has_all(
+    api: Api, letter_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.features.dead_letters.api.MOST_ATTEMPTS", 2)
+    assert api.get(f"/dead-letters/{letter_id}").json["more_attempts"] is None
+    monkeypatch.setattr("app.features.dead_letters.api.MOST_ATTEMPTS", 1)
+    shown = api.get(f"/dead-letters/{letter_id}").json
+    assert [each["attempt_number"] for each in shown["attempts"]] == [2]
+    assert [each["attempt_number"] for each in api.get(shown["more_attempts"]).json["items"]] == [2, 1]
+
+
+def test_letters_are_found_by_what_is_known_of_them(api: Api, database: Database) -> None:
+    register(api)
+    register(api, "other")
+    now = rows.database_now(database)
+    mine = rows.add_letter(database, error_type="TIMEOUT", labels={"team": "a", "env": "x"}, failed_at=now)
+    other = rows.add_letter(database, endpoint="other", failed_at=now - timedelta(hours=1))
+    old = rows.add_letter(database, labels={"team": "b"}, failed_at=now - timedelta(days=2))
+    seen = rows.add_letter(database, resolution="ARCHIVED", resolved_at=now, failed_at=now)
+    assert ids_of(api) == [mine, other, old]
+    assert ids_of(api, state="resolved") == [seen]
+    assert ids_of(api, endpoint="other") == [other]
+    assert ids_of(api, error_type="HTTP_ERROR") == [other, old]
+    assert ids_of(api, endpoint="target", error_type="HTTP_ERROR") == [old]
+    assert ids_of(api, labels="team=a,env=x") == [mine]
+    assert ids_of(api, failed_after=(now - timedelta(hours=2)).isoformat()) == [mine, other]
+    assert ids_of(api, failed_before=(now - timedelta(hours=2)).isoformat(), endpoint="target") == [old]
+    assert pointers(problem(api.get("/dead-letters", state="lost"), 400, "INVALID_REQUEST")) == ["state"]
+
+
+def test_a_page_of_rare_letters_among_very_many_is_bounded_and_the_bulk_job_finds_all(
+    api: Api, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(api)
+    monkeypatch.setattr(letter_list, "PAGE_SECONDS", 0.0)
+    monkeypatch.setattr("app.kernel.db.chunked_scan.STRIDE", 10)
+    rare = [rows.add_letter(database, labels={"team": "a"}) for _ in range(2)]
+    for _ in range(25):
+        rows.add_letter(database)
+    found, cursor, pages = list[str](), None, 0
+    while pages == 0 or cursor:
+        page = api.get("/dead-letters", labels="team=a", **({"cursor": cursor} if cursor else {})).json
+        found += [item["letter_id"] for item in page["items"]]
+        cursor, pages = page["cursor"], pages + 1
+    assert found == rare[::-1]
+    assert pages > 2
+
+
+def test_redriving_lets_the_execution_go_on_and_resolves_the_letter_once(
+    api: Api, database: Database, letter_id: str, execution_id: str
+) -> None:
+    answers = at_once(*[lambda: api.post(f"/dead-letters/{letter_id}/redrive", {})] * 3)
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert len({answer.get_data() for answer in answers}) == 1
+    shown = answers[0].json
+    assert (shown["resolution"], shown["resolved_by"], shown["redriven_as"]) == ("REDRIVEN", "test", execution_id)
+    execution = api.get(f"/executions/{execution_id}").json
+    assert (execution["status"], execution["attempt_count"], execution["max_attempts"]) == ("QUEUED", 2, 5)
+    assert ids_of(api) == []
+    problem(api.post(f"/dead-letters/{letter_id}/archive", {"note": "no"}), 409, "CONFLICT")
+    problem(api.post(f"/dead-letters/{letter_id}/redrive", {"endpoint": "target"}), 409, "CONFLICT")
+
+
+def test_redriving_to_another_endpoint_makes_one_new_job(
+    api: Api, database: Database, letter_id: str, execution_id: str
+) -> None:
+    database.fetch(text('UPDATE dead_letters SET labels = \'{"team": "a"}\''))
+    register(api, "other")
+    answers = at_once(*[lambda: api.post(f"/dead-letters/{letter_id}/redrive", {"endpoint": "other"})] * 3)
+    assert {answer.status_code for answer in answers} == {200}
+    (new,) = api.get("/jobs", endpoint="other").json["items"]
+    assert (new["input"], new["labels"], new["trigger"]) == (INPUT, {"team": "a"}, "IMMEDIATE")
+    assert answers[0].json["redriven_as"] == new["execution"]["execution_id"]
+    assert api.get(f"/executions/{execution_id}").json["status"] == "FAILED"
+    problem(api.post(f"/dead-letters/{letter_id}/redrive", {}), 409, "CONFLICT")
+
+
+def test_redriving_with_another_input_takes_the_newest_version_of_the_endpoint(
+    api: Api, database: Database, letter_id: str, execution_id: str
+) -> None:
+    endpoint = api.get("/endpoints/target").json
+    spec = endpoint["spec"] | {"timeout_ms": 1000}
+    assert api.put("/endpoints/target", {"name": "target", "type": "HTTP", "spec": spec}).status_code == 200
+    register(api, "alarm")
+    own = "callbacks = '{\"on_failure\": \"alarm\"}', queue = 'slow', priority = 7, name = 'Welcome'"
+    database.fetch(text(f"UPDATE jobs SET {own}"))
+    given = {"user_id": "u_2"}
+    shown = api.post(f"/dead-letters/{letter_id}/redrive", {"input": given}).json
+    new = api.get(f"/executions/{shown['redriven_as']}").json
+    assert (new["input"], new["endpoint"], new["endpoint_version"]) == (given, "target", 2)
+    job = api.get(f"/jobs/{new['job_id']}").json
+    assert (job["callbacks"], job["queue"], job["priority"]) == ({"on_failure": "alarm"}, "slow", 7)
+    followed = rows.execution(database, new["execution_id"]).followed
+    assert (job["name"], followed) == ("Welcome", Followed.FAILURE)
+
+
+def test_what_cannot_be_redriven_leaves_the_letter_open(api: Api, database: Database, letter_id: str) -> None:
+    path = f"/dead-letters/{letter_id}/redrive"
+    problem(api.post(path, {"endpoint": "nope"}), 404, "ENDPOINT_NOT_FOUND")
+    api.post("/payload-specs", {"name": "strict", "schema": {"required": ["order"]}})
+    register(api, "strict", payload_spec="strict")
+    assert pointers(problem(api.post(path, {"endpoint": "strict"}), 422, "INPUT_VALIDATION_FAILED")) == ["/input"]
+    problem(api.post(path, {"when": "now"}), 400, "INVALID_REQUEST")
+    database.fetch(text("UPDATE endpoints SET deleted_at = now() WHERE name = 'target'"))
+    assert "target" in problem(api.post(path, {}), 409, "CONFLICT")["message"]
+    assert ids_of(api) == [letter_id], "and it can be read although its endpoint is gone"
+    assert api.get(f"/dead-letters/{letter_id}").json["execution"]["status"] == "FAILED"
+
+
+def test_archiving_says_why_and_by_whom(api: Api, letter_id: str) -> None:
+    path = f"/dead-letters/{letter_id}/archive"
+    for body, where in (({}, "/note"), ({"note": ""}, "/note"), ({"note": "x" * 1001}, "/note")):
+        assert pointers(problem(api.post(path, body), 400, "INVALID_REQUEST")) == [where]
+    for _ in range(2):
+        shown = api.post(path, {"note": "the customer is gone"}).json
+        assert (shown["resolution"], shown["note"], shown["resolved_by"]) == (
+            "ARCHIVED",
+            "the customer is gone",
+            "test",
+        )
+    problem(api.post(path, {"note": "another one"}), 409, "CONFLICT")
+    problem(api.post(f"/dead-letters/{letter_id}/redrive", {}), 409, "CONFLICT")
+    problem(api.post("/dead-letters/att_nope/archive", {"note": "n"}), 404, "DEAD_LETTER_NOT_FOUND")
+
+
+def test_a_manual_retry_resolves_the_letter(api: Api, letter_id: str, execution_id: str) -> None:
+    assert api.post(f"/executions/{execution_id}/retry").status_code == 200
+    shown = api.get(f"/dead-letters/{letter_id}").json
+    assert (shown["resolution"], shown["resolved_by"], shown["redriven_as"]) == ("RETRIED", "test", execution_id)
+
+
+@pytest.mark.parametrize(("verb", "body"), [("archive", {"note": "gone"}), ("redrive", {"endpoint": "target"})])
+def test_what_was_seen_to_otherwise_is_not_retried(
+    api: Api, letter_id: str, execution_id: str, verb: str, body: dict[str, Any]
+) -> None:
+    shown = api.post(f"/dead-letters/{letter_id}/{verb}", body).json
+    message = problem(api.post(f"/executions/{execution_id}/retry"), 409, "CONFLICT")["message"]
+    assert letter_id in message
+    assert (shown["redriven_as"] or "create a new job") in message
+    assert api.get(f"/executions/{execution_id}").json["status"] == "FAILED"
+    assert api.get(f"/dead-letters/{letter_id}").json["resolution"] == shown["resolution"]
+
+
+def test_the_letter_of_a_tick_is_redriven_as_that_tick(api: Api, database: Database) -> None:
+    register(api)
+    job_id = created(api, cron())["job_id"]
+    letter_id = rows.add_letter(database, rows.add_tick(database, job_id))
+    assert api.post(f"/dead-letters/{letter_id}/redrive", {}).json["resolution"] == "REDRIVEN"
+    letter_id = rows.add_letter(database, rows.add_tick(database, job_id))
+    assert api.post(f"/jobs/{job_id}/pause").status_code == 200
+    problem(api.post(f"/dead-letters/{letter_id}/redrive", {}), 409, "CONFLICT")
+    assert api.post(f"/dead-letters/{letter_id}/redrive", {"endpoint": "target"}).status_code == 200
+    assert created(api, one_shot("more"))["trigger"] == "IMMEDIATE"
+
+
+def test_a_redrive_of_several_is_begun_looked_at_and_steered(api: Api, database: Database) -> None:
+    register(api)
+    mine = rows.add_letter(database, labels={"team": "a"})
+    rows.add_letter(database)
+    wanted = {"labels": {"team": "a"}, "failed_after": "2020-01-01T00:00:00Z"}
+    seen = api.post("/redrives/preview", {"wanted": wanted}).json
+    assert (seen["count"], seen["is_complete"], [each["letter_id"] for each in seen["sample"]]) == (1, True, [mine])
+    begun = api.post("/redrives", {"wanted": wanted, "rate": 5})
+    assert begun.status_code == 202
+    path = f"/redrives/{begun.json['redrive_id']}"
+    assert (begun.json["status"], begun.json["rate"], begun.json["actor"]) == ("RUNNING", 5, "test")
+    assert begun.json["wanted"] == {"labels": {"team": "a"}, "failed_after": "2020-01-01T00:00:00Z"}
+    assert [api.post(f"{path}/{verb}").json["status"] for verb in ("pause", "resume", "stop")] == [
+        *("PAUSED", "RUNNING", "STOPPED"),
+    ]
+    assert api.get(path).json["ended_at"] is not None
+    problem(api.post(f"{path}/resume"), 409, "CONFLICT")
+
+
+@pytest.mark.parametrize("path", ["/redrives", "/redrives/preview"])
+def test_a_redrive_of_everything_says_so_and_what_does_not_fit_is_named(
+    api: Api, database: Database, path: str
+) -> None:
+    register(api)
+    rows.add_letter(database)
+    for body, where in (
+        ({}, "/wanted"),
+        ({"endpoint": "target"}, "/wanted"),
+        ({"wanted": {"state": "open"}}, "/wanted/state"),
+        ({"wanted": {}, "rate": 10_001}, "/rate"),
+        ({"wanted": {}}, "/all"),
+        ({"wanted": {"labels": {}}, "all": False}, "/all"),
+        ({"wanted": {"endpoint": "target"}, "all": True}, "/all"),
+    ):
+        assert pointers(problem(api.post(path, body), 400, "INVALID_REQUEST"))[:1] == [where]
+    problem(api.post(path, {"wanted": {}, "all": True, "to_endpoint": "nope"}), 404, "ENDPOINT_NOT_FOUND")
+    assert api.get("/redrives").json["items"] == []
+    everything = api.post(path, {"wanted": {}, "all": True}).json
+    assert everything.get("count", 1) == 1

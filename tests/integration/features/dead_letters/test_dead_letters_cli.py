@@ -1,0 +1,48 @@
+"""`flask dead-letters`."""
+
+import pytest
+
+from app.kernel.db import Database
+from app.queue.executions.execution_model import DeliveryError
+from tests import rows
+from tests.integration.client import Api
+from tests.integration.command_line import Cli
+from tests.integration.registered import register
+
+
+def test_they_are_shown_as_the_api_shows_them(
+    api: Api, cli: Cli, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(api)
+    (execution_id,) = rows.add_executions(database)
+    letter_id = rows.add_letter(database, execution_id, message="answered \x1b[31m503", labels={"team": "a"})
+    error = DeliveryError("HTTP_ERROR", "answered \x1b[31m503").as_json(retryable=False)
+    rows.add_attempt(database, execution_id, 1, "FAILED", error=error)
+    rows.add_letter(database, error_type="TIMEOUT")
+    listed = cli.json(
+        "dead-letters", "list", "--error-type", "HTTP_ERROR", "--labels", "team=a", "--failed-after", "1h"
+    )
+    assert listed == {"items": api.get("/dead-letters", error_type="HTTP_ERROR").json["items"], "more": False}
+    assert cli.json("dead-letters", "list", "--state", "resolved")["items"] == []
+    assert cli.json("dead-letters", "show", letter_id) == api.get(f"/dead-letters/{letter_id}").json
+    told = cli.run("dead-letters", "list").stdout + cli.run("dead-letters", "show", letter_id).stdout
+    assert told.count(r"answered \x1b[31m503") >= 2
+    cli.run("dead-letters", "show", "att_nope", expect=3)
+    rows.add_attempt(database, execution_id, 0, "FAILED", error=error)
+    monkeypatch.setattr("app.features.dead_letters.api.MOST_ATTEMPTS", 1)
+    assert f"GET /executions/{execution_id}/attempts" in cli.run("dead-letters", "show", letter_id).stdout
+
+
+def test_one_is_redriven_and_another_one_archived(api: Api, cli: Cli, database: Database) -> None:
+    register(api)
+    register(api, "other")
+    one, two, three = (rows.add_letter(database) for _ in range(3))
+    assert cli.json("dead-letters", "redrive", one)["resolution"] == "REDRIVEN"
+    assert "is redriven as exec_" in cli.run("dead-letters", "redrive", two, "--endpoint", "other").stdout
+    assert len(api.get("/jobs", endpoint="other").json["items"]) == 1
+    cli.run("dead-letters", "archive", three, "--note", "gone", expect=2)
+    shown = cli.json("dead-letters", "archive", three, "--note", "gone", "--yes")
+    assert (shown["resolution"], shown["note"]) == ("ARCHIVED", "gone")
+    assert shown["resolved_by"].startswith("cli:")
+    cli.run("dead-letters", "redrive", three, expect=4)
+    cli.run("dead-letters", "redrive", "att_nope", expect=3)

@@ -1,0 +1,265 @@
+"""`flask doctor`."""
+
+import contextlib
+import json
+import os
+import threading
+
+import pytest
+from cryptography.fernet import Fernet
+from sqlalchemy import text
+
+from app.features.dead_letters import redrives
+from app.features.dead_letters.letter_list import LetterFilter
+from app.features.dead_letters.redrive_job import RedriveJob
+from app.features.dead_letters.redrives import REDRIVES
+from app.features.doctor import surroundings
+from app.kernel.db import Database
+from app.kernel.processes import process_heartbeat, worker_lease
+from app.kernel.processes.process_heartbeat import Component, ProcessKind
+from app.queue.bulk.bulk_job_runner import BulkJobRunner
+from app.queue.jobs.job_creation import Creator
+from schema import migrate
+from schema.states import BulkJobStatus
+from tests import rows
+from tests.integration.client import Api
+from tests.integration.command_line import Cli, examined, flask_app
+from tests.integration.registered import created, interval, one_shot, register, register_all
+from tests.waiting import eventually
+
+
+def test_a_healthy_service_has_no_findings(api: Api, cli: Cli) -> None:
+    register_all(api)
+    created(api, interval())
+    assert examined(cli, expect=0) == {}
+    assert "all is well" in cli.run("doctor").stdout
+
+
+def test_ends_of_which_something_has_not_followed_are_told(cli: Cli, database: Database) -> None:
+    for end_id, age in (("att_1", "2 minutes"), ("att_2", "1 second")):
+        rows.add_end(database, end_id, age)
+    ((problem, found),) = examined(cli).items()
+    assert problem.startswith("the handlers of 1 completion events have not run")
+    assert (found["check"], found["fixable"]) == ("ends", False)
+
+
+def test_stalled_bulk_jobs_are_reported(api: Api, cli: Cli, database: Database) -> None:
+    register(api)
+    rows.add_letters(database, 60)
+    database.fetch(text("UPDATE dead_letters SET failed_at = failed_at - INTERVAL '2 hours'"))
+    left, kept, stuck = (
+        redrives.begin(database, LetterFilter(), to_endpoint=None, rate=1, actor=None).redrive_id for _ in range(3)
+    )
+    ago = "UPDATE redrives SET created_at = now() - INTERVAL '1 hour', {} WHERE redrive_id = :id"
+    database.fetch(text(ago.format("held_until = NULL")), {"id": left})
+    database.fetch(text(ago.format("status = 'PAUSED'")), {"id": kept})
+    database.fetch(text(ago.format("""wanted = '{"failed_after": "?"}'""")), {"id": stuck})
+    creator = Creator(database, shards=1, look_ahead_ms=0)
+    runner = BulkJobRunner(database, [RedriveJob(creator)], "sched", hint=lambda _queue: None, stopping=lambda: False)
+    over = threading.Event()
+
+    def walk() -> None:
+        while not over.wait(0.2):
+            with contextlib.suppress(ValueError):
+                runner.run()
+
+    REDRIVES.change(database, kept, BulkJobStatus.RUNNING)
+    assert list(examined(cli)) == [f"no scheduler continues the redrive {left}, the redrive {stuck}"]
+    REDRIVES.change(database, left, BulkJobStatus.STOPPED)
+    scheduler = threading.Thread(target=walk)
+    scheduler.start()
+    try:
+        eventually(lambda: database.fetch(text("SELECT 1 FROM redrives WHERE holder = 'sched'")))
+        found = examined(cli)
+    finally:
+        over.set()
+        scheduler.join()
+    assert REDRIVES.get(database, kept).redriven > 1, "it got on meanwhile"
+    told = [problem for problem, each in found.items() if each["check"] == "bulk_jobs"]
+    assert told == [f"schedulers try to continue the redrive {stuck} and fail"]
+
+
+def test_states_that_no_statement_leaves_are_found_and_repaired(api: Api, cli: Cli, database: Database) -> None:
+    worker_lease.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
+    register(api)
+    over, held, waits = (created(api, one_shot(key))["job_id"] for key in ("over", "held", "waits"))
+    stalled, paused = created(api, interval(idempotency_key="s"))["job_id"], created(api, interval())["job_id"]
+    for change, job in (
+        ("executions SET status = 'SUCCESS', completed_at = now()", over),
+        ("jobs SET created_at = now() - INTERVAL '2 minutes'", over),
+        ("executions SET status = 'PENDING', on_hold = true", held),
+        ("jobs SET fixed_delay = true, cron_next_run_at = NULL", stalled),
+        ("jobs SET status = 'PAUSED', paused_at = now(), cron_next_run_at = NULL", paused),
+    ):
+        database.fetch(text(f"UPDATE {change} WHERE job_id = :job"), {"job": job})
+    unheld = rows.add_tick(database, paused, "QUEUED")
+    problems = [
+        "1 jobs that run once are over and not retired",
+        "1 jobs with a fixed delay have no next run",
+        "1 jobs have executions on hold and are not paused",
+        "1 jobs are paused and have executions that are not on hold",
+    ]
+    assert list(examined(cli)) == problems
+    assert [each["repaired"] for each in examined(cli, "--fix", "--yes", expect=0).values()] == [1] * 4
+    assert rows.execution(database, unheld).on_hold
+    statuses = {row.job_id: row.status for row in database.fetch(text("SELECT job_id, status FROM jobs"))}
+    expected = {over: "RETIRED", held: "ACTIVE", waits: "ACTIVE", stalled: "ACTIVE", paused: "PAUSED"}
+    assert statuses == expected
+    assert examined(cli, expect=0) == {}
+
+
+def test_a_schema_that_drifted_is_told_with_what_puts_it_right(cli: Cli, database: Database) -> None:
+    database.fetch(text("DROP INDEX idx_executions_pickup"))
+    ((problem, found),) = examined(cli).items()
+    assert "idx_executions_pickup" in problem
+    made = found["fix"]
+    assert made.startswith("CREATE INDEX CONCURRENTLY idx_executions_pickup ON executions (queue, shard, run_at")
+    database.fetch(text(made))
+    assert examined(cli, expect=0) == {}
+    database.fetch(text("DROP TABLE gate_windows"))
+    (problem,) = examined(cli)
+    assert "gate_windows" in problem
+
+
+def test_constraints_that_drifted_are_told_with_what_puts_them_right(cli: Cli, database: Database) -> None:
+    for change in (
+        "executions DROP CONSTRAINT fk_executions_job",
+        "jobs DROP CONSTRAINT fk_jobs_endpoint",
+        "jobs ADD CONSTRAINT fk_jobs_endpoint FOREIGN KEY (job_id) REFERENCES endpoints (name) NOT VALID",
+        "routes DROP CONSTRAINT chk_routes_position",
+        "redrives DROP CONSTRAINT chk_redrives_status",
+        "redrives ADD CONSTRAINT chk_redrives_status CHECK (status IN ('RUNNING', 'PAUSED', 'DONE'))",
+        "executions DROP CONSTRAINT chk_executions_priority",
+        "executions ADD CONSTRAINT chk_executions_priority CHECK (priority >= 0 AND priority <= 9)",
+        "api_keys ADD CONSTRAINT chk_own CHECK (name <> 'x')",
+    ):
+        database.fetch(text(f"ALTER TABLE {change}"))
+    found = examined(cli)
+    assert {problem.partition(": ")[0] for problem in found} == {
+        "the constraint fk_executions_job of executions is missing",
+        "the constraint fk_jobs_endpoint of jobs differs from this code",
+        "the constraint chk_routes_position of routes is missing",
+        "the constraint chk_redrives_status of redrives differs from this code",
+        "the constraint chk_executions_priority of executions differs from this code",
+        "the constraint chk_own of api_keys is unknown to this code and may reject its rows",
+        *([] if database.is_cockroach else ["the constraint fk_jobs_endpoint of jobs was never validated"]),
+    }
+    revision = "UPDATE alembic_version SET version_num = :to"
+    database.fetch(text(revision), {"to": "9999"})
+    told = [problem for problem in examined(cli) if "was never validated" not in problem]
+    assert told == [f"the database is at revision 9999, which is newer than this code ({migrate.head()})"]
+    database.fetch(text(revision), {"to": migrate.head()})
+    for each in found.values():
+        for step in each["fix"].removeprefix("unless you know what it is for, ").split("; "):
+            if "never validated" not in each["problem"]:
+                database.fetch(text(step))
+    assert examined(cli, expect=0) == {}
+
+
+def test_without_a_schema_it_says_only_that(empty_database_url: str) -> None:
+    done = flask_app(empty_database_url, "doctor")
+    assert done.exit_code == 1
+    assert "db upgrade" in done.stdout
+    assert "gate_windows" not in done.stdout
+    assert flask_app("postgresql://nobody:hunter2@127.0.0.1:1/none", "doctor").exit_code == 5
+
+
+def test_secrets_without_their_key_are_named_and_not_shown(api: Api, cli: Cli) -> None:
+    register_all(api)
+    for key in (Fernet.generate_key().decode(), ""):
+        ((problem, found),) = examined(cli, TE_SECRET_ENCRYPTION_KEY=key).items()
+        assert problem == "1 secrets cannot be decrypted: token"
+        assert not found["fixable"]
+    key = Fernet.generate_key().decode()
+    told = json.loads(cli.run("secrets", "status", "--json", expect=1, TE_SECRET_ENCRYPTION_KEY=key).stdout)
+    assert (list(told["keys"].values()), told["unreadable"]) == ([0], ["token"])
+
+
+def test_rows_that_stand_still_are_found_and_moved(api: Api, cli: Cli, database: Database) -> None:
+    register(api)
+    job = created(api, interval())["job_id"]
+    lost, exhausted, waits = (rows.add_tick(database, job, status) for status in ("RUNNING", "RETRYING", "QUEUED"))
+    pending = rows.add_tick(database, job, "PENDING")
+    database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '1 hour'"))
+    spent = "UPDATE executions SET attempt_count = 3 WHERE execution_id = :id"
+    database.fetch(text(spent), {"id": exhausted})
+    database.fetch(text("UPDATE jobs SET cron_next_run_at = now() - INTERVAL '1 hour'"))
+    found = examined(cli)
+    assert [(each["check"], each["fixable"]) for each in found.values()] == [
+        ("schedules", False),
+        ("schedules", False),
+        ("executions", True),
+        ("queues", False),
+        ("executions", True),
+    ]
+    overdue, late, gone, unserved, spent_ = found
+    assert "'http'" in unserved
+    assert job in overdue
+    assert "1 executions are due, but PENDING" in late
+    assert "1 executions run on workers that are gone" in gone
+    assert "1 executions wait although their attempts are used up" in spent_
+    assert rows.execution(database, lost).status == "RUNNING", "it only looks"
+
+    worker_lease.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
+    assert "Repair 2 of these 4 findings?" in cli.run("doctor", "--fix", expect=2).stderr
+    assert rows.execution(database, lost).status == "RUNNING", "nobody could be asked"
+    fixed = examined(cli, "--fix", "--yes")
+    assert [each["repaired"] for each in fixed.values()] == [None, None, 1, 1]
+    by_id = {each: rows.execution(database, each).status for each in (lost, exhausted, waits, pending)}
+    assert list(by_id.values()) == ["RETRYING", "FAILED", "QUEUED", "PENDING"]
+    assert len(examined(cli)) == 2, "no scheduler runs yet"
+
+
+@pytest.mark.postgresql_only
+def test_what_keeps_dead_rows_is_named(cli: Cli, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    database.fetch(text("CREATE INDEX idx_broken ON workers (pid)"))
+    database.fetch(text("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'idx_broken'::regclass"))
+    (problem,) = examined(cli)
+    assert "idx_broken is invalid" in problem
+    database.fetch(text("DROP INDEX idx_broken"))
+    monkeypatch.setattr(surroundings, "LEAST_DEAD", 0)
+    monkeypatch.setattr(surroundings, "DEAD_SHARE", 0)
+    found = examined(cli)
+    assert any(each["fix"].startswith("VACUUM (ANALYZE) executions") for each in found.values())
+
+
+def test_a_service_without_its_scheduler_is_told_before_anything_is_late(cli: Cli, database: Database) -> None:
+    first, second = (Component("default", ProcessKind.SCHEDULER, name) for name in ("first", "second"))
+    for each in (first, second):
+        process_heartbeat.beat(database, each)
+    process_heartbeat.leave(database, first)
+    assert examined(cli, expect=0) == {}
+    silent = "UPDATE region_heartbeats SET last_beat_at = now() - INTERVAL '{} minutes' WHERE component = :id"
+    database.fetch(text(silent.format(2)), {"id": first.name})
+    database.fetch(text(silent.format(1)), {"id": second.name})
+    (problem,) = examined(cli)
+    assert problem.startswith(f"no scheduler is alive; the last one, {second.id}")
+    assert " fell silent at 20" in problem
+
+
+def test_the_clock_of_each_process_is_told_by_its_host(cli: Cli, database: Database) -> None:
+    def beat(name: str, host: str, ahead_ms: float, bound_ms: float, *, silent: bool = False) -> None:
+        component = Component("default", ProcessKind.WEB, name)
+        process_heartbeat.beat(database, component)
+        told = json.dumps({"host": host, "ahead": ahead_ms, "bound": bound_ms})
+        change = """UPDATE region_heartbeats SET metadata = metadata || CAST(:told AS JSONB),
+                           last_beat_at = now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'
+                     WHERE component = :component RETURNING 1"""
+        params = {"told": told, "seconds": 60 if silent else 0, "component": component.name}
+        database.fetch(text(change), params)
+
+    beat("fine", "a", 900, 1)
+    beat("unsure", "b", 2500, 1600)  # its answer was under way for more than 3 s
+    beat("gone", "c", 60_000, 1, silent=True)
+    assert examined(cli, expect=0) == {}
+    beat("fast", "d", 2500, 1400)
+    beat("faster", "d", 3500, 2)
+    beat("slow", "e", -1200, 2)
+    found = examined(cli)
+    pid = os.getpid()
+    assert list(found) == [
+        f"the clock of d is 3.5 s ahead of the database's: web fast (pid {pid}), web faster (pid {pid})",
+        f"the clock of e is 1.2 s behind the database's: web slow (pid {pid})",
+    ]
+    assert {each["check"] for each in found.values()} == {"clocks"}
+    assert all("run NTP" in each["fix"] for each in found.values())

@@ -1,0 +1,66 @@
+"""Limits, and claims of partitions through their gates, as a consumer makes them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import text
+
+from app.catalog.endpoints.limits import EndpointLimits
+from app.features.limits import store as limits_store
+from app.features.limits.limited_claim import LimitedTaken, claim_limited
+from app.features.limits.store import Limiter, limiters_of
+from app.kernel.db import Database
+from app.kernel.formats import EPOCH
+from app.queue.claiming.arms import ANY_RULES
+from app.queue.claiming.partition import Partition, Wanted
+from tests.claiming import TARGET
+
+
+def limiters_of_partitions(
+    partitions: Sequence[Partition], limits: dict[str, Any], *, most_ahead: int = 50
+) -> list[Limiter]:
+    """Return the gates of partitions whose endpoints all have the same limits."""
+    rules = EndpointLimits.from_json(limits)
+    found = {
+        gate.gate_id: gate
+        for partition in partitions
+        for gate in limiters_of(rules, *partition[1:3], most_ahead=most_ahead)
+    }
+    return list(found.values())
+
+
+def take_limited(
+    database: Database,
+    worker_id: str,
+    limits: dict[str, Any],
+    limit: int = 10,
+    *,
+    partitions: Sequence[Partition] = (TARGET,),
+    since: datetime = EPOCH,
+    most_ahead: int = 0,
+    flow_revision: int = ANY_RULES,
+) -> LimitedTaken:
+    """Claim up to `limit` executions of each partition that its gates let through, nothing ahead of its instant."""
+    opened = limiters_of_partitions(partitions, limits, most_ahead=most_ahead)
+    wanted = [Wanted(partition, limit, since) for partition in partitions]
+    return claim_limited(
+        database,
+        queue="http",
+        worker_id=worker_id,
+        wanted=wanted,
+        gates=opened,
+        ahead_ms=0,
+        flow_revision=flow_revision,
+    )
+
+
+def add_limiters(database: Database, partitions: Sequence[Partition], limits: dict[str, Any]) -> None:
+    """Make the rows of their gates."""
+    limits_store.add(database, [gate.gate_id for gate in limiters_of_partitions(partitions, limits)])
+
+
+def end(database: Database, executions: Sequence[str]) -> None:
+    """End executions that run."""
+    ended = "UPDATE executions SET status = 'SUCCESS', completed_at = now() WHERE execution_id = ANY (:ids)"
+    database.fetch(text(ended), {"ids": list(executions)})

@@ -1,0 +1,14 @@
+"""Starts within a window of time."""
+
+from bisect import bisect_right
+
+from app.catalog.endpoints.limits import NS_PER_MS
+
+SECOND = 1000 * NS_PER_MS
+MOST = 1_000_000
+
+
+def most_within(starts: list[int], width: int) -> int:
+    """Return the most starts in any window [t, t + width), by looking at each that begins with a start."""
+    ordered = sorted(starts)
+    return max((bisect_right(ordered, start + width - 1) - at for at, start in enumerate(ordered)), default=0)

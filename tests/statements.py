@@ -1,0 +1,16 @@
+"""All registered statements: each module that registers any is imported, whichever modules a test needs itself."""
+
+import importlib
+from pathlib import Path
+
+from app.kernel.sql import IN_REGIONS, REGISTRY
+
+ROOT = Path(__file__).parents[1]
+MODULES = [
+    importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
+    for path in sorted((ROOT / "app").rglob("*.py"))
+    if "from app.kernel.sql import " in path.read_text()
+]
+STATEMENTS = sorted(REGISTRY.items())
+
+__all__ = ["IN_REGIONS", "MODULES", "REGISTRY", "STATEMENTS"]

@@ -1,0 +1,43 @@
+"""Size of the registered statements: a reader can take each in, and a server parses it quickly."""
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from types import FunctionType, ModuleType
+
+from tests.statements import MODULES, STATEMENTS
+
+MAX_CHARACTERS = 20_000
+MAX_TEXTS = 3
+
+
+def test_no_statement_is_longer_than_20000_characters() -> None:
+    lengths = {name: len(clause.text) for name, clause in STATEMENTS}
+    assert {name: length for name, length in lengths.items() if length > MAX_CHARACTERS} == {}
+
+
+def test_no_statement_is_built_of_more_than_three_named_texts() -> None:
+    """A named text is a module's constant; those of the functions that the statement calls count as well."""
+    texts = {f"{module.__name__}: {ast.unparse(name)}": set(_texts(module, sql, set()))
+             for module in MODULES for name, sql in _registrations(module)}  # fmt: skip
+    assert len(texts) > len(STATEMENTS) / 2, "the registrations are found"
+    assert {name: found for name, found in texts.items() if len(found) > MAX_TEXTS} == {}
+
+
+def _registrations(module: ModuleType) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the name and the text of each statement that a module registers, as expressions."""
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("statement", "hot_statement"):
+            yield node.args[0], node.args[1]
+
+
+def _texts(module: ModuleType, tree: ast.AST, seen: set[FunctionType]) -> Iterator[str]:
+    """Yield the names of the constants of which an expression or a function builds a text."""
+    for node in ast.walk(tree):
+        value = getattr(module, node.id, None) if isinstance(node, ast.Name) else None
+        if isinstance(value, str) and isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(value, FunctionType) and value not in seen and value.__module__ != "app.kernel.sql":
+            seen.add(value)
+            yield from _texts(sys.modules[value.__module__], ast.parse(inspect.getsource(value)), seen)

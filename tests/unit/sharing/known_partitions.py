@@ -1,0 +1,42 @@
+"""KnownPartitions of which something is known, and what the tests of them do over and over again."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from app.queue.claiming.partition import Partition, Wanted
+from brokers.sharing.partitions import MOST_PER_CLAIM, KnownPartitions
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+AHEAD = 0.05
+
+
+def partition(endpoint: str = "a", *, key: str = "", priority: int = 128, shard: int = 0) -> Partition:
+    return Partition(shard, endpoint, key, priority)
+
+
+def known(*partitions: Partition) -> KnownPartitions:
+    """Return partitions that have something due at 0.0."""
+    found = KnownPartitions(1, ahead=AHEAD)
+    for one in partitions:
+        found.noticed(one, 0.0)
+    return found
+
+
+def everything(_partition: Partition, most: int) -> int:
+    return most
+
+
+def at(seconds: float) -> datetime:
+    """Return the database's clock at an instant of ours."""
+    return NOW + timedelta(seconds=seconds)
+
+
+def answer(partitions: KnownPartitions, wanted: Sequence[Wanted], now: float, *counts: int) -> None:
+    """Take in that so many were found of each partition, all that were wanted by default."""
+    found = dict.fromkeys((one.partition for one in wanted), (MOST_PER_CLAIM, at(now)))
+    found.update((one.partition, (count, at(now))) for one, count in zip(wanted, counts, strict=False))
+    partitions.claimed(wanted, found, at(now), now)
+
+
+def picked(partitions: KnownPartitions, now: float, arms: int = 16) -> list[Partition]:
+    return [one.partition for one in partitions.pick(now, everything, arms)]

@@ -1,0 +1,157 @@
+"""The partitions of a queue: when each is picked, for how much, and from where on it is read."""
+
+from collections import defaultdict
+from math import inf
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.kernel.formats import EPOCH
+from app.queue.claiming.partition import Partition
+from app.queue.executions.watermark import SLACK
+from brokers.sharing.partitions import FIRST_APPETITE, KnownPartitions
+from tests.unit.sharing.known_partitions import AHEAD, answer, at, everything, known, partition, picked
+
+
+def test_a_partition_is_picked_shortly_before_its_instant_and_forgotten_once_it_is_drained() -> None:
+    partitions = KnownPartitions(1, ahead=AHEAD)
+    partitions.found([(partition(), at(0.2))], at(0.0), 0.0, by_poll=True)
+    assert picked(partitions, 0.0) == []
+    assert 0.14 < partitions.next_at() < 0.16
+    (wanted,) = partitions.pick(0.16, everything)
+    assert (wanted.partition, wanted.quota) == (partition(), FIRST_APPETITE)
+    answer(partitions, [wanted], 0.16, 1)
+    assert (len(partitions), partitions.next_at()) == (0, inf)
+
+
+def test_each_instant_of_a_partition_is_kept_until_it_was_read_so_far() -> None:
+    """A poll every 50 ms finds the same rows again."""
+    partitions = KnownPartitions(1, ahead=AHEAD)
+    for _ in range(3):
+        due = [(partition(), at(seconds)) for seconds in (-1.0, 0.04, 0.3, 0.5)]
+        partitions.found(due, at(0.0), 0.0, by_poll=True)
+    answer(partitions, partitions.pick(0.0, everything), 0.0, 2)
+    assert 0.24 < partitions.next_at() < 0.26, "what was due by then was claimed"
+    wanted = partitions.pick(0.25, everything)
+    answer(partitions, wanted, 0.46, 2)
+    assert len(partitions) == 0, "it took so long that it has reached the last one"
+
+
+def test_a_full_partition_is_read_on_from_where_it_was_seen_and_for_more() -> None:
+    partitions = known(partition())
+    for quota in (25, 50, 100, 200, 200):
+        (wanted,) = partitions.pick(0.0, everything)
+        assert wanted.quota == quota
+        partitions.claimed([wanted], {partition(): (quota, at(-60.0))}, at(0.0), 0.0)
+    (wanted,) = partitions.pick(0.0, everything)
+    assert wanted.since == at(-60.0)
+    partitions.claimed([wanted], {partition(): (wanted.quota, at(-1.0))}, at(0.0), 0.0)
+    (wanted,) = partitions.pick(0.0, everything)
+    assert wanted.since == at(0.0) - SLACK, "what is being committed may lie behind what was seen"
+
+
+def test_what_a_sweep_finds_behind_a_mark_sets_the_mark_back() -> None:
+    partitions = KnownPartitions(1, ahead=AHEAD)
+    partitions.found([(partition(), at(-1.0))], at(0.0), 0.0, by_poll=True)
+    (wanted,) = partitions.pick(0.0, everything)
+    assert wanted.since == at(0.0) - SLACK
+    answer(partitions, [wanted], 0.0)
+    partitions.found([(partition(), at(-600.0))], at(0.0), 0.0)
+    assert [one.since for one in partitions.pick(0.0, everything)] == [at(-600.0)]
+
+
+def test_a_partition_that_was_only_hinted_at_is_read_from_the_beginning_until_a_clock_is_known() -> None:
+    partitions = known(partition("a"))
+    assert [one.since for one in partitions.pick(0.0, everything)] == [EPOCH]
+    partitions.found([], at(9.0), 9.0, by_poll=True)
+    partitions.noticed(partition("b"), 9.0)
+    assert {one.partition.endpoint: one.since for one in partitions.pick(9.0, everything)}["b"] == at(9.0) - SLACK
+
+
+def test_a_look_begins_shortly_before_the_last_one_also_when_the_clock_was_set_back() -> None:
+    partitions = KnownPartitions(2, ahead=AHEAD)
+    assert partitions.since == [EPOCH, EPOCH]
+    partitions.found([], at(0.0), 0.0, by_poll=True)
+    assert partitions.since == [at(0.0) - SLACK] * 2
+    partitions.found([], at(-60.0), 1.0, by_poll=True)
+    assert partitions.since == [at(-60.0) - SLACK] * 2
+    partitions.extend(3)
+    assert partitions.since[2:] == [EPOCH]
+
+
+def test_a_shut_endpoint_is_left_alone_until_its_instant_and_opens_at_once_when_it_is_told() -> None:
+    partitions = known(partition("a"), partition("b"))
+    partitions.shut("a", 3.0)
+    assert (list(partitions.wanting(0.0)), picked(partitions, 0.0)) == (["b"], [partition("b")])
+    answer(partitions, partitions.pick(0.0, everything), 0.0, 0)
+    partitions.noticed(partition("a", key="=1"), 1.0)
+    assert picked(partitions, 1.0) == []
+    assert partitions.next_at() == 3.0
+    assert set(picked(partitions, 3.0)) == {partition("a"), partition("a", key="=1")}
+    partitions.shut("a", inf)
+    assert (list(partitions.wanting(4.0)), picked(partitions, 4.0), partitions.next_at()) == ([], [], inf)
+    partitions.shut("a", 0.0)
+    assert len(picked(partitions, 4.0)) == 2
+    assert list(partitions.wanting(4.0)) == ["a"]
+
+
+def test_a_partition_that_rests_is_picked_again_at_its_instant_whatever_is_found_of_it_meanwhile() -> None:
+    partitions = known(partition(key="=1"), partition(key="=2"))
+    wanted = partitions.pick(0.0, everything)
+    answer(partitions, wanted, 0.0, 0, 25)
+    partitions.rest(partition(key="=1"), 2.0, at(-100.0))
+    partitions.rest(partition(key="=2"), 1.0)
+    partitions.noticed(partition(key="=1"), 0.5)
+    partitions.found([(partition(key="=2"), at(0.1))], at(0.5), 0.5, by_poll=True)
+    assert picked(partitions, 0.9) == []
+    assert partitions.next_at() == 1.0
+    assert picked(partitions, 1.0) == [partition(key="=2")]
+    assert {one.partition.limit_key: one.since for one in partitions.pick(2.0, everything)}["=1"] == at(-100.0)
+
+
+def test_a_partition_whose_claim_had_no_answer_is_picked_again() -> None:
+    partitions = known(partition())
+    assert picked(partitions, 0.0) == picked(partitions, 0.1) == [partition()]
+    assert partitions.next_at() < 0.1
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["hint", "look", "pick", "drain", "shut", "open", "rest"]),
+        st.sampled_from("abc"),
+        st.sampled_from([0, 128, 255]),
+        st.floats(0.0, 1.0),
+    ),
+    max_size=60,
+)
+
+
+@given(EVENTS)
+def test_nothing_that_is_due_is_forgotten_whatever_comes(events: list[tuple[str, str, int, float]]) -> None:
+    """Against a model that keeps of each partition every instant that no claim has reached yet."""
+    partitions, now = KnownPartitions(1, ahead=AHEAD), 0.0
+    due: dict[Partition, set[float]] = defaultdict(set)
+    opens: dict[str, float] = defaultdict(float)
+    rests: dict[Partition, float] = defaultdict(float)
+    for what, endpoint, priority, seconds in events:
+        now, one = now + 0.01, partition(endpoint, priority=priority)
+        if what == "hint":
+            partitions.noticed(one, now)
+            due[one].add(now)
+        elif what == "look":
+            partitions.found([(one, at(now + seconds))], at(now), now, by_poll=True)
+            due[one].add(now + seconds)
+        elif what == "rest" and due[one]:
+            rests[one] = now + seconds
+            partitions.rest(one, rests[one])
+        elif what in ("shut", "open"):
+            opens[endpoint] = now + seconds if what == "shut" else now
+            partitions.shut(endpoint, opens[endpoint])
+        elif what in ("pick", "drain"):
+            wanted = partitions.pick(now, everything)
+            assert all(opens[each.endpoint] <= now and rests[each] <= now for each, *_ in wanted)
+            answer(partitions, wanted, now, *([0] * len(wanted) if what == "drain" else []))
+            for drained, *_ in wanted if what == "drain" else []:
+                due[drained] = {instant for instant in due[drained] if instant > now + AHEAD + 1e-5}
+    found = {one.partition for one in partitions.pick(now + 10.0, everything, most=100_000)}
+    assert {one for one, instants in due.items() if instants} <= found

@@ -1,0 +1,62 @@
+"""Very many partitions: of how many a worker knows, and that all the others get their turn."""
+
+import tracemalloc
+
+import pytest
+
+from app.queue.claiming.partition import Partition
+from brokers.sharing import partitions as partitions_module
+from brokers.sharing.partitions import KnownPartitions
+from tests.unit.sharing.known_partitions import AHEAD, answer, at, everything, partition, picked
+
+
+def test_of_an_endpoint_with_very_many_keys_so_many_are_known_of_and_all_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The others are found by the next full scan: what a worker remembers is bounded."""
+    monkeypatch.setattr(partitions_module, "MOST_PARTITIONS", 5)
+    many = [partition("a", key=f"={number}") for number in range(9)]
+    partitions = KnownPartitions(1, ahead=AHEAD)
+    for _ in range(2):
+        for one in (*many, partition("b")):
+            partitions.found([(one, at(-60.0))], at(0.0), 0.0)
+            partitions.wanting(0.0)
+    assert len(partitions) == 6
+    assert set(picked(partitions, 0.0)) == {*many[:5], partition("b")}
+    answer(partitions, partitions.pick(0.0, everything), 0.0, *[0] * 6)
+    partitions.found([(one, at(-60.0)) for one in many[5:]], at(0.0), 0.0)
+    assert set(picked(partitions, 0.0)) == set(many[5:])
+
+
+def test_of_very_many_keys_those_that_rest_give_their_places_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else whoever comes behind them in the index would wait for as long as their limits do."""
+    monkeypatch.setattr(partitions_module, "MOST_PARTITIONS", 5)
+    many = [partition("a", key=f"={number}") for number in range(9)]
+    partitions, served = KnownPartitions(1, ahead=AHEAD), set[Partition]()
+    for _ in range(2):
+        partitions.found([(one, at(-60.0)) for one in many], at(0.0), 0.0)
+        wanted = partitions.pick(0.0, everything)
+        served |= {one.partition for one in wanted}
+        answer(partitions, wanted, 0.0)
+        for one in wanted:
+            partitions.rest(one.partition, 3600.0, one.since)
+        assert len(partitions) == 5
+    assert served == set(many)
+    for number in range(18):
+        partitions.noticed(partition("a", key=f"=n{number}"), 0.0)
+    assert len(partitions) == 5
+
+
+def test_partitions_that_gave_their_places_to_others_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each key of a rate per hour would take memory for an hour."""
+    monkeypatch.setattr(partitions_module, "MOST_PARTITIONS", 5)
+    partitions = KnownPartitions(1, ahead=AHEAD)
+    tracemalloc.start()
+    for number in range(20_000):
+        partitions.found([(partition("a", key=f"={number}"), at(-60.0))], at(0.0), 0.0)
+        for wanted in partitions.pick(0.0, everything):
+            partitions.rest(wanted.partition, 3600.0 + number)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken < 1_000_000
+    assert set(picked(partitions, 24_000.0)) == {partition("a", key=f"={number}") for number in range(19_995, 20_000)}

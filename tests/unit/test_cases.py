@@ -1,0 +1,56 @@
+"""Cases of a rule: every failed case is listed, and the other cases run."""
+
+import pytest
+
+from tests.cases import Breaches, each_case
+
+
+def failure(test: object, **fixtures: object) -> list[str]:
+    with pytest.raises(pytest.fail.Exception) as failed:
+        test(**fixtures)  # type: ignore[operator]
+    return [line for line in str(failed.value).splitlines() if not line.startswith(" ")]
+
+
+def test_every_breach_is_listed() -> None:
+    tried = []
+
+    @each_case("number", range(5))
+    def is_even(number: int, divisor: int) -> None:
+        tried.append(number)
+        assert number % divisor == 0, f"{number} is odd"
+
+    breaches = failure(is_even, divisor=2)
+    assert tried == list(range(5))
+    odd = [line for line in breaches if "odd" in line]
+    assert breaches[0] == "breaches: 2"
+    assert odd == ["1: AssertionError: 1 is odd", "3: AssertionError: 3 is odd"]
+
+
+def test_breaches_are_named_by_their_ids() -> None:
+    @each_case(("text", "number"), [("1", 1), ("x", 2)], ids=["digit", "letter"])
+    def is_read(text: str, number: int) -> None:
+        assert int(text) == number
+
+    assert failure(is_read)[1].startswith("'letter': ValueError: invalid literal")
+
+
+def test_case_that_raises_nothing_is_a_breach() -> None:
+    def try_all() -> None:
+        with Breaches() as breaches, breaches.case("digit"), pytest.raises(ValueError, match="x"):
+            int("1")
+
+    assert failure(try_all) == ["breaches: 1", "'digit': Failed: DID NOT RAISE ValueError"]
+
+
+def test_timeout_of_the_test_ends_all_cases() -> None:
+    @each_case("number", range(2))
+    def hang(number: int) -> None:
+        pytest.fail("Timeout (>180.0s) from pytest-timeout.")
+
+    assert failure(hang) == ["Timeout (>180.0s) from pytest-timeout."]
+
+
+@each_case("number", range(3))
+def test_rule_without_a_breach_passes(number: int, tmp_path: object) -> None:
+    assert tmp_path
+    assert number < 3

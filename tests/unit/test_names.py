@@ -1,0 +1,43 @@
+"""Names: one file name and one class name for one thing, so that a search finds it."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ROLES = {
+    *("__init__", "admission", "api", "checks", "chores", "cli", "document_section", "handlers", "metrics"),
+    *("reasons", "rules", "schemas", "store", "tables"),
+}
+# Transports have a spec and a dispatcher of the same name; a `Meta` belongs to its schema.
+SHARED_FILES = {"__main__", "http", "kafka", "notification", "redis_stream", "limits", "document", "base"}
+SHARED_CLASSES = {"Meta"}
+
+
+def modules() -> Iterator[Path]:
+    for package in ("app", "actors", "brokers", "schema"):
+        yield from (path for path in (ROOT / package).rglob("*.py") if "migrations" not in path.parts)
+
+
+def used_twice(places: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_file_names_are_unique() -> None:
+    """Else name the file after its noun in full; a feature's files of the standard roles are exempt."""
+    places = defaultdict[str, list[str]](list)
+    for path in modules():
+        if path.stem not in SHARED_FILES | ROLES:
+            places[path.stem].append(str(path.relative_to(ROOT)))
+    assert used_twice(places) == {}
+
+
+def test_class_names_are_unique() -> None:
+    """Else give the class a name that says which of the two it is."""
+    places = defaultdict[str, list[str]](list)
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and node.name not in SHARED_CLASSES:
+                places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert used_twice(places) == {}

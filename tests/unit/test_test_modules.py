@@ -1,0 +1,36 @@
+"""Modules of tests: nothing is imported from one, so that each can be moved or removed alone."""
+
+import ast
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+LEFT_OUT = {"unit/features/breakers/test_noisy_endpoints.py"}  # goes with the rules of breakers that it tests
+
+
+def imported_tests(source: str) -> list[str]:
+    """Return the test modules that a source imports, or imports something from."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.ImportFrom(module=str(module), names=names):
+                found += [module, *(f"{module}.{alias.name}" for alias in names)]
+            case ast.Import(names=names):
+                found += [alias.name for alias in names]
+            case _:
+                pass
+    ours = (name.split(".") for name in found if name.startswith("tests."))
+    return sorted({".".join(parts) for parts in ours if parts[-1].startswith("test_")})
+
+
+def test_helpers_live_outside_test_modules() -> None:
+    sources = {path.relative_to(TESTS): path.read_text() for path in TESTS.rglob("*.py")}
+    breaches = {str(path): imported for path, source in sources.items() if (imported := imported_tests(source))}
+    assert breaches.keys() <= LEFT_OUT, "move such helpers to tests/<name>.py or to a conftest.py"
+
+
+def test_import_from_a_test_module_is_found() -> None:
+    assert imported_tests("from tests.unit.test_blame import answered") == ["tests.unit.test_blame"]
+    assert imported_tests("from tests.unit import test_blame") == ["tests.unit.test_blame"]
+    assert imported_tests("import tests.unit.test_blame") == ["tests.unit.test_blame"]
+    assert imported_tests("from tests.rows import add_letter") == []
+    assert imported_tests("from pytest import test_something") == []
