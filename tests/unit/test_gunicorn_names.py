@@ -17,6 +17,7 @@ from gunicorn import util
 from gunicorn.config import Config
 from gunicorn.glogging import Logger
 from gunicorn.http import errors, wsgi
+from gunicorn.http.body import ChunkedReader
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 import app.web.server
@@ -32,7 +33,8 @@ NAMES = {
     "self.worker_connections",
     # A connection, the parser of its requests, and the bytes that the parser has read ahead.
     *("conn.init", "conn.close", "conn.timeout", "conn.client", "conn.sock", "conn.parser.finish_body"),
-    "conn.parser.unreader.buf.getvalue",
+    *("conn.parser.unreader.buf.getvalue", "conn.parser.mesg.body.failed", "conn.parser.mesg.body.reader.length"),
+    "chunked.parser",
     # A request, its body, and its response.
     *("req._expected_100_continue", "req.body.failed", "response.chunked", "response.write"),
     *("response.start_response.__self__", "environ.gunicorn.socket"),
@@ -59,6 +61,7 @@ def roots() -> Iterator[dict[str, Any]]:
         yield {
             "self": worker,
             "conn": conn,
+            "chunked": ChunkedReader(req, None),
             "req": req,
             "response": response,
             "util": util,

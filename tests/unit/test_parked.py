@@ -45,3 +45,18 @@ def test_a_client_may_go_at_the_moment_at_which_its_wait_ends(worker: Suspending
         client.close()
         worker.wait_for_and_dispatch_events(1.0)
         assert worker.waiting() == 0
+
+
+@pytest.mark.parametrize("is_read", [True, False], ids=["body read", "body left"])
+def test_only_a_body_left_unread_limits_the_time_to_keep_a_connection(worker: SuspendingWorker, is_read: bool) -> None:
+    """A deadline that passes while the thread gets no processor must not drop a client that was told to go on."""
+    worker.rest_seconds = 0.0
+    server, client = socket.socketpair()
+    with server, client:
+        conn = TConn(worker.cfg, server, ("", 0), ("", 0))
+        conn.init()
+        client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody")
+        request = next(conn.parser)
+        if is_read:
+            assert request.body.read() == b"body"
+        assert worker._keepalive_after(conn, True) is is_read  # noqa: SLF001 - gunicorn calls it after each request

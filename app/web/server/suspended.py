@@ -30,6 +30,7 @@ class SuspendingWorker(SheddingWorker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.rest_seconds = REST_SECONDS
         self._deadlines = Deadlines()
         self._suspended: dict[Any, Callable[[], object]] = {}  # connections, and the functions that cancel their waits
         self._streaming: set[Any] = set()  # connections that the sender of streams uses
@@ -63,8 +64,11 @@ class SuspendingWorker(SheddingWorker):
     def _keepalive_after(self, conn: Any, keepalive: bool) -> Any:
         if getattr(conn, "kept", None) is not None:
             return KEPT
+        if not keepalive or not _has_unread_body(conn):
+            # No deadline here: a thread that gets no processor for that long would drop a client told to go on.
+            return keepalive
         # gunicorn would block a thread for 5 s on a body that the application did not read.
-        return keepalive and bool(conn.parser.finish_body(deadline=time.monotonic() + REST_SECONDS))
+        return bool(conn.parser.finish_body(deadline=time.monotonic() + self.rest_seconds))
 
     def _resume(self, conn: Any) -> Any:
         """Answer a suspended request whose wait has ended, as gunicorn handles a new request."""
@@ -155,3 +159,8 @@ class SuspendingWorker(SheddingWorker):
             sender.end_all()
         for conn in tuple(self._suspended):
             self._continue(conn)
+
+
+def _has_unread_body(conn: Any) -> bool:
+    body = conn.parser.mesg.body
+    return body.failed or bool(getattr(body.reader, "length", None) or getattr(body.reader, "parser", None))
