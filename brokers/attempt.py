@@ -21,8 +21,8 @@ from app.queue.executions.soft_limit import SoftLimitPassed
 from app.queue.executions.verdict import Verdict
 from brokers.attempt_line import fields_of
 from brokers.finalizer import Finalizer
-from brokers.known_targets import NO_TARGET
 from brokers.sharing.fair_shares import Shares
+from brokers.target_state import NO_TARGET
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext

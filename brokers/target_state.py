@@ -1,8 +1,8 @@
-"""Target: one breaker as a worker process knows it, with the results that the process has not written yet."""
+"""Target: one breaker in the memory of a worker process, with the results that the process has not written yet."""
 
 import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from functools import partial
 from math import inf
@@ -11,24 +11,21 @@ from app.features.breakers.rules import SLOT_SECONDS, BreakerSettings, Reason
 from app.features.breakers.target_rows import Counted, Standing
 from schema.states import BreakerState
 
-MAX_NAMED = 50
-"""Endpoints whose results are told apart in each slot; the results of all others count as those of one endpoint."""
-RETRY_AFTER_SLACK_SECONDS = 0.5  # an answer takes time: a wait that ends little later is no reason to open again
+MAX_NAMED = 50  # endpoints of a slot with a row each; all further endpoints share a row
+RETRY_AFTER_SLACK_SECONDS = 0.5  # responses take time: a wait that ends little later does not open the breaker again
 TRY_SECONDS = 1.0  # between two executions that a process claims for the probe
-YIELD_SECONDS = 1.0  # for which the endpoint that failed last leaves a probe to others
+YIELD_SECONDS = 1.0  # for which the endpoint that failed last leaves a probe to other endpoints
 
-Results = defaultdict[str, list[int]]
-"""Successes and failures by endpoint."""
+Results = defaultdict[str, list[int]]  # successes and failures by endpoint
 _OUTCOMES = {None: Reason.PROBE_UNUSED, True: Reason.PROBE_FAILED, False: Reason.PROBE_SUCCEEDED}
 _new_results = partial(Results, partial(list, (0, 0)))  # makes a pair without a call of Python
 
 
 class Target:
-    """Server to which endpoints lead, watched by one breaker.
+    """Server that endpoints resolve to, protected by one breaker. Instants are on `time.monotonic()`.
 
-    A success costs a delivery one increment in `results`, on the delivery loop. `failed` and `probed` are called there
-    too, `reserve_probe` by the threads that prepare deliveries, `probe_at` by consumers. The rest is for `te-flow`, and
-    thread-safe for them by the lock.
+    The delivery loop increments `results`, and calls `failed` and `probed`. Threads that prepare deliveries call
+    `reserve_probe`, consumers call `probe_at`, and `te-flow` the rest. The lock guards the probe and the state.
     """
 
     def __init__(
@@ -37,28 +34,27 @@ class Target:
         self.key = key
         self.settings = settings
         self.timeout_ms = 0  # the longest of its endpoints
-        self.endpoints = set[str]()  # that lead here
+        self.endpoints = set[str]()
         self.reported = set[str]()  # endpoints that the database knows
         self.standing = Standing(key)
         self.is_open = False  # open or half open
-        self.results = _new_results()  # of the present slot
-        self.failures = 0  # since results were written last
-        self.publish_at = 0.0  # on time.monotonic(), as all instants here
-        self.wait_until = 0.0  # as a receiver asked
-        self.probe: object | None = None  # the attempt that is the probe of this process
-        self.outcome: Reason | None = None  # of that probe, until it is written
-        self.prober = ""  # its endpoint
+        self.failures = 0  # since results were last written
+        self.publish_at = 0.0
+        self.wait_until = 0.0  # as a receiver asked by Retry-After
+        self.probe: object | None = None  # attempt that is the probe of this process
+        self.outcome: Reason | None = None  # of the probe, until it is written
+        self.prober = ""  # endpoint of the probe
         self.try_at = 0.0  # when to claim the next execution for a probe
-        self._earlier: list[tuple[float, Results]] = []
-        self._began_at = time.monotonic()
+        self._slots = deque[tuple[float, Results]](maxlen=settings.slots)  # with their beginnings; the last is current
         self._closed_at = -inf
         self._failed_last = ""
         self._hurry = hurry
         self._yield_seconds = yield_seconds
         self._lock = threading.Lock()
+        self._begin_slot(time.monotonic())
 
     def failed(self, endpoint: str, retry_after_ms: int | None = None) -> None:
-        """Count a failure; wake `te-flow` when it may open the breaker."""
+        """Count a failure; wake `te-flow` if it may open the breaker."""
         if self.settings.is_off:
             return
         self.results[endpoint][1] += 1
@@ -70,12 +66,11 @@ class Target:
         if retry_after_ms or (self.failures >= self.settings.min_results and now >= self.publish_at):
             self._hurry.set()
 
-    def asked_to_wait_ms(self, least_ms: int = 0) -> int:
-        """Return for how long a receiver wants to be left alone, if that is longer than the breaker is open."""
+    def asked_to_wait_ms(self) -> int:
+        """Return the remaining wait that a receiver asked for; 0 if the breaker is open for as long already."""
         now = time.monotonic()
         known = self.standing.until if self.standing.state is BreakerState.OPEN else now
-        asked_ms = round((self.wait_until - now) * 1000) if self.wait_until > known + RETRY_AFTER_SLACK_SECONDS else 0
-        return max(least_ms, asked_ms)
+        return round((self.wait_until - now) * 1000) if self.wait_until > known + RETRY_AFTER_SLACK_SECONDS else 0
 
     def has_kept(self, due_since: float) -> bool:
         """Return whether an execution that has been due since an instant may have waited for the breaker."""
@@ -87,7 +82,7 @@ class Target:
         return max(self.standing.until + (self._yield_seconds if yields else 0.0), self.try_at)
 
     def reserve_probe(self, attempt: object, endpoint: str) -> bool:
-        """Let an attempt ask for the right to be the probe, if it is time; one attempt of a process at once."""
+        """Reserve the probe for an attempt, if a probe is due and no other attempt of this process has it."""
         with self._lock:
             if self.probe is not None or time.monotonic() < self.standing.until:
                 return False
@@ -95,17 +90,17 @@ class Target:
             return True
 
     def drop_probe(self) -> None:
-        """Note that another process has the right, or that nobody knows."""
+        """Give up the reservation: another process probes, or the database did not answer."""
         with self._lock:
             self.probe = self.outcome = None
 
     def lets(self, attempt: object) -> bool:
-        """Return whether an attempt may begin to send although the breaker is open: it is the probe, and in time."""
+        """Return whether an attempt may be sent although the breaker is open: it is the probe, and will end in time."""
         is_probe = self.probe is attempt and self.standing.state is BreakerState.HALF_OPEN
         return is_probe and time.monotonic() + self.timeout_ms / 1000 < self.standing.until
 
     def probed(self, attempt: object, failed: bool | None) -> None:
-        """Note how an attempt ended, if it was the probe; None: it says nothing of the target."""
+        """Keep the outcome of an attempt if it was the probe; None: the result does not concern the target."""
         with self._lock:
             if self.probe is not attempt or self.outcome is not None:
                 return
@@ -113,7 +108,7 @@ class Target:
         self._hurry.set()
 
     def learn(self, standing: Standing, worker_id: str) -> bool:
-        """Take in the state that the row has; returns whether it has changed."""
+        """Apply the state of the row; returns whether it has changed."""
         with self._lock:
             before, self.standing = self.standing, standing
             if (standing.state, standing.revision) == (before.state, before.revision):
@@ -128,18 +123,15 @@ class Target:
             return True
 
     def turn(self, now: float) -> None:
-        """Begin a new slot when it is time, and forget results that no window holds any more."""
+        """Begin a new slot when the current slot is over."""
         if self.is_open:
-            self._forget_results()  # they are from before it opened
-        elif now - self._began_at >= SLOT_SECONDS:
-            oldest = now - self.settings.slots * SLOT_SECONDS
-            kept = [*self._earlier, (self._began_at, self.results)]
-            self._earlier = [(began, results) for began, results in kept if began > oldest and results]
-            self.results, self._began_at = _new_results(), now
+            self._forget_results()  # counted before it opened
+        elif now - self._slots[-1][0] >= SLOT_SECONDS:
+            self._begin_slot(now)
 
-    def take(self, now: float) -> Iterator[Counted]:
-        """Take the results that were not written yet."""
-        taken = [*self._earlier, (self._began_at, self.results)]
+    def take(self) -> Iterator[Counted]:
+        """Take the results that are not written yet."""
+        now, taken = time.monotonic(), list(self._slots)
         self._forget_results()
         for began, results in taken:
             ranked = sorted(((bad, ok, name) for name, (ok, bad) in results.items()), reverse=True)
@@ -150,8 +142,18 @@ class Target:
 
     @property
     def has_results(self) -> bool:
-        """Whether there are results that were not written yet."""
-        return bool(self.results or self._earlier)
+        """Whether there are results that are not written yet."""
+        return any(results for _, results in self._slots)
+
+    def _begin_slot(self, now: float) -> None:
+        self.results = _new_results()
+        self._slots.append((now, self.results))
 
     def _forget_results(self) -> None:
-        self.results, self._earlier, self.failures = _new_results(), [], 0
+        self._slots.clear()
+        self.failures = 0
+        self._begin_slot(time.monotonic())
+
+
+# Of attempts without a breaker, or whose target is not known yet.
+NO_TARGET = Target("", BreakerSettings(is_off=True), threading.Event())

@@ -1,49 +1,91 @@
-"""Breakers: writes the results of this process, and changes the breakers of its targets."""
+"""Breakers of a worker process: the targets of its endpoints, the results it writes, and the changes that follow."""
 
 import logging
+import threading
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from app.features.breakers import target_rows as store
-from app.features.breakers.rules import PROBE_SLACK_MS, Reason, Transition
+from app.features.breakers.rules import PROBE_SLACK_MS, BreakerSettings, Reason, Transition
 from app.features.breakers.target_rows import Standing
 from app.kernel.db import Database
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
-from brokers.known_targets import Targets
-from brokers.target_state import Target
+from brokers.target_state import NO_TARGET, YIELD_SECONDS, Target
 from schema.states import BreakerState
 
 log = logging.getLogger(__name__)
 
 PUBLISH_SECONDS = 1.0
+KNOWN_SECONDS = 3600.0
 _EXPECTED = {Reason.PROBE, Reason.PROBE_UNUSED, Reason.PROBE_SUCCEEDED}
 
 
 class WorkerBreakers:
-    """Keeps the breakers of a worker process; belongs to `te-flow`, but for `probe`.
+    """Breakers of a worker process, one for each target that its endpoints resolve to.
 
-    Nothing is written while no delivery to a target fails, here or elsewhere.
+    `of` may be called by any thread, `probe` by threads that prepare deliveries; the rest belongs to `te-flow`, whose
+    wait `hurry` ends. Nothing is written while no delivery to a target fails, in any process.
     """
 
     def __init__(
         self,
         database: Database,
         worker_id: str,
-        targets: Targets,
         values: Values,
+        hurry: threading.Event | None = None,
         *,
         publish_seconds: float = PUBLISH_SECONDS,
+        yield_seconds: float = YIELD_SECONDS,
     ) -> None:
-        self.targets = targets
+        self.change: object = None  # a new object after each change that opens or closes an endpoint
         self._database = database
         self._worker_id = worker_id
         self._values = values
+        self._hurry = hurry or threading.Event()
         self._publish_seconds = publish_seconds
+        self._yield_seconds = yield_seconds
+        self._targets: dict[str, Target] = {}
+        self._standings: Mapping[str, Standing] = {}  # open, half-open and watched breakers, as last read
+        self._lock = threading.Lock()
+
+    def of(self, endpoint: str, name: str, stored: Any) -> Target:
+        """Return the target of that name with the breaker for an endpoint's stored settings."""
+        settings = BreakerSettings.of(endpoint, stored)
+        if settings.is_off or not name:
+            return NO_TARGET
+        key = settings.key_of(name)
+        with self._lock:
+            target = self._targets.get(key)
+            if target is None:
+                target = Target(key, settings, self._hurry, self._yield_seconds)
+                if key in self._standings:
+                    target.learn(self._standings[key], worker_id="")
+                # Added with its state: a delivery that finds a target may be sent.
+                self._targets[key] = target
+            return target
+
+    def forget(self, now: float) -> None:
+        """Forget targets without endpoints, unless they have results, or were open or watched lately."""
+        with self._lock:
+            for key, target in list(self._targets.items()):
+                is_known = key in self._standings or target.has_results or target.has_kept(now - KNOWN_SECONDS)
+                if not target.endpoints and not is_known:
+                    del self._targets[key]
 
     def look(self) -> None:
         """Read the state of all breakers; raises UnavailableError."""
-        self.targets.learn(store.notable(self._database), self._worker_id)
+        standings = {standing.target: standing for standing in store.notable(self._database)}
+        with self._lock:
+            self._standings = standings
+            for key, target in self._targets.items():
+                if key not in standings:
+                    target.reported.clear()  # the rows may be deleted
+                # A breaker that is neither open nor watched is closed.
+                standing = standings.get(key) or Standing(key, revision=target.standing.revision)
+                if target.learn(standing, self._worker_id):
+                    self.change = object()
 
     def beat(self) -> None:
         """Read the state of all breakers, write results and make the changes that follow.
@@ -52,19 +94,27 @@ class WorkerBreakers:
         """
         self.look()
         now = time.monotonic()
-        targets = self.targets.turn(now)
+        with self._lock:
+            targets = list(self._targets.values())
+        for target in (NO_TARGET, *targets):
+            target.turn(now)
         for target in targets:
             if target.outcome is not None:
                 self._end_probe(target, target.outcome)
-        self._open(self._publish(targets, now))
+        failing = self._publish(targets, now)
         for target in targets:
-            if target.is_open and (asked_ms := target.asked_to_wait_ms()):
+            if asked_ms := target.asked_to_wait_ms():
                 self._change(target, target.standing, Transition(BreakerState.OPEN, Reason.RETRY_AFTER, asked_ms))
+        slots = {key: target.settings.slots for key, target in failing.items()}
+        for standing, counts in (store.counted(self._database, slots) if slots else {}).items():
+            target = failing[standing.target]
+            if (transition := target.settings.opened_by(counts)) is not None:
+                self._change(target, standing, transition)
 
     def probe(self, target: Target, attempt: object, endpoint: str) -> bool:
-        """Make an attempt the probe of an open target if it is time and no other process probes.
+        """Make an attempt the probe of an open target if a probe is due and no other process probes.
 
-        Called by the threads that prepare deliveries. Raises UnavailableError.
+        Raises UnavailableError.
         """
         is_granted = False
         if target.reserve_probe(attempt, endpoint):
@@ -77,11 +127,11 @@ class WorkerBreakers:
         return is_granted
 
     def _end_probe(self, target: Target, outcome: Reason) -> None:
-        """Change a breaker as its probe demands."""
+        """Change a breaker by the outcome of its probe."""
         if outcome is Reason.PROBE_SUCCEEDED:
             prober = target.prober
             if self._change(target, target.standing, Transition(BreakerState.CLOSED, outcome)):
-                # Counted at once: another endpoint that fails would open it again.
+                # Written at once: otherwise another endpoint that fails would open it again.
                 target.results[prober][0] += 1
                 target.publish_at = 0.0
             return
@@ -89,49 +139,39 @@ class WorkerBreakers:
         if outcome is Reason.PROBE_UNUSED:
             target.try_at = time.monotonic() + for_ms / 1000  # another process may have something to send
             for_ms = 0
-        self._change(target, target.standing, Transition(BreakerState.OPEN, outcome, target.asked_to_wait_ms(for_ms)))
+        for_ms = max(for_ms, target.asked_to_wait_ms())
+        self._change(target, target.standing, Transition(BreakerState.OPEN, outcome, for_ms))
 
     def _publish(self, targets: Sequence[Target], now: float) -> dict[str, Target]:
-        """Write the results of targets that fail here or elsewhere, once a second; returns those that fail here."""
-        failing, results, led = dict[str, Target](), list[store.Counted](), dict[Target, set[str]]()
+        """Write the results of targets that fail here or elsewhere; returns the targets that fail here.
+
+        The first failures are written at once, further results once a second.
+        """
+        failing, results, resolved = dict[str, Target](), list[store.Counted](), list[tuple[Target, str]]()
         for target in targets:
             is_due = now >= target.publish_at or target.asked_to_wait_ms()
-            if not is_due or not (target.failures or self.targets.is_notable(target)):
-                continue
-            # At once for the first failures, and then once a second.
-            target.publish_at = now + self._publish_seconds
-            if target.failures:
-                failing[target.key] = target
-            results += target.take(now)
-            led[target] = target.endpoints - target.reported
-        pairs = [(target.key, endpoint) for target, endpoints in led.items() for endpoint in endpoints]
-        if results or pairs:
+            if is_due and (target.failures or target.key in self._standings):
+                target.publish_at = now + self._publish_seconds
+                if target.failures:
+                    failing[target.key] = target
+                results += target.take()
+                resolved += [(target, endpoint) for endpoint in target.endpoints - target.reported]
+        if results or resolved:
             windows = {key: target.settings.window_ms for key, target in failing.items()}
-            store.publish(self._database, windows, results, pairs)
-        for target, endpoints in led.items():
-            target.reported |= endpoints
+            store.publish(self._database, windows, results, [(target.key, endpoint) for target, endpoint in resolved])
+        for target, endpoint in resolved:
+            target.reported.add(endpoint)
         return failing
-
-    def _open(self, failing: Mapping[str, Target]) -> None:
-        """Open the breakers of targets that fail too often, by the results of all processes."""
-        slots = {key: target.settings.slots for key, target in failing.items()}
-        for standing, counts in (store.counted(self._database, slots) if slots else {}).items():
-            target = failing[standing.target]
-            transition = target.settings.opened_by(counts)
-            if asked_ms := target.asked_to_wait_ms():
-                transition = Transition(BreakerState.OPEN, Reason.RETRY_AFTER, asked_ms)
-            if transition is not None:
-                self._change(target, standing, transition)
 
     def _change(self, target: Target, before: Standing, to: Transition) -> bool:
         after = store.change(self._database, before, to, self._worker_id, watch_ms=target.settings.window_ms)
         if after is None:
             return False  # another process was faster, or the answer was lost: the next beat reads the state
         target.learn(after, self._worker_id)
-        self.targets.note_change()
+        self.change = object()
         self._values.add(series.BREAKERS, to.to, to.reason)
-        figures = "" if to.results is None else f", {to.failed} of {to.results} deliveries failed"
+        counts = "" if to.results is None else f", {to.failed} of {to.results} deliveries failed"
         level = logging.INFO if to.reason in _EXPECTED else logging.WARNING
         seconds = max(0.0, after.until - time.monotonic())
-        log.log(level, "the breaker of %s is %s for %.0f s: %s%s", target.key, to.to, seconds, to.reason, figures)
+        log.log(level, "the breaker of %s is %s for %.0f s: %s%s", target.key, to.to, seconds, to.reason, counts)
         return True

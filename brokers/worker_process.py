@@ -28,7 +28,6 @@ from brokers.command_handler import Commands
 from brokers.draining import Draining
 from brokers.finalizer import HIGH_WATER, Finalizer
 from brokers.inbox import Inboxes
-from brokers.known_targets import Targets
 from brokers.lease_heartbeat import Heartbeat, Lease
 from brokers.outbox_thread import OutboxThread
 from brokers.outcomes import Outcomes
@@ -60,7 +59,7 @@ class WorkerProcess:
     - `give_up`, once the lease is lost or a thread has died: exit at once and write nothing, because other workers may
       run the same executions by now.
 
-    `flow` keeps `rules`, `targets` and `bindings` new. `on_revision` is told the catalogue revision that comes with
+    `flow` keeps `rules`, `breakers` and `bindings` new. `on_revision` is told the catalogue revision that comes with
     each claim.
     """
 
@@ -108,9 +107,8 @@ class WorkerProcess:
 
     def _make_flow(self) -> None:
         self.flow = FlowThread(self.database, self.worker_id, self.rules, self.inboxes)
-        self.targets = Targets(self.flow.hurry)
-        self.bindings = Bindings(self.targets, self.rules, self.settings.connections_per_host)
-        self.breakers = WorkerBreakers(self.database, self.worker_id, self.targets, self.values)
+        self.breakers = WorkerBreakers(self.database, self.worker_id, self.values, self.flow.hurry)
+        self.bindings = Bindings(self.breakers, self.rules, self.settings.connections_per_host)
         self._seen_change: object = None
         self.flow.on_pulse(self._pulsed)
 
@@ -173,13 +171,13 @@ class WorkerProcess:
         """Build the rules for the consumer of one queue, in the order in which they are asked."""
         rules = [rule for feature in self._features for rule in feature.admission(self.rules, self.settings.capacity)]
         connections = ConnectionAdmission(self.bindings, self.shares, self.rules)
-        return [*rules, BreakerAdmission(self.targets, self.bindings), connections]
+        return [*rules, BreakerAdmission(self.breakers, self.bindings), connections]
 
     def _pulsed(self, _pulse: Pulse) -> None:
         self.bindings.follow()
         self.bindings.forget(self.shares.slots)
         self.breakers.beat()
-        before, self._seen_change = self._seen_change, self.targets.change
+        before, self._seen_change = self._seen_change, self.breakers.change
         if before is not self._seen_change:
             self.inboxes.wake()
 

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from app.queue.claiming.known_rules import FlowRules
-from brokers.known_targets import Targets
 from brokers.target_state import Target
+from brokers.worker_breakers import WorkerBreakers
 
 NO_LIMIT = 1_000_000
 FORGET_SECONDS = 3600.0
@@ -31,7 +31,7 @@ class Bindings:
 
     def __init__(
         self,
-        targets: Targets,
+        breakers: WorkerBreakers,
         rules: FlowRules,
         connections_per_host: int | None = None,
         *,
@@ -39,7 +39,7 @@ class Bindings:
     ) -> None:
         self.bound: dict[str, Bound] = {}
         self.limit = NO_LIMIT if connections_per_host is None else connections_per_host
-        self._targets = targets
+        self._breakers = breakers
         self._rules = rules
         self._rules_revision = rules.revision
         # By name of the target: the endpoints that share its connections. A reader without the lock may find one gone.
@@ -60,7 +60,7 @@ class Bindings:
         """Note where an endpoint leads; a version older than the one known leaves that as it is."""
         with self._lock:
             rules, before = self._rules.of(endpoint), self.bound.get(endpoint)
-            target = self._targets.of(endpoint, name, None if rules is None else rules.breaker)
+            target = self._breakers.of(endpoint, name, None if rules is None else rules.breaker)
             target.timeout_ms = max(target.timeout_ms, timeout_ms)
             bound = Bound(name, has_turns, target, as_of)
             if before is not None:
@@ -72,7 +72,7 @@ class Bindings:
             self._sharing[name].add(endpoint)
             target.endpoints.add(endpoint)
             if before is not None and before.target is not target:
-                self._targets.note_change()
+                self._breakers.change = object()
             return bound
 
     def follow(self) -> None:
@@ -111,7 +111,7 @@ class Bindings:
                     del self.bound[endpoint]
             for name in [name for name, sharing in self._sharing.items() if not sharing]:
                 del self._sharing[name]
-        self._targets.forget(now)
+        self._breakers.forget(now)
 
     def _unbind(self, endpoint: str, bound: Bound) -> None:
         self._sharing[bound.name].discard(endpoint)

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 
 class Breakers(Feature):
-    """Circuit breakers of targets."""
-
     name = "breakers"
 
     def resources(self) -> "Sequence[Resource]":

@@ -40,16 +40,12 @@ class BreakerSchema(Schema):
     results = fields.Integer(required=True, allow_none=True)
     changed_at = Instant(required=True)
     open_until = Instant(
-        required=True,
-        allow_none=True,
-        metadata={"description": "from then on the next due execution is the probe"},
+        required=True, allow_none=True, metadata={"description": "from then on the next due execution is the probe"}
     )
     probe_worker = fields.String(
-        required=True, allow_none=True, metadata={"description": "the worker that sends the probe"}
+        required=True, allow_none=True, metadata={"description": "worker that sends the probe"}
     )
-    probe_until = Instant(
-        required=True, allow_none=True, metadata={"description": "from then on a different worker may probe"}
-    )
+    probe_until = Instant(required=True, allow_none=True, metadata={"description": "from then on any worker may probe"})
     endpoints = fields.List(
         fields.String(),
         required=True,

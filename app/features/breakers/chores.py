@@ -1,16 +1,14 @@
 """Chore of breakers: delete breakers without a recent failure, counts older than any window, and old events."""
 
-from collections.abc import Mapping
 from functools import partial
 
 from sqlalchemy import TextClause
 
 from app.features.breakers.target_rows import MAX_SLOTS, SLOT_NOW
-from app.kernel.db import Database
 from app.kernel.sql import statement
 from app.scheduler.chore import BATCH, Chore, ChoreContext, Counts
 
-# Closed, or open and not probed, for an hour. The latter ends with an event.
+# Closed, or open and not probed, for an hour. The end of an open breaker is an event.
 _IS_OLD = "GREATEST(watched_until, COALESCE(probe_until, open_until, watched_until)) < now() - INTERVAL '1 hour'"
 PRUNE = statement(
     "breaker_pruning.prune",
@@ -53,17 +51,14 @@ PRUNE_EVENTS = statement(
 
 def chores(context: ChoreContext) -> list[Chore]:
 
+    def delete(sql: TextClause) -> int:
+        return len(context.database.fetch(sql, {"retention_ms": context.retention_ms, "limit": BATCH}))
+
     def prune_breakers() -> Counts:
-        """Delete old breakers, old counts, and events older than the retention."""
-        retention = {"retention_ms": context.retention_ms}
         return Counts(
-            breakers=context.until_short(partial(_delete, context.database, PRUNE, {})),
-            breaker_counts=context.until_short(partial(_delete, context.database, PRUNE_COUNTS, {})),
-            breaker_events=context.until_short(partial(_delete, context.database, PRUNE_EVENTS, retention), 1),
+            breakers=context.until_short(partial(delete, PRUNE)),
+            breaker_counts=context.until_short(partial(delete, PRUNE_COUNTS)),
+            breaker_events=context.until_short(partial(delete, PRUNE_EVENTS), 1),
         )
 
     return [Chore("prune_breakers", 60, prune_breakers)]
-
-
-def _delete(database: Database, sql: TextClause, params: Mapping[str, int]) -> int:
-    return len(database.fetch(sql, {**params, "limit": BATCH}))

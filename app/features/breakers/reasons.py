@@ -13,7 +13,6 @@ class BreakerReason(WaitingReason):
     """The target of the endpoint gets no deliveries except probes."""
 
     def explain(self, database: Database, facts: Facts, line: Line, details: dict[str, Any]) -> Explanation | None:  # noqa: ARG002
-        """Explain by the first breaker of the endpoint that is not closed."""
         found = store.of_endpoint(database, facts.endpoint)
         if not found:
             return None

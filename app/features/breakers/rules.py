@@ -6,10 +6,11 @@ are counted by endpoint in slots of ten seconds of the database's clock, over al
 
 import hashlib
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
+from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 from app.kernel.formats import duration_ms
@@ -18,8 +19,7 @@ from schema.states import BreakerState
 log = logging.getLogger(__name__)
 
 SLOT_SECONDS = 10
-PROBE_SLACK_MS = 5_000
-"""Time that a probe may take beyond its own time limit, to connect and to send its first byte."""
+PROBE_SLACK_MS = 5_000  # beyond the time limit of the probe, to connect and to send its first byte
 
 
 class Reason(StrEnum):
@@ -46,8 +46,6 @@ class Transition(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Results of deliveries."""
-
     ok: int
     failed: int
 
@@ -63,21 +61,14 @@ class BreakerSettings:
     is_off: bool = False
 
     @classmethod
-    def from_json(cls, stored: Any) -> Self:
-        """Read stored settings: None means the defaults, which also fill in absent fields."""
-        if stored == "off":
-            return cls(is_off=True)
-        known = dict(stored or {})
-        for name, given in (("window_ms", "window"), ("open_for_ms", "open_for")):
-            if given in known and (milliseconds := duration_ms(known.pop(given))) is not None:
-                known[name] = milliseconds
-        return cls(**known)
-
-    @classmethod
     def of(cls, endpoint: str, stored: Any) -> Self:
-        """Read the settings of an endpoint; if the stored row is invalid, log an error and return the defaults."""
+        """Read an endpoint's stored settings: None means the defaults, an invalid row too, with an error in the log."""
         try:
-            return cls.from_json(stored)
+            known = {"is_off": True} if stored == "off" else dict(stored or {})
+            for name in ("window", "open_for"):
+                if name in known and (milliseconds := duration_ms(known.pop(name))) is not None:
+                    known[f"{name}_ms"] = milliseconds
+            return cls(**known)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             log.error("invalid breaker settings of %s, using the defaults: %s", endpoint, type(error).__name__)  # noqa: TRY400
             return cls()
@@ -97,14 +88,15 @@ class BreakerSettings:
     def opened_by(self, by_endpoint: Mapping[str, Counts]) -> Transition | None:
         """Return the change to open if the results of a window demand it.
 
-        More than the ratio must have failed, also without the endpoint that failed most if other endpoints have
-        results: a single failing endpoint does not prove a failing target.
+        A single failing endpoint does not prove a failing target. So if other endpoints have results, more than the
+        ratio must have failed without the endpoint that failed most, too.
         """
-        ok, failed = _total(by_endpoint.values())
+        counts = by_endpoint.values()
+        ok, failed = sum(each.ok for each in counts), sum(each.failed for each in counts)
         if ok + failed < self.min_results or not self._is_exceeded(ok, failed):
             return None
-        _, worst = max((counts.failed, endpoint) for endpoint, counts in by_endpoint.items())
-        others = _total([counts for endpoint, counts in by_endpoint.items() if endpoint != worst])
+        worst = max(sorted(counts), key=attrgetter("failed"))  # of a tie, the endpoint with fewest successes
+        others = Counts(ok - worst.ok, failed - worst.failed)
         if any(others) and not self._is_exceeded(*others):
             return None
         return Transition(BreakerState.OPEN, Reason.FAILURES, self.open_for_ms, failed, ok + failed)
@@ -115,7 +107,3 @@ class BreakerSettings:
 
 
 _DEFAULTS = BreakerSettings()
-
-
-def _total(each: Collection[Counts]) -> Counts:
-    return Counts(sum(counts.ok for counts in each), sum(counts.failed for counts in each))

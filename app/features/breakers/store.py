@@ -1,4 +1,4 @@
-"""Breakers for the API: lists, history, and closing a breaker manually. A target without a row is closed."""
+"""Breakers for the API: lists, history, and a manual close. A target without a row has a closed breaker."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -60,8 +60,7 @@ EVENTS = statement(
     """,
 )
 
-Shown = dict[str, Any]
-"""Breaker or event as the API shows it; `failed` and `results` are the counts that opened the breaker."""
+Shown = dict[str, Any]  # a breaker or an event
 
 
 def page(database: Database, state: BreakerState | None, wanted: PageRequest) -> Page[Shown]:
@@ -79,26 +78,17 @@ def get(database: Database, target: str) -> Shown:
 
 
 def of_endpoint(database: Database, endpoint: str) -> Sequence[Row[Any]]:
-    """Read the open and half-open breakers of the targets of an endpoint."""
+    """Read the breakers that keep executions of an endpoint waiting."""
     return database.fetch(OF_ENDPOINT, {"endpoint": endpoint})
 
 
-def count_open(database: Database) -> int:
-    """Count the open and half-open breakers."""
-    return sum(count_by_state(database).values())
-
-
 def count_by_state(database: Database) -> dict[BreakerState, int]:
-    """Count the open and the half-open breakers by state."""
     counted = {row.state: row.n for row in database.fetch(COUNT_BY_STATE)}
     return {state: counted.get(state, 0) for state in (BreakerState.OPEN, BreakerState.HALF_OPEN)}
 
 
 def events(database: Database, target: str, wanted: PageRequest) -> Page[Shown]:
-    """Read a page of the changes of a breaker, newest first; raise BreakerNotFoundError if there is no row of it.
-
-    Changes are kept for longer than the breaker itself.
-    """
+    """Read a page of a breaker's changes, newest first, kept longer than its row; raise BreakerNotFoundError."""
     rows = database.fetch(EVENTS, {"target": target} | wanted.bounds)
     if not rows and wanted.after is None:
         get(database, target)
@@ -106,10 +96,7 @@ def events(database: Database, target: str, wanted: PageRequest) -> Page[Shown]:
 
 
 def close(database: Database, target: str, actor: str) -> Shown:
-    """Close a breaker manually, without a probe; a closed breaker stays unchanged.
-
-    Raises BreakerNotFoundError, and ConflictError if workers keep changing the breaker.
-    """
+    """Close a breaker without a probe; raises BreakerNotFoundError, and ConflictError if workers keep changing it."""
     for _ in range(MAX_TRIES):
         found = get(database, target)
         if found["state"] is BreakerState.CLOSED:

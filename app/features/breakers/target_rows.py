@@ -5,7 +5,7 @@ compare-and-set on the revision it is based on, so exactly one process makes the
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from app.features.breakers.rules import SLOT_SECONDS, Counts, Transition
@@ -16,10 +16,9 @@ from app.kernel.sql import statement
 from schema.states import BreakerState
 
 SLOT_NOW = f"CAST(floor(EXTRACT(EPOCH FROM now()) / {SLOT_SECONDS}) AS BIGINT)"
-MAX_SLOTS = 62
-"""Slots of the longest window, and its first slot."""
+MAX_SLOTS = 62  # of the longest window, with its first slot
 
-# A target with a new failure is watched for its window: all processes count its results. The watch is renewed at most
+# A target with a new failure is watched for its window: all processes write its results. The watch is renewed at most
 # four times a window. Increments are not repeated after a lost answer: that loses the counts of one second at worst.
 PUBLISH = statement(
     "targets.publish",
@@ -82,8 +81,7 @@ CHANGE = statement(
                  WHEN 'open' THEN GREATEST(COALESCE(open_until, now()), {_LATER})
                  WHEN 'half_open' THEN open_until END,
              probe_worker = CASE CAST(:to AS TEXT) WHEN 'half_open' THEN CAST(:actor AS TEXT) END,
-             probe_until = CASE CAST(:to AS TEXT)
-                 WHEN 'half_open' THEN {_LATER} END,
+             probe_until = CASE CAST(:to AS TEXT) WHEN 'half_open' THEN {_LATER} END,
              watched_until = GREATEST(watched_until, now() + CAST(:watch_ms AS BIGINT) * INTERVAL '1 millisecond')
        WHERE target = :target AND revision = CAST(:revision AS BIGINT)
          AND CASE CAST(:to AS TEXT)
@@ -120,7 +118,6 @@ class Counted(NamedTuple):
 
 
 def notable(database: Database) -> list[Standing]:
-    """Read the open, half-open and watched breakers."""
     asked_at = time.monotonic()
     return [
         Standing(row.target, BreakerState(row.state), row.revision, asked_at + row.left_s, row.probe_worker)
@@ -129,23 +126,18 @@ def notable(database: Database) -> list[Standing]:
 
 
 def publish(
-    database: Database, failing: Mapping[str, int], results: Sequence[Counted], led: Sequence[tuple[str, str]] = ()
+    database: Database, failing: Mapping[str, int], results: Sequence[Counted], resolved: Sequence[tuple[str, str]] = ()
 ) -> None:
     """Add the results of this process to the shared counts; after UnavailableError they may be lost.
 
-    `failing` maps targets with a new failure to their window in milliseconds; `led` are pairs of a target and an
+    `failing` maps targets with a new failure to their window in milliseconds; `resolved` are pairs of a target and an
     endpoint that resolves to it. Each slot of an endpoint occurs at most once.
     """
     columns = zip(*results, strict=True) if results else ((),) * len(Counted._fields)
-    params = {
-        "failing": array_literal(failing),
-        "windows_ms": array_literal(failing.values()),
-        "led": array_literal(target for target, _ in led),
-        "endpoints": array_literal(endpoint for _, endpoint in led),
-    }
-    names = ("counted", "ages", "sources", "ok", "failed")
-    counts = {name: array_literal(column) for name, column in zip(names, columns, strict=True)}
-    database.fetch(PUBLISH, params | counts, repeatable=False)
+    lists = dict[str, Iterable[object]](zip(("counted", "ages", "sources", "ok", "failed"), columns, strict=True))
+    lists |= {"failing": failing, "windows_ms": failing.values()}
+    lists |= {"led": (target for target, _ in resolved), "endpoints": (endpoint for _, endpoint in resolved)}
+    database.fetch(PUBLISH, {name: array_literal(values) for name, values in lists.items()}, repeatable=False)
 
 
 def counted(database: Database, slots: Mapping[str, int]) -> dict[Standing, dict[str, Counts]]:
@@ -163,15 +155,9 @@ def change(
 ) -> Standing | None:
     """Change a breaker unless it changed since its read; None if it did, or if the answer was lost."""
     asked_at = time.monotonic()
-    params = to._asdict() | {
-        "event_id": ids.event_id(),
-        "target": before.target,
-        "revision": before.revision,
-        "before": before.state,
-        "actor": actor,
-        "watch_ms": watch_ms,
-    }
-    rows = database.fetch(CHANGE, params)
+    of_row = {"target": before.target, "revision": before.revision, "before": before.state}
+    params = {"event_id": ids.event_id(), "actor": actor, "watch_ms": watch_ms}
+    rows = database.fetch(CHANGE, to._asdict() | of_row | params)
     if not rows:
         return None
     prober = actor if to.to is BreakerState.HALF_OPEN else None

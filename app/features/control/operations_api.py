@@ -70,7 +70,7 @@ def operations() -> dict[str, Any]:
     paused = queues_store.paused(database)
     return {
         "unserved_queues": queue_statistics.unserved(database),
-        "open_breakers": breakers_store.count_open(database),
+        "open_breakers": sum(breakers_store.count_by_state(database).values()),
         "paused_endpoints": live_settings.paused(database),
         "paused_queues": [
             {"queue": queue, "paused_at": at} for queue, at in islice(paused.items(), live_settings.MAX_PAUSED)

@@ -14,7 +14,6 @@ from app.kernel.metrics.values import Values
 from app.queue.claiming.endpoint_rules import Rules
 from app.queue.claiming.known_rules import FlowRules
 from app.queue.claiming.partition import Partition
-from brokers.known_targets import Targets
 from brokers.sharing.bindings import NO_LIMIT, Bindings
 from brokers.sharing.breaker_admission import BreakerAdmission
 from brokers.sharing.connections import ConnectionAdmission
@@ -43,9 +42,10 @@ class Worker:
         self.worker_id = worker_id
         self.rules = FlowRules(database)
         self.set_rules(settings or {})
-        self.targets = Targets(yield_seconds=yield_seconds)
-        self.bindings = Bindings(self.targets, self.rules, LIMIT, forget_seconds=0)
-        self.breakers = WorkerBreakers(database, worker_id, self.targets, Values(), publish_seconds=publish_seconds)
+        self.breakers = WorkerBreakers(
+            database, worker_id, Values(), publish_seconds=publish_seconds, yield_seconds=yield_seconds
+        )
+        self.bindings = Bindings(self.breakers, self.rules, LIMIT, forget_seconds=0)
         self.target = self.bind("endpoint")
 
     def set_rules(self, settings: Mapping[str, Any]) -> None:
@@ -71,7 +71,7 @@ class Worker:
         self.target.results[endpoint][0] += count
 
     def room(self, endpoint: str = "endpoint", held: Mapping[str, int] | None = None) -> int:
-        return Rooms(self.targets, self.bindings, held or {}).take(endpoint, NO_LIMIT)
+        return Rooms(self.breakers, self.bindings, held or {}).take(endpoint, NO_LIMIT)
 
     def probe(self, attempt: object, endpoint: str = "endpoint") -> bool:
         """Ask for the right to send a probe, as the preparation of a delivery does."""
@@ -80,7 +80,7 @@ class Worker:
 
 def room_of(process: WorkerProcess, endpoint: str) -> int:
     """Return how many deliveries of an endpoint a process may claim, where there are slots enough."""
-    return Rooms(process.targets, process.bindings, {}).take(endpoint, NO_LIMIT)
+    return Rooms(process.breakers, process.bindings, {}).take(endpoint, NO_LIMIT)
 
 
 class Rooms:
@@ -88,7 +88,7 @@ class Rooms:
 
     def __init__(
         self,
-        targets: Targets,
+        breakers: WorkerBreakers,
         bindings: Bindings,
         held: Mapping[str, int],
         *,
@@ -97,7 +97,7 @@ class Rooms:
     ) -> None:
         slots: Any = SimpleNamespace(slots=held, quick=frozenset(quick), others=frozenset(others))
         no_rules: Any = SimpleNamespace(windowed=frozenset())
-        self._rules = [BreakerAdmission(targets, bindings), ConnectionAdmission(bindings, slots, no_rules)]
+        self._rules = [BreakerAdmission(breakers, bindings), ConnectionAdmission(bindings, slots, no_rules)]
         for rule in self._rules:
             rule.begin(time.monotonic())
 

@@ -64,7 +64,7 @@ def test_successes_before_the_first_failure_count(database: Database, new_worker
     """They are written with the first failure, in the slots in which they were counted."""
     worker = new_worker()
     worker.succeed(6)
-    worker.targets.turn(time.monotonic() + 10)
+    worker.target.turn(time.monotonic() + 10)
     worker.succeed(6)
     worker.fail(12)
     worker.beat()
@@ -132,7 +132,7 @@ def test_own_settings_make_a_separate_breaker_and_off_none(database: Database, n
     assert worker.bind("odd") is worker.target, "invalid settings are left out"
     assert [worker.room(endpoint) for endpoint in ("strict", "off", "endpoint")] == [0, LIMIT, LIMIT]
     (found,) = database.fetch(text("SELECT target FROM breakers"))
-    assert found.target == BreakerSettings.from_json(strict).key_of(NAME)
+    assert found.target == BreakerSettings.of("strict", strict).key_of(NAME)
 
 
 def test_changed_settings_move_an_endpoint_to_another_breaker(database: Database) -> None:

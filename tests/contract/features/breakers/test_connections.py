@@ -24,7 +24,7 @@ def test_partitions_of_one_pick_share_the_connections_to_their_host(database: Da
     worker = new_worker()
     worker.bind("other")
     worker.bind("elsewhere", "http:elsewhere:80")
-    rooms = Rooms(worker.targets, worker.bindings, {"endpoint": 30, "other": 50})
+    rooms = Rooms(worker.breakers, worker.bindings, {"endpoint": 30, "other": 50})
     got = [rooms.take(endpoint, 15) for endpoint in ("endpoint", "other", "other", "elsewhere")]
     assert got == [15, 5, 0, 15]
 
@@ -38,10 +38,10 @@ def test_quick_endpoints_have_as_many_again_claimed_while_no_other_wants_a_conne
     held = {"endpoint": LIMIT + 30}
     for others, got in (((), LIMIT - 30), (("elsewhere",), LIMIT - 30), (("slow",), 0)):
         assert (
-            Rooms(worker.targets, worker.bindings, held, quick=["endpoint"], others=others).take("endpoint", 90) == got
+            Rooms(worker.breakers, worker.bindings, held, quick=["endpoint"], others=others).take("endpoint", 90) == got
         )
     # So what is claimed ahead is used up soon, and whoever is first by turn has the next connection.
-    rooms = Rooms(worker.targets, worker.bindings, {"endpoint": LIMIT - 1}, quick=["endpoint"], others=["slow"])
+    rooms = Rooms(worker.breakers, worker.bindings, {"endpoint": LIMIT - 1}, quick=["endpoint"], others=["slow"])
     assert (rooms.take("slow", 90), rooms.take("endpoint", 90)) == (1, 0)
 
 

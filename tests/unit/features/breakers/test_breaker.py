@@ -26,7 +26,7 @@ SHOWN = {"failure_ratio": 0.5, "min_results": 10, "window": "1m", "open_for": "3
     ],
 )
 def test_settings_have_defaults(stored: Any, settings: BreakerSettings) -> None:
-    assert BreakerSettings.from_json(stored) == settings
+    assert BreakerSettings.of("endpoint", stored) == settings
 
 
 @pytest.mark.parametrize("stored", [{"other": 1}, "on", 3])
@@ -37,7 +37,7 @@ def test_invalid_settings_of_an_edited_row_are_the_defaults(stored: Any, caplog:
 
 def test_only_settings_of_its_own_make_a_separate_breaker() -> None:
     keys = [
-        BreakerSettings.from_json(stored).key_of("http:host:80")
+        BreakerSettings.of("endpoint", stored).key_of("http:host:80")
         for stored in (None, SHOWN, {"min_results": 3}, {"min_results": 3}, {"min_results": 4})
     ]
     assert keys[0] == keys[1] == "http:host:80"
