@@ -9,8 +9,7 @@ from actors.dispatch.base import MAX_BODY_BYTES
 from app.catalog.loader import Prepared
 from app.catalog.retry_policy import RetryPolicy
 from app.queue.executions.execution_model import Claim, DeliveryError, LogLine
-from app.queue.executions.retry_outcome import RetryAction
-from app.queue.executions.verdict import Tried, Verdict, decide
+from app.queue.executions.verdict import RetryAction, Tried, Verdict, decide
 from brokers.attempt_line import ids_of
 from schema.states import ExecutionStatus, LogLevel
 

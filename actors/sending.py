@@ -11,8 +11,7 @@ from actors.lateness import Dated, is_too_late, too_late
 from app.catalog.loader import Prepared
 from app.catalog.retry_policy import RetryPolicy
 from app.queue.executions.execution_model import DeliveryError, NotSentError
-from app.queue.executions.retry_outcome import outcome, refusal
-from app.queue.executions.verdict import Verdict
+from app.queue.executions.verdict import Verdict, outcome, refusal
 from brokers.attempt import Attempt, Stage
 from brokers.attempt_line import ids_of
 

@@ -26,8 +26,8 @@ from app.queue.bulk.bulk_job_runner import AT_ONCE, FilteredRow
 from app.queue.ending.dead_letter import DeadLetter
 from app.queue.ending.letters import archive_several
 from app.queue.executions import execution_cancellation, manual_retry, rescheduling
+from app.queue.executions.execution_model import Treated
 from app.queue.executions.rescheduling import Moved
-from app.queue.executions.several import Treated
 from app.queue.jobs.job_creation import Creator
 from app.queue.reading.execution_selection import Selection, next_selected
 from schema.states import BulkAction

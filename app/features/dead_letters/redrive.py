@@ -12,8 +12,8 @@ from app.kernel.errors import ConflictError, JobNotFoundError, TaskExecutorError
 from app.kernel.tracing.context import TraceContext
 from app.queue.ending import letters as dead_letters_store
 from app.queue.ending.dead_letter import DeadLetter
+from app.queue.executions.execution_model import Treated
 from app.queue.executions.manual_retry import redrive_execution
-from app.queue.executions.several import Treated
 from app.queue.jobs.job_batch import create_many
 from app.queue.jobs.job_creation import Creator
 from app.queue.jobs.job_model import Job, NewJob

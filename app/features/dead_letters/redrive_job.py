@@ -15,8 +15,8 @@ from app.kernel.db import Database, chunked_scan
 from app.kernel.db.paging import Part, Position
 from app.queue.bulk.bulk_job_runner import AT_ONCE, FilteredRow
 from app.queue.ending.dead_letter import DeadLetter
+from app.queue.executions.execution_model import Treated
 from app.queue.executions.manual_retry import redrive_executions
-from app.queue.executions.several import Treated
 from app.queue.jobs.job_creation import Creator
 from schema import tables
 

@@ -19,7 +19,7 @@ from app.kernel.db.retries import explained, is_rows_fault, is_statements_fault
 from app.kernel.errors import ConflictError, TaskExecutorError
 from app.kernel.function_types import Hint, Stopping
 from app.queue.bulk.bulk_job_store import BEGINNING, BatchResult, BulkJob, BulkJobStore
-from app.queue.executions.several import Treated
+from app.queue.executions.execution_model import Treated
 
 log = logging.getLogger(__name__)
 

@@ -1,1 +1,1 @@
-"""Executions: the rows that workers claim, deliver and conclude."""
+"""Executions: the rows that workers claim, deliver and complete."""

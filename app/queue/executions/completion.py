@@ -1,4 +1,4 @@
-"""Conclusions: how attempts ended, written to execution, attempt, log and job in one fenced statement."""
+"""Completion of attempts: one fenced statement writes the result to execution, attempt, log and job."""
 
 import json
 import time
@@ -72,19 +72,15 @@ _TEXT = """
     """
 
 
-def _conclude(of_end: str = "", put: str = "") -> str:
-    settled = settlement_of("fin", at="fin.completed_at", when="fin.status <> 'RETRYING'")
-    return _TEXT.format(of_end=of_end, settled=settled, put=put)
+_SETTLED = settlement_of("fin", at="fin.completed_at", when="fin.status <> 'RETRYING'")
 
+# Only rows that still match (execution, worker, attempt, RUNNING) are updated, and all other writes of the statement
+# depend on these rows: a conclusion that has lost its claim writes nothing. A request to cancel replaces a retry by the
+# end. The end of an attempt is computed backwards from the database's current clock, so it is late rather than early,
+# and a fixed delay never starts too early. For COALESCE see CLAIM.
+CONCLUDE = hot_statement("executions.conclude", _TEXT.format(of_end="", settled=_SETTLED, put=""))
 
-# Only rows that still match (execution, worker, attempt, RUNNING) are touched, and everything else in the
-# statement depends on them: a conclusion that lost its claim writes nothing at all. A request to cancel turns the retry
-# that would follow into the end. When an attempt ended is counted back from the database's clock now, which is after it
-# was read for the last time here: so it errs late, and what counts from the end of an execution is never early. For
-# COALESCE see CLAIM.
-CONCLUDE = hot_statement("executions.conclude", _conclude())
-
-# Where an end of the batch is followed, or may be; no other batch pays for it. `put` reads what became of each.
+# For batches with a completion event that may have a subscriber. `put` reads the final state of each row.
 _PUT = put_ends_of(
     "fin",
     end_id="fin.attempt_id",
@@ -93,7 +89,8 @@ _PUT = put_ends_of(
     rejected="COALESCE(CAST(fin.error AS JSONB)->>'rejected' = 'true', false)",
 )
 CONCLUDE_FOLLOWED = hot_statement(
-    "executions.conclude_followed", _conclude(", e.shard, e.endpoint, e.followed", f",\n    put AS ({_PUT})")
+    "executions.conclude_followed",
+    _TEXT.format(of_end=", e.shard, e.endpoint, e.followed", settled=_SETTLED, put=f",\n    put AS ({_PUT})"),
 )
 
 WRITTEN = statement(
@@ -101,8 +98,7 @@ WRITTEN = statement(
     "SELECT execution_id FROM attempts WHERE attempt_id = ANY (CAST(:attempt_ids AS TEXT[]))",
 )
 
-
-# Whose claims are lost already can be seen without a lock: a claim that has ended never comes back.
+# Needs no lock: a claim that has ended never comes back.
 HELD = statement(
     "executions.held",
     """
@@ -113,14 +109,14 @@ HELD = statement(
     """,
 )
 
-ROW_BYTES = 1000  # the columns of a conclusion that have about one size
+ROW_BYTES = 1000  # columns of a conclusion with a nearly constant size
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """An attempt that has ended, ready to be written.
+    """An ended attempt that is ready to be written.
 
-    It started at `started_at` by the database's clock, or a little later, and ended at `ended_at` on time.monotonic().
+    `started_at` is by the database's clock, or slightly late; `ended_at` is on time.monotonic().
     """
 
     claim: Claim
@@ -130,31 +126,30 @@ class Conclusion:
     duration_ms: int
     logs: tuple[LogLine, ...]
     ended_at: float = field(default_factory=time.monotonic)
-    span: "SpanContext | None" = None  # of the attempt, where spans are recorded
+    span: "SpanContext | None" = None  # of the attempt, if spans are recorded
 
     @property
     def key(self) -> ClaimKey:
-        """Key of the claim."""
         return self.claim.key
 
     @property
     def may_be_followed(self) -> bool:
-        """Whether it leaves a row in the outbox, or may leave one: with the attempt's id."""
-        # Looked at for each job, and false for most.
+        """True if the conclusion may write a row with the attempt's id to the outbox."""
+        # Read for each job, and false for most.
         if not self.claim.followed and self.verdict.status is not ExecutionStatus.FAILED:
             return False
         return may_be_followed(self.verdict.status, self.claim.followed, is_rejected=self.verdict.is_rejected)
 
     @property
     def size(self) -> int:
-        """About how many bytes of the statement it takes; the driver writes values into its text, escaped."""
+        """Approximate bytes of the conclusion in the statement, whose text contains the escaped values."""
         texts = [json.dumps(value) for value in (self.verdict.output, self.verdict.error) if value is not None]
         texts += [line.message for line in self.logs]
         escaped = sum(text.count("\\") + text.count("'") for text in texts)
         return ROW_BYTES + escaped + sum(len(text.encode(errors="surrogatepass")) for text in texts)
 
     def without_payload(self, reason: str) -> "Conclusion":
-        """Return the bare outcome, without what the database refused to store."""
+        """Return the outcome without the output, error and log that the database refused to store."""
         verdict = replace(self.verdict, output=None, error=None)
         if verdict.status is not ExecutionStatus.SUCCESS:
             rejected = {"rejected": True} if self.verdict.is_rejected else {}
@@ -166,27 +161,26 @@ class Conclusion:
 def conclude(
     database: Database, worker_id: str, conclusions: Sequence[Conclusion], *, unless_locked: bool = False
 ) -> set[str]:
-    """Write conclusions and return the ids of the executions they took effect on.
+    """Write conclusions; returns the ids of the executions that changed.
 
-    An id that is missing from the answer lost its claim (to reclaim, or to another worker) and changed nothing.
-    With `unless_locked` rows that others have locked are hardly waited for.
+    A missing execution had lost its claim to a reclaim or another worker. `unless_locked` fails fast on a locked row.
     """
     if not conclusions:
         return set()
-    # In key order, so that two batches never lock the same rows crosswise.
+    # In key order, so that two batches do not deadlock.
     ordered = sorted(conclusions, key=attrgetter("claim.execution_id"))
     fetch = database.fetch_unless_locked if unless_locked else database.fetch
     write = CONCLUDE_FOLLOWED if any(c.may_be_followed for c in ordered) else CONCLUDE
     effective = {row.execution_id for row in fetch(write, _params(worker_id, ordered))}
     missing = [c for c in ordered if c.claim.execution_id not in effective]
     if missing:
-        # The statement may have run twice (its first answer lost): then our attempt row is there.
+        # The statement may have run twice because its first answer was lost; then the attempt row exists.
         effective |= written(database, missing)
     return effective
 
 
 def still_held(database: Database, worker_id: str, claims: Collection[ClaimKey]) -> set[str]:
-    """Return the ids of those executions whose claim the worker has not lost; waits for no lock."""
+    """Return the ids of the executions whose claims the worker still holds; waits for no lock."""
     params = {
         "worker": worker_id,
         "ids": [claim.execution_id for claim in claims],
@@ -196,7 +190,7 @@ def still_held(database: Database, worker_id: str, claims: Collection[ClaimKey])
 
 
 def written(database: Database, conclusions: Sequence[Conclusion]) -> set[str]:
-    """Return the ids of those executions whose conclusion was written by an earlier try."""
+    """Return the ids of the executions whose conclusion an earlier try has written."""
     rows = database.fetch(WRITTEN, {"attempt_ids": [c.attempt_id for c in conclusions]})
     return {row.execution_id for row in rows}
 
@@ -205,7 +199,7 @@ def _params(worker_id: str, conclusions: Sequence[Conclusion]) -> dict[str, obje
     now = time.monotonic()
     max_ages = [c.verdict.max_age_ms for c in conclusions]
     logs = [(c.claim.execution_id, line) for c in conclusions for line in c.logs]
-    # What may be long or NULL stays a list: `size` knows how the driver escapes it.
+    # Long or nullable columns stay lists: `size` estimates how the driver escapes them.
     return {
         "worker": worker_id,
         "ids": array_literal(c.claim.execution_id for c in conclusions),

@@ -1,4 +1,4 @@
-"""Cancellation of executions: a waiting one ends at once, a running one can be asked not to retry, or be aborted."""
+"""Cancellation of executions: waiting executions end at once, running ones after their attempt or by an abort."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from schema.states import CANCELLABLE, ExecutionStatus, Followed
 
 BATCH = 500  # executions of a job in one transaction
 
-# Read before they are changed: the history records the state before.
+# Locked before the change, because the history records the previous state.
 LOCK = statement(
     "executions.lock",
     """
@@ -38,8 +38,7 @@ LOCK_OF_JOB = statement(
      ORDER BY execution_id LIMIT :limit FOR UPDATE
     """,
 )
-# Status and attempts are tested in the UPDATE too, so a claim at the same moment either comes first and is left alone,
-# or comes second and finds nothing to claim.
+# The UPDATE repeats the condition: a concurrent claim either comes first and is kept, or finds nothing to claim.
 CANCEL = statement(
     "executions.cancel",
     """
@@ -49,7 +48,7 @@ CANCEL = statement(
     RETURNING execution_id, followed
     """,
 )
-# The next write about the attempt then ends the execution: see conclude, reclaim and release.
+# The next write of the attempt then ends the execution: see conclude, reclaim and release.
 REQUEST = statement(
     "executions.request_cancel",
     """
@@ -58,7 +57,7 @@ REQUEST = statement(
     RETURNING execution_id, followed
     """,
 )
-# Its worker looks for such requests twice a second (app.queue.claiming.endpoint_rules), and breaks the attempt off.
+# The worker polls these requests twice a second (app.queue.claiming.endpoint_rules) and aborts the attempt.
 REQUEST_ABORT = statement(
     "executions.request_abort",
     """
@@ -70,39 +69,24 @@ REQUEST_ABORT = statement(
 
 
 class IfRunning(StrEnum):
-    """What a cancellation asks of an execution that is running."""
+    """Request to a running execution."""
 
-    REQUEST = "request"  # no other attempt
-    ABORT = "abort"  # to break the present attempt off, too
+    REQUEST = "request"  # no further attempt
+    ABORT = "abort"  # no further attempt, and abort the current one
 
 
-_ASKING = {
-    IfRunning.REQUEST: (REQUEST, ChangeReason.CANCEL_REQUESTED),
-    IfRunning.ABORT: (REQUEST_ABORT, ChangeReason.ABORT_REQUESTED),
+# The statement, the column that it sets, and the reason in the history.
+_REQUESTS = {
+    IfRunning.REQUEST: (REQUEST, "cancel_requested_at", ChangeReason.CANCEL_REQUESTED),
+    IfRunning.ABORT: (REQUEST_ABORT, "abort_requested_at", ChangeReason.ABORT_REQUESTED),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Locked:
-    """An execution whose row is locked."""
-
-    execution_id: str
-    status: ExecutionStatus
-    attempt_count: int
-    asked: frozenset[IfRunning]
-
-    @classmethod
-    def from_row(cls, row: Row[Any]) -> "_Locked":
-        since = {IfRunning.REQUEST: row.cancel_requested_at, IfRunning.ABORT: row.abort_requested_at}
-        asked = frozenset(what for what, at in since.items() if at is not None)
-        return cls(row.execution_id, ExecutionStatus(row.status), row.attempt_count, asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancellationScope:
-    """Which executions of a job are cancelled, by whom and why.
+    """Scope of a job's cancellation: `begun` includes waiting retries, `running` is the request to running executions.
 
-    `begun` includes those that wait for another attempt, `running` is what the running ones are asked; None: nothing.
+    With `running` None, running executions continue.
     """
 
     actor: str | None
@@ -113,9 +97,9 @@ class CancellationScope:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """Counts of executions: those that ended, and those that run and were asked to end.
+    """Counts of executions that ended and of running executions asked to end.
 
-    More of the job follow after `last`; there are no more when it is None.
+    More executions of the job follow after `last`; None at the end.
     """
 
     ended: int
@@ -126,10 +110,10 @@ class Cancelled:
 def cancel_execution(
     database: Database, execution_id: str, *, if_running: IfRunning | None, actor: str | None
 ) -> Cancelled:
-    """Cancel one execution, and retire its job if it is one-shot; does nothing to one that is cancelled already.
+    """Cancel one execution, and retire its job if it is one-shot; a cancelled execution stays as it is.
 
-    A running one is only asked to end, and only with `if_running`. Raises ExecutionNotFoundError, or
-    ExecutionNotCancellableError for one that is over, or running without `if_running`.
+    A running execution gets the request `if_running`. Raises ExecutionNotFoundError, or ExecutionNotCancellableError
+    for an execution that has succeeded or failed, or is running and `if_running` is None.
     """
 
     def body(connection: Connection) -> Cancelled:
@@ -149,58 +133,46 @@ def cancel_executions(
     actor: str | None,
     only_changes: bool = False,
 ) -> tuple[Cancelled, dict[str, TaskExecutorError]]:
-    """Do the same for several; returns by their ids why the others are left as they are.
+    """Cancel several executions; also returns the errors of unchanged executions by id.
 
-    With `only_changes` also those that are cancelled already, or were asked to end in this way before.
+    With `only_changes`, executions that are already cancelled or asked to end are errors too.
     """
-    rows = connection.execute(LOCK, {"ids": sorted(execution_ids)})
-    found = {row.execution_id: _Locked.from_row(row) for row in rows}
-    refusals = {each: _refusal(each, found.get(each), if_running) for each in execution_ids}
-    if only_changes:
-        refusals = {each: error or _unchanged(found[each], if_running) for each, error in refusals.items()}
-    refused = {each: error for each, error in refusals.items() if error is not None}
+    found = {row.execution_id: row for row in connection.execute(LOCK, {"ids": sorted(execution_ids)})}
+    errors = {each: _refusal(each, found.get(each), if_running, only_changes=only_changes) for each in execution_ids}
+    refused = {each: error for each, error in errors.items() if error is not None}
     scope = CancellationScope(actor=actor, begun=True, running=if_running, reason=ChangeReason.CANCELLED)
     return _cancel(connection, [found[each] for each in execution_ids if each not in refused], scope), refused
 
 
-def _refusal(execution_id: str, found: _Locked | None, if_running: IfRunning | None) -> TaskExecutorError | None:
-    """Say why an execution cannot be cancelled, or None."""
-    if found is None:
+def _refusal(
+    execution_id: str, row: Row[Any] | None, if_running: IfRunning | None, *, only_changes: bool
+) -> TaskExecutorError | None:
+    if row is None:
         return ExecutionNotFoundError.of(execution_id)
-    if found.status in CANCELLABLE or (found.status is ExecutionStatus.RUNNING and if_running):
+    if row.status == ExecutionStatus.CANCELLED and only_changes:
+        return ExecutionNotCancellableError(f"The execution {execution_id!r} is CANCELLED already.")
+    if row.status == ExecutionStatus.RUNNING and if_running:
+        if only_changes and _is_asked(row, if_running):
+            return ExecutionNotCancellableError(f"The execution {execution_id!r} was asked to end already.")
         return None
-    return not_cancellable(execution_id, found.status)
-
-
-def _unchanged(found: _Locked, if_running: IfRunning | None) -> TaskExecutorError | None:
-    """Say why a cancellation would change nothing of an execution, or None."""
-    if found.status is ExecutionStatus.CANCELLED:
-        return ExecutionNotCancellableError(f"The execution {found.execution_id!r} is CANCELLED already.")
-    if found.status is ExecutionStatus.RUNNING and if_running in found.asked:
-        return ExecutionNotCancellableError(f"The execution {found.execution_id!r} was asked to end already.")
-    return None
+    return None if row.status in CANCELLABLE else not_cancellable(execution_id, row.status)
 
 
 def cancel_executions_of(connection: Connection, job_id: str, scope: CancellationScope, after: str = "") -> Cancelled:
-    """Cancel a batch of the executions of a job, from behind `after` on."""
+    """Cancel a batch of a job's executions, in id order after `after`."""
     running = scope.running is not None
     params = {"job_id": job_id, "begun": scope.begun, "running": running, "after": after, "limit": BATCH}
-    found = [_Locked.from_row(row) for row in connection.execute(LOCK_OF_JOB, params)]
+    found = connection.execute(LOCK_OF_JOB, params).all()
     done = _cancel(connection, found, scope)
     return replace(done, last=found[-1].execution_id) if len(found) == BATCH else done
 
 
 def cancel_the_rest(
-    database: Database,
-    job_id: str,
-    scope: CancellationScope,
-    first: Cancelled,
-    *,
-    stopping: Stopping = never,
+    database: Database, job_id: str, scope: CancellationScope, first: Cancelled, *, stopping: Stopping = never
 ) -> Cancelled:
-    """Cancel what follows the first batch, each batch in a transaction of its own; returns the counts of all.
+    """Cancel the batches after the first, each in its own transaction; returns the total counts.
 
-    Nothing more once `stopping`, which is asked before each batch.
+    Ends before the next batch once `stopping` returns true.
     """
     ended, asked, last = first.ended, first.asked, first.last
     while last is not None and not stopping():
@@ -210,43 +182,46 @@ def cancel_the_rest(
     return Cancelled(ended, asked)
 
 
-def not_cancellable(execution_id: str, status: ExecutionStatus) -> ExecutionNotCancellableError | None:
-    """Return why an execution in this state cannot be cancelled, None where it is cancelled already."""
-    if status is ExecutionStatus.CANCELLED:
+def not_cancellable(execution_id: str, status: str) -> ExecutionNotCancellableError | None:
+    """Return the error for an execution in this state; None if it is already cancelled."""
+    if status == ExecutionStatus.CANCELLED:
         return None
     return ExecutionNotCancellableError(f"The execution {execution_id!r} is {status} and cannot be cancelled.")
 
 
-def _cancel(connection: Connection, found: Sequence[_Locked], scope: CancellationScope) -> Cancelled:
-    waiting = [execution for execution in found if execution.status in CANCELLABLE]
-    running = [execution for execution in found if execution.status is ExecutionStatus.RUNNING]
-    ended = _change(connection, CANCEL, waiting, ExecutionStatus.CANCELLED, scope)
+def _is_asked(row: Row[Any], request: IfRunning) -> bool:
+    return getattr(row, _REQUESTS[request][1]) is not None
+
+
+def _cancel(connection: Connection, found: Sequence[Row[Any]], scope: CancellationScope) -> Cancelled:
+    waiting = [row for row in found if row.status in CANCELLABLE]
+    running = [row for row in found if row.status == ExecutionStatus.RUNNING]
+    followed = _change(connection, CANCEL, waiting, ExecutionStatus.CANCELLED, scope)
+    put_ends(connection, [change for change, bits in followed if bits & Followed.CANCELLATION], scope.reason)
     if scope.running is not None:
-        ask, reason = _ASKING[scope.running]
-        unasked = [execution for execution in running if scope.running not in execution.asked]
-        _change(connection, ask, unasked, ExecutionStatus.RUNNING, replace(scope, reason=reason))
-    settle_jobs(connection, ended)
-    return Cancelled(len(ended), len(running))
+        request, _, reason = _REQUESTS[scope.running]
+        unasked = [row for row in running if not _is_asked(row, scope.running)]
+        _change(connection, request, unasked, ExecutionStatus.RUNNING, replace(scope, reason=reason))
+    settle_jobs(connection, [change.execution_id for change, _ in followed])
+    return Cancelled(len(followed), len(running))
 
 
 def _change(
     connection: Connection,
-    change: TextClause,
-    found: Sequence[_Locked],
+    update: TextClause,
+    found: Sequence[Row[Any]],
     after: ExecutionStatus,
     scope: CancellationScope,
-) -> list[str]:
+) -> list[tuple[StateChange, int]]:
+    """Execute the update and record the changes; returns each change with the bits of `followed`."""
     if not found:
         return []
-    wanted = {"ids": [execution.execution_id for execution in found], "begun": scope.begun}
-    changed = {row.execution_id: row.followed or 0 for row in connection.execute(change, wanted)}
+    params = {"ids": [row.execution_id for row in found], "begun": scope.begun}
+    followed = {row.execution_id: row.followed or 0 for row in connection.execute(update, params)}
     changes = [
-        StateChange(execution.execution_id, execution.status, after, execution.attempt_count)
-        for execution in found
-        if execution.execution_id in changed
+        StateChange(row.execution_id, ExecutionStatus(row.status), after, row.attempt_count)
+        for row in found
+        if row.execution_id in followed
     ]
     execution_events.record(connection, changes, actor=scope.actor, reason=scope.reason)
-    if after is ExecutionStatus.CANCELLED:
-        followed = [one for one in changes if changed[one.execution_id] & Followed.CANCELLATION]
-        put_ends(connection, followed, scope.reason)
-    return [made.execution_id for made in changes]
+    return [(change, followed[change.execution_id]) for change in changes]

@@ -1,11 +1,9 @@
 """Insertion of executions: the columns of a new row, shared by every statement that inserts one."""
 
-# What an execution takes over from its job, under the same names.
+# Columns that an execution copies from its job.
 OF_JOB = ("job_id", "endpoint", "endpoint_version", "endpoint_type", "max_attempts", "limit_key", "followed")
-# What it may take over, and the job's endpoint has otherwise.
-_OF_JOB_OR_ENDPOINT = ("queue", "priority")
-OF_JOB_FOR_EXECUTION = (*OF_JOB, *_OF_JOB_OR_ENDPOINT, "max_age_ms")
-# What an endpoint's row must be read for.
+# Queue and priority default to the endpoint's.
+OF_JOB_FOR_EXECUTION = (*OF_JOB, "queue", "priority", "max_age_ms")
 OF_ENDPOINT = ("queue", "routed_queue", "priority", "result_retention_ms")
 
 
@@ -21,12 +19,11 @@ def insert_executions(
     run_at: str | None = None,
     trace_context: str | None = None,
 ) -> str:
-    """Return the `INSERT … SELECT` of executions, to be followed by its FROM.
+    """Return the `INSERT … SELECT` of executions; the caller appends the FROM.
 
-    `job` names what OF_JOB_FOR_EXECUTION is selected from, and `endpoint` what OF_ENDPOINT is: the endpoint as it is
-    now, so that a change of its queue, its route or its priority counts from the next row on. The other arguments are
-    SQL expressions. Without `run_at` an execution is due when it is scheduled; without `trace_context` that of its job
-    counts.
+    `job` is the alias of a table with the columns OF_JOB_FOR_EXECUTION, `endpoint` of one with the columns OF_ENDPOINT.
+    The endpoint is the current one, so a change of queue, route or priority applies to the next execution. The other
+    arguments are SQL expressions; `run_at` defaults to `scheduled_at`, `trace_context` to the job's.
     """
     columns = (
         {name: f"{job}.{name}" for name in OF_JOB}
@@ -49,7 +46,7 @@ def insert_executions(
 
 
 def expires_at(since: str, max_age_ms: str) -> str:
-    """Return the SQL expression of an execution's `expires_at`; without a `max_age_ms` it is NULL."""
+    """Return the SQL expression of an execution's `expires_at`: NULL if `max_age_ms` is NULL."""
     return f"{since} + {max_age_ms} * INTERVAL '1 millisecond'"
 
 

@@ -1,19 +1,21 @@
-"""Executions as values: stored records, and what travels from the claim of an attempt to its conclusion."""
+"""Executions as values: stored records, claims, and the errors of attempts."""
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Self
 
 from sqlalchemy import Row
 
 from app.kernel.db.rows import columns_of
+from app.kernel.errors import TaskExecutorError
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """A stored execution: one run of a job; `last_error` is that of its latest attempt that ended, if it failed."""
+    """A stored execution: one run of a job; `last_error` is the error of its last ended attempt."""
 
     execution_id: str
     job_id: str
@@ -48,7 +50,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionWithInput(Execution):
-    """An execution with the input of its job, which lists leave out."""
+    """An execution with the input of its job, which lists omit."""
 
     input: dict[str, Any]
 
@@ -93,7 +95,7 @@ class LogRecord:
 
 
 class ClaimKey(NamedTuple):
-    """The identity of a claim: an attempt number can repeat after a release, the instant of the claim cannot."""
+    """Identity of a claim; an attempt number can repeat after a release, so the time of the claim is part of it."""
 
     execution_id: str
     attempt: int
@@ -108,24 +110,24 @@ class Claim(NamedTuple):
     job_id: str
     endpoint: str
     endpoint_version: int
-    endpoint_type: str  # for log lines only: the endpoint version decides how it is sent
+    endpoint_type: str  # for log lines only; the endpoint version decides the transport
     worker_id: str
     attempt: int
     max_attempts: int
-    config_revision: int  # the catalogue revision whose configs all attempts use
+    config_revision: int  # the catalog revision whose configs all attempts use
     scheduled_at: datetime
     claimed_at: datetime  # the database's clock
-    due_in_seconds: float  # until it may start, by the database's clock at the claim; negative when late
-    late_seconds: float  # since run_at, whatever it has waited for; 0 before that
+    due_in_seconds: float  # until run_at, by the database's clock at the claim; negative if late
+    late_seconds: float  # since run_at, whatever the reason of the wait; 0 before run_at
     claimed_here: float  # claimed_at on time.monotonic(), or a little later (app.queue.executions.database_clock)
     input: Any = None
     queue: str = ""
     shard: int = 0
     limit_key: str = ""
     priority: int = 128
-    # The gates that count it in a sliding window, and how wide the window's hundredths are, in nanoseconds.
+    # Limiters that count the claim in a sliding window, each with a hundredth of the window's width in nanoseconds.
     windows: tuple[tuple[str, int], ...] = ()
-    trace_context: str | None = None  # of the request that asked for it by hand, else of its job
+    trace_context: str | None = None  # of the manual request, else of the job
     followed: int = 0  # app.queue.ending.subscriptions.Followed
     expires_at: datetime | None = None  # the latest start that `max_age_ms` allows, by the database's clock
 
@@ -134,11 +136,11 @@ class Claim(NamedTuple):
 
 
 class DeliveryError(Exception):
-    """An attempt that failed; with NotSentError one of the two exceptions that a dispatcher raises.
+    """A failed attempt; a dispatcher raises this or NotSentError.
 
-    `permanent` rules out a retry, `retry_after_ms` is what the receiver asked for, and `may_have_been_delivered` is
-    true when the message was sent and no answer came. `quote` ends the message with what a receiver may have worded,
-    and begins with what divides the two.
+    `permanent` rules out a retry, `retry_after_ms` is the receiver's request, and `may_have_been_delivered` is true if
+    the message was sent and no answer came. `quote` is appended to the message, with its own separator; it may contain
+    the receiver's words.
     """
 
     def __init__(
@@ -162,7 +164,7 @@ class DeliveryError(Exception):
         self.extra = dict(extra or {})
 
     def as_json(self, *, retryable: bool) -> dict[str, object]:
-        """Return the error as it is stored with its attempt and shown by the API."""
+        """Return the error as stored with its attempt and returned by the API."""
         return {
             "type": self.type,
             "message": self.message,
@@ -173,9 +175,9 @@ class DeliveryError(Exception):
 
 
 class NotSentError(Exception):
-    """Nothing was sent, and this attempt may send nothing: its claim is handed back, and no attempt is spent.
+    """Nothing was sent, and nothing may be sent: the claim is released, and no attempt is used.
 
-    It is due again after `put_off_ms`, else it keeps its place. Without `is_noted` its history does not tell of it.
+    The execution is due again after `put_off_ms`; 0 keeps its due time. `is_noted` records the release in the history.
     """
 
     def __init__(self, reason: str, put_off_ms: int = 0, *, is_noted: bool = True) -> None:
@@ -190,3 +192,11 @@ class LogLine:
 
     level: LogLevel
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Treated:
+    """Result of an operation on several executions: the number due now by queue, and the errors of others by id."""
+
+    queues: Counter[str] = field(default_factory=Counter)
+    refused: Mapping[str, TaskExecutorError] = field(default_factory=dict)

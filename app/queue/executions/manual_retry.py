@@ -17,7 +17,7 @@ from app.queue.ending import execution_events
 from app.queue.ending import letters as dead_letters_store
 from app.queue.ending.dead_letter import DeadLetter
 from app.queue.ending.execution_events import ChangeReason, StateChange
-from app.queue.executions.several import Treated
+from app.queue.executions.execution_model import Treated
 from schema.states import ExecutionStatus, JobStatus, Resolution
 
 LOCK = statement(

@@ -21,9 +21,8 @@ from app.kernel.db import Database
 from app.kernel.sql import of_regions, statement
 from app.queue.ending.outbox_rows import put_ends_of
 from app.queue.executions.execution_model import DeliveryError
-from app.queue.executions.retry_outcome import outcome
 from app.queue.executions.settlement import MAY_SETTLE, settlement_of
-from app.queue.executions.verdict import Tried, Verdict, decide
+from app.queue.executions.verdict import Tried, Verdict, decide, outcome
 from schema.states import ExecutionStatus, LogLevel
 
 # A lease that is over is never renewed, so what is lost stays lost between the two reads.

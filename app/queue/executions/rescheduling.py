@@ -13,7 +13,7 @@ from app.kernel.sql import statement
 from app.queue.ending import execution_events
 from app.queue.ending.execution_events import ChangeReason, StateChange
 from app.queue.executions.execution_insertion import expires_at
-from app.queue.executions.several import Treated
+from app.queue.executions.execution_model import Treated
 from schema.states import CANCELLABLE, ExecutionStatus
 
 LOCK = statement(

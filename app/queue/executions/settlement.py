@@ -1,4 +1,4 @@
-"""Settlement of a job whose execution ended: a one-shot job retires, a fixed delay starts.
+"""Settlement of a job after the end of its execution: a one-shot job retires, a fixed delay starts.
 
 The statement that ends an execution also settles its job; `app.queue.executions.repairs` finds jobs that were missed.
 """
@@ -11,16 +11,15 @@ from app.kernel.sql import statement
 
 ONE_SHOT = "j.trigger_type IN ('IMMEDIATE', 'DELAYED')"
 MAY_SETTLE = f"({ONE_SHOT} OR j.fixed_delay)"
-"""Condition on columns that never change: the end of an execution locks no other job `j` to settle it."""
+"""Condition on constant columns of `j`: jobs that the end of an execution locks in order to settle them."""
 
 
 def settlement_of(ended: str, *, at: str, when: str = "true") -> str:
-    """Return the UPDATE that settles the jobs of `ended`, a CTE of executions with their job_id and scheduled_at.
+    """Return the UPDATE that settles the jobs of `ended`, a CTE of executions with job_id and scheduled_at.
 
-    A fixed delay counts from the instant `at`, unless a later tick of the job exists already. A run that was due before
-    the end could be written is due now: the read of due ticks is past its instant (`watermark`). `when`
-    says which rows of `ended` are over. Whether the job is paused is looked at once its row is locked: a pause may be
-    about to end, and what it leaves to this execution nobody else would do.
+    A fixed delay counts from `at`, unless a later tick of the job exists. A next run in the past becomes due now,
+    because the read of due ticks has passed its time (`watermark`). `when` is the condition for ended rows. The status
+    of the job is read under the row lock: a job that is just being resumed still gets its next run here.
     """
     return f"""
       UPDATE jobs AS j
@@ -36,7 +35,7 @@ def settlement_of(ended: str, *, at: str, when: str = "true") -> str:
       RETURNING j.job_id"""  # noqa: S608 - parts of statements, composed at import
 
 
-# For the rare operations, which need more than one statement.
+# For rare operations that need several statements.
 SETTLE = statement(
     "executions.settle_jobs",
     f"""
@@ -49,9 +48,6 @@ SETTLE = statement(
 
 
 def settle_jobs(connection: Connection, execution_ids: Sequence[str]) -> None:
-    """Settle the jobs of executions that ended in this transaction.
-
-    After the executions were changed, so that rows are locked in the order in which conclusions lock them.
-    """
+    """Settle the jobs of executions that ended in this transaction, after their update: the lock order of CONCLUDE."""
     if execution_ids:
         connection.execute(SETTLE, {"ids": execution_ids})

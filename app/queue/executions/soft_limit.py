@@ -1,4 +1,4 @@
-"""Soft limit: an attempt that takes longer than its endpoint expects is noted while it is under way."""
+"""Soft limit: record an attempt that takes longer than its endpoint expects, while it is running."""
 
 import time
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from app.kernel.db import Database
 from app.kernel.sql import statement
 from app.queue.executions.execution_model import ClaimKey
 
-# Fenced as a release is: of an attempt that has ended, or that another worker makes, there is nothing to say.
+# Fenced like a release: an attempt that has ended, or belongs to another worker, is not recorded.
 NOTE = statement(
     "executions.note_soft_limit",
     """
@@ -40,9 +40,9 @@ NOTE = statement(
 
 
 class SoftLimitPassed(NamedTuple):
-    """That an attempt went beyond its soft limit, at `passed_at` on time.monotonic().
+    """An attempt that exceeded its soft limit at `passed_at` on time.monotonic().
 
-    The ids are made before the first try to write it, so that a repeat changes nothing.
+    The ids are created before the first write, so that a repeated write changes nothing.
     """
 
     key: ClaimKey
@@ -53,12 +53,11 @@ class SoftLimitPassed(NamedTuple):
 
     @classmethod
     def now(cls, claim: ClaimKey, limit_ms: int) -> "SoftLimitPassed":
-        """Note that it goes beyond it now."""
         return cls(claim, limit_ms, time.monotonic(), ids.event_id(), ids.log_id())
 
 
 def note(database: Database, worker_id: str, passed: Sequence[SoftLimitPassed], *, unless_locked: bool = False) -> int:
-    """Write an event and a WARN line for each attempt that is still under way; returns how many are."""
+    """Write an event and a WARN line for each attempt that is still running; returns their number."""
     now = time.monotonic()
     params = {
         "worker": worker_id,
@@ -66,7 +65,7 @@ def note(database: Database, worker_id: str, passed: Sequence[SoftLimitPassed], 
         "attempts": [one.key.attempt for one in passed],
         "claimed": [one.key.claimed_at for one in passed],
         "ago_ms": [int((now - one.passed_at) * 1000) for one in passed],
-        "messages": [f"attempt {one.key.attempt} goes on beyond its soft limit of {one.limit_ms} ms" for one in passed],
+        "messages": [f"attempt {one.key.attempt} runs beyond its soft limit of {one.limit_ms} ms" for one in passed],
         "event_ids": [one.event_id for one in passed],
         "log_ids": [one.log_id for one in passed],
     }

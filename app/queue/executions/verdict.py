@@ -1,19 +1,53 @@
-"""Verdict: what an attempt's outcome means for its execution; `app.queue.executions.completion` writes it."""
+"""Verdict: effect of an attempt's outcome on its execution; `app.queue.executions.completion` writes it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from app.catalog.retry_policy import RetryPolicy, delay_ms
+from app.catalog.retry_policy.matchers import Observed
 from app.queue.executions.execution_model import DeliveryError
-from app.queue.executions.retry_outcome import RetryAction
 from schema.states import ExecutionStatus
+
+
+class RetryAction(Enum):
+    """Action of a retry policy; the values are the lists of matchers, in the order in which they are compared."""
+
+    FAIL = "fail_on"  # no further attempt
+    REJECT = "reject_on"  # no further attempt, and no dead letter
+    IGNORE = "ignore_on"  # success
+    RETRY = "retry_on"  # another attempt, if any is left
+
+
+def outcome(error: DeliveryError | None, answer: Mapping[str, Any], policy: RetryPolicy) -> RetryAction | None:
+    """Return the action of the first list that matches; None if no list does.
+
+    `answer` may have a `status_code` and a `body`, which is the received body, neither scrubbed nor clipped. Without an
+    error, only the matchers of the answer apply. An error that a `retry_on` omits fails.
+    """
+    seen = Observed(error.type if error else None, answer.get("status_code"), answer.get("body"))
+    for action in RetryAction:
+        if seen.is_named_by(getattr(policy, action.value)):
+            return action
+    return RetryAction.FAIL if error is not None and policy.retry_on else None
+
+
+def refusal(answer: Mapping[str, Any], policy: RetryPolicy) -> tuple[DeliveryError, RetryAction] | None:
+    """Return the error and the action if the policy refuses a successful answer; None for a success."""
+    action = outcome(None, answer, policy)
+    if action is None or action is RetryAction.IGNORE:
+        return None
+    message = f"the endpoint answered {answer.get('status_code')}, and the content of the answer matches {action.value}"
+    kept = {name: answer[name] for name in ("status_code", "body") if name in answer}
+    return DeliveryError("ANSWER_REFUSED", message, extra=kept), action
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How an attempt ends; made only by the constructors below, each of which is one legal transition.
+    """End of an attempt, made only by the constructors below: one for each legal transition.
 
-    `max_age_ms` is that of a retry: the latest start after the instant first planned.
+    `max_age_ms` of a retry is the latest start after the first planned time.
     """
 
     status: ExecutionStatus
@@ -24,7 +58,7 @@ class Verdict:
 
     @property
     def is_rejected(self) -> bool:
-        """Whether the retry policy said that nobody has to look at it."""
+        """True if the retry policy rejected the error, so that no dead letter is written."""
         return bool(self.error and self.error.get("rejected"))
 
     @classmethod
@@ -34,7 +68,7 @@ class Verdict:
 
     @classmethod
     def ignore(cls, error: DeliveryError) -> "Verdict":
-        """RUNNING -> SUCCESS in spite of an error, which is kept: in the output without the receiver's answer to it."""
+        """RUNNING -> SUCCESS despite an error; the output has the answer, and the error without the answer."""
         kept = error.as_json(retryable=False)
         own = {name: value for name, value in kept.items() if name not in error.extra}
         return cls(ExecutionStatus.SUCCESS, output={**error.extra, "ignored_error": own}, error=own)
@@ -47,28 +81,28 @@ class Verdict:
 
     @classmethod
     def fail(cls, error: DeliveryError, *, is_final: bool = False) -> "Verdict":
-        """RUNNING -> FAILED; the error says whether another attempt could succeed, as far as the policy allows any."""
+        """RUNNING -> FAILED; `retryable` in the error is true if another attempt could succeed."""
         return cls(ExecutionStatus.FAILED, error=error.as_json(retryable=not (error.permanent or is_final)))
 
     @classmethod
     def reject(cls, error: DeliveryError) -> "Verdict":
-        """RUNNING -> FAILED for good, marked as what nobody has to look at."""
+        """RUNNING -> FAILED for good, without a dead letter."""
         return cls(ExecutionStatus.FAILED, error=error.as_json(retryable=False) | {"rejected": True})
 
     @classmethod
     def abort(cls) -> "Verdict":
-        """RUNNING -> CANCELLED: somebody asked for it after the first byte, and no answer has come."""
-        message = "broken off on request, before an answer came"
+        """RUNNING -> CANCELLED: aborted on request after the first byte was sent and before an answer."""
+        message = "aborted on request, before an answer came"
         error = DeliveryError("ABORTED", message, permanent=True, may_have_been_delivered=True)
         return cls(ExecutionStatus.CANCELLED, error=error.as_json(retryable=False))
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The facts that the verdict on an attempt depends on.
+    """Facts about an attempt that decide its verdict.
 
-    `age_ms` is the time since the instant first planned. `first_loss` says that this attempt ends because its worker
-    was lost, as no earlier one of the execution did.
+    `age_ms` is the time since the first planned time. `first_loss` is true for the first attempt of an execution whose
+    worker was lost.
     """
 
     execution_id: str
@@ -79,16 +113,16 @@ class Tried:
 
     @property
     def most_attempts(self) -> int:
-        """The attempts that it may have: one more for the first lost worker, which may have sent nothing."""
+        """Maximum number of attempts: one more after the first lost worker, which may have sent nothing."""
         return self.max_attempts + int(self.first_loss)
 
 
 def decide(
     error: DeliveryError, action: RetryAction | None, tried: Tried, policy: RetryPolicy, spread: float | None
 ) -> Verdict:
-    """Choose what follows an error of which the policy wants `action`.
+    """Decide the verdict on an error from the policy's action.
 
-    `spread` in [-1, 1] is the jitter of the wait before another attempt, None for no wait.
+    `spread` in [-1, 1] is the jitter of the wait before the next attempt; None for no wait.
     """
     if action is RetryAction.IGNORE:
         return Verdict.ignore(error)
@@ -96,7 +130,9 @@ def decide(
         return Verdict.reject(error)
     if action is RetryAction.FAIL:
         return Verdict.fail(error, is_final=True)
-    if _is_hopeless(error, action) or tried.attempt >= tried.most_attempts:
+    # A `retry_on` that matches the answer overrides a permanent status such as 410. An unsendable message stays final.
+    is_hopeless = error.permanent and not (action is RetryAction.RETRY and "status_code" in error.extra)
+    if is_hopeless or tried.attempt >= tried.most_attempts:
         return Verdict.fail(error)
     wait = 0
     if spread is not None:
@@ -104,8 +140,3 @@ def decide(
     if policy.max_age_ms is not None and tried.age_ms + wait > policy.max_age_ms:
         return Verdict.fail(error)
     return Verdict.retry(error, wait, policy.max_age_ms)
-
-
-def _is_hopeless(error: DeliveryError, action: RetryAction | None) -> bool:
-    # Whoever names the answer in `retry_on` knows better than "410 Gone". What cannot even be sent, no policy helps.
-    return error.permanent and not (action is RetryAction.RETRY and "status_code" in error.extra)

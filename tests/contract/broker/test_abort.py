@@ -1,4 +1,4 @@
-"""Deliveries that are broken off on request, over each transport: what was sent says so, the rest leaves no attempt."""
+"""Deliveries that are aborted on request, over each transport: what was sent says so, the rest leaves no attempt."""
 
 import socket
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ def test_what_was_sent_is_cancelled_and_may_have_arrived(
     status, (tried,) = ended(database, execution_id)
     assert (status, tried.error["type"], tried.error["may_have_been_delivered"]) == ("CANCELLED", "ABORTED", True)
     (line,) = database.fetch(text("SELECT message FROM execution_logs"))
-    assert line.message == "attempt 1 of 3 broken off on request, before an answer came"
+    assert line.message == "attempt 1 of 3 aborted on request, before an answer came"
     # librdkafka keeps its connections: a record that was given to it cannot be taken back.
     assert type_ is EndpointType.KAFKA or is_closed(connection)
     connection.close()

@@ -39,7 +39,7 @@ def test_it_is_noted_while_the_attempt_goes_on(
     Deliveries(catalog_of(database), loop, database, process).start([attempt])
     eventually(lambda: noted(database))
     assert noted(database) == [("RUNNING", "RUNNING", 1, "SOFT_LIMIT")]
-    assert warnings(database) == ["attempt 1 goes on beyond its soft limit of 1 ms"]
+    assert warnings(database) == ["attempt 1 runs beyond its soft limit of 1 ms"]
     assert rows.execution(database, execution_id).status == "RUNNING"
     eventually(lambda: attempt.is_sent)
     attempt.abort()

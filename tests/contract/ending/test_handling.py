@@ -20,8 +20,7 @@ from app.queue.ending import outbox_taking
 from app.queue.ending.outbox_processor import Handled, OutboxProcessor
 from app.queue.ending.subscriptions import is_followed, may_be_followed
 from app.queue.executions.manual_retry import retry_execution
-from app.queue.executions.retry_outcome import RetryAction
-from app.queue.executions.verdict import Tried, Verdict, decide
+from app.queue.executions.verdict import RetryAction, Tried, Verdict, decide
 from app.scheduler.chore import ChoreContext
 from app.scheduler.outbox_chore import Outbox
 from brokers.worker_process import WorkerProcess

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.catalog.retry_policy import RetryPolicy
 from app.queue.executions.execution_model import DeliveryError
-from app.queue.executions.retry_outcome import RetryAction, outcome, refusal
+from app.queue.executions.verdict import RetryAction, outcome, refusal
 
 LISTS = {
     "fail_on": RetryAction.FAIL,

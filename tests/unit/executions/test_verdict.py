@@ -4,8 +4,7 @@ import pytest
 
 from app.catalog.retry_policy import RetryPolicy
 from app.queue.executions.execution_model import DeliveryError
-from app.queue.executions.retry_outcome import RetryAction, outcome
-from app.queue.executions.verdict import Tried, Verdict, decide
+from app.queue.executions.verdict import RetryAction, Tried, Verdict, decide, outcome
 from schema.states import ExecutionStatus, may_become
 
 POLICY = RetryPolicy(max_attempts=3)

@@ -18,7 +18,7 @@ from app.kernel.sql import REGISTRY
 from app.queue.bulk import bulk_job_runner
 from app.queue.bulk.bulk_job_runner import BulkCounts, FilteredRow
 from app.queue.ending.letters import archive
-from app.queue.executions.several import Treated
+from app.queue.executions.execution_model import Treated
 from app.queue.jobs.job_creation import Creator
 from schema.states import BulkJobStatus
 from tests import rows

@@ -16,8 +16,7 @@ from app.kernel.processes import worker_lease
 from app.queue.ending.outbox_processor import Handled, OutboxProcessor
 from app.queue.executions.execution_model import Claim
 from app.queue.executions.repairs import fail_exhausted
-from app.queue.executions.retry_outcome import RetryAction
-from app.queue.executions.verdict import Tried, Verdict, decide
+from app.queue.executions.verdict import RetryAction, Tried, Verdict, decide
 from schema.states import Followed
 from tests.claiming import TARGET, take
 from tests.integration.client import Api, another_process
