@@ -1092,9 +1092,9 @@ class Breaker(TypedDict):
     open_until: str | None
     """From then on the next due execution is the probe."""
     probe_worker: str | None
-    """The worker that sends the probe."""
+    """Worker that sends the probe."""
     probe_until: str | None
-    """From then on a different worker may probe."""
+    """From then on any worker may probe."""
     endpoints: list[str]
     """First 100 endpoints that resolve to the target, by name."""
 
@@ -1710,7 +1710,6 @@ class WorkerDetail(TypedDict):
 
 
 class Scheduler(TypedDict):
-    scheduler_id: str
     state: Literal["ALIVE", "LOST", "DEAD"]
     """`LOST`: silent for 15 s; `DEAD`: it was shut down."""
     region: str
@@ -1720,6 +1719,7 @@ class Scheduler(TypedDict):
     """Of the program."""
     started_at: str
     last_beat_at: str
+    scheduler_id: str
 
 
 class SchedulerPage(TypedDict):
@@ -1729,9 +1729,6 @@ class SchedulerPage(TypedDict):
 
 
 class Process(TypedDict):
-    process_id: str
-    """Of a worker its id."""
-    kind: Literal["worker", "scheduler", "web"]
     state: Literal["ALIVE", "LOST", "DEAD"]
     """`LOST`: silent for 15 s; `DEAD`: it was shut down."""
     region: str
@@ -1741,6 +1738,9 @@ class Process(TypedDict):
     """Of the program."""
     started_at: str
     last_beat_at: str
+    process_id: str
+    """Of a worker its id."""
+    kind: Literal["worker", "scheduler", "web"]
     clock_ahead_seconds: float | None
     """Of the database's clock; negative if it is behind, `null` for a release without this field."""
     clock_bound_seconds: float | None

@@ -1,7 +1,4 @@
-"""Control: statistics of queues, held endpoints, workers and deliveries, and steering of workers.
-
-Each read is bounded, however many executions wait or have ended.
-"""
+"""Control: statistics of queues, held endpoints, workers and deliveries, and steering of workers."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -17,15 +14,13 @@ if TYPE_CHECKING:
 
 
 class Control(Feature):
-    """Statistics of queues, held endpoints, workers and deliveries, and steering of workers."""
-
     name = "control"
 
     def resources(self) -> "Sequence[Resource]":
-        from app.features.control import operations_api, processes_api, schedulers_api, stats_api, workers_api
+        from app.features.control import processes_api, schedulers_api, stats_api, workers_api
 
-        modules = (workers_api, schedulers_api, processes_api, stats_api, operations_api)
-        return [module.resource for module in modules]
+        modules = (workers_api, schedulers_api, processes_api, stats_api)
+        return [*(module.resource for module in modules), stats_api.operational]
 
     def commands(self) -> "Sequence[click.Command]":
         from app.features.control import cli

@@ -1,5 +1,6 @@
 """`flask workers` and `status`: the worker processes, and the whole service on one screen."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Self
@@ -16,12 +17,11 @@ from app.cli.console import json_option, open_console, print_json, print_whole, 
 from app.cli.options import enum_option, gather, tell_more
 from app.cli.polling import polls
 from app.cli.shell_completion import MAX_OFFERED, Found, offered
-from app.features.control import deliveries, process_list, worker_list
+from app.features.control import deliveries, store
 from app.features.control.deliveries import DeliveryReport, DeliveryStatistics
-from app.features.control.process_list import ProcessState
-from app.features.control.statistics import Figures
+from app.features.control.statistics import ServiceStatistics
 from app.features.control.stats_api import ReportSchema
-from app.features.control.worker_list import WorkerState
+from app.features.control.store import ProcessState, WorkerState
 from app.features.control.workers_api import CommandSchema, WorkerSchema
 from app.features.queues.api import QueueSchema
 from app.features.queues.cli import queue_table, seconds_of
@@ -34,7 +34,7 @@ from app.kernel.processes.worker_commands import CommandKind
 from app.web.services import services
 
 LATEST_SECONDS = 60
-MOST_ENDPOINTS = 10
+MAX_ENDPOINTS = 10
 
 _limit = click.option(
     "--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, help="most rows to print"
@@ -42,7 +42,7 @@ _limit = click.option(
 
 
 def _workers(database: Database, _start: str) -> Found:
-    found = worker_list.page(database, WorkerState.ALIVE, PageRequest(MAX_OFFERED)).items
+    found = store.page_of_workers(database, WorkerState.ALIVE, PageRequest(MAX_OFFERED)).items
     return [(each.worker_id, f"{each.host} (pid {each.pid})") for each in found]
 
 
@@ -57,7 +57,7 @@ def workers_command(context: click.Context, state: WorkerState | None, limit: in
     if context.invoked_subcommand is not None:
         return None
     with ready_database() as database:
-        found, is_more = gather(partial(worker_list.page, database, state), limit)
+        found, is_more = gather(partial(store.page_of_workers, database, state), limit)
     if as_json:
         return print_json({"items": [WorkerSchema().dump(asdict(each)) for each in found], "more": is_more})
     header = ("WORKER", "STATE", "HOST", "PID", "BUSY", "QUEUES", "STARTED", "LAST BEAT")
@@ -84,13 +84,13 @@ def drain(worker_id: str, yes: bool, as_json: bool) -> None:
     Exits with 3 when there is no such worker, with 4 when the worker has ended or is lost.
     """
     with ready_database() as database:
-        worker = worker_list.get(database, worker_id)
+        worker = store.get_worker(database, worker_id)
         confirm(f"Let the worker {worker_id} on {worker.host} (pid {worker.pid}) finish and end?", yes=yes)
         asked = worker_commands.ask(database, worker_id, CommandKind.DRAIN, AuditedChange(actor()))
     if as_json:
-        return print_json(CommandSchema().dump(asdict(asked)))
-    show_line(f"{worker_id} is asked to drain ({asked.command_id}: {asked.state}); `workers` shows its progress")
-    return None
+        print_json(CommandSchema().dump(asdict(asked)))
+    else:
+        show_line(f"{worker_id} is asked to drain ({asked.command_id}: {asked.state}); `workers` shows its progress")
 
 
 workers_command.add_command(drain)
@@ -125,15 +125,16 @@ _DELIVERIES = ("DELIVERIES", "A SECOND", "FAILED", "LATE p50", "p99", "TOOK p50"
 class _Snapshot:
     """Content of one screen."""
 
-    figures: Figures
+    service: ServiceStatistics
     schedulers: int
     report: DeliveryReport
 
     @classmethod
     def now(cls, database: Database) -> Self:
         shards = services().shards
-        alive = process_list.read(database, ProcessKind.SCHEDULER, ProcessState.ALIVE)
-        return cls(Figures.read(database, shards), len(alive), deliveries.report(database, LATEST_SECONDS, shards))
+        alive = store.processes(database, ProcessKind.SCHEDULER, ProcessState.ALIVE)
+        report = deliveries.report(database, LATEST_SECONDS, shards)
+        return cls(ServiceStatistics.read(database, shards), len(alive), report)
 
 
 def _watch(database: Database, every: float, *, as_json: bool) -> None:
@@ -147,49 +148,51 @@ def _watch(database: Database, every: float, *, as_json: bool) -> None:
             live.update(_screen(_Snapshot.now(database)), refresh=True)
 
 
-def _print(look: _Snapshot, *, as_json: bool) -> None:
+def _print(snapshot: _Snapshot, *, as_json: bool) -> None:
     if as_json:
-        print_json(_shape(look), lines=True)
+        print_json(_shape(snapshot), lines=True)
     else:
-        print_whole(_screen(look))
+        print_whole(_screen(snapshot))
 
 
-def _shape(look: _Snapshot) -> dict[str, Any]:
-    figures = look.figures
+def _shape(snapshot: _Snapshot) -> dict[str, Any]:
+    service = snapshot.service
     return {
-        "queues": [QueueSchema().dump(asdict(each)) for each in figures.queues],
-        "workers": asdict(figures.workers),
-        "schedulers": look.schedulers,
-        "held": [asdict(each) for each in figures.held],
-        "paused_endpoints": figures.paused_endpoints,
-        "breakers": figures.breakers,
-        "schedules_behind_seconds": figures.seconds_behind,
-        "deliveries": ReportSchema().dump(look.report),
+        "queues": [QueueSchema().dump(asdict(each)) for each in service.queues],
+        "workers": asdict(service.workers),
+        "schedulers": snapshot.schedulers,
+        "held": [asdict(each) for each in service.held],
+        "paused_endpoints": service.paused_endpoints,
+        "breakers": service.breakers,
+        "schedules_behind_seconds": service.seconds_behind,
+        "deliveries": ReportSchema().dump(snapshot.report),
     }
 
 
-def _screen(look: _Snapshot) -> Group:
-    figures, report = look.figures, look.report
-    states = ", ".join(f"{number} {state}" for state, number in figures.workers.by_state.items() if number)
-    behind = f"{figures.seconds_behind:.0f} s behind" if figures.seconds_behind >= 1 else "on time"
-    breakers = ", ".join(f"{number} {state}" for state, number in figures.breakers.items() if number)
+def _screen(snapshot: _Snapshot) -> Group:
+    service, report = snapshot.service, snapshot.report
+    behind = f"{service.seconds_behind:.0f} s behind" if service.seconds_behind >= 1 else "on time"
+    slots = f"{service.workers.in_flight} of {service.workers.capacity} slots busy"
     lines = [
-        f"workers    {states or 'none'}; {figures.workers.in_flight} of {figures.workers.capacity} slots busy",
-        f"schedules  {behind}; {look.schedulers} schedulers alive",
-        f"breakers   {breakers or 'none'}; {figures.paused_endpoints} endpoints paused",
+        f"workers    {_counts(service.workers.by_state)}; {slots}",
+        f"schedules  {behind}; {snapshot.schedulers} schedulers alive",
+        f"breakers   {_counts(service.breakers)}; {service.paused_endpoints} endpoints paused",
     ]
-    parts: list[Any] = [Text("\n".join(lines)), Text()]
-    parts.append(queue_table(figures.queues))
-    if figures.held:
-        held = [(each.endpoint, each.hold, str(each.waiting), seconds_of(each.seconds)) for each in figures.held]
+    parts: list[Any] = [Text("\n".join(lines)), Text(), queue_table(service.queues)]
+    if service.held:
+        held = [(each.endpoint, each.hold, str(each.waiting), seconds_of(each.seconds)) for each in service.held]
         parts += [Text(), table_of(("HELD BACK", "BY", "WAITING", "NEXT IN"), held, right=("WAITING", "NEXT IN"))]
-    rows = [report.overall, *report.endpoints[:MOST_ENDPOINTS]]
+    rows = [report.overall, *report.endpoints[:MAX_ENDPOINTS]]
     parts += [Text(), table_of(_DELIVERIES, map(_deliveries, rows), right=_DELIVERIES[1:])]
     parts.append(Text(f"of the last {report.covered_seconds:.0f} s; milliseconds", style="dim"))
     return Group(*parts)
 
 
+def _counts(by_state: Mapping[Any, int]) -> str:
+    return ", ".join(f"{number} {state}" for state, number in by_state.items() if number) or "none"
+
+
 def _deliveries(each: DeliveryStatistics) -> tuple[str, ...]:
     late, took = each.lateness_ms, each.duration_ms
-    figures = (each.failed, late.p50, late.p99, took.p50, took.p99, each.in_flight)
-    return (each.endpoint or "all", f"{each.per_second:.2f}", *map(shown, figures))
+    cells = (each.failed, late.p50, late.p99, took.p50, took.p99, each.in_flight)
+    return (each.endpoint or "all", f"{each.per_second:.2f}", *map(shown, cells))

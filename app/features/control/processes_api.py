@@ -5,11 +5,10 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.features.control import process_list
-from app.features.control.process_list import LOST_SECONDS, ProcessState
-from app.features.control.process_query import ProcessQuery
+from app.features.control import store
+from app.features.control.store import LOST_SECONDS, Process, ProcessState
 from app.kernel.processes.process_heartbeat import ProcessKind
-from app.web.http.pagination import page_answer, page_request, page_schema
+from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Instant
 from app.web.openapi.resource import Resource
 from app.web.services import services
@@ -24,20 +23,31 @@ _AHEAD = {
 _BOUND = {"description": "`clock_ahead_seconds` is true to within this, either way", "example": 0.0004}
 
 
-class ProcessSchema(Schema):
-    """A process of the service."""
+class HeartbeatSchema(Schema):
+    """Fields of all processes."""
 
-    process_id = fields.String(required=True, metadata={"description": "of a worker its id", "example": "prc_3c2b1a0f"})
-    kind = fields.Enum(ProcessKind, by_value=True, required=True, metadata={"example": ProcessKind.WEB.value})
     state = fields.Enum(ProcessState, by_value=True, required=True, metadata=_STATE)
     region = fields.String(required=True, metadata={"example": "default"})
-    host = fields.String(required=True, metadata={"example": "web-1"})
+    host = fields.String(required=True, metadata={"example": "host-1"})
     pid = fields.Integer(required=True, metadata={"example": 4711})
     version = fields.String(required=True, metadata={"description": "of the program", "example": "0.1.0"})
     started_at = Instant(required=True)
     last_beat_at = Instant(required=True)
+
+
+class ProcessSchema(HeartbeatSchema):
+    """A process of the service."""
+
+    process_id = fields.String(required=True, metadata={"description": "of a worker its id", "example": "prc_3c2b1a0f"})
+    kind = fields.Enum(ProcessKind, by_value=True, required=True, metadata={"example": ProcessKind.WEB.value})
     clock_ahead_seconds = fields.Float(required=True, allow_none=True, metadata=_AHEAD)
     clock_bound_seconds = fields.Float(required=True, allow_none=True, metadata=_BOUND)
+
+
+class ProcessQuery(PageQuery):
+    """Filters of a list of processes."""
+
+    state = fields.Enum(ProcessState, by_value=True)
 
 
 class AnyProcessQuery(ProcessQuery):
@@ -49,6 +59,15 @@ class AnyProcessQuery(ProcessQuery):
 @resource.route("GET", "/processes", query=AnyProcessQuery, returns=page_schema(ProcessSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List processes, newest first; an ended process is shown for ten minutes."""
+    return listed(query, query.get("kind"))
+
+
+def listed(query: dict[str, Any], kind: ProcessKind | None) -> dict[str, Any]:
+    """Return the page of processes of a kind that a query asks for; schedulers have their id by two names."""
     wanted = page_request(query)
-    page = process_list.page(services().database, query.get("kind"), query.get("state"), wanted)
-    return page_answer(page, asdict, query)
+    page = store.page_of_processes(services().database, kind, query.get("state"), wanted)
+    return page_answer(page, _shape, query)
+
+
+def _shape(process: Process) -> dict[str, Any]:
+    return asdict(process) | {"scheduler_id": process.process_id}

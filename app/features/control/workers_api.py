@@ -5,8 +5,8 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.features.control import worker_list
-from app.features.control.worker_list import WorkerState
+from app.features.control import store
+from app.features.control.store import WorkerState
 from app.kernel.audit.change import AuditedChange
 from app.kernel.errors import WorkerNotAliveError, WorkerNotFoundError
 from app.kernel.processes import worker_commands as commands
@@ -73,9 +73,7 @@ class WorkerDetailSchema(WorkerSchema):
     """A worker process and its latest commands."""
 
     commands = fields.List(
-        fields.Nested(CommandSchema),
-        required=True,
-        metadata={"description": f"the last {MOST_SHOWN}, newest first"},
+        fields.Nested(CommandSchema), required=True, metadata={"description": f"the last {MOST_SHOWN}, newest first"}
     )
 
 
@@ -83,15 +81,14 @@ class WorkerDetailSchema(WorkerSchema):
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List worker processes, newest first; an ended worker is shown for at least a day."""
     wanted = page_request(query)
-    return page_answer(worker_list.page(services().database, query.get("state"), wanted), asdict, query)
+    return page_answer(store.page_of_workers(services().database, query.get("state"), wanted), asdict, query)
 
 
 @resource.route("GET", "/workers/<worker_id>", returns=WorkerDetailSchema, errors=[WorkerNotFoundError])
 def get(worker_id: str) -> dict[str, Any]:
     """Get a worker process and its latest commands."""
     database = services().database
-    found = worker_list.get(database, worker_id)
-    return asdict(found) | {"commands": commands.latest(database, worker_id)}
+    return asdict(store.get_worker(database, worker_id)) | {"commands": commands.latest(database, worker_id)}
 
 
 @resource.route(

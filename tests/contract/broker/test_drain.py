@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from app.features.control import worker_list
-from app.features.control.worker_list import WorkerState
+from app.features.control import store
+from app.features.control.store import WorkerState
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
@@ -58,7 +58,7 @@ def drain(database: Database, process: WorkerProcess) -> Command:
 
 
 def state(database: Database, process: WorkerProcess) -> WorkerState:
-    return worker_list.get(database, process.worker_id).state
+    return store.get_worker(database, process.worker_id).state
 
 
 def standing(database: Database, process: WorkerProcess) -> list[CommandState]:

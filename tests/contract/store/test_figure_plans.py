@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from sqlalchemy import TextClause, text
 
-from app.features.control import deliveries, lag
+from app.features.control import deliveries, statistics
 from app.features.limits import limiter_readings
 from app.features.queues import queue_statistics
 from app.kernel.db import Database, chunked_scan
@@ -28,7 +28,7 @@ READS: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
         OF_SEVERAL | {"most": 1000},
         {"idx_executions_waits_of_endpoint": limiter_readings.AT_ONCE},
     ),
-    (lag.LAG, {}, {"idx_jobs_cron_due": 1}),
+    (statistics.LAG, {}, {"idx_jobs_cron_due": 1}),
 ]
 IN_ORDER: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
     (deliveries.ENDED[1], {"seconds": 60}, {"idx_executions_finished": 1}),

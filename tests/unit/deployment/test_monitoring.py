@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from app.features.control.held_back import Hold
-from app.features.control.worker_list import WorkerState
+from app.features.control.statistics import Hold
+from app.features.control.store import WorkerState
 from app.kernel import db
 from app.kernel.config import Settings
 from app.kernel.metrics.series import BUILD, PREFIX, SERIES, Kind, Merge, Series

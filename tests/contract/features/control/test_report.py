@@ -3,14 +3,14 @@
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from app.dev.process.proxy import Mode, Proxy
-from app.features.control import chores as control_chores
-from app.features.control.chores import Reporter
+from app.features.control.chores import set_gauges
 from app.features.queues import queue_statistics
 from app.kernel import db
 from app.kernel.db import Database
@@ -99,7 +99,7 @@ def test_all_that_the_database_tells(database: Database) -> None:
     )
 
     values = Values(most_endpoints=1)
-    assert not Reporter(database, shards=lambda: 1, values=values).report()
+    set_gauges(database, 1, values)
     found = shown(values)
     ages = found.pop("queue_oldest_due_seconds")
     assert {labels: 0 < age < 300 for labels, age in ages.items()} == {
@@ -128,12 +128,10 @@ def test_all_that_the_database_tells(database: Database) -> None:
 
 
 @pytest.mark.postgresql_only
-def test_what_cannot_be_read_is_not_shown(
-    behind: Database, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, database: Database
-) -> None:
+def test_what_cannot_be_read_is_not_shown(behind: Database, proxy: Proxy, database: Database) -> None:
     rows.add_executions(database, 3)
     values = Values()
-    report = Reporter(behind, shards=lambda: 1, values=values).report
+    report = partial(set_gauges, behind, 1, values)
     report()
     assert shown(values)["queue_depth"] == {("http",): 3}
     proxy.set(Mode.CUT)
@@ -144,8 +142,7 @@ def test_what_cannot_be_read_is_not_shown(
     report()
     assert shown(values)["queue_depth"] == {("http",): 3}
     # Each of its statements is quick enough, all of them are not; what comes after it has all its time.
-    monkeypatch.setattr(control_chores, "REPORT_SECONDS", 0.0)
     with pytest.raises(UnavailableError):
-        report()
+        report(seconds=0.0)
     assert shown(values) == {}
     assert behind.fetch(text("SELECT 1"))

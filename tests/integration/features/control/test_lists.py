@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.features.control.process_list import LOST_SECONDS
+from app.features.control.store import LOST_SECONDS
 from app.kernel.db import Database
 from app.kernel.processes import process_heartbeat, worker_lease
 from app.kernel.processes.process_heartbeat import Component, ProcessKind

@@ -1,18 +1,24 @@
-"""Worker list: state, queues and load of each worker process."""
+"""Lists of processes: workers by their leases and commands, and all processes by their heartbeats."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Row
 
 from app.kernel.db import Database
-from app.kernel.db.paging import Page, PageRequest, page_of
+from app.kernel.db.paging import Page, PageRequest, Position, page_of
 from app.kernel.errors import WorkerNotFoundError
+from app.kernel.processes import process_heartbeat
+from app.kernel.processes.process_heartbeat import BEAT_SECONDS, ProcessKind, ProcessRecord
 from app.kernel.processes.worker_commands import IS_DRAINING
 from app.kernel.sql import statement
+
+LOST_SECONDS = 3 * BEAT_SECONDS
+_SECOND = timedelta(seconds=1)
 
 
 class WorkerState(StrEnum):
@@ -84,19 +90,37 @@ class Workers:
     in_flight: int
 
 
-def page(database: Database, state: WorkerState | None, wanted: PageRequest) -> Page[ListedWorker]:
+class ProcessState(StrEnum):
+    """State of a process: LOST after LOST_SECONDS without a heartbeat, DEAD after a regular end."""
+
+    ALIVE = "ALIVE"
+    LOST = "LOST"
+    DEAD = "DEAD"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process; its clock is `clock_ahead_seconds` ahead of the database's, within `clock_bound_seconds`."""
+
+    process_id: str
+    kind: ProcessKind
+    state: ProcessState
+    region: str
+    host: str
+    pid: int
+    version: str
+    started_at: datetime
+    last_beat_at: datetime
+    clock_ahead_seconds: float | None
+    clock_bound_seconds: float | None
+
+
+def page_of_workers(database: Database, state: WorkerState | None, wanted: PageRequest) -> Page[ListedWorker]:
     """Read a page of workers, newest first; rows are kept for a day after a worker's end."""
-    params = {"state": state, **wanted.bounds}
-    return page_of(
-        database.fetch(LIST, params),
-        "started_at",
-        "worker_id",
-        wanted,
-        _worker,
-    )
+    return page_of(database.fetch(LIST, {"state": state, **wanted.bounds}), "started_at", "worker_id", wanted, _worker)
 
 
-def get(database: Database, worker_id: str) -> ListedWorker:
+def get_worker(database: Database, worker_id: str) -> ListedWorker:
     """Read a worker; raises WorkerNotFoundError."""
     rows = database.fetch(GET, {"worker": worker_id})
     if not rows:
@@ -104,7 +128,7 @@ def get(database: Database, worker_id: str) -> ListedWorker:
     return _worker(rows[0])
 
 
-def count(database: Database) -> Workers:
+def count_workers(database: Database) -> Workers:
     """Count workers by state, and slots of live workers."""
     rows = {WorkerState(row.state): row for row in database.fetch(COUNTS)}
     by_state = {state: rows[state].n if state in rows else 0 for state in WorkerState}
@@ -112,5 +136,37 @@ def count(database: Database) -> Workers:
     return Workers(by_state, sum(each.capacity for each in living), sum(each.in_flight for each in living))
 
 
+def processes(database: Database, kind: ProcessKind | None = None, state: ProcessState | None = None) -> list[Process]:
+    """Read processes, filtered by kind and state; rows are kept for ten minutes after the last heartbeat."""
+    found = map(_process, process_heartbeat.processes(database, kind))
+    return [each for each in found if state is None or each.state is state]
+
+
+def page_of_processes(
+    database: Database, kind: ProcessKind | None, state: ProcessState | None, wanted: PageRequest
+) -> Page[Process]:
+    """Read a page of processes, newest first."""
+    key = attrgetter("started_at", "process_id")
+    listed = sorted(processes(database, kind, state), key=key, reverse=True)
+    if wanted.after is not None:
+        listed = [each for each in listed if Position(*key(each)) < wanted.after]
+    shown = listed[: wanted.limit]
+    return Page(shown, Position(*key(shown[-1])) if len(listed) > len(shown) else None)
+
+
 def _worker(row: Row[Any]) -> ListedWorker:
     return ListedWorker(**row._asdict() | {"state": WorkerState(row.state)})
+
+
+def _process(record: ProcessRecord) -> Process:
+    state = ProcessState(record.status)
+    if state is ProcessState.ALIVE and record.silence_seconds > LOST_SECONDS:
+        state = ProcessState.LOST
+    same = ("kind", "region", "host", "pid", "version", "started_at", "last_beat_at")
+    return Process(
+        process_id=record.id,
+        state=state,
+        clock_ahead_seconds=None if record.clock is None else record.clock.ahead / _SECOND,
+        clock_bound_seconds=None if record.clock is None else record.clock.bound / _SECOND,
+        **{name: getattr(record, name) for name in same},
+    )
