@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 ROLES = {
-    *("__init__", "admission", "api", "checks", "chores", "cli", "document_section", "handlers", "metrics"),
+    *("__init__", "admission", "api", "checks", "chores", "cli", "handlers", "metrics"),
     *("reasons", "rules", "schemas", "store", "tables"),
 }
 # Transports have a spec and a dispatcher of the same name; a `Meta` belongs to its schema.

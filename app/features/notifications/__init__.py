@@ -46,6 +46,6 @@ class Notifications(Feature):
         return [checks.messages, checks.OrphanedRuleRows()]
 
     def catalog_sections(self) -> "Sequence[CatalogSection]":
-        from app.features.notifications.document_section import RuleSection
+        from app.features.notifications.cli import RuleSection
 
         return [RuleSection()]

@@ -1,20 +1,20 @@
 """/notification-rules and /notifications: rules, messages, previews and test messages."""
 
+import secrets
+from datetime import UTC, datetime
 from typing import Any
 
 from flask import g
 from marshmallow import Schema, fields
+from sqlalchemy import Row, select
 
 from app.catalog.named_table import Named
-from app.features.notifications import message_list
 from app.features.notifications import store as notifications_store
 from app.features.notifications.grouping import EventGroup
-from app.features.notifications.message import MAX_SUBJECTS, MESSAGE_SCHEMA, title_of
-from app.features.notifications.message_jobs import trial_job
-from app.features.notifications.message_list import Listed
-from app.features.notifications.pacing import SimulatedGroup
-from app.features.notifications.rule_preview import WITHOUT_HISTORY, Preview, preview
-from app.features.notifications.rules import DEFAULTS, SEVERITY, Rule
+from app.features.notifications.message import MAX_SUBJECTS, MESSAGE_SCHEMA, sample_message, title_of
+from app.features.notifications.pacing import Wait
+from app.features.notifications.rule_preview import WITHOUT_HISTORY, Preview
+from app.features.notifications.rules import DEFAULTS, TRAITS, Rule
 from app.features.notifications.schemas import (
     MAX_SHOWN,
     ChangedNotificationRuleSchema,
@@ -24,7 +24,10 @@ from app.features.notifications.schemas import (
     NotificationRuleSchema,
     SentMessageSchema,
 )
+from app.features.notifications.store import RULES, stored_value
 from app.kernel.access.api_keys import Scope
+from app.kernel.db import Database
+from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
 from app.kernel.errors import (
     ConflictError,
     EndpointNotFoundError,
@@ -32,7 +35,9 @@ from app.kernel.errors import (
     InvalidNotificationRuleError,
     NotificationRuleNotFoundError,
 )
+from app.kernel.tracing.context import TraceContext
 from app.queue.jobs.job_creation import Created
+from app.queue.jobs.job_model import NewJob
 from app.web.http import preferences, request_spans
 from app.web.http.conditions import change, tagged, unless_known
 from app.web.http.idempotency_keys import PARAMETER, key_in_header
@@ -41,7 +46,8 @@ from app.web.jobs import creating
 from app.web.jobs.answer_schemas import CreatedJobSchema
 from app.web.openapi.resource import Resource, same_name
 from app.web.services import services
-from schema.states import Severity
+from schema import tables
+from schema.states import Severity, Trigger
 
 resource = Resource("notifications", "Messages to people, sent through endpoints.", write_scope=Scope.JOBS_WRITE)
 
@@ -81,6 +87,17 @@ def test(name: str) -> Any:
     return creating.answer(created)
 
 
+def trial_job(endpoint: str, key: str | None = None, trace: TraceContext | None = None) -> NewJob:
+    """Return a job that sends a test message; the same key creates one job only."""
+    return NewJob(
+        endpoint=endpoint,
+        trigger=Trigger.IMMEDIATE,
+        input=sample_message(endpoint, datetime.now(UTC)),
+        idempotency_key=f"test:{key or secrets.token_hex(16)}",
+        trace=trace,
+    )
+
+
 rules = Resource(
     "notification-rules",
     "Rules that report matching events to channels; each message is a job of an endpoint.",
@@ -105,14 +122,14 @@ def create(body: dict[str, Any]) -> Any:
 
     A rule that matches everything needs `"all": true`. All given conditions must match.
     """
-    row = notifications_store.create(services().database, body["name"], value_of(body), change())
+    row = RULES.create(services().database, body["name"], stored_value(body), change())
     return tagged(shape(row), row.tag, 201)
 
 
 @rules.route("GET", "/notification-rules", query=PageQuery, returns=page_schema(NotificationRuleSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List notification rules, newest first."""
-    page = notifications_store.RULES.page(services().database, page_request(query))
+    page = RULES.page(services().database, page_request(query))
     return page_answer(page, shape, query)
 
 
@@ -121,7 +138,7 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
 )
 def get(name: str) -> Any:
     """Get a notification rule."""
-    row = notifications_store.RULES.get(services().database, name)
+    row = RULES.get(services().database, name)
     return unless_known(shape(row), row.tag)
 
 
@@ -135,14 +152,14 @@ def get(name: str) -> Any:
 def replace(body: dict[str, Any], name: str) -> Any:
     """Replace a notification rule; unsent events follow the new rule."""
     same_name(body, name)
-    row = notifications_store.replace(services().database, name, value_of(body), change())
+    row = RULES.replace(services().database, name, stored_value(body), change())
     return tagged(shape(row), row.tag)
 
 
 @rules.route("DELETE", "/notification-rules/<name>", returns=None, status=204, errors=[NotificationRuleNotFoundError])
 def delete(name: str) -> None:
     """Delete a notification rule with its unsent events."""
-    notifications_store.RULES.delete(services().database, name, change())
+    RULES.delete(services().database, name, change())
 
 
 @rules.route(
@@ -157,8 +174,15 @@ def list_messages(query: dict[str, Any], name: str) -> dict[str, Any]:
 
     The executions of a message's job show its delivery.
     """
-    found = message_list.page(services().database, name, page_request(query))
-    return page_answer(found, _shape_listed, query)
+    return page_answer(page_of_messages(services().database, name, page_request(query)), dict, query)
+
+
+def page_of_messages(database: Database, rule: str, wanted: PageRequest) -> Page[dict[str, Any]]:
+    """Read a page of the groups of a rule, newest first; raise NotificationRuleNotFoundError."""
+    RULES.get(database, rule)
+    groups = tables.notification_groups.c
+    query = newest_first(select(*groups).where(groups.rule == rule), groups.opened_at, groups.group_id, wanted)
+    return page_of(database.fetch(query), "opened_at", "group_id", wanted, _shape_stored)
 
 
 @questions.route(
@@ -170,8 +194,8 @@ def list_messages(query: dict[str, Any], name: str) -> dict[str, Any]:
 )
 def preview_new(body: dict[str, Any]) -> dict[str, Any]:
     """Show the messages that a notification rule would have sent within the last day; nothing is stored or sent."""
-    rule = notifications_store.check(body.get("name", "preview"), value_of(body))
-    return shape_preview(rule, preview(services().database, rule))
+    rule = notifications_store.check(body.get("name", "preview"), stored_value(body))
+    return shape_preview(rule, Preview(services().database, rule))
 
 
 @questions.route(
@@ -183,55 +207,43 @@ def preview_new(body: dict[str, Any]) -> dict[str, Any]:
 def preview_stored(name: str) -> dict[str, Any]:
     """Show the messages that a stored notification rule would have sent within the last day, had it existed."""
     rule = notifications_store.get(services().database, name)
-    return shape_preview(rule, preview(services().database, rule))
-
-
-def value_of(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the stored value of a request, without duplicate events and channels."""
-    value = {name: each for name, each in body.items() if name != "name"}
-    for name in ("events", "channels"):
-        value[name] = list(dict.fromkeys(map(str, value[name])))
-    if "min_severity" in value:
-        value["min_severity"] = str(value["min_severity"])
-    return value
+    return shape_preview(rule, Preview(services().database, rule))
 
 
 def shape(row: Named) -> dict[str, Any]:
     """Return a stored rule with its defaults, as answered."""
-    return {"name": row.name, **DEFAULTS, **row.value, "created_at": row.created_at, "updated_at": row.updated_at} | {
-        "min_severity": Severity(row.value.get("min_severity", DEFAULTS["min_severity"]))
-    }
+    value = {"name": row.name, **DEFAULTS, **row.value, "created_at": row.created_at, "updated_at": row.updated_at}
+    return value | {"min_severity": Severity(value["min_severity"])}
 
 
 def shape_preview(rule: Rule, found: Preview) -> dict[str, Any]:
-    """Return a preview as answered."""
-    simulation = found.simulation
+    groups = found.simulation.groups
     return {
         "since": found.since,
         "until": found.until,
         "truncated": found.is_truncated,
         "not_previewed": sorted(event.value for event in WITHOUT_HISTORY if rule.covers(event)),
-        "events": simulation.events,
-        "repeated": simulation.repeated,
-        "message_count": len(simulation.groups),
-        "messages": [_shape_message(each) for each in simulation.groups[-MAX_SHOWN:]],
+        "events": found.simulation.events,
+        "repeated": found.simulation.repeated,
+        "message_count": len(groups),
+        "messages": [
+            {"opened_at": each.opened_at, "sent_at": each.sent_at, "waits_for": each.waits_for}
+            | _shape_group(each.group)
+            for each in groups[-MAX_SHOWN:]
+        ],
     }
 
 
-def _shape_message(sent: SimulatedGroup) -> dict[str, Any]:
-    shown = {"opened_at": sent.opened_at, "sent_at": sent.sent_at, "waits_for": sent.waits and sent.waits.wait}
-    return shown | _shape_group(sent.group)
-
-
-def _shape_listed(listed: Listed) -> dict[str, Any]:
-    shown = {name: getattr(listed, name) for name in ("group_id", "opened_at", "waits_for", "waits_until")}
-    return shown | {"sent_at": listed.closed_at, "channels": listed.messages} | _shape_group(listed.group)
+def _shape_stored(row: Row[Any]) -> dict[str, Any]:
+    shown = {name: getattr(row, name) for name in ("group_id", "opened_at", "waits_until")}
+    shown |= {"waits_for": row.waits_for and Wait(row.waits_for), "sent_at": row.closed_at}
+    return shown | {"channels": row.messages or []} | _shape_group(EventGroup.from_json(row.told))
 
 
 def _shape_group(group: EventGroup) -> dict[str, Any]:
     return {
         "event": group.event,
-        "severity": SEVERITY[group.event],
+        "severity": TRAITS[group.event].severity,
         "title": title_of(group),
         "count": group.count,
         "subjects": [{"name": name, "count": count} for name, count in group.subjects.most_common(MAX_SUBJECTS)],

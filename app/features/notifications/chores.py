@@ -1,57 +1,70 @@
-"""Notifier: the chores that detect events, send messages and prune old groups."""
+"""Chores that detect events, send messages and prune old groups."""
 
 import logging
-from functools import partial
 
-from app.features.notifications import notification_pruning
 from app.features.notifications.group_sending import advance, waiting
 from app.features.notifications.watching import Detector
+from app.kernel.sql import statement
 from app.scheduler.chore import BATCH, Chore, ChoreContext, Counts, counts_so_far, got_on
 
 log = logging.getLogger(__name__)
 
+# Longer than the maximum of `repeat_after_seconds`, whatever the retention.
+LEAST_MS = 8 * 24 * 3600 * 1000
+
+PRUNE_GROUPS = statement(
+    "notifications.prune_groups",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT group_id FROM notification_groups
+       WHERE closed_at IS NOT NULL AND closed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
+       ORDER BY closed_at, group_id LIMIT :limit)
+    DELETE FROM notification_groups WHERE group_id IN (SELECT group_id FROM page) RETURNING group_id
+    """,
+)
+PRUNE_SUBJECTS = statement(
+    "notifications.prune_subjects",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT rule, event, subject FROM notification_subjects
+       WHERE noted_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
+       ORDER BY noted_at, rule, event, subject LIMIT :limit)
+    DELETE FROM notification_subjects AS s USING page
+     WHERE s.rule = page.rule AND s.event = page.event AND s.subject = page.subject
+    RETURNING s.subject
+    """,
+)
+
 
 def chores(context: ChoreContext) -> list[Chore]:
-    notifier = Notifier(context)
-    return [
-        Chore("watch", 5, notifier.watch),
-        Chore("notify", 2, notifier.notify),
-        Chore("prune_notifications", 3600, notifier.prune_notifications),
-    ]
+    database = context.database
 
-
-class Notifier:
-    """Chores of one scheduler."""
-
-    def __init__(self, context: ChoreContext) -> None:
-        self._context = context
-        self._detector = Detector(context.database)
-
-    def watch(self) -> Counts:
-        """Open and close the alerts of lost workers, open breakers and lateness."""
-        return Counts(noted=self._detector.poll())
-
-    def notify(self) -> Counts:
+    def notify() -> Counts:
         """Group the event batches of each rule and send the groups that are due."""
         counts = counts_so_far()
-        for rule in waiting(self._context.database):
+        for rule in waiting(database):
             is_all = False
-            while not is_all and not self._context.stopping():
+            while not is_all and not context.stopping():
                 try:
-                    done = advance(self._context.database, rule)
+                    done = advance(database, rule)
                 except (LookupError, ValueError):  # written by a newer release; must not block other rules
                     log.exception("could not send messages of notification rule %s; retrying in the next run", rule)
                     break
                 is_all = done.is_all
                 counts.update(messages=done.messages, refused=done.refused, repeated=done.repeated)
-                self._context.hint_all(done.queues)
+                context.hint_all(done.queues)
                 got_on()
         return counts
 
-    def prune_notifications(self) -> Counts:
-        """Delete groups that were sent before the retention, and expired subjects."""
-        database, retention_ms = self._context.database, self._context.retention_ms
-        groups = partial(notification_pruning.prune_groups, database, retention_ms=retention_ms, limit=BATCH)
-        subjects = partial(notification_pruning.prune_subjects, database, limit=BATCH)
-        pruned = sum(self._context.until_short(each) for each in (groups, subjects))
-        return Counts(notifications=pruned)
+    def prune_notifications() -> Counts:
+        """Delete groups that were sent before the retention, and subjects that no rule can still suppress."""
+        groups = {"retention_ms": max(context.retention_ms, LEAST_MS), "limit": BATCH}
+        subjects = {"retention_ms": LEAST_MS, "limit": BATCH}
+        pruned = context.until_short(lambda: len(database.fetch(PRUNE_GROUPS, groups)))
+        return Counts(notifications=pruned + context.until_short(lambda: len(database.fetch(PRUNE_SUBJECTS, subjects))))
+
+    return [
+        Chore("watch", 5, Detector(database).poll),
+        Chore("notify", 2, notify),
+        Chore("prune_notifications", 3600, prune_notifications),
+    ]

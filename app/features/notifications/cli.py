@@ -1,6 +1,7 @@
 """`flask notifications`: rules, their previews, and test messages."""
 
 import time
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, TextIO
 
@@ -8,6 +9,7 @@ import click
 import yaml
 
 from app.catalog.endpoints import versions
+from app.cli.catalog_section import CatalogSection
 from app.cli.command_session import actor, confirm, ready_database, yes_option
 from app.cli.commands import ServiceGroup
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
@@ -16,21 +18,19 @@ from app.cli.options import gather, limit_option, tell_more
 from app.cli.progress_bar import progress
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.features.notifications import store as notifications_store
-from app.features.notifications.api import shape, shape_preview, value_of
-from app.features.notifications.message_jobs import trial_job
-from app.features.notifications.rule_preview import preview
+from app.features.notifications.api import shape, shape_preview, trial_job
+from app.features.notifications.rule_preview import Preview
 from app.features.notifications.rules import Rule
 from app.features.notifications.schemas import (
+    ChangedNotificationRuleSchema,
     NotificationPreviewSchema,
     NotificationQuestionSchema,
     NotificationRuleSchema,
 )
-from app.features.notifications.store import RULES
+from app.features.notifications.store import RULES, stored_value
 from app.kernel.audit.change import AuditedChange
-from app.kernel.db import Database
 from app.kernel.errors import InvalidNotificationRuleError, InvalidRequestError
 from app.kernel.formats import compact_json, marshmallow_faults, pointer
-from app.queue.executions.execution_model import ExecutionWithInput
 from app.queue.reading.execution_queries import get_execution
 from app.web.http.body import parse_json
 from app.web.services import services
@@ -60,8 +60,12 @@ def test(endpoint: str, wait: float, as_json: bool) -> None:
         if execution is None:
             raise CommandError("the job has no execution")
         click.echo(f"sending as {execution.execution_id}", err=True)
+        until = time.monotonic() + wait
         with progress("waiting for the execution"):
-            ended = _until_its_end(database, execution.execution_id, wait)
+            while (ended := get_execution(database, execution.execution_id)).status not in FINAL:
+                if time.monotonic() >= until:
+                    break
+                time.sleep(POLL_SECONDS)
     names = ("execution_id", "status", "attempt_count", "output", "last_error", "duration_ms")
     shown: dict[str, Any] = {name: getattr(ended, name) for name in names}
     if as_json:
@@ -70,15 +74,6 @@ def test(endpoint: str, wait: float, as_json: bool) -> None:
         show_fields(shown)
     if ended.status is not ExecutionStatus.SUCCESS and wait:
         raise click.exceptions.Exit(FAILED)
-
-
-def _until_its_end(database: Database, execution_id: str, seconds: float) -> ExecutionWithInput:
-    until = time.monotonic() + seconds
-    while True:
-        found = get_execution(database, execution_id)
-        if found.status in FINAL or time.monotonic() >= until:
-            return found
-        time.sleep(POLL_SECONDS)
 
 
 @group.command("list")
@@ -126,7 +121,7 @@ def preview_(name: str | None, file: TextIO | None, as_json: bool) -> None:
         raise click.UsageError("Give the name of a rule, or --file.")
     with ready_database() as database:
         rule = notifications_store.get(database, name) if name is not None else _read(file)
-        found = NotificationPreviewSchema().dump(shape_preview(rule, preview(database, rule)))
+        found = NotificationPreviewSchema().dump(shape_preview(rule, Preview(database, rule)))
     if as_json:
         return print_json(found)
     rows = [
@@ -171,7 +166,7 @@ def _read(file: Any) -> Rule:
         raise CommandError(f"{file.name}: {shown}")
     body = NotificationQuestionSchema().load(value)
     try:
-        return notifications_store.check(body.get("name", "preview"), value_of(body))
+        return notifications_store.check(body.get("name", "preview"), stored_value(body))
     except InvalidNotificationRuleError as error:
         raise CommandError(f"{file.name}: {error.message}") from None
 
@@ -180,3 +175,22 @@ def _conditions(rule: dict[str, Any]) -> str:
     if rule["all"]:
         return "all"
     return " ".join(f"{name}={rule[name]}" for name in ("endpoint", "label", "queue") if rule[name] is not None)
+
+
+class RuleSection(CatalogSection):
+    """Section `notification_rules` of the catalog document: rules by their names, without their defaults."""
+
+    key = "notification_rules"
+    table = RULES
+    schema = ChangedNotificationRuleSchema
+
+    def stored_value(self, loaded: dict[str, Any]) -> Mapping[str, Any]:
+        return stored_value(loaded)
+
+    def check(self, name: str, value: Mapping[str, Any], endpoints: Collection[str]) -> None:
+        """Check a rule; raise CommandError for a channel that is not among the endpoints."""
+        for index, channel in enumerate(value["channels"]):
+            if channel not in endpoints:
+                where = f"/notification_rules/{name}/channels/{index}"
+                raise CommandError(f"{where}: there is no endpoint named {channel!r}")
+        notifications_store.check(name, value)

@@ -1,13 +1,13 @@
 """Facts: current lost workers, open breakers, late queues and overdue schedules, each kind by one bounded read."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 
-from app.features.notifications.rules import Occurrence
+from app.features.notifications.rules import Occurrence, job_subject
 from app.features.queues import queue_statistics
 from app.kernel.db import Database
 from app.kernel.sql import statement
@@ -16,17 +16,19 @@ from schema.states import NotificationEvent
 _E = NotificationEvent
 MAX_FACTS = 500  # of each kind
 
-_IS_LOST = """
-    SELECT worker_id, host, queues, lease_expires_at FROM workers
-     WHERE status = 'ALIVE' AND lease_expires_at <= now() AND lease_expires_at > now() - INTERVAL '1 hour'
-    """
+_IS_LOST = "status = 'ALIVE' AND lease_expires_at <= now() AND lease_expires_at > now() - INTERVAL '1 hour'"
+_IS_OPEN = "state IN ('open', 'half_open')"
 LOST = statement(
-    "notifications.lost_workers", f"{_IS_LOST} ORDER BY lease_expires_at DESC, worker_id LIMIT {MAX_FACTS}"
+    "notifications.lost_workers",
+    f"""
+    SELECT worker_id, host, queues, lease_expires_at FROM workers WHERE {_IS_LOST}
+     ORDER BY lease_expires_at DESC, worker_id LIMIT {MAX_FACTS}
+    """,  # noqa: S608 - constants of this module
 )
-STILL_LOST = statement("notifications.still_lost_workers", f"{_IS_LOST} AND worker_id = ANY (CAST(:keys AS TEXT[]))")
-_IS_OPEN = "SELECT target, changed_at FROM breakers WHERE state IN ('open', 'half_open')"
-OPEN = statement("notifications.open_breakers", f"{_IS_OPEN} ORDER BY changed_at DESC, target LIMIT {MAX_FACTS}")
-STILL_OPEN = statement("notifications.still_open_breakers", f"{_IS_OPEN} AND target = ANY (CAST(:keys AS TEXT[]))")
+OPEN = statement(
+    "notifications.open_breakers",
+    f"SELECT target, changed_at FROM breakers WHERE {_IS_OPEN} ORDER BY changed_at DESC, target LIMIT {MAX_FACTS}",  # noqa: S608
+)
 ENDPOINTS = statement(
     "notifications.leading_endpoints",
     """
@@ -34,53 +36,66 @@ ENDPOINTS = statement(
      ORDER BY target, endpoint LIMIT 10000
     """,
 )
-_IS_OVERDUE = """
+OVERDUE = statement(
+    "notifications.overdue_jobs",
+    f"""
     SELECT job_id, first_version_id, name, endpoint, labels, cron_next_run_at FROM jobs
      WHERE cron_next_run_at IS NOT NULL
        AND cron_next_run_at < now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'
-    """
-OVERDUE = statement("notifications.overdue_jobs", f"{_IS_OVERDUE} ORDER BY cron_next_run_at, job_id LIMIT {MAX_FACTS}")
-STILL_OVERDUE = statement("notifications.still_overdue_jobs", f"{_IS_OVERDUE} AND job_id = ANY (CAST(:keys AS TEXT[]))")
+     ORDER BY cron_next_run_at, job_id LIMIT {MAX_FACTS}
+    """,  # noqa: S608 - as above
+)
+_HOLDS = {
+    _E.WORKER_LOST: f"SELECT 1 FROM workers WHERE worker_id = c.subject AND {_IS_LOST}",  # noqa: S608 - as above
+    _E.BREAKER_OPENED: f"SELECT 1 FROM breakers WHERE target = c.subject AND {_IS_OPEN}",  # noqa: S608 - as above
+    _E.SCHEDULE_OVERDUE: """
+        SELECT 1 FROM jobs
+         WHERE job_id = c.subject AND cron_next_run_at < now() - u.seconds * INTERVAL '1 second'""",
+    _E.QUEUE_LATE: """
+        SELECT 1 FROM unnest(CAST(:keys AS TEXT[]), CAST(:ages AS DOUBLE PRECISION[])) AS q (name, age)
+         WHERE q.name = c.subject AND q.age >= u.seconds""",
+}
+# Deletes alerts by key, however many facts there are; `u` has the rules that this process can read.
+ENDED = {
+    event: statement(
+        f"notifications.ended_{event.value.replace('.', '_')}",
+        f"""
+        WITH ended AS MATERIALIZED (
+          SELECT c.rule, c.subject FROM notification_conditions AS c
+            JOIN unnest(CAST(:rules AS TEXT[]), CAST(:seconds AS BIGINT[])) AS u (rule, seconds) ON u.rule = c.rule
+           WHERE c.event = '{event.value}' AND NOT EXISTS ({holds})
+           LIMIT :limit)
+        DELETE FROM notification_conditions AS c USING ended AS e
+         WHERE c.event = '{event.value}' AND c.rule = e.rule AND c.subject = e.subject
+        """,  # noqa: S608 - as above
+    )
+    for event, holds in _HOLDS.items()
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """Condition that holds now, and its age; `key` is unique within its kind."""
+class Fact(NamedTuple):
+    """Condition that holds now; `key` is unique within its kind, `for_seconds` its age if rules tolerate a delay."""
 
     key: str
     occurrence: Occurrence
-    for_seconds: float = 0.0
+    for_seconds: float = inf
 
 
 def current_facts(database: Database, event: NotificationEvent, now: datetime, seconds: int) -> list[Fact]:
     """Return up to MAX_FACTS facts of a kind, latest first; of schedules, the most overdue by at least `seconds`."""
     if event is _E.WORKER_LOST:
-        return _lost(database.fetch(LOST))
+        return [Fact(row.worker_id, worker_lost(row)) for row in database.fetch(LOST)]
     if event is _E.BREAKER_OPENED:
-        return _open(database, database.fetch(OPEN))
+        rows = database.fetch(OPEN)
+        endpoints = endpoints_by_target(database, (row.target for row in rows))
+        return [Fact(row.target, breaker_opened(row.target, row.changed_at, endpoints)) for row in rows]
     if event is _E.QUEUE_LATE:
-        return late_queues(database, now)
-    return _overdue(database.fetch(OVERDUE, {"seconds": seconds}), now)
-
-
-def still_current_facts(
-    database: Database, event: NotificationEvent, keys: Sequence[str], now: datetime, seconds: int
-) -> list[Fact]:
-    """Return the facts of `keys`, for kinds with more than MAX_FACTS facts; queues have no such bound."""
-    found: list[Fact] = []
-    for first in range(0, len(keys), MAX_FACTS):
-        params = {"keys": keys[first : first + MAX_FACTS]}
-        if event is _E.WORKER_LOST:
-            found += _lost(database.fetch(STILL_LOST, params))
-        elif event is _E.BREAKER_OPENED:
-            found += _open(database, database.fetch(STILL_OPEN, params))
-        elif event is _E.SCHEDULE_OVERDUE:
-            found += _overdue(database.fetch(STILL_OVERDUE, params | {"seconds": seconds}), now)
-    return found
-
-
-def _lost(rows: Iterable[Row[Any]]) -> list[Fact]:
-    return [Fact(row.worker_id, worker_lost(row)) for row in rows]
+        return [
+            Fact(name, Occurrence(event=event, subject=name, at=now, queues=(name,)), _seconds(now - since))
+            for name, since in queue_statistics.oldest_due(database).items()
+        ]
+    rows = database.fetch(OVERDUE, {"seconds": seconds})
+    return [Fact(row.job_id, _overdue(row, now), _seconds(now - row.cron_next_run_at)) for row in rows]
 
 
 def worker_lost(row: Row[Any]) -> Occurrence:
@@ -93,50 +108,30 @@ def worker_lost(row: Row[Any]) -> Occurrence:
     )
 
 
-def _open(database: Database, rows: Sequence[Row[Any]]) -> list[Fact]:
-    leading = endpoints_by_target(database, [row.target for row in rows])
-    return [Fact(row.target, breaker_opened(row.target, row.changed_at, leading)) for row in rows]
-
-
-def endpoints_by_target(database: Database, targets: Sequence[str]) -> dict[str, list[str]]:
+def endpoints_by_target(database: Database, targets: Iterable[str]) -> dict[str, list[str]]:
     """Return the endpoints that resolve to each target."""
     found: dict[str, list[str]] = {}
-    for row in database.fetch(ENDPOINTS, {"targets": sorted(set(targets))}) if targets else ():
+    for row in database.fetch(ENDPOINTS, {"targets": sorted(set(targets))}):
         found.setdefault(row.target, []).append(row.endpoint)
     return found
 
 
-def breaker_opened(target: str, at: datetime, leading: Mapping[str, Sequence[str]]) -> Occurrence:
+def breaker_opened(target: str, at: datetime, endpoints: Mapping[str, Sequence[str]]) -> Occurrence:
     return Occurrence(
-        event=_E.BREAKER_OPENED, subject=target, at=at, example=target, endpoints=tuple(leading.get(target, ()))
+        event=_E.BREAKER_OPENED, subject=target, at=at, example=target, endpoints=tuple(endpoints.get(target, ()))
     )
 
 
-def late_queues(database: Database, now: datetime) -> list[Fact]:
-    """Return the queues with due executions, each with the age of the oldest."""
-    return [
-        Fact(
-            name,
-            Occurrence(event=_E.QUEUE_LATE, subject=name, at=now, queues=(name,)),
-            (now - since) / timedelta(seconds=1),
-        )
-        for name, since in queue_statistics.oldest_due(database).items()
-    ]
+def _overdue(row: Row[Any], now: datetime) -> Occurrence:
+    return Occurrence(
+        event=_E.SCHEDULE_OVERDUE,
+        subject=job_subject(row),
+        at=now,
+        example=row.job_id,
+        endpoints=(row.endpoint,),
+        labels=row.labels or {},
+    )
 
 
-def _overdue(rows: Iterable[Row[Any]], now: datetime) -> list[Fact]:
-    return [
-        Fact(
-            row.job_id,
-            Occurrence(
-                event=_E.SCHEDULE_OVERDUE,
-                subject=row.name or row.first_version_id or row.job_id,
-                at=now,
-                example=row.job_id,
-                endpoints=(row.endpoint,),
-                labels=row.labels or {},
-            ),
-            (now - row.cron_next_run_at) / timedelta(seconds=1),
-        )
-        for row in rows
-    ]
+def _seconds(age: timedelta) -> float:
+    return age / timedelta(seconds=1)

@@ -5,22 +5,29 @@ each is counted once. A step that closes the group inserts the jobs, with idempo
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Row
+from sqlalchemy import Connection
 
 from app.features.notifications import store as notifications_store
-from app.features.notifications.grouping import EventGroup, SubjectCounts, add_count, counts_from_json
-from app.features.notifications.message_jobs import ChannelChangedError, insert_jobs
-from app.features.notifications.pacing import HeldGroup, held, is_repeated
+from app.features.notifications.grouping import EventGroup, SubjectCounts, add_counts, counts_from_json
+from app.features.notifications.message import message_of
+from app.features.notifications.pacing import held, is_repeated
 from app.features.notifications.rules import Rule
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.metrics import PROCESS, series
 from app.kernel.sql import statement
+from app.queue.jobs import job_insertion
+from app.queue.jobs.endpoint_cache import CachedEndpoint, read_targets
+from app.queue.jobs.job_model import NewJob
+from schema.states import Followed, Trigger
+
+log = logging.getLogger(__name__)
 
 MAX_BATCHES = 100  # in one transaction
 
@@ -59,7 +66,7 @@ SENT = statement(
     "notifications.sent",
     """
     SELECT closed_at FROM notification_groups WHERE rule = :rule AND closed_at IS NOT NULL
-     ORDER BY opened_at DESC, group_id DESC LIMIT :most
+     ORDER BY opened_at DESC, group_id DESC LIMIT 1 OFFSET :later
     """,
 )
 TOLD = statement(
@@ -83,10 +90,9 @@ NOTE_SUBJECTS = statement(
 OPEN = statement(
     "notifications.begin_group",
     """
-    INSERT INTO notification_groups (group_id, rule, told, events, waits_for, waits_until)
-    VALUES (:group_id, :rule, CAST(:told AS JSONB), :events, :waits_for, CAST(:waits_until AS TIMESTAMPTZ))
+    INSERT INTO notification_groups (group_id, rule, told) VALUES (:group_id, :rule, '{}')
     ON CONFLICT (rule) WHERE closed_at IS NULL DO NOTHING
-    RETURNING group_id
+    RETURNING group_id, told, opened_at, waits_for, waits_until
     """,
 )
 KEEP = statement(
@@ -94,16 +100,8 @@ KEEP = statement(
     """
     UPDATE notification_groups
        SET told = CAST(:told AS JSONB), events = :events, waits_for = :waits_for,
-           waits_until = CAST(:waits_until AS TIMESTAMPTZ)
-     WHERE group_id = :group_id AND closed_at IS NULL
-    RETURNING group_id
-    """,
-)
-CLOSE = statement(
-    "notifications.close_group",
-    """
-    UPDATE notification_groups
-       SET closed_at = now(), waits_for = NULL, waits_until = NULL, messages = CAST(:messages AS JSONB)
+           waits_until = CAST(:waits_until AS TIMESTAMPTZ), messages = CAST(:messages AS JSONB),
+           closed_at = CASE WHEN CAST(:messages AS JSONB) IS NOT NULL THEN now() END
      WHERE group_id = :group_id AND closed_at IS NULL
     RETURNING group_id
     """,
@@ -111,10 +109,10 @@ CLOSE = statement(
 
 
 class _ChangedError(Exception):
-    """Another transaction changed the group, which happens only above READ COMMITTED; the next run tries again."""
+    """Another transaction changed the group (only above READ COMMITTED) or a channel; the next run tries again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Step:
     """Result of one transaction; `is_all` if no event batch is left."""
 
@@ -122,7 +120,7 @@ class Step:
     messages: int = 0
     refused: int = 0
     repeated: int = 0
-    queues: frozenset[str] = field(default_factory=frozenset)
+    queues: set[str] = field(default_factory=set)
 
 
 def waiting(database: Database) -> list[str]:
@@ -134,7 +132,7 @@ def advance(database: Database, rule: str) -> Step:
     """Add the event batches of a rule to its group, and send the group if it is due."""
     try:
         done = database.transact(lambda connection: _step(connection, rule))
-    except (_ChangedError, ChannelChangedError):
+    except _ChangedError:
         return Step()
     PROCESS.add(series.NOTIFICATIONS_SENT, amount=done.messages)
     PROCESS.add(series.NOTIFICATIONS_SUPPRESSED, "refused", amount=done.refused)
@@ -144,71 +142,86 @@ def advance(database: Database, rule: str) -> Step:
 
 def _step(connection: Connection, name: str) -> Step:
     row = connection.execute(LOCK, {"rule": name}).first()
-    if row is None:
-        return Step()
-    rule = notifications_store.readable(name, row.rule_json)
-    if rule is None:
+    rule = None if row is None else notifications_store.readable(name, row.rule_json)
+    if row is None or rule is None:
         return Step()
     opened = connection.execute(OPEN_GROUP, {"rule": name}).first()
-    parts = connection.execute(TAKE, {"rule": name, "limit": MAX_BATCHES}).all()
-    is_all = len(parts) < MAX_BATCHES
-    fresh, repeated = _without_repeated(connection, rule, _sum_batches(parts), row.now)
-    if opened is None and not fresh:
-        return Step(is_all, repeated=repeated)
-    group = EventGroup() if opened is None else EventGroup.from_json(opened.told)
+    batches = connection.execute(TAKE, {"rule": name, "limit": MAX_BATCHES}).all()
+    step, fresh = Step(is_all=len(batches) < MAX_BATCHES), SubjectCounts()
+    for batch in sorted(batches, key=lambda batch: str(batch.part_id)):
+        add_counts(fresh, counts_from_json(batch.tallies))
+    step.repeated = _remove_repeated(connection, rule, fresh, row.now)
+    if opened is None:
+        if not fresh:
+            return step
+        opened = connection.execute(OPEN, {"group_id": ids.group_id(), "rule": name}).first()
+        if opened is None:
+            raise _ChangedError
+    group = EventGroup.from_json(opened.told)
     group.add(fresh)
-    opened_at = row.now if opened is None else opened.opened_at
-    waits = held(rule, opened_at, _earlier(connection, rule), row.now)
-    group_id = ids.group_id() if opened is None else opened.group_id
-    if opened is None or fresh or _differs(waits, opened):
-        params = {"group_id": group_id, "told": json.dumps(group.as_json()), "events": group.count}
-        params |= {"waits_for": waits and waits.wait.value, "waits_until": waits and waits.until}
-        _write(connection, KEEP if opened else OPEN, params if opened else params | {"rule": name})
-    if rule.repeat_after and fresh:
-        connection.execute(NOTE_SUBJECTS, {"rule": name, "group_id": group_id} | _columns(fresh))
-    if waits is not None or not is_all:
-        return Step(is_all, repeated=repeated)
-    messages, queues = insert_jobs(connection, rule, group_id, group)
-    _write(connection, CLOSE, {"group_id": group_id, "messages": json.dumps(messages)})
-    refused = sum(each["job_id"] is None for each in messages)
-    return Step(is_all, len(messages) - refused, refused, repeated, queues)
+    if rule.repeat_after_seconds and fresh:
+        connection.execute(NOTE_SUBJECTS, {"rule": name, "group_id": opened.group_id} | _columns(fresh))
+    earlier = connection.execute(SENT, {"rule": name, "later": rule.max_per_hour - 1}).scalar()
+    waits_for, waits_until = held(rule, opened.opened_at, earlier, row.now) or (None, None)
+    messages = _send(connection, rule, opened.group_id, group, step) if waits_for is None and step.is_all else None
+    if fresh or messages is not None or (waits_for, waits_until) != (opened.waits_for, opened.waits_until):
+        params = {"group_id": opened.group_id, "told": json.dumps(group.as_json()), "events": group.count}
+        params |= {"waits_for": waits_for, "waits_until": waits_until, "messages": messages and json.dumps(messages)}
+        if connection.execute(KEEP, params).first() is None:
+            raise _ChangedError
+    return step
 
 
-def _sum_batches(parts: Sequence[Row[Any]]) -> SubjectCounts:
-    gathered: SubjectCounts = {}
-    for part in sorted(parts, key=lambda part: str(part.part_id)):
-        for subject, counted in counts_from_json(part.tallies).items():
-            add_count(gathered, subject, counted)
-    return gathered
+def _remove_repeated(connection: Connection, rule: Rule, counts: SubjectCounts, now: datetime) -> int:
+    """Remove the subjects reported within `repeat_after_seconds`; return the number of their events."""
+    if not rule.repeat_after_seconds or not counts:
+        return 0
+    rows = connection.execute(TOLD, {"rule": rule.name} | _columns(counts))
+    again = [(row.event, row.subject) for row in rows if is_repeated(rule, row.closed_at, now)]
+    return sum(counts.pop(subject).count for subject in again)
 
 
-def _without_repeated(
-    connection: Connection, rule: Rule, found: SubjectCounts, now: datetime
-) -> tuple[SubjectCounts, int]:
-    """Return the counts without subjects reported within `repeat_after`, and the number of events left out."""
-    if not rule.repeat_after or not found:
-        return found, 0
-    rows = connection.execute(TOLD, {"rule": rule.name} | _columns(found))
-    told_at = {(row.event, row.subject): row.closed_at for row in rows}
-    again = {subject for subject in found if is_repeated(rule, told_at.get(subject), now)}
-    fresh = {subject: counted for subject, counted in found.items() if subject not in again}
-    return fresh, sum(found[subject].count for subject in again)
-
-
-def _earlier(connection: Connection, rule: Rule) -> datetime | None:
-    rows = connection.execute(SENT, {"rule": rule.name, "most": rule.max_per_hour}).all()
-    return rows[-1].closed_at if len(rows) == rule.max_per_hour else None
-
-
-def _write(connection: Connection, change: Executable, params: Mapping[str, Any]) -> None:
-    if connection.execute(change, params).first() is None:
-        raise _ChangedError
-
-
-def _differs(waits: HeldGroup | None, opened: Row[Any]) -> bool:
-    return waits is not None and (waits.wait, waits.until) != (opened.waits_for, opened.waits_until)
-
-
-def _columns(found: SubjectCounts) -> dict[str, Any]:
-    ordered = sorted(found)
+def _columns(counts: SubjectCounts) -> dict[str, Any]:
+    ordered = sorted(counts)
     return {"events": [event.value for event, _ in ordered], "subjects": [name for _, name in ordered]}
+
+
+def _send(connection: Connection, rule: Rule, group_id: str, group: EventGroup, step: Step) -> list[dict[str, Any]]:
+    """Insert a job for each channel; return the job or fault of each channel."""
+    message = message_of(rule.name, group)
+    targets = read_targets(connection, set(rule.channels))
+    messages, made = list[dict[str, Any]](), list[Mapping[str, Any]]()
+    for channel in dict.fromkeys(rule.channels):
+        fault, job_id = _fault(targets.get(channel), message), None
+        if fault is None:
+            made.append(_job_params(targets[channel], rule, group_id, message))
+            job_id = made[-1]["job_id"]
+        else:
+            log.warning("could not send a message of notification rule %s to %s: %s", rule.name, channel, fault)
+        messages.append({"channel": channel, "job_id": job_id, "fault": fault})
+    rows = connection.execute(job_insertion.ONE_SHOTS, job_insertion.params_of_one_shots(made)).all() if made else ()
+    if len(rows) < len(made):
+        raise _ChangedError
+    step.messages, step.refused = len(made), len(messages) - len(made)
+    step.queues = {row.execution_queue for row in rows}
+    return messages
+
+
+def _fault(target: CachedEndpoint | None, message: Mapping[str, Any]) -> str | None:
+    if target is None:
+        return "the endpoint no longer exists"
+    if not (found := target.faults(message)):
+        return None
+    return f"its payload spec rejects the message: {found[0]['pointer'] or '/'}: {found[0]['message']}"
+
+
+def _job_params(target: CachedEndpoint, rule: Rule, group_id: str, message: dict[str, Any]) -> dict[str, Any]:
+    new = NewJob(
+        endpoint=target.name,
+        trigger=Trigger.IMMEDIATE,
+        input=message,
+        name=f"notification of {rule.name}",
+        idempotency_key=f"notification:{group_id}",
+    )
+    params = job_insertion.params_of(new, target, ids.job_id(), shards=1)
+    return params | {"followed": int((params["followed"] or 0) | Followed.NOTIFICATION), "look_ahead_ms": 0}

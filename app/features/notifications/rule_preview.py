@@ -1,27 +1,24 @@
 """Preview: messages that a rule would have sent within the last day, by the stored history.
 
-History is read by indexes, in pages, latest first and up to a bound. Beyond the bound the preview covers less time.
+History is read by indexes, latest first and up to a bound. Beyond the bound the preview covers less time.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row
+from sqlalchemy import Executable, Row
 
 from app.features.notifications.facts import breaker_opened, endpoints_by_target, worker_lost
-from app.features.notifications.failures import reports_streaks
-from app.features.notifications.pacing import RuleSimulation, simulate
-from app.features.notifications.rules import Occurrence, Rule
+from app.features.notifications.pacing import RuleSimulation
+from app.features.notifications.rules import Occurrence, Rule, execution_failed, job_subject
 from app.kernel.db import Database
 from app.kernel.sql import statement
 from schema.states import ExecutionStatus, Followed, NotificationEvent, Trigger
 
 _E = NotificationEvent
 DAY = timedelta(days=1)
-_NEVER = datetime(9999, 1, 1, tzinfo=UTC)
-PAGE = 500
 MAX_LETTERS = 10_000  # open dead letters, and as many resolved dead letters
 MAX_EVENTS = 1_000  # lost workers, and as many opened breakers
 MAX_JOBS = 50  # repeating jobs whose executions are read
@@ -38,8 +35,7 @@ LETTERS = {
           FROM (SELECT failed_at, letter_id, execution_id, job_id, endpoint, labels FROM dead_letters
                  WHERE resolved_at {condition} {"AND endpoint = :endpoint" if is_one else ""}
                    AND failed_at >= CAST(:since AS TIMESTAMPTZ)
-                   AND (failed_at, letter_id) < (CAST(:at AS TIMESTAMPTZ), CAST(:key AS TEXT))
-                 ORDER BY failed_at DESC, letter_id DESC LIMIT {PAGE}) AS d
+                 ORDER BY failed_at DESC, letter_id DESC LIMIT :limit) AS d
           LEFT JOIN executions AS e ON e.execution_id = d.execution_id
           LEFT JOIN jobs AS j ON j.job_id = d.job_id
          ORDER BY d.failed_at DESC, d.letter_id DESC
@@ -50,147 +46,92 @@ LETTERS = {
 }
 ENDS = statement(
     "notifications.ends_of_job",
-    f"""
+    """
     SELECT status, created_at, execution_id, completed_at FROM executions
      WHERE job_id = :job_id AND status = :status AND completed_at IS NOT NULL
        AND created_at >= CAST(:since AS TIMESTAMPTZ)
-     ORDER BY created_at DESC, execution_id DESC LIMIT {MAX_ENDS}
-    """,  # noqa: S608 - a constant of this module
+     ORDER BY created_at DESC, execution_id DESC LIMIT :limit
+    """,
 )
 OPENED = statement(
     "notifications.opened_breakers",
-    f"""
+    """
     SELECT target, occurred_at FROM breaker_events
      WHERE occurred_at >= CAST(:since AS TIMESTAMPTZ) AND to_state = 'open' AND from_state = 'closed'
-     ORDER BY occurred_at DESC, event_id DESC LIMIT {MAX_EVENTS}
-    """,  # noqa: S608 - as above
+     ORDER BY occurred_at DESC, event_id DESC LIMIT :limit
+    """,
 )
 LOST = statement(
     "notifications.workers_lost_since",
-    f"""
+    """
     SELECT worker_id, host, queues, lease_expires_at FROM workers
      WHERE status = 'ALIVE' AND lease_expires_at <= now() AND lease_expires_at >= CAST(:since AS TIMESTAMPTZ)
-     ORDER BY lease_expires_at DESC, worker_id LIMIT {MAX_EVENTS}
-    """,  # noqa: S608 - as above
+     ORDER BY lease_expires_at DESC, worker_id LIMIT :limit
+    """,
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Preview:
     """Messages that a rule would have sent from `since` on; `is_truncated` if that is less than a day."""
 
-    since: datetime
-    until: datetime
-    is_truncated: bool
-    simulation: RuleSimulation
+    def __init__(self, database: Database, rule: Rule, *, max_letters: int = MAX_LETTERS) -> None:
+        self._database, self._rule, self._max_letters = database, rule, max_letters
+        self.until: datetime = database.fetch(CLOCK)[0].now
+        self.since, self.is_truncated = self.until - DAY, False
+        occurrences = [*self._failures(), *self._breakers(), *self._workers()]
+        known = sorted((each for each in occurrences if each.at >= self.since), key=lambda each: each.at)
+        self.simulation = RuleSimulation(rule)
+        self.simulation.run(known, self.until)
+
+    def _read(self, query: Executable, at: str, limit: int, **params: Any) -> Sequence[Row[Any]]:
+        """Read rows, latest first; after a full read the preview begins at the last row, by its column `at`."""
+        rows = self._database.fetch(query, {"since": self.since, "limit": limit} | params)
+        if len(rows) == limit:
+            self.since, self.is_truncated = max(self.since, getattr(rows[-1], at)), True
+        return rows
+
+    def _failures(self) -> Iterator[Occurrence]:
+        """Read the dead letters (one per failure), and the executions of their repeating jobs."""
+        if not any(map(self._rule.covers, (_E.EXECUTION_FAILED, _E.JOB_FAILING, _E.JOB_RECOVERED))):
+            return
+        pattern, jobs = self._rule.endpoint, dict[str, Occurrence]()
+        of_endpoint = {} if pattern is None or set("*?") & set(pattern) else {"endpoint": pattern}
+        for state in ("open", "resolved"):
+            for row in self._read(LETTERS[state, bool(of_endpoint)], "failed_at", self._max_letters, **of_endpoint):
+                if (row.followed or 0) & Followed.NOTIFICATION:
+                    continue
+                failure = execution_failed(row.endpoint, row.failed_at, row.execution_id, row.labels)
+                yield failure
+                repeats = row.trigger_type is not None and Trigger(row.trigger_type).repeats
+                if repeats and self._rule.reports_streaks(failure):
+                    jobs.setdefault(row.job_id, replace(failure, subject=job_subject(row)))
+        self.is_truncated |= len(jobs) > MAX_JOBS
+        for job_id, latest in list(jobs.items())[:MAX_JOBS]:
+            ends = [
+                row
+                for status in (ExecutionStatus.FAILED, ExecutionStatus.SUCCESS)
+                for row in self._read(ENDS, "completed_at", MAX_ENDS, job_id=job_id, status=status.value)
+            ]
+            ordered = sorted(ends, key=lambda end: (end.created_at, end.execution_id))
+            yield from streaks(self._rule.failing_after, latest, ordered)
+
+    def _breakers(self) -> list[Occurrence]:
+        rows = self._read(OPENED, "occurred_at", MAX_EVENTS) if self._rule.covers(_E.BREAKER_OPENED) else ()
+        endpoints = endpoints_by_target(self._database, (row.target for row in rows))
+        return [breaker_opened(row.target, row.occurred_at, endpoints) for row in rows]
+
+    def _workers(self) -> list[Occurrence]:
+        rows = self._read(LOST, "lease_expires_at", MAX_EVENTS) if self._rule.covers(_E.WORKER_LOST) else ()
+        return [worker_lost(row) for row in rows]
 
 
-@dataclass(slots=True)
-class _Read:
-    """Occurrences that were read, complete from `since` on."""
-
-    since: datetime
-    occurrences: list[Occurrence]
-    max_letters: int
-    is_truncated: bool = False
-
-    def cut(self, at: datetime) -> None:
-        """Record that occurrences before an instant are incomplete."""
-        self.since, self.is_truncated = max(self.since, at), True
-
-
-def preview(database: Database, rule: Rule, max_letters: int = MAX_LETTERS) -> Preview:
-    """Return the messages that a rule would have sent within the last day."""
-    now: datetime = database.fetch(CLOCK)[0].now
-    read = _Read(now - DAY, [], max_letters)
-    _read_failures(database, rule, read)
-    if rule.covers(_E.BREAKER_OPENED):
-        _read_breakers(database, read)
-    if rule.covers(_E.WORKER_LOST):
-        _read_workers(database, read)
-    known = sorted((each for each in read.occurrences if each.at >= read.since), key=lambda each: each.at)
-    return Preview(read.since, now, read.is_truncated, simulate(rule, known, now))
-
-
-def streaks(rule: Rule, latest: Occurrence, ends: Iterable[Row[Any]]) -> list[Occurrence]:
+def streaks(failing_after: int, latest: Occurrence, ends: Iterable[Row[Any]]) -> Iterator[Occurrence]:
     """Return the occurrences of `job.failing` and `job.recovered` in the executions of a job, oldest first."""
-    found, failures = list[Occurrence](), 0
+    failures = 0
     for end in ends:
         is_failure = end.status == ExecutionStatus.FAILED
-        event = None
-        if is_failure and failures + 1 == rule.failing_after:
-            event = _E.JOB_FAILING
-        elif not is_failure and failures >= rule.failing_after:
-            event = _E.JOB_RECOVERED
+        if is_failure and failures + 1 == failing_after:
+            yield replace(latest, event=_E.JOB_FAILING, at=end.completed_at, example=end.execution_id)
+        elif not is_failure and failures >= failing_after:
+            yield replace(latest, event=_E.JOB_RECOVERED, at=end.completed_at, example=end.execution_id)
         failures = failures + 1 if is_failure else 0
-        if event is not None:
-            at, example = end.completed_at, end.execution_id
-            found.append(replace(latest, event=event, at=at, example=example))
-    return found
-
-
-def _read_failures(database: Database, rule: Rule, read: _Read) -> None:
-    """Read the dead letters (one per failure), and the executions of their repeating jobs."""
-    if not any(map(rule.covers, (_E.EXECUTION_FAILED, _E.JOB_FAILING, _E.JOB_RECOVERED))):
-        return
-    jobs: dict[str, Occurrence] = {}
-    for state in ("open", "resolved"):
-        for row in _letters(database, rule, state, read):
-            if (row.followed or 0) & Followed.NOTIFICATION:
-                continue
-            failed = Occurrence(
-                event=_E.EXECUTION_FAILED,
-                subject=row.endpoint,
-                at=row.failed_at,
-                example=row.execution_id,
-                endpoints=(row.endpoint,),
-                labels=row.labels or {},
-            )
-            read.occurrences.append(failed)
-            if row.trigger_type is not None and Trigger(row.trigger_type).repeats and reports_streaks(rule, failed):
-                jobs.setdefault(row.job_id, replace(failed, subject=row.name or row.first_version_id or row.job_id))
-    if len(jobs) > MAX_JOBS:
-        read.is_truncated = True
-    for job_id, latest in list(jobs.items())[:MAX_JOBS]:
-        read.occurrences += streaks(rule, latest, _ends(database, job_id, read))
-
-
-def _letters(database: Database, rule: Rule, state: str, read: _Read) -> Sequence[Row[Any]]:
-    pattern = rule.endpoint
-    is_one = pattern is not None and not set("*?") & set(pattern)
-    found: list[Row[Any]] = []
-    params = {"since": read.since, "at": _NEVER, "key": ""} | ({"endpoint": pattern} if is_one else {})
-    while True:
-        page = database.fetch(LETTERS[state, is_one], params)
-        found += page
-        if len(page) < PAGE:
-            return found
-        if len(found) >= read.max_letters:
-            read.cut(page[-1].failed_at)
-            return found
-        params |= {"at": page[-1].failed_at, "key": page[-1].letter_id}
-
-
-def _ends(database: Database, job_id: str, read: _Read) -> list[Row[Any]]:
-    found: list[Row[Any]] = []
-    for status in (ExecutionStatus.FAILED, ExecutionStatus.SUCCESS):
-        rows = database.fetch(ENDS, {"job_id": job_id, "status": status.value, "since": read.since})
-        if len(rows) == MAX_ENDS:
-            read.cut(rows[-1].completed_at)
-        found += rows
-    return sorted(found, key=lambda end: (end.created_at, end.execution_id))
-
-
-def _read_breakers(database: Database, read: _Read) -> None:
-    rows = database.fetch(OPENED, {"since": read.since})
-    if len(rows) == MAX_EVENTS:
-        read.cut(rows[-1].occurred_at)
-    leading = endpoints_by_target(database, [row.target for row in rows])
-    read.occurrences += [breaker_opened(row.target, row.occurred_at, leading) for row in rows]
-
-
-def _read_workers(database: Database, read: _Read) -> None:
-    rows = database.fetch(LOST, {"since": read.since})
-    if len(rows) == MAX_EVENTS:
-        read.cut(rows[-1].lease_expires_at)
-    read.occurrences += [worker_lost(row) for row in rows]

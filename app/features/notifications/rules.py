@@ -1,32 +1,42 @@
 """Rules: values that select events, channels and pace, and their validation. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, Self
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, time, timedelta
+from typing import Any, NamedTuple, Self
+from zoneinfo import ZoneInfo
 
 from app.catalog.routing.routes import matches as fits
-from app.features.notifications.quiet import QuietHours
 from app.kernel.errors import Detail
 from schema.states import NotificationEvent, Severity
 
 _E, _S = NotificationEvent, Severity
-EVENTS = tuple(event for event in _E if event is not _E.TEST)
-SEVERITY = {
-    _E.EXECUTION_FAILED: _S.WARNING,
-    _E.JOB_FAILING: _S.CRITICAL,
-    _E.JOB_RECOVERED: _S.INFO,
-    _E.SCHEDULE_OVERDUE: _S.WARNING,
-    _E.WORKER_LOST: _S.CRITICAL,
-    _E.BREAKER_OPENED: _S.CRITICAL,
-    _E.QUEUE_LATE: _S.WARNING,
-    _E.TEST: _S.INFO,
+_OF_JOBS = frozenset({"endpoint", "label"})
+
+
+class EventTraits(NamedTuple):
+    """Severity of an event, the conditions that can match it, and its words in a title, for one and for several."""
+
+    severity: Severity
+    conditions: frozenset[str]
+    one: str
+    several: str
+
+
+TRAITS = {
+    _E.EXECUTION_FAILED: EventTraits(_S.WARNING, _OF_JOBS, "execution failed", "executions failed"),
+    _E.JOB_FAILING: EventTraits(_S.CRITICAL, _OF_JOBS, "job keeps failing", "jobs keep failing"),
+    _E.JOB_RECOVERED: EventTraits(_S.INFO, _OF_JOBS, "job works again", "jobs work again"),
+    _E.SCHEDULE_OVERDUE: EventTraits(_S.WARNING, _OF_JOBS, "schedule is overdue", "schedules are overdue"),
+    _E.WORKER_LOST: EventTraits(_S.CRITICAL, frozenset({"queue"}), "worker was lost", "workers were lost"),
+    _E.BREAKER_OPENED: EventTraits(_S.CRITICAL, frozenset({"endpoint"}), "breaker opened", "breakers opened"),
+    _E.QUEUE_LATE: EventTraits(_S.WARNING, frozenset({"queue"}), "queue is late", "queues are late"),
+    _E.TEST: EventTraits(_S.INFO, frozenset(), "test", "tests"),
 }
-MAX_SUBJECT = 200  # characters
+EVENTS = tuple(event for event in TRAITS if event is not _E.TEST)
 RANK = {severity: rank for rank, severity in enumerate((_S.INFO, _S.WARNING, _S.CRITICAL))}
-# Events with a queue instead of an endpoint, and events without labels.
-QUEUE_EVENTS = frozenset({_E.WORKER_LOST, _E.QUEUE_LATE})
-UNLABELLED_EVENTS = frozenset({*QUEUE_EVENTS, _E.BREAKER_OPENED})
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY = timedelta(days=1)
 
 DEFAULTS: dict[str, Any] = {
     "endpoint": None,
@@ -43,6 +53,39 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """Local times without messages: begin on each of `days`, end on the next day unless `ends` is later than `begins`.
+
+    A beginning that occurs twice (clocks turned back) is the earlier instant, an end the later instant. A time that
+    clocks skip is moved forward by the length of the gap.
+    """
+
+    begins: time
+    ends: time
+    days: frozenset[int]
+    zone: ZoneInfo
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        begins, ends = (time.fromisoformat(value[name]) for name in ("from", "to"))
+        return cls(begins, ends, frozenset(map(DAYS.index, value.get("days") or DAYS)), ZoneInfo(value["timezone"]))
+
+    def until(self, now: datetime) -> datetime | None:
+        """Return the end of the quiet hours that contain `now`; None outside quiet hours."""
+        today = now.astimezone(self.zone).date()
+        # Quiet hours that began yesterday may still last.
+        for day in (today - _DAY, today):
+            local_end = datetime.combine(day if self.begins < self.ends else day + _DAY, self.ends)
+            begins = datetime.combine(day, self.begins, self.zone).astimezone(UTC)
+            ends = local_end.replace(tzinfo=self.zone, fold=1).astimezone(UTC)
+            if ends.astimezone(self.zone).replace(tzinfo=None) != local_end:  # in a gap, fold=1 is the earlier instant
+                ends = local_end.replace(tzinfo=self.zone).astimezone(UTC)
+            if day.weekday() in self.days and begins <= now < ends:
+                return ends
+        return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occurrence:
     """Event of a subject, with the endpoints, labels or queues that rules match; `example` is the id of a resource."""
@@ -56,12 +99,25 @@ class Occurrence:
     queues: Sequence[str] = ()
 
 
+def execution_failed(endpoint: str, at: datetime, execution_id: str, labels: Mapping[str, str] | None) -> Occurrence:
+    return Occurrence(
+        event=_E.EXECUTION_FAILED,
+        subject=endpoint,
+        at=at,
+        example=execution_id,
+        endpoints=(endpoint,),
+        labels=labels or {},
+    )
+
+
+def job_subject(row: Any) -> str:
+    """Return the subject of events of a job: its name, or the id of its first version."""
+    return str(row.name or row.first_version_id or row.job_id)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Events and conditions that match, and the channels and pace of the messages.
-
-    A message holds the events of `group`. A reported subject is not reported again within `repeat_after`.
-    """
+    """Events and conditions that match, and the channels and pace of the messages; fields as in the API."""
 
     name: str
     events: frozenset[NotificationEvent]
@@ -69,96 +125,70 @@ class Rule:
     endpoint: str | None
     label: str | None
     queue: str | None
-    is_for_all: bool
+    all: bool
     min_severity: Severity
     failing_after: int
     late_seconds: int
-    group: timedelta
-    repeat_after: timedelta
+    group_seconds: int
+    repeat_after_seconds: int
     max_per_hour: int
     quiet_hours: QuietHours | None
 
     @classmethod
     def from_json(cls, name: str, value: Mapping[str, Any]) -> Self:
-        """Return the rule of a stored or requested value."""
-        given = {**DEFAULTS, **value}
-        quiet = given["quiet_hours"]
-        return cls(
-            name=name,
-            events=frozenset(map(NotificationEvent, given["events"])),
-            channels=tuple(given["channels"]),
-            endpoint=given["endpoint"],
-            label=given["label"],
-            queue=given["queue"],
-            is_for_all=given["all"],
-            min_severity=Severity(given["min_severity"]),
-            failing_after=given["failing_after"],
-            late_seconds=given["late_seconds"],
-            group=timedelta(seconds=given["group_seconds"]),
-            repeat_after=timedelta(seconds=given["repeat_after_seconds"]),
-            max_per_hour=given["max_per_hour"],
-            quiet_hours=None if quiet is None else QuietHours.from_json(quiet),
-        )
+        """Return the rule of a stored or requested value; raise LookupError or ValueError for unknown words in it."""
+        given = {each: value.get(each, default) for each, default in DEFAULTS.items()}
+        given["min_severity"] = Severity(given["min_severity"])
+        given["quiet_hours"] = given["quiet_hours"] and QuietHours.from_json(given["quiet_hours"])
+        events, channels = frozenset(map(NotificationEvent, value["events"])), tuple(value["channels"])
+        return cls(name=name, events=events, channels=channels, **given)
 
     def covers(self, event: NotificationEvent) -> bool:
         """Return whether the rule reports the event at all, by its events and severity."""
-        return event in self.events and RANK[SEVERITY[event]] >= RANK[self.min_severity]
+        return event in self.events and RANK[TRAITS[event].severity] >= RANK[self.min_severity]
 
     def matches(self, occurrence: Occurrence) -> bool:
         """Return whether the rule reports an occurrence: all conditions that concern such an event must match."""
-        if not self.covers(occurrence.event):
-            return False
-        if self.is_for_all:
-            return True
-        if occurrence.event in QUEUE_EVENTS:
-            return self.queue is not None and _any_fits(self.queue, occurrence.queues)
-        if self.endpoint is None and self.label is None:
-            return False
-        return (self.endpoint is None or _any_fits(self.endpoint, occurrence.endpoints)) and (
-            self.label is None or _has(occurrence.labels, self.label)
-        )
+        if not self.covers(occurrence.event) or self.all:
+            return self.covers(occurrence.event)
+        given = [name for name in TRAITS[occurrence.event].conditions if getattr(self, name) is not None]
+        return bool(given) and all(self._fits(name, occurrence) for name in given)
+
+    def reports_streaks(self, failure: Occurrence) -> bool:
+        """Return whether the rule reports that the job of a failure keeps failing, or that it recovered."""
+        return any(self.matches(replace(failure, event=event)) for event in (_E.JOB_FAILING, _E.JOB_RECOVERED))
+
+    def _fits(self, condition: str, occurrence: Occurrence) -> bool:
+        if condition == "label":
+            key, sign, value = (self.label or "").partition("=")
+            return key in occurrence.labels and (not sign or occurrence.labels[key] == value)
+        names = occurrence.queues if condition == "queue" else occurrence.endpoints
+        return any(fits(getattr(self, condition), name) for name in names)
 
 
-def faults(rule: Rule) -> list[Detail]:
+def rule_faults(rule: Rule) -> Iterator[Detail]:
     """Return the faults of a rule, such as conditions that match everything, or never match one of its events."""
-    return [Detail(pointer=pointer, message=message) for pointer, message in _faults(rule)]
+    return (Detail(pointer=pointer, message=message) for pointer, message in _faults(rule))
 
 
 def _faults(rule: Rule) -> Iterator[tuple[str, str]]:
-    selectors = {name: getattr(rule, name) for name in ("endpoint", "label", "queue")}
-    given = [name for name, value in selectors.items() if value is not None]
-    if rule.is_for_all:
+    given = {name: value for name in ("endpoint", "label", "queue") if (value := getattr(rule, name)) is not None}
+    if rule.all:
         yield from ((f"/{name}", "A rule with `all` takes no other condition.") for name in given)
-        given = []
+        given = {}
     elif not given:
         yield "", 'The rule has no condition: give an endpoint, a label or a queue, or set "all": true.'
     for name in ("endpoint", "queue"):
-        if name in given and "*" in selectors[name] and not selectors[name].strip("*?"):
+        if name in given and "*" in given[name] and not given[name].strip("*?"):
             yield f"/{name}", f'The pattern matches every {name}: give a narrower pattern, or set "all": true.'
     for event in sorted(rule.events) if given else ():
-        needed = needed_for(event)
-        if not needed & set(given):
-            words = " or ".join(f"`{name}`" for name in sorted(needed))
+        conditions = TRAITS[event].conditions
+        if not conditions & given.keys():
+            words = " or ".join(f"`{name}`" for name in sorted(conditions))
             yield "/events", f'{event} needs {words}, or "all": true: give a condition, or leave the event out.'
-        elif "label" in given and event not in QUEUE_EVENTS and event in UNLABELLED_EVENTS:
+        elif "label" in given and not conditions & {"label", "queue"}:
             yield "/events", f"{event} has no labels: leave it out, or create a separate rule without `label`."
     if rule.quiet_hours is not None and rule.quiet_hours.begins == rule.quiet_hours.ends:
         yield "/quiet_hours/to", "The end equals the beginning: give another time."
     if not any(map(rule.covers, rule.events)):
         yield "/min_severity", f"No event is {rule.min_severity} or worse: lower the severity, or add an event."
-
-
-def needed_for(event: NotificationEvent) -> set[str]:
-    """Return the conditions that can match an event; a rule needs at least one."""
-    if event in QUEUE_EVENTS:
-        return {"queue"}
-    return {"endpoint"} if event in UNLABELLED_EVENTS else {"endpoint", "label"}
-
-
-def _any_fits(pattern: str, names: Iterable[str]) -> bool:
-    return any(fits(pattern, name) for name in names)
-
-
-def _has(labels: Mapping[str, str], wanted: str) -> bool:
-    key, sign, value = wanted.partition("=")
-    return key in labels and (not sign or labels[key] == value)

@@ -5,8 +5,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 from app.catalog.endpoints.live_settings_fields import FullMatch
 from app.catalog.specs.spec_fields import Flag, whole
 from app.features.notifications.pacing import Wait
-from app.features.notifications.quiet import DAYS
-from app.features.notifications.rules import EVENTS, SEVERITY
+from app.features.notifications.rules import DAYS, EVENTS, TRAITS
 from app.kernel.config import ROUTE_PATTERN
 from app.schedule.cron import is_time_zone
 from app.web.http.request_fields import Body, Instant, Name
@@ -15,7 +14,6 @@ from schema.states import NotificationEvent, Severity
 
 MAX_CHANNELS = 5
 MAX_SHOWN = 100
-
 
 _PATTERN = "Must be 1 to 128 lower-case letters, digits, hyphens, underscores, * and ?."
 _TIME = FullMatch(r"^([01][0-9]|2[0-3]):[0-5][0-9]$", error="Must be a time of the day, such as 22:00.")
@@ -68,7 +66,7 @@ class ChangedNotificationRuleSchema(Body):
         required=True,
         validate=validate.Length(1, len(EVENTS)),
         metadata={
-            "description": "severities: " + ", ".join(f"`{event}` is {SEVERITY[event]}" for event in EVENTS),
+            "description": "severities: " + ", ".join(f"`{event}` is {TRAITS[event].severity}" for event in EVENTS),
             "example": ["execution.failed", "job.recovered"],
         },
     )

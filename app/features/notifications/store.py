@@ -1,19 +1,24 @@
-"""Stored rules: create, replace, delete and read."""
+"""Stored rules, event batches (`notification_parts`) and open alerts (`notification_conditions`).
 
+A batch has the counted events of one transaction and rule, so 10,000 failures are about fifty rows and writers never
+wait for each other.
+"""
+
+import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Row
+from sqlalchemy import Connection
 
 from app.catalog import validation
 from app.catalog.endpoints.callback_targets import LOCK_NAMED
-from app.catalog.named_table import Named, NamedTable
-from app.features.notifications.grouping import EventGroup, count_by_subject
+from app.catalog.named_table import NamedTable
+from app.features.notifications.grouping import EventGroup, count_by_subject, counts_as_json
 from app.features.notifications.message import message_of
-from app.features.notifications.rules import DEFAULTS, Occurrence, Rule, faults
+from app.features.notifications.rules import DEFAULTS, Occurrence, Rule, rule_faults
+from app.kernel import ids
 from app.kernel.audit import ResourceType
-from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.errors import (
     ConflictError,
@@ -25,13 +30,11 @@ from app.kernel.errors import (
 from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from schema import tables
+from schema.states import NotificationEvent
 
 log = logging.getLogger(__name__)
 
 MAX_RULES = 200
-
-Run = Callable[[Executable, Mapping[str, Any]], Iterable[Row[Any]]]
-"""Runs a statement in the ambient transaction."""
 
 ALL = statement("notifications.rules", "SELECT name, rule_json FROM notification_rules ORDER BY name")
 # Serialises the creation of rules, so that MAX_RULES holds; a scheduler that polls skips while the row is locked.
@@ -51,16 +54,15 @@ DELETE_ROWS = [
 ]
 
 
-def _check_references(connection: Connection, name: str, value: Mapping[str, Any], *, is_new: bool) -> None:
-    """Check the number of rules and the channels; lock the channels against deletion until the transaction ends."""
+def _check(connection: Connection, name: str, value: Mapping[str, Any], *, is_new: bool) -> None:
+    """Check a rule and their number; lock the channels against deletion until the transaction ends."""
+    rule = check(name, value)
     if is_new:
         connection.execute(LOCK)
         if connection.execute(COUNT).scalar_one() >= MAX_RULES:
             raise ConflictError(f"The limit of {MAX_RULES} notification rules is reached. Delete a rule first.")
-    rule = Rule.from_json(name, value)
     rows = connection.execute(LOCK_NAMED, {"names": sorted(set(rule.channels))})
-    schemas = {row.name: row.schema_json for row in rows}
-    _refuse(_channel_faults(rule, schemas))
+    _refuse(_channel_faults(rule, {row.name: row.schema_json for row in rows}))
 
 
 def _forget(connection: Connection, name: str) -> None:
@@ -76,27 +78,15 @@ RULES = NamedTable(
     not_found=NotificationRuleNotFoundError,
     dependents=None,
     is_cached=False,
-    check=_check_references,
+    check=_check,
     forget=_forget,
 )
-
-
-def create(database: Database, name: str, value: Mapping[str, Any], change: AuditedChange) -> Named:
-    """Store a rule; raise InvalidNotificationRuleError or ConflictError."""
-    check(name, value)
-    return RULES.create(database, name, without_defaults(value), change)
-
-
-def replace(database: Database, name: str, value: Mapping[str, Any], change: AuditedChange) -> Named:
-    """Replace a rule, also for events that are not sent yet; raise InvalidNotificationRuleError, as NamedTable does."""
-    check(name, value)
-    return RULES.replace(database, name, without_defaults(value), change)
 
 
 def check(name: str, value: Mapping[str, Any]) -> Rule:
     """Return the rule of a request; raise InvalidNotificationRuleError."""
     rule = Rule.from_json(name, value)
-    _refuse(faults(rule))
+    _refuse(rule_faults(rule))
     return rule
 
 
@@ -111,14 +101,10 @@ def get(database: Database, name: str) -> Rule:
     return rule
 
 
-def read_all(run: Run) -> list[Rule]:
+def read_all(connection: Connection) -> list[Rule]:
     """Return all rules that this process can read."""
-    return [rule for rule in read_each(run).values() if rule is not None]
-
-
-def read_each(run: Run) -> dict[str, Rule | None]:
-    """Return all rules by name; None for a rule that this process cannot read."""
-    return {row.name: readable(row.name, row.rule_json) for row in run(ALL, {})}
+    found = (readable(row.name, row.rule_json) for row in connection.execute(ALL))
+    return [rule for rule in found if rule is not None]
 
 
 def readable(name: str, value: Mapping[str, Any]) -> Rule | None:
@@ -130,27 +116,77 @@ def readable(name: str, value: Mapping[str, Any]) -> Rule | None:
         return None
 
 
-def without_defaults(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a rule that differ from their defaults, as they are stored."""
-    return {name: each for name, each in value.items() if name not in DEFAULTS or each != DEFAULTS[name]}
+def stored_value(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stored value of a request: no name, no defaults, no duplicate events and channels."""
+    value = {name: each for name, each in body.items() if name not in DEFAULTS or each != DEFAULTS[name]}
+    value.pop("name", None)
+    value |= {name: list(dict.fromkeys(map(str, body[name]))) for name in ("events", "channels")}
+    return value | {"min_severity": str(value["min_severity"])} if "min_severity" in value else value
 
 
-def _channel_faults(rule: Rule, schemas: Mapping[str, Mapping[str, Any] | None]) -> list[Detail]:
+def _channel_faults(rule: Rule, schemas: Mapping[str, Mapping[str, Any] | None]) -> Iterator[Detail]:
     group = EventGroup()
-    group.add(count_by_subject([Occurrence(event=event, subject="x", at=EPOCH) for event in sorted(rule.events)]))
-    message, found = message_of(rule.name, group), list[Detail]()
+    group.add(count_by_subject(Occurrence(event=event, subject="x", at=EPOCH) for event in rule.events))
+    message = message_of(rule.name, group)
     for index, channel in enumerate(rule.channels):
         pointer, schema = f"/channels/{index}", schemas.get(channel)
         if channel not in schemas:
-            found.append(Detail(pointer=pointer, message=f"There is no endpoint named {channel!r}."))
+            yield Detail(pointer=pointer, message=f"There is no endpoint named {channel!r}.")
         elif schema is not None and (refused := validation.compiled(schema).faults(message)):
-            where = refused[0]["pointer"] or "/"
-            words = f"The payload spec of {channel!r} rejects messages: {where}: {refused[0]['message']}"
-            found.append(Detail(pointer=pointer, message=f"{words} See GET /notifications/schema for their schema."))
-    return found
+            words = f"The payload spec of {channel!r} rejects messages: {refused[0]['pointer'] or '/'}: "
+            words += f"{refused[0]['message']} See GET /notifications/schema for their schema."
+            yield Detail(pointer=pointer, message=words)
 
 
-def _refuse(found: Sequence[Detail]) -> None:
+def _refuse(faults: Iterable[Detail]) -> None:
+    found = list(faults)
     if found:
-        first = found[0]
-        raise InvalidNotificationRuleError(f"{first['pointer'] or '/'}: {first['message']}", list(found))
+        raise InvalidNotificationRuleError(f"{found[0]['pointer'] or '/'}: {found[0]['message']}", found)
+
+
+PUT = statement(
+    "notifications.put_parts",
+    """
+    INSERT INTO notification_parts (rule, part_id, tallies)
+    SELECT u.rule, u.part_id, CAST(u.tallies AS JSONB)
+      FROM unnest(CAST(:rules AS TEXT[]), CAST(:ids AS TEXT[]), CAST(:tallies AS TEXT[])) AS u (rule, part_id, tallies)
+    """,
+)
+# Of several processes that detect the same condition, only the process that inserts the row reports it.
+OPEN = statement(
+    "notifications.begin_conditions",
+    """
+    INSERT INTO notification_conditions (event, rule, subject, details)
+    SELECT :event, u.rule, u.subject, CAST(u.details AS JSONB)
+      FROM unnest(CAST(:rules AS TEXT[]), CAST(:subjects AS TEXT[]), CAST(:details AS TEXT[]))
+           AS u (rule, subject, details)
+    ON CONFLICT (event, rule, subject) DO NOTHING
+    RETURNING rule, subject
+    """,
+)
+
+OpenAlert = tuple[str, str]
+"""Rule and subject of an open alert of an event."""
+
+
+def add_batches(connection: Connection, matched: Mapping[str, Sequence[Occurrence]]) -> int:
+    """Store the occurrences of each rule as an event batch; return the number of occurrences."""
+    names = sorted(name for name, found in matched.items() if found)
+    if names:
+        tallies = [json.dumps(counts_as_json(count_by_subject(matched[name]))) for name in names]
+        connection.execute(PUT, {"rules": names, "ids": [ids.part_id() for _ in names], "tallies": tallies})
+    return sum(map(len, matched.values()))
+
+
+def open_alerts(
+    connection: Connection, event: NotificationEvent, alerts: Mapping[OpenAlert, Mapping[str, Any] | None]
+) -> list[OpenAlert]:
+    """Open alerts, each with the details that its recovery event needs; return the new alerts."""
+    ordered = sorted(alerts)
+    params = {
+        "event": event.value,
+        "rules": [rule for rule, _ in ordered],
+        "subjects": [subject for _, subject in ordered],
+        "details": [alerts[each] and json.dumps(alerts[each]) for each in ordered],
+    }
+    return [(row.rule, row.subject) for row in connection.execute(OPEN, params)] if ordered else []

@@ -2,32 +2,27 @@
 
 A lost worker, an open breaker, a late queue or an overdue schedule is an open alert of each matching rule: a row,
 reported once when it is inserted and deleted when the condition ends. Alerts of failing jobs are opened by
-`failures` and closed here when the job recovers. A poll is one transaction. Schedulers never poll at the same time:
+`handlers` and closed here when the job recovers. A poll is one transaction. Schedulers never poll at the same time:
 a scheduler that finds the lock taken skips its poll.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 
-from app.features.notifications import event_batches, facts
+from app.features.notifications import facts
 from app.features.notifications import store as notifications_store
-from app.features.notifications.event_batches import OpenAlert
-from app.features.notifications.failures import reports_streaks
 from app.features.notifications.rules import Occurrence, Rule
 from app.kernel.db import Database
-from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
+from app.scheduler.chore import Counts
 from schema.states import JobStatus, NotificationEvent
 
 _E = NotificationEvent
 MAX_STREAKS = 500  # alerts of failing jobs that one poll checks
-MAX_NOTED = 2_000  # alerts of an event that one poll checks
-MAX_BEGUN = 5_000  # alerts of an event that one poll tries to insert
-_WATCHED = (_E.WORKER_LOST, _E.BREAKER_OPENED, _E.SCHEDULE_OVERDUE, _E.QUEUE_LATE)
+MAX_ALERTS = 5_000  # alerts in one statement
 
 # The lock keeps polls from acting on outdated reads. The primary key of alerts ensures that each is reported once.
 LOCK = statement(
@@ -38,11 +33,11 @@ LOCK = statement(
     SELECT now() AS now FROM mine
     """,
 )
-NOTED = statement(
-    "notifications.noted_conditions",
+FAILING = statement(
+    "notifications.failing_jobs",
     """
     SELECT rule, subject, details FROM notification_conditions
-     WHERE event = :event AND (rule, subject) > (CAST(:rule AS TEXT), CAST(:subject AS TEXT))
+     WHERE event = 'job.failing' AND (rule, subject) > (CAST(:rule AS TEXT), CAST(:subject AS TEXT))
      ORDER BY event, rule, subject LIMIT :limit
     """,
 )
@@ -72,154 +67,102 @@ LATEST = statement(
                                            > (succeeded.created_at, succeeded.execution_id))) AS s ON true
     """,
 )
+RECOVERED = statement(
+    "notifications.end_conditions",
+    """
+    DELETE FROM notification_conditions AS c
+     USING unnest(CAST(:rules AS TEXT[]), CAST(:subjects AS TEXT[])) AS u (rule, subject)
+     WHERE c.event = 'job.failing' AND c.rule = u.rule AND c.subject = u.subject
+    RETURNING c.rule, c.subject
+    """,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class _DetectorCursor:
-    """Position of the next poll of an event: checks resume after an alert, insertions resume at the rule `first`."""
-
-    rule: str = ""
-    subject: str = ""
-    first: str = ""
-
-
-@dataclass(slots=True)
-class _Poll:
-    """Changes that one poll found, and the cursors of the next poll."""
-
-    opened: dict[OpenAlert, Occurrence] = field(default_factory=dict)
-    closed: set[OpenAlert] = field(default_factory=set)
-    cursors: dict[NotificationEvent, _DetectorCursor] = field(default_factory=dict)
+Reports = dict[str, list[Occurrence]]
+"""Occurrences that a rule reports, by the name of the rule."""
 
 
 class Detector:
-    """Detector of one scheduler; checks a bounded number of alerts in each poll."""
+    """Detector of one scheduler."""
 
-    def __init__(self, database: Database, *, max_noted: int = MAX_NOTED, max_begun: int = MAX_BEGUN) -> None:
+    def __init__(self, database: Database, *, max_alerts: int = MAX_ALERTS, max_streaks: int = MAX_STREAKS) -> None:
         self._database = database
-        self._max_noted, self._max_begun = max_noted, max_begun
-        self._cursors: Mapping[NotificationEvent, _DetectorCursor] = {}
+        self._max_alerts, self._max_streaks = max_alerts, max_streaks
+        self._checked = ("", "")  # rule and subject of the last alert of a failing job that was checked
 
-    def poll(self) -> int:
+    def poll(self) -> Counts:
         """Open and close alerts; return the number of events that rules report."""
-        run = self._database.fetch
-        if not notifications_store.read_all(run):
-            return 0
-        reported, self._cursors = self._database.transact_jointly(self._poll)
-        return reported
+        database = self._database
+        noted, self._checked = database.transact_jointly(lambda: database.transact(self._poll))
+        return Counts(noted=noted)
 
-    def _poll(self) -> tuple[int, Mapping[NotificationEvent, _DetectorCursor]]:
-        run = self._database.fetch
-        locked = run(LOCK)
-        if not locked:
-            return 0, self._cursors
-        by_name, poll = notifications_store.read_each(run), _Poll()
-        reported = self._close_recovered(by_name, poll)
-        for event in _WATCHED:
-            self._compare(event, by_name, poll, locked[0].now)
-        fresh = event_batches.open_alerts(run, dict.fromkeys(poll.opened))
-        event_batches.close_alerts(run, poll.closed)
-        for alert in sorted(fresh):
-            reported.setdefault(alert[1], []).append(poll.opened[alert])
-        return event_batches.add_batches(run, reported), poll.cursors
+    def _poll(self, connection: Connection) -> tuple[int, tuple[str, str]]:
+        locked = connection.execute(LOCK).first()
+        rules = [] if locked is None else notifications_store.read_all(connection)
+        if locked is None or not rules:
+            return 0, self._checked
+        reports: Reports = defaultdict(list)
+        checked = self._close_recovered(connection, {rule.name: rule for rule in rules}, reports)
+        ended: dict[str, Any] = {"rules": [rule.name for rule in rules], "limit": self._max_alerts}
+        ended["seconds"] = [rule.late_seconds for rule in rules]
+        for event in facts.ENDED:
+            covering = [rule for rule in rules if rule.covers(event)]
+            min_seconds = min((rule.late_seconds for rule in covering), default=0)
+            found = facts.current_facts(self._database, event, locked.now, min_seconds) if covering else []
+            self._open(connection, event, covering, found, reports)
+            late = {"keys": [fact.key for fact in found], "ages": [fact.for_seconds for fact in found]}
+            connection.execute(facts.ENDED[event], ended | (late if event is _E.QUEUE_LATE else {}))
+        return notifications_store.add_batches(connection, reports), checked
 
-    def _compare(
-        self, event: NotificationEvent, by_name: Mapping[str, Rule | None], poll: _Poll, now: datetime
+    def _open(
+        self,
+        connection: Connection,
+        event: NotificationEvent,
+        rules: Sequence[Rule],
+        found: Sequence[facts.Fact],
+        reports: Reports,
     ) -> None:
-        """Find the alerts of an event to open, and the open alerts whose condition ended."""
-        rules = [rule for rule in by_name.values() if rule is not None and rule.covers(event)]
-        min_seconds = min((rule.late_seconds for rule in rules), default=0)
-        found = facts.current_facts(self._database, event, now, min_seconds) if rules else []
-        opened, first = _opened(rules, found, self._cursor(event).first, self._max_begun)
-        poll.opened |= opened
-        rows = self._next_alerts(event, self._max_noted, poll, first)
-        known = {fact.key: fact for fact in found}
-        if len(found) >= facts.MAX_FACTS:
-            # The read was cut off: check the remaining open alerts by key.
-            others = sorted({row.subject for row in rows} - known.keys())
-            still = facts.still_current_facts(self._database, event, others, now, min_seconds)
-            known |= {fact.key: fact for fact in still}
-        poll.closed |= {(event, row.rule, row.subject) for row in rows if _is_closed(row, by_name, known)}
-
-    def _next_alerts(self, event: NotificationEvent, most: int, poll: _Poll, first: str = "") -> Sequence[Row[Any]]:
-        """Read the next open alerts of an event."""
-        cursor = self._cursor(event)
-        params = {"event": event.value, "rule": cursor.rule, "subject": cursor.subject, "limit": most}
-        rows = self._database.fetch(NOTED, params)
-        rule, subject = (rows[-1].rule, rows[-1].subject) if len(rows) == most else ("", "")
-        poll.cursors[event] = _DetectorCursor(rule, subject, first)
-        return rows
-
-    def _cursor(self, event: NotificationEvent) -> _DetectorCursor:
-        return self._cursors.get(event, _DetectorCursor())
-
-    def _close_recovered(self, by_name: Mapping[str, Rule | None], poll: _Poll) -> dict[str, list[Occurrence]]:
-        """Close the alerts of failing jobs that recovered or ended; return the recoveries by rule."""
-        closed: dict[OpenAlert, Occurrence | None] = {}
-        for row in self._next_alerts(_E.JOB_FAILING, MAX_STREAKS, poll):
-            alert = _E.JOB_FAILING, row.rule, row.subject
-            rule = by_name.get(row.rule)
-            if rule is None and row.rule in by_name:
-                continue
-            found = self._database.fetch(LATEST, {"first": row.subject})
-            if rule is None or not found:
-                closed[alert] = None
-            elif found[0].execution_id is not None:
-                closed[alert] = _recovery(row, found[0].completed_at, found[0].execution_id)
-            elif found[0].status == JobStatus.RETIRED or not _still_reports(rule, row):
-                closed[alert] = None
-        reported: dict[str, list[Occurrence]] = {}
-        for alert in sorted(event_batches.close_alerts(self._database.fetch, closed)):
-            occurrence = closed[alert]
-            rule = by_name.get(alert[1])
-            if occurrence is not None and rule is not None and rule.matches(occurrence):
-                reported.setdefault(alert[1], []).append(occurrence)
-        return reported
-
-
-def _opened(
-    rules: Sequence[Rule], found: Sequence[facts.Fact], first: str, most: int
-) -> tuple[dict[OpenAlert, Occurrence], str]:
-    """Return alerts to open, beginning with the rule `first`, and the first rule of the next poll."""
-    opened: dict[OpenAlert, Occurrence] = {}
-    ordered = sorted(rules, key=lambda rule: (rule.name < first, rule.name))
-    for rule in ordered:
-        if len(opened) >= most:
-            return opened, rule.name
-        opened |= {
-            (fact.occurrence.event, rule.name, fact.key): fact.occurrence for fact in found if _is_current(rule, fact)
+        """Open an alert of each rule that reports a fact; add the new alerts to the reports."""
+        matching = {
+            (rule.name, fact.key): fact.occurrence
+            for rule in rules
+            for fact in found
+            if fact.for_seconds >= rule.late_seconds and rule.matches(fact.occurrence)
         }
-    return opened, ""
+        alerts = sorted(matching)
+        for first in range(0, len(alerts), self._max_alerts):
+            part = dict.fromkeys(alerts[first : first + self._max_alerts])
+            for rule, key in notifications_store.open_alerts(connection, event, part):
+                reports[rule].append(matching[rule, key])
+
+    def _close_recovered(self, connection: Connection, rules: Mapping[str, Rule], reports: Reports) -> tuple[str, str]:
+        """Close alerts of failing jobs that recovered or ended; return the last alert that was checked."""
+        params = {"rule": self._checked[0], "subject": self._checked[1], "limit": self._max_streaks}
+        rows = connection.execute(FAILING, params).all()
+        closed: dict[tuple[str, str], Occurrence | None] = {}
+        for row in rows:
+            if row.rule not in rules:  # an unreadable rule is left to other processes
+                continue
+            latest = connection.execute(LATEST, {"first": row.subject}).first()
+            if latest is None or latest.execution_id is not None or latest.status == JobStatus.RETIRED:
+                closed[row.rule, row.subject] = None if latest is None else _recovery(row, latest)
+        ordered = sorted(closed)
+        params = {"rules": [rule for rule, _ in ordered], "subjects": [subject for _, subject in ordered]}
+        for row in connection.execute(RECOVERED, params) if ordered else ():
+            occurrence = closed[row.rule, row.subject]
+            if occurrence is not None and rules[row.rule].matches(occurrence):
+                reports[row.rule].append(occurrence)
+        return (rows[-1].rule, rows[-1].subject) if len(rows) == self._max_streaks else ("", "")
 
 
-def _is_current(rule: Rule, fact: facts.Fact) -> bool:
-    return rule.matches(fact.occurrence) and fact.for_seconds >= _min_seconds(rule, fact.occurrence.event)
-
-
-def _is_closed(noted: Row[Any], by_name: Mapping[str, Rule | None], known: Mapping[str, facts.Fact]) -> bool:
-    """Return whether the condition of an alert ended; alerts of an unreadable rule are left to other processes."""
-    rule, fact = by_name.get(noted.rule), known.get(noted.subject)
-    if rule is None:
-        return noted.rule not in by_name
-    return fact is None or not _is_current(rule, fact)
-
-
-def _min_seconds(rule: Rule, event: NotificationEvent) -> float:
-    return rule.late_seconds if event in {_E.QUEUE_LATE, _E.SCHEDULE_OVERDUE} else 0.0
-
-
-def _still_reports(rule: Rule, alert: Row[Any]) -> bool:
-    """Return whether a rule, which may have changed since, still reports the job of an alert."""
-    return reports_streaks(rule, _recovery(alert, EPOCH, None))
-
-
-def _recovery(alert: Row[Any], at: datetime, execution_id: str | None) -> Occurrence:
+def _recovery(alert: Row[Any], latest: Row[Any]) -> Occurrence | None:
+    if latest.execution_id is None:
+        return None
     details = alert.details or {}
     return Occurrence(
         event=_E.JOB_RECOVERED,
         subject=details.get("subject", alert.subject),
-        at=at,
-        example=execution_id,
+        at=latest.completed_at,
+        example=latest.execution_id,
         endpoints=(details["endpoint"],) if "endpoint" in details else (),
         labels=details.get("labels", {}),
     )

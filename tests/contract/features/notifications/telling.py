@@ -6,8 +6,8 @@ from sqlalchemy import text
 
 from app.feature import completion_handlers
 from app.features import FEATURES
-from app.features.notifications import store as notifications_store
 from app.features.notifications.group_sending import Step, advance
+from app.features.notifications.store import RULES
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
@@ -23,7 +23,14 @@ def add_rule(database: Database, name: str = "r", **values: Any) -> None:
     if not found:
         rows.add_endpoint(database, CHANNEL)
     given = {"events": ["execution.failed"], "channels": [CHANNEL], "endpoint": "target", "group_seconds": 0}
-    notifications_store.create(database, name, {**given, **values}, AuditedChange(SYSTEM))
+    RULES.create(database, name, {**given, **values}, AuditedChange(SYSTEM))
+
+
+def fill_rules(database: Database, count: int) -> None:
+    """Store rules that match nothing, without their checks."""
+    value = '{"events": ["execution.failed"], "channels": ["ops"], "endpoint": "nobody"}'
+    insert = "INSERT INTO notification_rules (name, rule_json) SELECT 'fill-' || n, CAST(:value AS JSONB) "
+    database.fetch(text(f"{insert} FROM generate_series(1, :count) AS n"), {"value": value, "count": count})
 
 
 def fail(database: Database, count: int = 1, *, endpoint: str = "target", followed: int | None = None) -> list[str]:

@@ -9,13 +9,11 @@ from sqlalchemy import Connection, event, text
 
 from app.feature import completion_handlers
 from app.features import FEATURES
-from app.features.notifications import message_list
-from app.features.notifications import store as notifications_store
-from app.features.notifications.chores import Notifier
+from app.features.notifications.api import page_of_messages
 from app.features.notifications.group_sending import advance, waiting
 from app.features.notifications.handlers import NOTIFICATIONS
 from app.features.notifications.pacing import Wait
-from app.features.notifications.store import RULES, get
+from app.features.notifications.store import MAX_RULES, RULES, get
 from app.features.notifications.watching import Detector
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
@@ -30,7 +28,17 @@ from app.queue.ending.outbox_rows import End
 from app.scheduler.chore import ChoreContext
 from schema.states import Followed
 from tests import rows
-from tests.contract.features.notifications.telling import CHANNEL, add_rule, fail, handle, messages, pass_time, tell
+from tests.chores import chores_of
+from tests.contract.features.notifications.telling import (
+    CHANNEL,
+    add_rule,
+    fail,
+    fill_rules,
+    handle,
+    messages,
+    pass_time,
+    tell,
+)
 from tests.contract.races.racing import WAYS, schedulers
 from tests.racing import at_once
 
@@ -78,7 +86,7 @@ def test_a_scheduler_that_dies_while_it_sends_has_sent_nothing_or_all(database: 
     handle(database, fail(database, 3))
 
     def die(_connection: Any, _cursor: Any, sql: str, *_more: Any) -> None:
-        if "SET closed_at" in sql:  # the last statement of the step
+        if "closed_at = CASE" in sql:  # the last statement of the step
             raise SystemExit
 
     event.listen(database.engine, "before_cursor_execute", die)
@@ -132,9 +140,9 @@ def test_what_is_beyond_the_rate_waits_for_the_next_message(database: Database) 
         tell(database)
     assert [message["count"] for message in messages(database)] == [1, 2]
     assert waiting(database) == ["r"]
-    waits, *sent = message_list.page(database, "r", PageRequest(9)).items
-    assert (waits.waits_for, waits.group.count, [each.group.count for each in sent]) == (Wait.RATE, 7, [2, 1])
-    assert waits.waits_until is not None
+    waits, *sent = page_of_messages(database, "r", PageRequest(9)).items
+    assert (waits["waits_for"], waits["count"], [each["count"] for each in sent]) == (Wait.RATE, 7, [2, 1])
+    assert waits["waits_until"] is not None
     pass_time(database, 3601)
     tell(database)
     assert [message["count"] for message in messages(database)] == [1, 2, 7]
@@ -172,10 +180,10 @@ def test_a_message_that_a_channel_refuses_is_told_by_the_others(database: Databa
 
 @pytest.mark.parametrize("way", [way for way in WAYS if "without" not in way])
 def test_of_those_who_add_rules_at_once_no_more_get_one_than_there_may_be(
-    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch, way: str
+    database: Database, database_url: str, way: str
 ) -> None:
     add_rule(database)
-    monkeypatch.setattr(notifications_store, "MAX_RULES", 3)
+    fill_rules(database, MAX_RULES - 3)
 
     def add(one: Database, name: str) -> bool:
         try:
@@ -187,7 +195,7 @@ def test_of_those_who_add_rules_at_once_no_more_get_one_than_there_may_be(
     with schedulers(database_url, way, 6) as others:
         added = at_once(*(partial(add, one, f"r{number}") for number, one in enumerate(others)))
     assert sum(added) == 2
-    assert len(database.fetch(text("SELECT 1 FROM notification_rules"))) == 3
+    assert len(database.fetch(text("SELECT 1 FROM notification_rules"))) == MAX_RULES
 
 
 def test_a_rule_that_is_deleted_forgets_what_it_has_gathered(database: Database) -> None:
@@ -221,7 +229,7 @@ def test_what_only_a_newer_release_can_read_holds_up_no_other_rule(database: Dat
         database.fetch(text(NOTE), {"event": "job.failing", "rule": rule})
     handle(database, fail(database, 2))
     Detector(database).poll()
-    Notifier(ChoreContext.of(database, Settings(), hint=lambda _: None, stopping=lambda: False)).notify()
+    chores_of(ChoreContext.of(database, Settings(), hint=lambda _: None, stopping=lambda: False)).notify()
     assert [(message["rule"], message["count"]) for message in messages(database)] == [("r", 2)]
     left = database.fetch(text("SELECT event, rule FROM notification_conditions ORDER BY event, rule"))
     assert [tuple(row) for row in left] == [("job.failing", "a"), ("worker.lost", "a")]

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.features.notifications import facts, rule_preview
+from app.features.notifications import facts
 from app.features.notifications import store as notifications_store
 from app.features.notifications.group_sending import waiting
+from app.features.notifications.rule_preview import Preview
 from app.features.notifications.rules import EVENTS
 from app.features.notifications.watching import Detector
 from app.kernel import ids
@@ -101,26 +102,37 @@ def test_each_occurrence_is_told_once_by_several_schedulers(database: Database, 
     assert waiting(database) == [], "it has not closed meanwhile"
 
 
-def test_each_poll_takes_a_part_of_very_many_and_the_next_one_continues(database: Database) -> None:
+def test_very_many_alerts_are_opened_and_closed_by_statements_of_bounded_size(database: Database) -> None:
     for number in range(3):
         lose_worker(database, f"wrk_{number}")
     names = ["a", "b", "c"]
     for name in names:
         add_rule(database, name, endpoint=None, all=True, events=["worker.lost"])
-    detector, left = Detector(database, max_noted=2, max_begun=2), list[int]()
-    for _ in range(4):
-        detector.poll()
-        left.append(len(database.fetch(text("SELECT 1 FROM notification_conditions"))))
-    assert left == [3, 6, 9, 9], "a rule in each look"
+    detector, left = Detector(database, max_alerts=4), list[int]()
+    detector.poll()
+    assert len(database.fetch(text("SELECT 1 FROM notification_conditions"))) == 9
     assert [len(told(database, name)[0][1]) for name in names] == [3, 3, 3]
     database.fetch(text("UPDATE workers SET status = 'DEAD'"))
-    left.clear()
-    for _ in range(6):
+    for _ in range(3):
         detector.poll()
         left.append(len(database.fetch(text("SELECT 1 FROM notification_conditions"))))
-    assert left[-1] == 0
-    assert all(before - after <= 2 for before, after in zip([9, *left], left, strict=False))
+    assert left == [5, 1, 0]
     assert [told(database, name) for name in names] == [[], [], []]
+
+
+def test_each_poll_checks_a_part_of_the_failing_jobs_and_the_next_one_continues(database: Database) -> None:
+    add_rule(database, events=["job.failing", "job.recovered"], failing_after=1)
+    jobs = sorted(add_repeating(database, name=f"job {number}") for number in range(5))
+    for job_id in jobs:
+        fail_tick(database, job_id)
+    ((_, subjects),) = told(database)
+    assert len(subjects) == 5
+    for job_id in jobs[2:]:
+        rows.add_tick(database, job_id, "SUCCESS")
+    detector = Detector(database, max_streaks=2)
+    assert [detector.poll()["noted"] for _ in range(4)] == [0, 2, 1, 0]
+    ((event, subjects),) = told(database)
+    assert (event, len(subjects)) == ("job.recovered", 3)
 
 
 MANY = {
@@ -238,7 +250,7 @@ def test_a_preview_is_what_was_told(database: Database) -> None:
             "VALUES ('e1', 'http:h:80', 'closed', 'open', 'x'), ('e2', 'http:h:80', 'half_open', 'open', 'x')"
         )
     )
-    found = rule_preview.preview(database, notifications_store.get(database, "r"))
+    found = Preview(database, notifications_store.get(database, "r"))
     (sent,) = found.simulation.groups
     assert not found.is_truncated
     assert sent.sent_at is None
@@ -254,7 +266,7 @@ def test_a_preview_is_what_was_told(database: Database) -> None:
 
 def test_a_preview_of_very_many_is_about_the_latest(database: Database) -> None:
     add_rule(database, endpoint=None, all=True)
-    handle(database, fail(database, rule_preview.PAGE + 50))
+    handle(database, fail(database, 550))
     database.fetch(
         text(
             "UPDATE dead_letters AS d SET failed_at = now() - place * INTERVAL '1 second' "
@@ -262,8 +274,8 @@ def test_a_preview_of_very_many_is_about_the_latest(database: Database) -> None:
             "WHERE p.letter_id = d.letter_id"
         )
     )
-    found = rule_preview.preview(database, notifications_store.get(database, "r"), max_letters=rule_preview.PAGE)
+    found = Preview(database, notifications_store.get(database, "r"), max_letters=500)
     assert found.is_truncated
-    assert found.simulation.events == rule_preview.PAGE
-    assert (found.until - found.since).total_seconds() == pytest.approx(rule_preview.PAGE, abs=60)
+    assert found.simulation.events == 500
+    assert (found.until - found.since).total_seconds() == pytest.approx(500, abs=60)
     assert found.simulation.groups[0].group.event is NotificationEvent.EXECUTION_FAILED

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from app.features.notifications import store as notifications_store
+from app.features.notifications.store import MAX_RULES
 from app.kernel.db import Database
 from tests import rows
 from tests.cases import each_case
+from tests.contract.features.notifications.telling import fill_rules
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import register
 
@@ -69,7 +70,7 @@ def test_what_is_malformed_is_refused_where_it_is(api: Api, changes: dict[str, A
         assert pointers(error) == [where]
 
 
-def test_what_can_never_work_is_refused_with_a_hint(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_never_work_is_refused_with_a_hint(api: Api, database: Database) -> None:
     everything = {"name": "r", "events": ["execution.failed"], "channels": ["target"]}
     for path in ("/notification-rules", "/notification-rules/preview"):
         error = problem(api.post(path, everything), 422, "INVALID_NOTIFICATION_RULE")
@@ -80,7 +81,7 @@ def test_what_can_never_work_is_refused_with_a_hint(api: Api, monkeypatch: pytes
     error = problem(api.put("/notification-rules/r", {**RULE, "channels": ["deaf"]}), 422, "INVALID_NOTIFICATION_RULE")
     assert pointers(error) == ["/channels/0"]
     assert "GET /notifications/schema" in error["message"]
-    monkeypatch.setattr(notifications_store, "MAX_RULES", 1)
+    fill_rules(database, MAX_RULES - 1)
     problem(api.post("/notification-rules", {**RULE, "name": "more"}), 409, "CONFLICT")
     assert api.put("/notification-rules/r", RULE).status_code == 200
 

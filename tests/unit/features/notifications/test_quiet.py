@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.features.notifications.quiet import DAYS, QuietHours
+from app.features.notifications.rules import DAYS, QuietHours
 from tests.cases import each_case
 
 BERLIN = "Europe/Berlin"

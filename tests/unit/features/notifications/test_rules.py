@@ -1,6 +1,7 @@
 """Rules: what they match, what is refused, how events become messages and when."""
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,8 +11,8 @@ from jsonschema import Draft202012Validator
 
 from app.features.notifications.grouping import MAX_KEPT, EventGroup, count_by_subject, counts_as_json, counts_from_json
 from app.features.notifications.message import MAX_SUBJECTS, MESSAGE_SCHEMA, message_of
-from app.features.notifications.pacing import HOUR, Wait, simulate
-from app.features.notifications.rules import EVENTS, Occurrence, Rule, faults
+from app.features.notifications.pacing import HOUR, RuleSimulation, Wait
+from app.features.notifications.rules import EVENTS, Occurrence, Rule, rule_faults
 from schema.states import NotificationEvent
 from tests.cases import each_case
 
@@ -76,7 +77,7 @@ def test_rule_matches_by_event_severity_and_conditions(
     ],
 )
 def test_a_rule_that_matches_everything_or_nothing_is_refused(values: dict[str, Any], pointers: list[str]) -> None:
-    assert [fault["pointer"] for fault in faults(rule(**values))] == pointers
+    assert [fault["pointer"] for fault in rule_faults(rule(**values))] == pointers
 
 
 OCCURRENCES = st.lists(
@@ -125,9 +126,15 @@ def test_what_a_message_says() -> None:
     assert "    417  others" in message["body"]
 
 
+def simulate(values: dict[str, Any], what: Iterable[Occurrence], now: datetime) -> RuleSimulation:
+    simulation = RuleSimulation(rule(**values))
+    simulation.run(what, now)
+    return simulation
+
+
 def told(values: dict[str, Any], *what: Occurrence, until: float = 7200) -> list[tuple[int, float | None]]:
     """Return of each message how many events it has, and after how many seconds it is sent."""
-    found = simulate(rule(**values), what, NOW + timedelta(seconds=until))
+    found = simulate(values, what, NOW + timedelta(seconds=until))
     return [
         (sent.group.count, None if sent.sent_at is None else (sent.sent_at - NOW).total_seconds())
         for sent in found.groups
@@ -152,13 +159,11 @@ def test_what_comes_in_quiet_hours_is_one_message_at_their_end() -> None:
     night = {"quiet_hours": {"from": "12:30", "to": "13:30", "timezone": "UTC"}, "group_seconds": 60}
     sent = told(night, event(after=1770), event(after=2000), event(after=5300), event(after=5400))
     assert sent == [(3, 5400), (1, 5460)]
-    waiting = simulate(rule(**night), [event(after=2000)], NOW + HOUR).groups[0].waits
-    assert waiting is not None
-    assert waiting.wait is Wait.QUIET
+    assert simulate(night, [event(after=2000)], NOW + HOUR).groups[0].waits_for is Wait.QUIET
 
 
 def test_a_subject_is_not_told_of_again_within_a_while() -> None:
     values = {"repeat_after_seconds": 600, "group_seconds": 60}
     what = [event(after=0), event(after=30), event(after=100), event(after=200, subject="other"), event(after=661)]
     assert told(values, *what) == [(2, 60), (1, 260), (1, 721)]
-    assert simulate(rule(**values), what, NOW + HOUR).repeated == 1
+    assert simulate(values, what, NOW + HOUR).repeated == 1
