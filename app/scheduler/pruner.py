@@ -67,8 +67,8 @@ class Pruner:
         )
         if not self._context.stopping():
             pruned = execution_pruning.prune_executions(self._database, executions, retention_ms=retention_ms)
-            counts.update(executions=pruned.executions, jobs=pruned.jobs)
-            self._deleted(pruned.executions)
+            counts.update(pruned)
+            self._deleted(pruned["executions"])
 
     def prune_versions(self) -> Counts:
         """Delete repeating jobs that ended before the retention, old versions among them."""

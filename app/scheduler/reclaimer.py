@@ -1,10 +1,6 @@
 """Reclaimer: takes executions back from workers that are dead, or that have held them for too long."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
-
-from app.queue.executions import reclaim
-from app.queue.executions.reclaim import START, Candidate, CandidatePosition, Reclaimed
+from app.queue.executions.reclaim import START, Reclaimed, candidates, reclaim
 from app.scheduler import lost_spans
 from app.scheduler.chore import BATCH, ChoreContext, Counts, counts_so_far, until_short
 from app.scheduler.locked_rows import LockedRow, LockedRows
@@ -25,34 +21,24 @@ class Reclaimer:
 
     def reclaim_from_dead_workers(self, page: int = BATCH) -> Counts:
         """Take back the executions of workers without a valid lease."""
-        find = partial(reclaim.lost, self._database, limit=page)
-        take = partial(reclaim.reclaim_lost, self._database)
-        return self._reclaim(find, take, self._lost_locked, page)
+        return self._reclaim(None, self._lost_locked, page)
 
     def reclaim_stuck(self, page: int = BATCH) -> Counts:
         """Take back the executions that were claimed longer ago than the stuck timeout allows."""
-        find = partial(reclaim.stuck, self._database, stuck_ms=self._stuck_ms, limit=page)
-        take = partial(reclaim.reclaim_stuck, self._database, stuck_ms=self._stuck_ms)
-        return self._reclaim(find, take, self._stuck_locked, page)
+        return self._reclaim(self._stuck_ms, self._stuck_locked, page)
 
-    def _reclaim(
-        self,
-        find: Callable[[CandidatePosition], list[Candidate]],
-        take: Callable[[Sequence[Candidate]], Reclaimed],
-        locked: LockedRows,
-        page: int,
-    ) -> Counts:
+    def _reclaim(self, stuck_ms: int | None, locked: LockedRows, page: int) -> Counts:
         counts = counts_so_far()
         after, skipped = START, set[LockedRow]()
 
         def batch() -> int:
             nonlocal after
-            candidates = find(after)
-            done = take(candidates)
+            found = candidates(self._database, after, stuck_ms=stuck_ms, limit=page)
+            done = reclaim(self._database, found, stuck_ms=stuck_ms)
             self._follow(done, counts)
             skipped.update(map(LockedRow, done.locked))
-            after = candidates[-1].place if candidates else after
-            return len(candidates)
+            after = found[-1].place if found else after
+            return len(found)
 
         until_short(batch, page, self._stopping)
         locked.note(skipped)

@@ -71,11 +71,11 @@ class OnHold(SafetyNet):
 
     def count(self, context: ChoreContext) -> int:
         """Count the jobs."""
-        return len(repairs.held_astray(context.database, limit=MAX_COUNTED))
+        return len(repairs.orphaned_on_hold(context.database, limit=MAX_COUNTED))
 
     def repair_batch(self, context: ChoreContext) -> int:
         """Let the executions go."""
-        found = repairs.held_astray(context.database, limit=MAX_COUNTED)
+        found = repairs.orphaned_on_hold(context.database, limit=MAX_COUNTED)
         for job_id, retired_by in found.items():
             freed = on_hold.let_the_rest_go(
                 context.database, job_id, context.ahead_ms, retired_by=retired_by, stopping=context.stopping

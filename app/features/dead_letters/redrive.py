@@ -13,7 +13,7 @@ from app.kernel.tracing.context import TraceContext
 from app.queue.ending import letters as dead_letters_store
 from app.queue.ending.dead_letter import DeadLetter
 from app.queue.executions.execution_model import Treated
-from app.queue.executions.manual_retry import redrive_execution
+from app.queue.executions.manual_retry import retry_execution
 from app.queue.jobs.job_batch import create_many
 from app.queue.jobs.job_creation import Creator
 from app.queue.jobs.job_model import Job, NewJob
@@ -44,7 +44,7 @@ def redrive(
     """
     letter = get_letter(creator.database, letter_id)
     if anew is None:
-        return redrive_execution(creator.database, letter, actor=actor, trace=trace)
+        return retry_execution(creator.database, letter.execution_id, actor=actor, trace=trace, letter=letter)
 
     def body() -> str:
         return _as_new_job(

@@ -1,14 +1,13 @@
 """Stalled rows: attempts without a worker, and due rows that no scheduler has moved."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 
 from app.kernel.sql import statement
-from app.queue.executions import reclaim
 from app.queue.executions.materialization import due
-from app.queue.executions.reclaim import Candidate, Reclaimed
+from app.queue.executions.reclaim import Candidate, candidates, reclaim
 from app.queue.jobs import unfinished_changes
 from app.scheduler.chore import ChoreContext
 from app.scheduler.finding import MAX_COUNTED, START_SCHEDULER, Finding, counted
@@ -37,19 +36,15 @@ def lost(context: ChoreContext) -> Iterator[Finding]:
     """Find executions of lost workers that a scheduler should have reclaimed by now."""
     settings = context.settings
     pause = min(settings.worker_timeout_seconds / 3, settings.reclaim_interval_seconds)
-    find = partial(reclaim.lost, context.database, limit=MAX_COUNTED)
-    take = partial(reclaim.reclaim_lost, context.database)
-    yield from _unclaimed(context, find, take, pause, "run on workers that are gone")
+    yield from _unclaimed(context, None, pause, "run on workers that are gone")
 
 
 def stuck(context: ChoreContext) -> Iterator[Finding]:
     """Find executions that exceed the stuck timeout."""
     settings = context.settings
     stuck_ms = int(settings.stuck_timeout_seconds * 1000)
-    find = partial(reclaim.stuck, context.database, stuck_ms=stuck_ms, limit=MAX_COUNTED)
-    take = partial(reclaim.reclaim_stuck, context.database, stuck_ms=stuck_ms)
     problem = f"have been running for longer than TE_STUCK_EXECUTION_TIMEOUT_SEC ({settings.stuck_timeout_seconds:g})"
-    yield from _unclaimed(context, find, take, settings.reclaim_interval_seconds, problem)
+    yield from _unclaimed(context, stuck_ms, settings.reclaim_interval_seconds, problem)
 
 
 def overdue(context: ChoreContext) -> Iterator[Finding]:
@@ -75,13 +70,8 @@ def cut_off(context: ChoreContext) -> Iterator[Finding]:
         yield Finding("executions", problem, "--fix completes them, as a scheduler would", repair)
 
 
-def _unclaimed(
-    context: ChoreContext,
-    find: Callable[[], Sequence[Candidate]],
-    take: Callable[[Sequence[Candidate]], Reclaimed],
-    pause: float,
-    problem: str,
-) -> Iterator[Finding]:
+def _unclaimed(context: ChoreContext, stuck_ms: int | None, pause: float, problem: str) -> Iterator[Finding]:
+    find = partial(candidates, context.database, stuck_ms=stuck_ms, limit=MAX_COUNTED)
     first = {(each.tried.execution_id, each.tried.attempt) for each in find()}
     if not first:
         return
@@ -91,12 +81,12 @@ def _unclaimed(
     if left:
         fix = f"--fix ends these attempts, by the retry policies of their endpoints; {START_SCHEDULER}"
         yield Finding(
-            "executions", f"{counted(len(left), 'executions')} {problem}", fix, partial(_take, context, take, left)
+            "executions", f"{counted(len(left), 'executions')} {problem}", fix, partial(_take, context, stuck_ms, left)
         )
 
 
-def _take(context: ChoreContext, take: Callable[[Sequence[Candidate]], Reclaimed], found: Sequence[Candidate]) -> int:
-    done = take(found)
+def _take(context: ChoreContext, stuck_ms: int | None, found: Sequence[Candidate]) -> int:
+    done = reclaim(context.database, found, stuck_ms=stuck_ms)
     context.hint_all(done.queues)
     return done.retrying + done.failed + done.cancelled + done.ignored
 

@@ -1,22 +1,19 @@
-"""Database clock: which instant of `time.monotonic()` an instant of the database's clock is."""
+"""Database clock: conversion of the database's time to `time.monotonic()`."""
 
 from datetime import datetime
 
-# By how much the two clocks may move apart in a second: what NTP slews a clock by (500 ppm).
-DRIFT = 5e-4
-# A question that took longer, but for its work, may have gone to another server, over a new connection.
-QUICK_SECONDS = 0.005
+DRIFT = 5e-4  # maximum drift between the two clocks per second: the slew rate of NTP, 500 ppm
+QUICK_SECONDS = 0.005  # a longer round trip may have gone to another server, over a new connection
 
 
 class DatabaseClock:
-    """Learns from each answer of the database; belongs to one thread.
+    """Estimator of the difference between the two clocks, updated by each statement; belongs to one thread.
 
-    The database read its clock after the question was sent and before the answer was here, which bounds the difference
-    of the two clocks from both sides (Cristian, "Probabilistic clock synchronization", 1989). The lowest upper bound of
-    late is kept, so that an instant is never taken for an earlier one, and later by no more than what the quickest
-    answer was under way. A bound that an answer contradicts is of another server, or of before its clock was set back.
-    So may one be that it does not contradict, if it took long. Where each answer may be of another server (CockroachDB)
-    nothing is learned: `learns` is false.
+    The database reads its clock between the sending of a statement and the arrival of the answer, which bounds the
+    difference on both sides (Cristian, "Probabilistic clock synchronization", 1989). The estimator keeps the lowest
+    recent upper bound, so a converted time is never early, and late by at most the fastest round trip. The bound is
+    replaced if an answer contradicts it, or is slow: the server or its clock may have changed. With `learns` false,
+    each answer counts alone, because it may come from another server (CockroachDB).
     """
 
     def __init__(self, *, learns: bool = True) -> None:
@@ -25,13 +22,13 @@ class DatabaseClock:
         self._learned_at = -float("inf")
 
     def here(self, began: datetime, ended: datetime, *, asked_at: float, answered_at: float) -> float:
-        """Return the instant here at which a statement began there.
+        """Return the start of a statement on time.monotonic().
 
-        It began and ended at these instants by the database's clock; it was sent at `asked_at` or later, and its answer
-        was here at `answered_at`.
+        The statement began and ended at these times of the database; it was sent at `asked_at` or later and answered at
+        `answered_at`.
         """
         earliest, latest = asked_at - began.timestamp(), answered_at - max(began, ended).timestamp()
-        latest += (answered_at - asked_at) * DRIFT  # a bound of the end, which is not that of the beginning
+        latest += (answered_at - asked_at) * DRIFT  # the bound is of the end, not of the beginning
         aged = self._bound + (answered_at - self._learned_at) * DRIFT
         is_quick = latest - earliest <= QUICK_SECONDS
         self._bound = min(aged, latest) if self._learns and is_quick and aged >= earliest else latest

@@ -1,4 +1,4 @@
-"""Pruning: delete what is older than the retention, children first, in small batches."""
+"""Pruning: delete executions older than the retention in small batches, children first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from app.kernel.db.paging import Position
 from app.kernel.sql import statement
 from app.queue.ending.letters import kept_by_a_letter
 
-# Begins where the batch before ended: what that deleted still has entries in the index, and is passed over each time.
-# What a dead letter keeps stays where it is, until the retention after its resolution.
+# Starts at the end of the previous batch, because the index still contains deleted entries. An execution with a dead
+# letter stays until the retention after the letter's resolution.
 EXPIRED = statement(
     "executions.expired",
     f"""
@@ -24,8 +24,7 @@ EXPIRED = statement(
     """,  # noqa: S608 - constants of this package
 )
 
-# Returns how many children it saw in the table with most of them, not how many it deleted: another scheduler may have
-# been faster.
+# Returns the largest number of children read in one table, not the number deleted: another scheduler may be faster.
 PRUNE_CHILDREN = statement(
     "executions.prune_children",
     """
@@ -45,7 +44,7 @@ PRUNE_CHILDREN = statement(
     """,
 )
 
-# In one statement: a crash between two would leave jobs without an execution that leads to them.
+# One statement: a crash between two would leave jobs without executions, which no later pruning finds.
 PRUNE_EXECUTIONS = statement(
     "executions.prune",
     f"""
@@ -79,8 +78,8 @@ REPEATING = statement(
      ORDER BY created_at, job_id LIMIT :limit
     """,
 )
-# A repeating job that is over, or an old version of one. The first version holds the idempotency key, and the others
-# name it: it goes last.
+# Ended repeating jobs and their old versions. The first version holds the idempotency key and is referenced by the
+# later versions, so it is deleted last.
 PRUNE_VERSIONS = statement(
     "jobs.prune_versions",
     """
@@ -94,7 +93,7 @@ PRUNE_VERSIONS = statement(
     """,
 )
 
-# RUNNING rows of a worker without a row are reclaimed too, but while a worker has claims, its row explains them.
+# A worker with claims keeps its row, which explains them; executions of a worker without a row are reclaimed too.
 PRUNE_WORKERS = statement(
     "workers.prune",
     """
@@ -111,18 +110,10 @@ PRUNE_WORKERS = statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
-    """How many rows one batch deleted."""
-
-    executions: int
-    jobs: int
-
-
-@dataclass(frozen=True, slots=True)
 class PrunableExecutions:
-    """Executions that finished before the retention and that no dead letter keeps.
+    """Executions that ended before the retention and have no dead letter to keep them.
 
-    It has `seen` so many in all, of which the last one is at `reached`.
+    `seen` counts the rows read, dead letters included; `reached` is the position of the last row.
     """
 
     executions: list[str]
@@ -131,7 +122,7 @@ class PrunableExecutions:
 
 
 def expired(database: Database, *, shard: int, after: Position, retention_ms: int, limit: int) -> PrunableExecutions:
-    """Read the next executions behind a position in the order in which they finished."""
+    """Read the next executions after a position, in order of completion."""
     params = {"shard": shard, "since": after.at, "after": after.key, "retention_ms": retention_ms, "limit": limit}
     rows = database.fetch(EXPIRED, params)
     reached = Position(rows[-1].completed_at, rows[-1].execution_id) if rows else after
@@ -139,28 +130,26 @@ def expired(database: Database, *, shard: int, after: Position, retention_ms: in
 
 
 def prune_children(database: Database, executions: Sequence[str], *, limit: int) -> int:
-    """Delete up to `limit` log lines, attempts and events each of these executions.
+    """Delete up to `limit` log lines, attempts and events each.
 
-    Returns how many there were of one kind at most: short of `limit` at the end.
+    Returns the largest number read of one kind; less than `limit` at the end.
     """
-    (row,) = database.fetch(PRUNE_CHILDREN, {"ids": sorted(executions), "limit": limit})
-    seen: int = row.seen
-    return seen
+    return int(database.fetch(PRUNE_CHILDREN, {"ids": sorted(executions), "limit": limit})[0].seen)
 
 
-def prune_executions(database: Database, executions: Sequence[str], *, retention_ms: int) -> Pruned:
-    """Delete executions without children, and their one-shot jobs."""
+def prune_executions(database: Database, executions: Sequence[str], *, retention_ms: int) -> dict[str, int]:
+    """Delete executions without children, and their one-shot jobs; returns the number of `executions` and `jobs`."""
     (row,) = database.fetch(PRUNE_EXECUTIONS, {"ids": sorted(executions), "retention_ms": retention_ms})
-    return Pruned(row.executions, row.jobs)
+    return row._asdict()
 
 
 def prune_versions(
     database: Database, *, after: Position, retention_ms: int, limit: int
 ) -> tuple[Position | None, int]:
-    """Delete those of the next repeating jobs that ended before the retention and have no executions.
+    """Delete ended repeating jobs without executions, old versions included, from the next `limit` repeating jobs.
 
-    Old versions are such jobs; the first version stays as long as a later one is there. Returns the last job that was
-    read, None at the end, and how many were deleted.
+    The first version stays while a later version exists. Returns the position of the last job read, None at the end,
+    and the number deleted.
     """
     rows = database.fetch(REPEATING, {"after_at": after.at, "after_job": after.key, "limit": limit})
     params = {"jobs": [row.job_id for row in rows], "retention_ms": retention_ms}
@@ -169,5 +158,5 @@ def prune_versions(
 
 
 def prune_workers(database: Database, *, limit: int) -> int:
-    """Delete rows of workers that have been dead for a day and hold nothing; returns how many."""
+    """Delete rows of workers that have been dead for a day and have no claims; returns the number deleted."""
     return len(database.fetch(PRUNE_WORKERS, {"limit": limit}))

@@ -1,4 +1,4 @@
-"""Manual retry of failed or cancelled executions: more attempts, numbered after those they had."""
+"""Manual retry of failed or cancelled executions: further attempts, with consecutive numbers."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,7 @@ from app.kernel.db import Database
 from app.kernel.errors import ConflictError, ExecutionNotFoundError, TaskExecutorError
 from app.kernel.sql import statement
 from app.kernel.tracing.context import TraceContext
-from app.queue.ending import execution_events
-from app.queue.ending import letters as dead_letters_store
+from app.queue.ending import execution_events, letters
 from app.queue.ending.dead_letter import DeadLetter
 from app.queue.ending.execution_events import ChangeReason, StateChange
 from app.queue.executions.execution_model import Treated
@@ -28,7 +27,7 @@ LOCK = statement(
       FROM executions AS e WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) ORDER BY e.execution_id FOR UPDATE
     """,
 )
-# FOR KEY SHARE makes a deletion of the endpoint wait, and then find this execution; a change of its flow passes.
+# FOR KEY SHARE blocks a deletion of the endpoint, which then finds this execution; it does not block other changes.
 ENDPOINTS = statement(
     "executions.endpoints_to_retry",
     """
@@ -48,9 +47,9 @@ PAUSED = statement(
     "executions.jobs_to_retry",
     "SELECT job_id, status FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[])) ORDER BY job_id FOR UPDATE",
 )
-# Earlier attempts keep their numbers, so the maximum grows. Their configs are let go: the next claim takes those of
-# today, so that an execution can be retried after its config was put right. Several are due one after the other. The
-# first attempt of a manual retry starts at any age.
+# Earlier attempts keep their numbers, so the maximum grows. config_revision becomes NULL: the next claim uses the
+# current configs, so that a retry after a correction succeeds. Microseconds keep several executions in order. The first
+# attempt of a manual retry has no maximum age.
 RETRY = statement(
     "executions.retry",
     """
@@ -66,7 +65,7 @@ RETRY = statement(
     RETURNING e.execution_id
     """,
 )
-# A one-shot job is active while its execution is not over.
+# A one-shot job is active until its execution ends.
 REOPEN = statement(
     "executions.reopen_one_shots",
     """
@@ -79,90 +78,66 @@ RETRIABLE = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
 
 
 def retry_execution(
-    database: Database, execution_id: str, *, actor: str | None, trace: TraceContext | None = None
+    database: Database,
+    execution_id: str,
+    *,
+    actor: str | None,
+    trace: TraceContext | None = None,
+    letter: DeadLetter | None = None,
 ) -> str:
-    """Queue an execution again, due now, with as many attempts more as its endpoint version allows; returns its queue.
+    """Make an execution due now, with as many further attempts as its endpoint version allows; returns its queue.
 
-    Its further attempts go on in `trace`, where there is one.
+    A `trace` replaces the trace of the execution. With `letter`, this is the redrive of the execution's open dead
+    letter, which is resolved; a letter that was redriven before stays as it is.
 
-    Raises ExecutionNotFoundError, or ConflictError when it is neither FAILED nor CANCELLED, when its dead letter was
-    archived or redriven as a new job, when its endpoint was deleted, or when its job is paused.
+    Raises ExecutionNotFoundError, or ConflictError: the execution is neither FAILED nor CANCELLED, its dead letter was
+    resolved otherwise, its endpoint was deleted, or its job is paused.
     """
     event_id = ids.event_id()
 
     def body(connection: Connection) -> str:
-        return _retry_one(connection, execution_id, event_id, actor=actor, trace=trace)
-
-    return database.transact(body)
-
-
-def redrive_execution(
-    database: Database, letter: DeadLetter, *, actor: str | None, trace: TraceContext | None = None
-) -> str:
-    """Do the same for the execution of a dead letter that is open, which resolves it; returns its queue.
-
-    Does nothing more to one that was redriven before. Raises ConflictError also for one that is resolved otherwise.
-    """
-    event_id = ids.event_id()
-
-    def body(connection: Connection) -> str:
-        return _retry_one(connection, letter.execution_id, event_id, actor=actor, trace=trace, letter=letter)
+        row = _lock(connection, [execution_id]).get(execution_id)
+        if row is None:
+            raise ExecutionNotFoundError.of(execution_id)
+        queue: str = row.queue
+        if execution_events.recorded(connection, event_id) is not None:
+            return queue  # the first run of this transaction was committed, but its answer was lost
+        if letter is not None and not letters.lock_open(connection, letter.letter_id, redriven_as=execution_id):
+            return queue
+        resolution = Resolution.RETRIED if letter is None else Resolution.REDRIVEN
+        done = _retry(connection, [row], event_id, actor=actor, trace=trace, resolution=resolution)
+        for error in done.refused.values():
+            raise error
+        return queue
 
     return database.transact(body)
 
 
 def retry_executions(connection: Connection, execution_ids: Sequence[str], *, actor: str | None) -> Treated:
-    """Retry several executions, one behind the other; those that cannot be retried stay as they are."""
+    """Retry several executions in this order; executions that cannot be retried are unchanged."""
     found = _lock(connection, execution_ids)
     missing = {each: ExecutionNotFoundError.of(each) for each in execution_ids if each not in found}
-    done = _retry(connection, [found[each] for each in execution_ids if each in found], {}, actor=actor)
+    done = _retry(connection, [found[each] for each in execution_ids if each in found], actor=actor)
     return replace(done, refused=missing | dict(done.refused))
 
 
 def redrive_executions(connection: Connection, each: Sequence[DeadLetter], *, actor: str | None) -> Treated:
-    """Redrive the executions of several letters, one behind the other, which resolves these.
-
-    What is refused is named by its letter.
-    """
+    """Redrive the executions of several open letters in this order and resolve the letters; errors are by letter."""
     found = _lock(connection, [letter.execution_id for letter in each])
-    is_open, refused = dead_letters_store.lock_several(connection, [letter.letter_id for letter in each])
-    letter_of = {
-        letter.execution_id: letter.letter_id
-        for letter in each
-        if letter.letter_id in is_open and letter.execution_id in found
-    }
-    done = _retry(connection, [found[each] for each in letter_of], {}, actor=actor, resolution=Resolution.REDRIVEN)
-    named = {letter_of[execution_id]: error for execution_id, error in done.refused.items()}
+    is_open, refused = letters.lock_several(connection, [letter.letter_id for letter in each])
     gone = {
         letter.letter_id: ExecutionNotFoundError.of(letter.execution_id)
         for letter in each
         if letter.execution_id not in found
     }
+    letter_of = {
+        letter.execution_id: letter.letter_id
+        for letter in each
+        if letter.letter_id in is_open and letter.execution_id in found
+    }
+    done = _retry(connection, [found[each] for each in letter_of], actor=actor, resolution=Resolution.REDRIVEN)
+    named = {letter_of[execution_id]: error for execution_id, error in done.refused.items()}
     return replace(done, refused={**refused, **gone, **named})
-
-
-def _retry_one(
-    connection: Connection,
-    execution_id: str,
-    event_id: str,
-    *,
-    actor: str | None,
-    trace: TraceContext | None,
-    letter: DeadLetter | None = None,
-) -> str:
-    row = _lock(connection, [execution_id]).get(execution_id)
-    if row is None:
-        raise ExecutionNotFoundError.of(execution_id)
-    queue: str = row.queue
-    if execution_events.recorded(connection, event_id) is not None:
-        return queue  # the first run of this transaction was committed, although its answer was lost
-    if letter is not None and not dead_letters_store.lock_open(connection, letter.letter_id, redriven_as=execution_id):
-        return queue
-    resolution = Resolution.RETRIED if letter is None else Resolution.REDRIVEN
-    done = _retry(connection, [row], {execution_id: event_id}, actor=actor, trace=trace, resolution=resolution)
-    for error in done.refused.values():
-        raise error
-    return queue
 
 
 def _lock(connection: Connection, execution_ids: Sequence[str]) -> dict[str, Row[Any]]:
@@ -172,20 +147,20 @@ def _lock(connection: Connection, execution_ids: Sequence[str]) -> dict[str, Row
 def _retry(
     connection: Connection,
     locked: Sequence[Row[Any]],
-    event_ids: Mapping[str, str],
+    event_id: str | None = None,
     *,
     actor: str | None,
     trace: TraceContext | None = None,
     resolution: Resolution = Resolution.RETRIED,
 ) -> Treated:
-    """Retry what is locked, in this order; each event has the id that is given, or a new one."""
+    """Retry locked executions in this order; `event_id` is for the only one."""
     failed = {row.execution_id: row.completed_at for row in locked if row.status == ExecutionStatus.FAILED}
-    # A redrive has locked the letter that it goes on from.
-    seen_to = dead_letters_store.lock_of(connection, failed) if resolution is Resolution.RETRIED else {}
+    # A redrive has already locked its letters.
+    resolved = letters.lock_of(connection, failed) if resolution is Resolution.RETRIED else {}
     attempts = _attempts_more(connection, locked)
     jobs = connection.execute(PAUSED, {"jobs": sorted({row.job_id for row in locked})})
     paused = {row.job_id for row in jobs if row.status == JobStatus.PAUSED}
-    refusals = {row.execution_id: seen_to.get(row.execution_id) or _refusal(row, attempts, paused) for row in locked}
+    refusals = {row.execution_id: resolved.get(row.execution_id) or _refusal(row, attempts, paused) for row in locked}
     rows = [row for row in locked if refusals[row.execution_id] is None]
     retried = [row.execution_id for row in rows]
     if rows:
@@ -197,14 +172,14 @@ def _retry(
         }
         connection.execute(RETRY, params)
         connection.execute(REOPEN, {"jobs": sorted({row.job_id for row in rows})})
-        dead_letters_store.resolve_of_executions(connection, retried, actor, resolution)
+        letters.resolve_of_executions(connection, retried, actor, resolution)
     changes = [
         StateChange(
             row.execution_id,
             ExecutionStatus(row.status),
             ExecutionStatus.QUEUED,
             row.attempt_count,
-            event_ids.get(row.execution_id) or ids.event_id(),
+            event_id or ids.event_id(),
         )
         for row in rows
     ]
@@ -217,7 +192,6 @@ def _retry(
 def _refusal(
     row: Row[Any], attempts: Mapping[tuple[str, int], int | None], paused: set[str]
 ) -> TaskExecutorError | None:
-    """Say why an execution cannot be retried, or None."""
     status = ExecutionStatus(row.status)
     if status not in RETRIABLE:
         return ConflictError(
@@ -236,9 +210,9 @@ def _refusal(
 
 
 def _attempts_more(connection: Connection, locked: Sequence[Row[Any]]) -> dict[tuple[str, int], int | None]:
-    """Return how many attempts each version of an endpoint allows, without those of deleted endpoints.
+    """Return the number of attempts that each endpoint version allows; None for an unreadable policy.
 
-    None where its policy cannot be read, since it was edited manually.
+    Versions of deleted endpoints are omitted.
     """
     versions = sorted({(row.endpoint, row.endpoint_version) for row in locked})
     found = connection.execute(ENDPOINTS, {"endpoints": sorted({endpoint for endpoint, _ in versions})})

@@ -1,4 +1,4 @@
-"""Materialisation: turn ticks of repeating jobs into executions, each at most once, with any number of schedulers."""
+"""Materialisation: create the executions of ticks, each at most once with any number of schedulers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from app.schedule.due_ticks import Advance, DueJob
 from app.schedule.timetable import Timetable
 from schema.states import EndpointType
 
-# What an earlier version has begun goes on after an update, and the job is busy with it. Only later versions have a
-# first_version_id. Each probe reads an index that holds nothing but unfinished executions.
+# A job is also busy with running executions of its earlier versions. Only later versions have a first_version_id. Each
+# probe reads an index that contains unfinished executions only.
 _IS_BUSY = """(EXISTS (SELECT 1 FROM executions AS x WHERE x.job_id = j.job_id AND x.completed_at IS NULL)
                 OR EXISTS (SELECT 1 FROM executions AS x WHERE x.job_id = j.first_version_id AND x.completed_at IS NULL)
                 OR EXISTS (SELECT 1 FROM jobs AS v JOIN executions AS x ON x.job_id = v.job_id
                             WHERE v.first_version_id = j.first_version_id AND x.completed_at IS NULL))"""
 
-# A plain read: the compare-and-set below decides, and a lock here would end with this statement. `busy` is computed for
-# jobs with overlap = 'skip' only.
+# Reads without locks, which would end with this statement; the compare-and-set of MATERIALIZE decides. Only jobs with
+# overlap = 'skip' need `busy`.
 DUE = statement(
     "executions.due_jobs",
     f"""
@@ -41,8 +41,8 @@ DUE = statement(
     """,  # noqa: S608 - a constant of this module
 )
 
-# A missed tick is due now, not when it was missed: claims go by run_at, so it would go before everything else that is
-# due. The microseconds keep the missed ticks of a job in order.
+# A missed tick is due now: claims are in order of run_at, so a past run_at would overtake all due executions.
+# Microseconds keep the missed ticks of a job in order.
 _INSERT = insert_executions(
     "a",
     "e",
@@ -54,13 +54,13 @@ _INSERT = insert_executions(
     run_at="GREATEST(t.tick, now() + t.place * INTERVAL '1 microsecond')",
 )
 
-# The ticks of a job are inserted only if its cron_next_run_at was still the first of them, and in the same statement it
-# moves past the last: a second or repeated run finds nothing to do. = ANY is implied by the join; it keeps the plan to
-# the primary key (without statistics PostgreSQL compared every tick with every cron job), as does the absence of
-# trigger_type, by which it would read all of idx_jobs_recurring. An `exclusive` tick must also still find its job idle.
+# The ticks of a job are inserted only if cron_next_run_at is still the first tick. The same statement moves it past the
+# last tick, so a second or repeated run changes nothing. = ANY is implied by the join; it keeps the plan to the primary
+# key, because PostgreSQL without statistics compares every tick with every cron job. A condition on trigger_type would
+# read all of idx_jobs_recurring. An `exclusive` tick also requires that the job is still idle.
 #
-# The statement skips locked jobs and returns them: a wait for one row would delay the ticks of all other jobs. With NO
-# KEY, a foreign key that is being checked does not count as such a lock.
+# The statement skips and returns locked jobs: waiting for one row would delay the ticks of all other jobs. NO KEY
+# ignores the locks of foreign key checks.
 MATERIALIZE = statement(
     "executions.materialize",
     f"""
@@ -114,16 +114,13 @@ MATERIALIZE = statement(
 
 @dataclass(frozen=True, slots=True)
 class Materialized:
-    """Counts of what one statement changed, and the queues of the new executions.
+    """Counts of one statement, the queues of the new executions, and the ids of jobs skipped as locked."""
 
-    `locked` are the ids of the jobs that it skipped because another transaction held their rows.
-    """
-
-    queues: frozenset[str]
-    jobs: int
-    executions: int
-    retired: int
-    skipped: int
+    queues: frozenset[str] = frozenset()
+    jobs: int = 0
+    executions: int = 0
+    retired: int = 0
+    skipped: int = 0
     locked: frozenset[str] = frozenset()
 
 
@@ -138,7 +135,7 @@ class DueJobs:
 def due(
     database: Database, *, ahead_ms: int, limit: int, since: datetime = EPOCH, after: DueJob | None = None
 ) -> DueJobs:
-    """Read the jobs with due ticks, the longest due first, from `since` on or from behind `after` on."""
+    """Read the jobs with due ticks, longest due first, starting at `since` or after the job `after`."""
     params = {
         "ahead_ms": ahead_ms,
         "limit": limit,
@@ -163,9 +160,9 @@ def due(
 
 
 def materialize(database: Database, advances: Sequence[Advance], *, shards: int) -> Materialized:
-    """Insert the executions of all ticks and advance the jobs, except those that are locked or have moved already."""
+    """Insert the executions of all ticks and advance their jobs; skips jobs that are locked or already advanced."""
     if not advances:
-        return Materialized(frozenset(), 0, 0, 0, 0)
+        return Materialized()
     found = database.fetch(MATERIALIZE, _params(advances, shards))
     rows = [row for row in found if not row.is_locked]
     return Materialized(
@@ -179,7 +176,7 @@ def materialize(database: Database, advances: Sequence[Advance], *, shards: int)
 
 
 def _params(advances: Sequence[Advance], shards: int) -> dict[str, object]:
-    # In key order, so that two schedulers do not lock the same jobs crosswise.
+    # In key order, so that two schedulers do not deadlock.
     advances = sorted(advances, key=attrgetter("job.job_id"))
     ticks = [(a.job.job_id, tick) for a in advances for tick in a.ticks]
     executions = [ids.execution_id() for _ in ticks]

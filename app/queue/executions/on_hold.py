@@ -1,4 +1,4 @@
-"""Holding: the executions of a paused job that wait are held back, and let go when it is resumed."""
+"""Executions on hold: waiting executions of a paused job, until the job is resumed."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from schema.states import ExecutionStatus, JobStatus
 
 BATCH = 500  # executions of a job in one transaction
 
-# `on_hold` takes a PENDING row out of the promoter's index; it can neither be claimed nor promoted. run_at stays.
-# What was requested during the pause is not held back by a later batch.
+# `on_hold` removes a PENDING row from the promoter's index, so the row is neither claimed nor promoted; run_at stays.
+# Executions requested during the pause are not put on hold.
 HOLD = statement(
     "executions.hold",
     """
@@ -39,8 +39,8 @@ HOLD = statement(
     """,
 )
 
-# Asked twice a second, so it has an index of its own: a paused job may hold very many executions back.
-# Executions that were RUNNING when the job was paused and have failed since. One requested during the pause goes on.
+# Retries of executions that were RUNNING at the pause; executions requested during the pause continue. Runs twice a
+# second on its own index, because a paused job may have very many executions on hold.
 RETRIES = statement(
     "executions.retries_of_paused_jobs",
     """
@@ -49,7 +49,7 @@ RETRIES = statement(
      ORDER BY e.execution_id LIMIT 500
     """,
 )
-# A resume locks the job too: it comes first, and the job is not paused any more, or it comes second and lets these go.
+# A resume locks the job too: either the job is no longer paused here, or the resume releases these executions.
 HOLD_RETRIES = statement(
     "executions.hold_retries",
     """
@@ -65,8 +65,8 @@ HOLD_RETRIES = statement(
     """,
 )
 
-# Late ones are due from now on, those of a batch in their order: see app.queue.executions.promotion. The age of a first
-# attempt begins again, because somebody asked for the resumption.
+# Late executions become due now, in order within a batch: see app.queue.executions.promotion. The age of a first
+# attempt starts again, because the resumption is a request.
 _EXPIRES_AT = expires_at("GREATEST(e.run_at, now())", "(SELECT max_age_ms FROM jobs WHERE job_id = :job_id)")
 LET_GO = statement(
     "executions.let_go",
@@ -91,12 +91,12 @@ LET_GO = statement(
     """,  # noqa: S608 - a constant of this module
 )
 
-# Between two batches a job may have been paused, resumed or retired by somebody else.
+# Another request may pause, resume or retire the job between two batches.
 STATUS = statement("jobs.status_between_batches", "SELECT status FROM jobs WHERE job_id = :job_id FOR SHARE")
 
 
 def hold(connection: Connection, job_id: str, actor: str | None, after: str = "") -> str | None:
-    """Hold back a batch of the waiting executions of a job, from behind `after` on; returns after which more follow."""
+    """Put a batch of waiting executions on hold, in id order after `after`; returns the last id if more follow."""
     rows = connection.execute(HOLD, {"job_id": job_id, "after": after, "limit": BATCH}).all()
     changes = [
         StateChange(row.execution_id, ExecutionStatus(row.status), ExecutionStatus.PENDING, row.attempt_count)
@@ -116,9 +116,9 @@ def hold_the_rest(
     *,
     stopping: Stopping = never,
 ) -> None:
-    """Hold back what follows `after`, each batch in a transaction of its own, while the job is paused.
+    """Put the executions after `after` on hold, one transaction per batch, while the job is paused.
 
-    Nothing more once `stopping`, which is asked before each batch.
+    Ends before the next batch once `stopping` returns true.
     """
 
     def body(connection: Connection, after: str) -> str | None:
@@ -132,7 +132,7 @@ def hold_the_rest(
 
 
 def hold_retries(database: Database) -> int:
-    """Hold back the retries of paused jobs; returns how many there were."""
+    """Put the retries of paused jobs on hold; returns their number."""
     found = database.fetch(RETRIES)
     if not found:
         return 0
@@ -152,7 +152,7 @@ def hold_retries(database: Database) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """A batch of held executions that were let go: how many of each queue, and after which more follow."""
+    """A batch of released executions: their number by queue, and the last id if more follow."""
 
     queues: Counter[str]
     last: str | None
@@ -167,10 +167,10 @@ def let_go(
     after: str = "",
     retired_by: ChangeReason | None = None,
 ) -> Freed:
-    """Let a batch of the held executions of a job go, from behind `after` on.
+    """Release a batch of a job's executions on hold, in id order after `after`.
 
-    Of a job that was retired (`retired_by`) only those go that were attempted before: the others are cancelled. A queue
-    is in the answer also when nothing of it is due yet.
+    For a retired job (`retired_by`) only executions that have begun are released; all others are cancelled. The result
+    contains the queues of executions that are not due yet.
     """
     params = {"job_id": job_id, "ahead_ms": ahead_ms, "limit": BATCH, "begun_only": retired_by is not None}
     rows = connection.execute(LET_GO, params | {"after": after}).all()
@@ -193,9 +193,9 @@ def let_the_rest_go(
     retired_by: ChangeReason | None = None,
     stopping: Stopping = never,
 ) -> Counter[str]:
-    """Let what is held of a job go, each batch in a transaction of its own, while the job is not paused.
+    """Release the executions of a job after `after`, one transaction per batch, while the job is not paused.
 
-    Nothing more once `stopping`, which is asked before each batch.
+    Ends before the next batch once `stopping` returns true.
     """
 
     def body(connection: Connection, after: str) -> Freed:

@@ -1,4 +1,4 @@
-"""Promotion: queue the PENDING executions that are due soon."""
+"""Promotion: queue PENDING executions shortly before they are due."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -8,9 +8,8 @@ from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.kernel.sql import of_regions, statement
 
-# run_at stays: workers claim what is due within 50 ms, and start it at its instant. What is queued late is due from now
-# on, in the same order: it waits behind what is due already, and claims have not read past it yet
-# (app.queue.executions.watermark).
+# run_at stays: workers claim executions due within 50 ms and start them at run_at. Late executions become due now, in
+# the same order: behind all due executions, where claims have not read yet (app.queue.executions.watermark).
 PROMOTE = statement(
     "executions.promote",
     f"""
@@ -41,7 +40,7 @@ PROMOTE = statement(
 
 @dataclass(frozen=True, slots=True)
 class Promoted:
-    """How many executions of each queue were queued; `seen_up_to` is that of a claim."""
+    """Number of promoted executions by queue, and the run_at up to which all were read."""
 
     queues: Counter[str]
     seen_up_to: datetime

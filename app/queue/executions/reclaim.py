@@ -1,13 +1,13 @@
-"""Reclaim: take RUNNING executions back from workers that will not conclude them.
+"""Reclaim: end the attempts of RUNNING executions whose workers will not conclude them.
 
-Candidates are read first, and the next state of each is decided; then one statement acts, and its UPDATE repeats the
-whole condition: of two schedulers and a late conclusion, one wins and the others change nothing.
+Candidates are read first, and the next state of each is decided. One statement then repeats the whole condition in its
+UPDATE: of two schedulers and a late conclusion, the first wins and the others change nothing.
 """
 
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 from operator import attrgetter
@@ -25,7 +25,7 @@ from app.queue.executions.settlement import MAY_SETTLE, settlement_of
 from app.queue.executions.verdict import Tried, Verdict, decide, outcome
 from schema.states import ExecutionStatus, LogLevel
 
-# A lease that is over is never renewed, so what is lost stays lost between the two reads.
+# An expired lease is never renewed, so a lost execution stays lost between the two statements.
 _IS_LOST = """NOT EXISTS (SELECT 1 FROM workers AS w
                           WHERE w.worker_id = e.worker_id AND w.status = 'ALIVE' AND w.lease_expires_at > now())"""
 _IS_STUCK = "e.started_at <= now() - CAST(:stuck_ms AS BIGINT) * INTERVAL '1 millisecond'"
@@ -47,11 +47,11 @@ LOST = statement("executions.lost", _CANDIDATES.format(condition=_IS_LOST + of_r
 STUCK = statement("executions.stuck", _CANDIDATES.format(condition=_IS_STUCK + of_regions("e")))
 
 # RECLAIM skips locked executions, and executions whose end would settle a locked job, and returns the names of the
-# locked rows: a wait for one row would leave all other executions with their dead workers.
+# locked rows. Waiting for one row would leave all other executions with their dead workers.
 #
 # = ANY is implied by the join; it keeps the plan to the primary key while the table's statistics are old. A request to
-# cancel turns the retry that would follow into the end, a request to abort whatever would follow. A retry although no
-# attempt is left (see Tried.most_attempts) needs one more, or no claim would take it.
+# cancel turns a retry into CANCELLED, and a request to abort any state. A retry without an attempt left (see
+# Tried.most_attempts) raises max_attempts, since no claim takes it otherwise.
 RECLAIM = statement(
     "executions.reclaim",
     f"""
@@ -136,14 +136,14 @@ RECLAIM = statement(
 
 
 class LossReason(Enum):
-    """Why an attempt is ended in place of its worker: the type of the attempt's error."""
+    """Reason why an attempt is ended without its worker; the name is the type of the attempt's error."""
 
     WORKER_LOST = "the worker's lease ran out before it wrote a result"
     STUCK = "no result was written within the stuck timeout"
 
 
 class CandidatePosition(NamedTuple):
-    """Place of a candidate in the order in which pages of candidates are read."""
+    """Position of a candidate in the order in which pages are read."""
 
     endpoint: str
     limit_key: str
@@ -156,10 +156,7 @@ START = CandidatePosition("", "", "", "")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An execution that may have to be taken back, and the verdict on its attempt.
-
-    `job_to_settle` is the job that the end of the execution may change, None where it changes none.
-    """
+    """An execution to reclaim, the verdict on its attempt, and the job that its end may change, if any."""
 
     tried: Tried
     verdict: Verdict
@@ -169,11 +166,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Reclaimed:
-    """Counts of the executions that were taken back, by their next state; `queues` hold those to retry.
+    """Counts of reclaimed executions by next state; `queues` are the queues of retries.
 
-    `ignored` are those whose retry policy makes a success of it. `ends` are the ids of the attempts that were
-    ended, which are those of the rows that they left in the outbox, if any; and of candidates that others ended first.
-    `locked` names the executions and jobs that were skipped because another transaction held their rows.
+    `ignored` counts errors that the retry policy turns into a success. `ends` are the ids of the attempts of all
+    candidates, and of their completion events in the outbox. `locked` names the executions and jobs that were skipped
+    because another transaction has locked their rows.
     """
 
     queues: frozenset[str]
@@ -181,60 +178,26 @@ class Reclaimed:
     failed: int
     cancelled: int
     ignored: int
-    ends: list[str] = field(default_factory=list)
-    locked: frozenset[str] = frozenset()
+    ends: list[str]
+    locked: frozenset[str]
 
 
-def lost(database: Database, after: CandidatePosition = START, *, limit: int) -> list[Candidate]:
-    """Read a page of RUNNING executions whose worker has no valid lease.
+def candidates(
+    database: Database, after: CandidatePosition = START, *, stuck_ms: int | None = None, limit: int
+) -> list[Candidate]:
+    """Read a page of RUNNING executions that were claimed longer than `stuck_ms` ago.
 
-    The lease ran out, or the worker is DEAD or has no row.
+    With `stuck_ms` None, read RUNNING executions whose worker has no valid lease: it ran out, or the worker is DEAD or
+    has no row.
     """
-    rows = database.fetch(LOST, {**after._asdict(), "limit": limit})
-    return [_candidate(row, LossReason.WORKER_LOST) for row in rows]
+    params = {**after._asdict(), "stuck_ms": stuck_ms, "limit": limit}
+    return [_candidate(row, _reason(stuck_ms)) for row in database.fetch(LOST if stuck_ms is None else STUCK, params)]
 
 
-def stuck(database: Database, after: CandidatePosition = START, *, stuck_ms: int, limit: int) -> list[Candidate]:
-    """Read a page of RUNNING executions that were claimed longer than `stuck_ms` ago."""
-    rows = database.fetch(STUCK, {**after._asdict(), "stuck_ms": stuck_ms, "limit": limit})
-    return [_candidate(row, LossReason.STUCK) for row in rows]
-
-
-def reclaim_lost(database: Database, candidates: Sequence[Candidate]) -> Reclaimed:
-    """End the attempts of candidates whose worker still has no valid lease, as WORKER_LOST."""
-    return _reclaim(database, candidates, LossReason.WORKER_LOST, None)
-
-
-def reclaim_stuck(database: Database, candidates: Sequence[Candidate], *, stuck_ms: int) -> Reclaimed:
-    """End the attempts of candidates that are still older than `stuck_ms`, as STUCK."""
-    return _reclaim(database, candidates, LossReason.STUCK, stuck_ms)
-
-
-def _candidate(row: Row[Any], reason: LossReason) -> Candidate:
-    first_loss = reason is LossReason.WORKER_LOST and not row.was_lost
-    age_ms = row.age / timedelta(milliseconds=1)
-    tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, age_ms, first_loss)
-    error = DeliveryError(reason.name, reason.value, may_have_been_delivered=True)
-    try:
-        verdict = _verdict(error, tried, RetryPolicy.from_json(row.retry_policy))
-    except Exception:  # noqa: BLE001 - a policy that was edited manually may hold values of any type
-        # It must not stop the reclaim of the other executions.
-        verdict = _verdict(error, tried, RetryPolicy())
-    place = CandidatePosition(row.endpoint, row.limit_key, row.worker_id, row.execution_id)
-    return Candidate(tried, verdict, place, row.job_to_settle)
-
-
-def _verdict(error: DeliveryError, tried: Tried, policy: RetryPolicy) -> Verdict:
-    return decide(error, outcome(error, {}, policy), tried, policy, None)
-
-
-def _reclaim(
-    database: Database, candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int | None
-) -> Reclaimed:
-    if not candidates:
-        return Reclaimed(frozenset(), 0, 0, 0, 0)
-    params = _params(candidates, reason, stuck_ms)
-    rows = database.fetch(RECLAIM, params)
+def reclaim(database: Database, found: Sequence[Candidate], *, stuck_ms: int | None = None) -> Reclaimed:
+    """End the attempts of candidates that still meet the condition by which `candidates` found them."""
+    params = _params(found, stuck_ms)
+    rows = database.fetch(RECLAIM, params) if found else ()
     counts = Counter[str]()
     for row in rows:
         counts[row.status] += row.executions
@@ -249,9 +212,31 @@ def _reclaim(
     )
 
 
-def _params(candidates: Sequence[Candidate], reason: LossReason, stuck_ms: int | None) -> dict[str, Any]:
-    # In key order, as conclusions are, so that the two never lock the same rows crosswise.
-    ordered = sorted(candidates, key=attrgetter("tried.execution_id"))
+def _reason(stuck_ms: int | None) -> LossReason:
+    return LossReason.WORKER_LOST if stuck_ms is None else LossReason.STUCK
+
+
+def _candidate(row: Row[Any], reason: LossReason) -> Candidate:
+    first_loss = reason is LossReason.WORKER_LOST and not row.was_lost
+    age_ms = row.age / timedelta(milliseconds=1)
+    tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, age_ms, first_loss)
+    error = DeliveryError(reason.name, reason.value, may_have_been_delivered=True)
+    try:
+        verdict = _verdict(error, tried, RetryPolicy.from_json(row.retry_policy))
+    except Exception:  # noqa: BLE001 - a policy that was edited manually may hold values of any type
+        # One unreadable policy must not stop the reclaim of other executions.
+        verdict = _verdict(error, tried, RetryPolicy())
+    place = CandidatePosition(row.endpoint, row.limit_key, row.worker_id, row.execution_id)
+    return Candidate(tried, verdict, place, row.job_to_settle)
+
+
+def _verdict(error: DeliveryError, tried: Tried, policy: RetryPolicy) -> Verdict:
+    return decide(error, outcome(error, {}, policy), tried, policy, None)
+
+
+def _params(found: Sequence[Candidate], stuck_ms: int | None) -> dict[str, Any]:
+    # In key order, like conclusions, so that the two do not deadlock.
+    ordered, reason = sorted(found, key=attrgetter("tried.execution_id")), _reason(stuck_ms)
     fails = [c.verdict.status is ExecutionStatus.FAILED for c in ordered]
     return {
         "ids": [c.tried.execution_id for c in ordered],

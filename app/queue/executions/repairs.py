@@ -1,4 +1,4 @@
-"""Repairs of executions and jobs in a state that no statement leaves: reads that find them, and their repairs."""
+"""Repairs of executions and jobs in states that no statement leaves."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -18,9 +18,9 @@ from schema.states import ExecutionStatus, JobStatus
 
 _NEWEST = Position(datetime.max.replace(tzinfo=UTC), "")
 
-# Only a manual edit leaves such a row, and no claim takes it. No index lists such rows, so this reads all that wait; it
-# runs rarely and considers only what was due a minute ago. A plain read: a scan that locks would hide the queue from
-# claims, or lock more than the limit (CockroachDB).
+# Only a manual edit creates such a row, and no claim takes it. Without an index for such rows, this reads all waiting
+# rows that were due a minute ago; it runs rarely. It takes no locks, which would hide rows from claims, or exceed the
+# limit (CockroachDB).
 _IS_EXHAUSTED = """e.status IN ('QUEUED', 'RETRYING') AND e.attempt_count >= e.max_attempts
        AND e.run_at < now() - INTERVAL '1 minute'"""
 EXHAUSTED = statement(
@@ -42,12 +42,12 @@ EXHAUST = statement(
     """,  # noqa: S608 - a constant of this module
 )
 
-# A job of the last minute may be about to get its execution.
+# A job of the last minute may not have its execution yet.
 _IS_OPEN = f"""{ONE_SHOT} AND j.status <> 'RETIRED'
        AND COALESCE(j.created_at < now() - INTERVAL '1 minute', false)"""
-# A scan of the jobs that run once, the newest first: in that order they lie together. Their open executions are looked
-# up by lists of keys: CockroachDB would read whole tables for those that a subquery finds. Other conditions are hidden
-# from the choice of an index: by statistics from a quiet time those of unfinished executions hold next to nothing.
+# Scans one-shot jobs, newest first, as their index is ordered. Open executions are looked up by lists of keys, because
+# CockroachDB reads whole tables for keys from a subquery. COALESCE hides conditions from the choice of an index, whose
+# statistics may be from a quiet time with few unfinished executions.
 SCAN = statement(
     "jobs.scan_one_shot",
     f"""
@@ -69,7 +69,7 @@ UNFINISHED = statement(
      WHERE job_id = ANY (CAST(:jobs AS TEXT[])) AND COALESCE(completed_at IS NULL, true)
     """,
 )
-# No execution at all means that it was pruned.
+# A job without executions is finished too: they were pruned.
 _IS_FINISHED = f"""j.job_id = ANY (CAST(:jobs AS TEXT[])) AND {_IS_OPEN}
        AND NOT EXISTS (SELECT 1 FROM executions AS e
                         WHERE e.job_id = j.job_id AND COALESCE(e.completed_at IS NULL, true))"""  # noqa: S608 - as above
@@ -94,7 +94,7 @@ STALLED = statement(
      ORDER BY j.created_at, j.job_id LIMIT :limit
     """,  # noqa: S608 - a constant of this module
 )
-# The delay counts from the end of what the last tick left.
+# The delay counts from the end of the last tick's execution.
 RESTART = statement(
     "jobs.restart_stalled",
     f"""
@@ -107,10 +107,10 @@ RESTART = statement(
     """,  # noqa: S608 - a constant of this module
 )
 
-# On hold although their job goes on, or begun before their job was retired: nothing else would find them. Only a change
-# of very many executions that was cut off leaves the latter. This reads all that is unfinished, as EXHAUSTED does.
-ASTRAY = statement(
-    "executions.held_astray",
+# Executions on hold whose job is active, or that began before their job was retired: an interrupted change of very many
+# executions leaves the latter. Nothing else finds them. Reads all unfinished executions, like EXHAUSTED.
+ORPHANED = statement(
+    "executions.orphaned_on_hold",
     """
     SELECT DISTINCT j.job_id, j.status FROM executions AS e JOIN jobs AS j ON j.job_id = e.job_id
      WHERE e.completed_at IS NULL AND e.on_hold
@@ -119,7 +119,7 @@ ASTRAY = statement(
      ORDER BY j.job_id LIMIT :limit
     """,
 )
-# Released by a worker during the pause.
+# A worker has released such executions during the pause.
 NOT_HELD = statement(
     "executions.not_held",
     """
@@ -133,12 +133,12 @@ NOT_HELD = statement(
 
 
 def exhausted(database: Database, *, limit: int) -> Sequence[Row[Any]]:
-    """Read the ids and statuses of executions that wait although all their attempts are used up."""
+    """Read the ids and statuses of waiting executions without an attempt left."""
     return database.fetch(EXHAUSTED, {"limit": limit})
 
 
 def fail_exhausted(database: Database, *, limit: int) -> int:
-    """Fail executions that wait although all their attempts are used up; returns how many."""
+    """Fail waiting executions without an attempt left; returns their number."""
     found = exhausted(database, limit=limit)
     if not found:
         return 0
@@ -159,7 +159,7 @@ def fail_exhausted(database: Database, *, limit: int) -> int:
 
 
 def finished(database: Database, *, limit: int, stopping: Stopping, page: int = SCANNED) -> list[str]:
-    """Read one-shot jobs that are not retired although nothing of them is unfinished, in a scan from the newest on."""
+    """Scan for one-shot jobs, newest first, that are not retired and have no unfinished execution."""
     found, before = list[str](), _NEWEST
     while not stopping() and len(found) < limit:
         rows = database.fetch(SCAN, {"before_at": before.at, "before_job": before.key, "limit": page})
@@ -168,34 +168,34 @@ def finished(database: Database, *, limit: int, stopping: Stopping, page: int = 
         (row,) = rows
         unfinished = database.fetch(UNFINISHED, {"jobs": row.open}) if row.open else ()
         over = sorted({*row.open} - {each.job_id for each in unfinished})[:RETIRE_BATCH]
-        # Those that have ended since the first of the two reads are retired by now.
+        # Executions that ended between the two reads have retired their jobs.
         found += [each.job_id for each in database.fetch(FINISHED, {"jobs": over})] if over else ()
         before = Position(row.created_at, row.job_id)
     return found[:limit]
 
 
 def retire(database: Database, jobs: Sequence[str]) -> int:
-    """Retire those of the one-shot jobs that are older than a minute and have nothing unfinished; returns how many."""
+    """Retire one-shot jobs that are older than a minute and have no unfinished execution; returns their number."""
     batches = (jobs[start : start + RETIRE_BATCH] for start in range(0, len(jobs), RETIRE_BATCH))
     return sum(len(database.fetch(RETIRE, {"jobs": batch})) for batch in batches)
 
 
 def stalled(database: Database, *, limit: int) -> list[str]:
-    """Read jobs with a fixed delay that have no next run and wait for no execution."""
+    """Read fixed-delay jobs that have neither a next run nor an unfinished execution of the last tick."""
     return [row.job_id for row in database.fetch(STALLED, {"limit": limit})]
 
 
 def restart_stalled(database: Database, jobs: Sequence[str]) -> int:
-    """Give each of these jobs its next run, if it still has none; returns how many."""
+    """Set the next run of jobs that still have none; returns their number."""
     return len(database.fetch(RESTART, {"jobs": jobs})) if jobs else 0
 
 
-def held_astray(database: Database, *, limit: int) -> dict[str, ChangeReason | None]:
-    """Read jobs whose executions are on hold for no pause, each with what has retired it."""
-    rows = database.fetch(ASTRAY, {"limit": limit})
+def orphaned_on_hold(database: Database, *, limit: int) -> dict[str, ChangeReason | None]:
+    """Read jobs that are not paused but have executions on hold, each with the reason if it is retired."""
+    rows = database.fetch(ORPHANED, {"limit": limit})
     return {row.job_id: ChangeReason.JOB_CANCELLED if row.status == JobStatus.RETIRED else None for row in rows}
 
 
 def not_held(database: Database, *, limit: int) -> list[str]:
-    """Read repeating jobs that are PAUSED and have executions that a pause holds back and that are not on hold."""
+    """Read PAUSED repeating jobs with waiting executions that should be on hold."""
     return [row.job_id for row in database.fetch(NOT_HELD, {"limit": limit})]

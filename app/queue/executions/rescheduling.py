@@ -1,4 +1,4 @@
-"""Rescheduling: executions that wait are due at another instant."""
+"""Rescheduling: change when waiting executions are due."""
 
 import hashlib
 from collections import Counter
@@ -23,9 +23,8 @@ LOCK = statement(
      WHERE execution_id = ANY (CAST(:ids AS TEXT[])) ORDER BY execution_id FOR UPDATE
     """,
 )
-# Nothing is due in the past: claims have read past that already (`watermark`). What waits for another
-# attempt stays in its state, and what is held back is held back. The plan of a job that runs once moves along; a tick
-# keeps the instant that it is named after.
+# run_at is never in the past, where claims have already read (`watermark`). A retry keeps its state, and an execution
+# on hold stays on hold. scheduled_at of a one-shot job moves too; a tick keeps its scheduled_at, which names it.
 _EXPIRES_AT = expires_at("GREATEST(moved.run_at, now())", "moved.max_age_ms")
 RESCHEDULE = statement(
     "executions.reschedule",
@@ -54,17 +53,13 @@ RESCHEDULE = statement(
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Where executions are moved: to an instant, or by a delay from where they are; then spread over a span.
-
-    Spread means that each is due at a place of its own in the span, which its id decides.
-    """
+    """New due time: an instant, or the current one, plus a delay and a share of `spread` derived from the id."""
 
     run_at: datetime | None = None
     delay: timedelta = timedelta(0)
     spread: timedelta = timedelta(0)
 
     def instant_of(self, execution_id: str, run_at: datetime) -> datetime:
-        """Return when an execution is due that was due at `run_at`."""
         share = int.from_bytes(hashlib.sha256(execution_id.encode()).digest()[:6]) / 2**48
         return (self.run_at or run_at) + self.delay + self.spread * share
 
@@ -72,7 +67,7 @@ class Moved:
 def reschedule(
     connection: Connection, execution_ids: Sequence[str], moved: Moved, *, ahead_ms: int, actor: str | None
 ) -> Treated:
-    """Move when executions are due, not into the past; those that do not wait stay as they are."""
+    """Change when executions are due, never into the past; executions that are not waiting are refused."""
     found = {row.execution_id: row for row in connection.execute(LOCK, {"ids": sorted(execution_ids)})}
     refusals = {each: _refusal(each, found[each].status if each in found else None) for each in execution_ids}
     refused = {each: error for each, error in refusals.items() if error is not None}
@@ -96,7 +91,6 @@ def reschedule(
 
 
 def _refusal(execution_id: str, status: str | None) -> TaskExecutorError | None:
-    """Say why an execution cannot be rescheduled, or None."""
     if status is None:
         return ExecutionNotFoundError.of(execution_id)
     if ExecutionStatus(status) in CANCELLABLE:

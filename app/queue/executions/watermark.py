@@ -1,4 +1,4 @@
-"""Low-water mark of an index that is read in time order: where the next read begins."""
+"""Watermark of an index that is read in time order: start of the next read."""
 
 import random
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from datetime import datetime, timedelta
 
 from app.kernel.formats import EPOCH
 
-# A row is visible at its commit, and its time is that of its transaction's start, by the clock of another node perhaps.
+# A row becomes visible at its commit, but its time is the start of its transaction, perhaps by another node's clock.
 SLACK = timedelta(seconds=5)
 SWEEP_SECONDS = 30.0
 
 
 @dataclass(slots=True)
 class LowWater:
-    """Where the next read begins: shortly before what the last one has seen, now and then at the very beginning.
+    """Start of the next read: SLACK before the end of the last read; at intervals, the start of the index.
 
-    What was claimed or promoted leaves dead entries at the front of its index until they are vacuumed, on CockroachDB
-    for `gc.ttlseconds`, and a read that begins at the oldest entry walks all of them. Nothing in the database forbids a
-    row behind the mark (one that was handed back, one whose lock was held for long), so a sweep reads from the
-    beginning every `sweep_seconds` at the latest. The mark follows the database's clock also when that is set back.
+    Claimed and promoted rows leave dead entries at the front of the index until a vacuum, or for `gc.ttlseconds` on
+    CockroachDB, and a read from the front passes all of them. A row may still appear behind the mark, after a release
+    or a long lock. So a full scan starts at the front at least every `sweep_seconds`. If the database's clock is set
+    back, the mark follows it.
     """
 
     since: datetime = EPOCH
@@ -26,8 +26,8 @@ class LowWater:
     _sweep_at: float = 0.0
 
     def advance(self, seen_up_to: datetime, now: float) -> None:
-        """Take in how far a read that began at `since` has seen everything; `now` is time.monotonic()."""
+        """Move behind a read from `since` that was complete up to `seen_up_to`; `now` is time.monotonic()."""
         if self.since == EPOCH:
-            # Spread, so that many processes do not sweep in step.
+            # Random, so that processes do not scan at the same time.
             self._sweep_at = now + self.sweep_seconds * random.uniform(0.5, 1.0)
         self.since = seen_up_to - SLACK if now < self._sweep_at else EPOCH

@@ -16,7 +16,7 @@ from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.metrics.series import RELEASED
 from app.queue.claiming.release import DUE_NOW_MS
-from app.queue.executions.reclaim import reclaim_stuck, stuck
+from app.queue.executions.reclaim import candidates, reclaim
 from brokers.consumer import DELIVER
 from brokers.worker_process import WorkerProcess
 from tests import rows
@@ -123,8 +123,8 @@ def test_who_was_taken_back_while_it_waited_is_not_sent(
     database.fetch(text("UPDATE endpoint_versions SET retry_policy = '{\"max_attempts\": 2}'"))
     # Of an endpoint of which nobody knows yet where it leads: else it would not be claimed before there is room.
     database.fetch(text("UPDATE executions SET endpoint = 'held-three' WHERE execution_id = :id"), {"id": waits})
-    candidates = [one for one in stuck(database, stuck_ms=0, limit=10) if one.tried.execution_id == waits]
-    assert reclaim_stuck(database, candidates, stuck_ms=0).retrying == 1
+    found = [one for one in candidates(database, stuck_ms=0, limit=10) if one.tried.execution_id == waits]
+    assert reclaim(database, found, stuck_ms=0).retrying == 1
     eventually(lambda: rows.execution(database, waits).attempt_count == 2)
     receiver.release(path)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 3})

@@ -161,12 +161,12 @@ class LeaseProtocol(LeaseModel):
             if row.status is S.RUNNING:
                 outcome = S.RETRYING if row.attempt < row.max_attempts else S.FAILED
                 row.end_attempt(S.CANCELLED if row.is_to_be_aborted else outcome, "STUCK")
-        reclaim.reclaim_stuck(self.database, reclaim.stuck(self.database, stuck_ms=0, limit=100), stuck_ms=0)
+        reclaim.reclaim(self.database, reclaim.candidates(self.database, stuck_ms=0, limit=100), stuck_ms=0)
 
     @precondition(lambda self: self.count(S.RUNNING))
     @rule(scheduler=SLOTS)
     def look_for_the_lost(self, scheduler: int) -> None:
-        found = reclaim.lost(self.database, limit=100)
+        found = reclaim.candidates(self.database, limit=100)
         assert {one.tried.execution_id for one in found} == {
             name for name, row in self.rows.items() if self.is_lost(row)
         }
@@ -183,7 +183,7 @@ class LeaseProtocol(LeaseModel):
             if self.is_lost(row) and is_as_read:
                 row.lose()
                 taken += 1
-        done = reclaim.reclaim_lost(self.database, self.read[scheduler])
+        done = reclaim.reclaim(self.database, self.read[scheduler])
         assert done.retrying + done.failed + done.cancelled + done.ignored == taken
 
     @precondition(lambda self: self.count(*OPEN) > MOST_OPEN // 2)

@@ -35,7 +35,7 @@ def concluding(verdict: Verdict) -> End:
 
 
 def reclaiming(one: Database, _claim: Claim) -> object:
-    return reclaim.reclaim_stuck(one, reclaim.stuck(one, stuck_ms=0, limit=9), stuck_ms=0)
+    return reclaim.reclaim(one, reclaim.candidates(one, stuck_ms=0, limit=9), stuck_ms=0)
 
 
 # Each end, and what may come of it: it depends on who is first where the end itself would leave another attempt.

@@ -159,7 +159,7 @@ class Arena:
             "cancel": lambda one: cancel_job(one, job_id),
             "succeed": lambda one: self._conclude(one, Verdict.success({})),
             "fail for now": lambda one: self._conclude(one, Verdict.retry(ERROR, 0)),
-            "reclaim": lambda one: reclaim.reclaim_lost(one, reclaim.lost(one, limit=9)),
+            "reclaim": lambda one: reclaim.reclaim(one, reclaim.candidates(one, limit=9)),
             "hold retries": on_hold.hold_retries,
             "update": lambda one: update_job(self._creators[one], job_id, {}),
             "run now": lambda one: run_job(one, job_id, 1),

@@ -111,10 +111,10 @@ CHANGES = {
 def test_a_candidate_that_changed_after_it_was_read_is_left_alone(database: Database, change: str) -> None:
     (claim,) = claimed(database)
     database.fetch(text(DEATHS["its lease is over"]))
-    candidates = reclaim.lost(database, limit=10)
+    candidates = reclaim.candidates(database, limit=10)
     database.fetch(text(change))
     before = rows.execution(database, claim.execution_id)
-    done = reclaim.reclaim_lost(database, candidates)
+    done = reclaim.reclaim(database, candidates)
     assert (done.retrying, done.failed) == (0, 0)
     assert rows.execution(database, claim.execution_id) == before
     assert rows.attempts(database, claim.execution_id) == []
@@ -124,10 +124,10 @@ def test_a_candidate_whose_worker_lives_after_all_is_left_alone(database: Databa
     """It cannot happen, since a lease is never renewed once it is over; the statement does not rely on it."""
     (claim,) = claimed(database)
     database.fetch(text(DEATHS["its lease is over"]))
-    candidates = reclaim.lost(database, limit=10)
+    candidates = reclaim.candidates(database, limit=10)
     database.fetch(text("UPDATE workers SET lease_expires_at = now() + INTERVAL '1 minute'"))
-    assert reclaim.reclaim_lost(database, candidates).retrying == 0
-    assert reclaim.reclaim_stuck(database, candidates, stuck_ms=STUCK_MS).retrying == 0
+    assert reclaim.reclaim(database, candidates).retrying == 0
+    assert reclaim.reclaim(database, candidates, stuck_ms=STUCK_MS).retrying == 0
     assert rows.execution(database, claim.execution_id).status == "RUNNING"
 
 
@@ -195,10 +195,10 @@ def test_rows_are_reclaimed_by_their_keys(database: Database, analyzed: bool) ->
     if analyzed:
         database.fetch(text("ANALYZE executions"))
         database.fetch(text("ANALYZE jobs"))
-    candidates = reclaim.lost(database, limit=50)
+    candidates = reclaim.candidates(database, limit=50)
     params: dict[str, object] = {}
     event.listen(database.engine, "before_execute", lambda *given: params.update(given[3]), once=True)
-    assert reclaim.reclaim_lost(database, candidates).retrying == 50
+    assert reclaim.reclaim(database, candidates).retrying == 50
     plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + reclaim.RECLAIM.text), params))
     assert "pk_jobs" in plan
     assert "pk_executions" in plan

@@ -96,7 +96,7 @@ def test_a_lost_worker_ends_what_was_to_be_aborted_whatever_its_policy(
     )
     ask(process.database, claim, IfRunning.ABORT)
     process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
-    assert reclaim.reclaim_lost(process.database, reclaim.lost(process.database, limit=9)).cancelled == 1
+    assert reclaim.reclaim(process.database, reclaim.candidates(process.database, limit=9)).cancelled == 1
     row = rows.execution(process.database, claim.execution_id)
     (tried,) = rows.attempts(process.database, claim.execution_id)
     assert (row.status, row.output, tried.status, tried.output) == ("CANCELLED", None, "FAILED", None)
@@ -131,7 +131,7 @@ def test_a_lost_worker_ends_what_was_asked_to_end(process: WorkerProcess, policy
     process.database.fetch(no_more, {"policy": policy})
     ask(process.database, claim)
     process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
-    done = reclaim.reclaim_lost(process.database, reclaim.lost(process.database, limit=9))
+    done = reclaim.reclaim(process.database, reclaim.candidates(process.database, limit=9))
     assert (done.queues, done.retrying) == (frozenset(), 0)
     assert (done.cancelled, done.failed) == ((1, 0) if status == "CANCELLED" else (0, 1))
     row = rows.execution(process.database, claim.execution_id)

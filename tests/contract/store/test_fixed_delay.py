@@ -61,7 +61,7 @@ def lose(process: WorkerProcess, claim: Claim) -> None:
     no_more = """UPDATE endpoint_versions SET retry_policy = CAST('{"fail_on": ["WORKER_LOST"]}' AS JSONB)"""
     process.database.fetch(text(no_more))
     process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
-    reclaim.reclaim_lost(process.database, reclaim.lost(process.database, limit=9))
+    reclaim.reclaim(process.database, reclaim.candidates(process.database, limit=9))
 
 
 def hand_back_asked(process: WorkerProcess, claim: Claim) -> None:

@@ -80,7 +80,7 @@ def do_reclaim(process: WorkerProcess, execution_id: str) -> None:
     row = rows.execution(process.database, execution_id)
     tried = Tried(execution_id, row.attempt_count, row.max_attempts)
     candidate = reclaim.Candidate(tried, decide(ERROR, None, tried, RetryPolicy(), None))
-    reclaim.reclaim_lost(process.database, [candidate])
+    reclaim.reclaim(process.database, [candidate])
     process.database.fetch(text("UPDATE workers SET lease_expires_at = now() + INTERVAL '1 minute'"))
 
 

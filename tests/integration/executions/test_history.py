@@ -125,7 +125,7 @@ def test_a_pause_and_a_resumption(api: Api, database: Database, execution_id: st
 def test_a_lost_worker(api: Api, database: Database, execution_id: str) -> None:
     claim(database)
     worker_lease.leave(database, WORKER)
-    reclaim.reclaim_lost(database, reclaim.lost(database, limit=10))
+    reclaim.reclaim(database, reclaim.candidates(database, limit=10))
     assert changes(api, execution_id)[2:] == [("RUNNING", "RETRYING", 1, "scheduler", "WORKER_LOST")]
 
 

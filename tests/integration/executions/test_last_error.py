@@ -43,7 +43,7 @@ def test_it_is_that_of_the_latest_attempt_that_ended(api: Api, database: Databas
 def test_a_lost_worker_is_an_error_too(api: Api, database: Database, execution_id: str) -> None:
     claim(database)
     worker_lease.leave(database, WORKER)
-    reclaim.reclaim_lost(database, reclaim.lost(database, limit=10))
+    reclaim.reclaim(database, reclaim.candidates(database, limit=10))
     assert last_error(api, execution_id)["type"] == "WORKER_LOST"
 
 
