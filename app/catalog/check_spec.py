@@ -10,8 +10,7 @@ from marshmallow import Schema
 
 from app.catalog.retry_policy import RETRY_POLICY
 from app.catalog.specs import TRANSPORTS, compile_spec
-from app.catalog.templates.compilation import SpecTemplate
-from app.catalog.templates.nodes import Placeholder, UrlNode, resolve
+from app.catalog.templates.nodes import Placeholder, SpecTemplate, UrlNode, resolve
 from app.kernel.errors import Detail, InvalidRequestError, TemplateError
 from app.kernel.formats import escaped, marshmallow_faults, pointer
 from schema.states import EndpointType

@@ -4,7 +4,6 @@ Only this module and the key rotation decrypt secrets.
 """
 
 import logging
-import math
 import threading
 import time
 from collections.abc import Mapping
@@ -12,14 +11,15 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from cachetools import LRUCache, TTLCache, cachedmethod
+
 from app.catalog import superseded_configs
-from app.catalog.cache import Cache
 from app.catalog.crypto import HOW_TO_READ, VARIABLE, SecretBox, UndecryptableError
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.scrub import NO_SECRETS, Scrubber
-from app.catalog.specs import compile_spec
-from app.catalog.target_name import apart_of, target_name
-from app.catalog.templates.compilation import SpecTemplate
+from app.catalog.specs import TRANSPORTS, compile_spec
+from app.catalog.target_name import target_name
+from app.catalog.templates.nodes import SpecTemplate
 from app.kernel.db import Database
 from app.kernel.errors import TemplateError
 from app.kernel.formats import Unreadable
@@ -110,18 +110,16 @@ class Catalog:
         self._database = database
         self._box = box
         self._revision = 0
-        self._revision_lock = threading.Lock()
-        self._versions = Cache[tuple[str, int], _Version](MAX_VERSIONS, math.inf, clock)
-        self._configs = Cache[tuple[str, int], Mapping[str, Any]](MAX_VALUES, config_ttl_seconds, clock)
-        self._secrets = Cache[str, str](MAX_VALUES, secret_ttl_seconds, clock)
-        self._scrubbers = Cache[frozenset[str], Scrubber](
-            MAX_SCRUBBER_WEIGHT, math.inf, clock, weight=attrgetter("weight")
-        )
+        self._lock = threading.Lock()
+        self._versions = LRUCache[Any, _Version](MAX_VERSIONS)
+        self._configs = TTLCache[Any, Mapping[str, Any]](MAX_VALUES, config_ttl_seconds, clock)
+        self._secrets = TTLCache[Any, Mapping[str, str]](MAX_VALUES, secret_ttl_seconds, clock)
+        self._scrubbers = LRUCache[Any, Scrubber](MAX_SCRUBBER_WEIGHT, attrgetter("weight"))
         self._reported: set[str] = set()  # secrets that cannot be decrypted
 
     def observe(self, revision: int) -> None:
         """Note the catalog revision of a claim."""
-        with self._revision_lock:
+        with self._lock:
             self._revision = max(self._revision, revision)  # claims of several consumers arrive in any order
 
     def prepare(self, endpoint: str, number: int, input_: Any, config_revision: int) -> Prepared:
@@ -134,7 +132,7 @@ class Catalog:
             raise TemplateError(f"the input cannot be read: {input_.why}")
         version = self._version(endpoint, number)
         config = self._config(version.config_ref, config_revision) if version.config_ref else {}
-        secrets = self._named_secrets(refs) if (refs := version.template.secret_refs) else {}
+        secrets = self._named_secrets(refs, self._revision) if (refs := version.template.secret_refs) else {}
         try:
             spec = version.template.render(input_, config, secrets)
         except RecursionError:
@@ -143,7 +141,7 @@ class Catalog:
         target = version.target
         if target is None or target.config_revision != config_revision or target.revision != self._revision:
             masked = version.template.masked(input_, config) if secrets else spec
-            apart = apart_of(version.endpoint_type, version.template, config)
+            apart = TRANSPORTS[version.endpoint_type].apart(version.template, config)
             name = target_name(version.endpoint_type, spec, masked, scrubber, apart)
             target = version.target = _Target(config_revision, self._revision, name)
         return Prepared(version.endpoint_type, version.policy, spec, scrubber, version.keep_response, target.name)
@@ -160,48 +158,32 @@ class Catalog:
         input_ = self._version(endpoint, number).template.any_input()
         return self.prepare(endpoint, number, input_, as_of), (number, as_of)
 
+    @cachedmethod(attrgetter("_scrubbers"), lock=attrgetter("_lock"))
     def _scrubber(self, secrets: frozenset[str]) -> Scrubber:
-        scrubber = self._scrubbers.get(secrets, 0)
-        if scrubber is None:
-            scrubber = Scrubber(secrets)
-            self._scrubbers.put(secrets, scrubber, 0)
-        return scrubber
+        return Scrubber(secrets)
 
+    @cachedmethod(attrgetter("_versions"), lock=attrgetter("_lock"))
     def _version(self, endpoint: str, number: int) -> _Version:
-        version = self._versions.get((endpoint, number), 0)
-        if version is None:
-            rows = self._database.fetch(VERSION, {"endpoint": endpoint, "version": number})
-            if not rows:
-                raise TemplateError(f"version {number} of the endpoint {endpoint!r} does not exist")
-            row = rows[0]
-            type_ = EndpointType(row.endpoint_type)
-            policy = RetryPolicy.from_json(row.retry_policy)
-            keep = KeepResponse(row.keep_response)
-            version = _Version(type_, row.config_ref, compile_spec(type_, row.spec), policy, keep)
-            self._versions.put((endpoint, number), version, 0)
-        return version
+        rows = self._database.fetch(VERSION, {"endpoint": endpoint, "version": number})
+        if not rows:
+            raise TemplateError(f"version {number} of the endpoint {endpoint!r} does not exist")
+        row, type_ = rows[0], EndpointType(rows[0].endpoint_type)
+        policy = RetryPolicy.from_json(row.retry_policy)
+        return _Version(type_, row.config_ref, compile_spec(type_, row.spec), policy, KeepResponse(row.keep_response))
 
+    @cachedmethod(attrgetter("_configs"), lock=attrgetter("_lock"))
     def _config(self, name: str, revision: int) -> Mapping[str, Any]:
-        config = self._configs.get((name, revision), 0)
-        if config is None:
-            rows = self._database.fetch(superseded_configs.AS_OF, {"name": name, "revision": revision})
-            if not rows:
-                raise TemplateError(f"the config {name!r} does not exist")
-            config = rows[0].values_json
-            self._configs.put((name, revision), config, 0)
-        return config
+        rows = self._database.fetch(superseded_configs.AS_OF, {"name": name, "revision": revision})
+        if not rows:
+            raise TemplateError(f"the config {name!r} does not exist")
+        values: Mapping[str, Any] = rows[0].values_json
+        return values
 
-    def _named_secrets(self, names: frozenset[str]) -> Mapping[str, str]:
-        revision = self._revision
-        cached = {name: self._secrets.get(name, revision) for name in names}
-        found = {name: value for name, value in cached.items() if value is not None}
-        missing = sorted(names - found.keys())
-        if missing:
-            # A missing secret stays absent: rendering then raises an error that names the field.
-            for row in self._database.fetch(SECRETS, {"names": missing}):
-                found[row.name] = self._decrypt(row.name, row.encrypted_value)
-                self._secrets.put(row.name, found[row.name], revision)
-        return found
+    @cachedmethod(attrgetter("_secrets"), lock=attrgetter("_lock"))
+    def _named_secrets(self, names: frozenset[str], _revision: int) -> Mapping[str, str]:
+        """Read secrets, cached per revision; a missing secret stays absent, and rendering raises for its field."""
+        rows = self._database.fetch(SECRETS, {"names": sorted(names)})
+        return {row.name: self._decrypt(row.name, row.encrypted_value) for row in rows}
 
     def _decrypt(self, name: str, token: bytes) -> str:
         if self._box is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.catalog.scrub import MASK, Scrubber
 from app.catalog.specs import TRANSPORTS
-from app.catalog.templates.compilation import STAND_IN, SpecTemplate
+from app.catalog.templates.nodes import STAND_IN, SpecTemplate
 from schema.states import EndpointType
 
 MAX_CHARACTERS, KEPT_CHARACTERS = 200, 150  # databases bound the size of keys

@@ -18,8 +18,7 @@ from app.catalog.scrub import MASK
 from app.catalog.secrets import SECRETS
 from app.catalog.specs import TRANSPORTS, compile_spec
 from app.catalog.target_name import apart_of, with_digest
-from app.catalog.templates.compilation import STAND_IN, SpecTemplate
-from app.catalog.templates.nodes import Array, Placeholder, UrlNode
+from app.catalog.templates.nodes import STAND_IN, Array, Placeholder, SpecTemplate, UrlNode
 from app.cli import executions_tail
 from app.cli.command_session import ready_database
 from app.cli.commands import ServiceGroup

@@ -6,8 +6,7 @@ from hashlib import blake2b
 from typing import Any
 
 from app.catalog.check_spec import input_faults
-from app.catalog.templates.compilation import compile_fields
-from app.catalog.templates.field_rules import INPUT, FieldKind, FieldRule
+from app.catalog.templates.compilation import INPUT, FieldKind, FieldRule, compile_fields
 from app.catalog.templates.nodes import Placeholder, SolePlaceholder, as_text, resolve
 from app.kernel.errors import Detail, TemplateError
 from schema.job_bounds import MAX_LIMIT_KEY

@@ -5,7 +5,8 @@ from importlib import import_module
 from typing import Any
 
 from app.catalog.specs.transport import Transport
-from app.catalog.templates.compilation import SpecTemplate, compile_fields
+from app.catalog.templates.compilation import compile_fields
+from app.catalog.templates.nodes import SpecTemplate
 from schema.states import EndpointType
 
 TRANSPORTS: Mapping[EndpointType, Transport] = {

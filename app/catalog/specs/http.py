@@ -16,7 +16,7 @@ from app.catalog.specs.spec_fields import (
     whole,
 )
 from app.catalog.specs.transport import Example, Outcome, Transport, server_of
-from app.catalog.templates.field_rules import ALL, SECRET, FieldKind
+from app.catalog.templates.compilation import ALL, SECRET, FieldKind
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

@@ -19,7 +19,7 @@ from app.catalog.specs.spec_fields import (
     text,
 )
 from app.catalog.specs.transport import Example, Outcome, Transport
-from app.catalog.templates.field_rules import ALL, CONFIG, INPUT, SECRET, FieldKind
+from app.catalog.templates.compilation import ALL, CONFIG, INPUT, SECRET, FieldKind
 
 ACKS = ("0", "1", "all")
 PROPERTIES = (

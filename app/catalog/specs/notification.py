@@ -10,9 +10,8 @@ from app.catalog.specs.channel_presets import SCHEMES
 from app.catalog.specs.http import SigningSpec
 from app.catalog.specs.spec_fields import Described, milliseconds, soft_milliseconds, templated
 from app.catalog.specs.transport import Example, Outcome, Transport
-from app.catalog.templates.compilation import STAND_IN, SpecTemplate
-from app.catalog.templates.field_rules import CONFIG, INPUT, SECRET, FieldKind
-from app.catalog.templates.nodes import Array, Constant, Node, UrlNode, as_text, resolve
+from app.catalog.templates.compilation import CONFIG, INPUT, SECRET, FieldKind
+from app.catalog.templates.nodes import STAND_IN, Array, Constant, Node, SpecTemplate, UrlNode, as_text, resolve
 from app.kernel.errors import Detail, TemplateError
 
 MAX_CHANNELS = 10

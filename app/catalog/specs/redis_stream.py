@@ -17,7 +17,7 @@ from app.catalog.specs.spec_fields import (
     text,
 )
 from app.catalog.specs.transport import Example, Outcome, Transport, server_of
-from app.catalog.templates.field_rules import ALL, CONFIG, SECRET, FieldKind
+from app.catalog.templates.compilation import ALL, CONFIG, SECRET, FieldKind
 from app.catalog.templates.nodes import MAX_COUNT, is_count
 
 _DEFAULT_PORT = 6379

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from marshmallow import ValidationError, fields, validate
 
-from app.catalog.templates.field_rules import FieldKind, FieldRule
+from app.catalog.templates.compilation import FieldKind, FieldRule
 
 MAX_TIMEOUT_MS = 24 * 3600 * 1000
 

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from marshmallow import INCLUDE, Schema, missing
 
 from app.catalog.specs.spec_fields import rule_of
-from app.catalog.templates.compilation import SpecTemplate
-from app.catalog.templates.field_rules import FieldRule
+from app.catalog.templates.compilation import FieldRule
+from app.catalog.templates.nodes import SpecTemplate
 from app.kernel.errors import Detail
 
 

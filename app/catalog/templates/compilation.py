@@ -7,11 +7,11 @@ becomes text. A literal `{{` cannot be written, but a config value may contain i
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 from app.catalog.templates import urls
-from app.catalog.templates.field_rules import NOT_TEMPLATED, FieldKind, FieldRule
 from app.catalog.templates.nodes import (
     Array,
     Constant,
@@ -22,51 +22,44 @@ from app.catalog.templates.nodes import (
     Part,
     Placeholder,
     SolePlaceholder,
+    SpecTemplate,
     Text,
     UrlNode,
+    template_error,
 )
-from app.kernel.errors import Detail, TemplateError
+from app.kernel.errors import Detail
 from app.kernel.formats import escaped
 
-NAMESPACES = ("input", "config", "secret")
+INPUT = frozenset({"input"})
+CONFIG = frozenset({"config"})
+SECRET = frozenset({"secret"})
+ALL = INPUT | CONFIG | SECRET
 MAX_DEPTH = 100
-STAND_IN = "te0stands0in0for0a0secret"  # possible in a host
 
 _VARIABLE = re.compile(r"([A-Za-z_]+)((?:\.[^\s.{}]+)*)")
 
 
+class FieldKind(Enum):
+    """Rendering of a field."""
+
+    VALUE = auto()  # any JSON; a sole placeholder keeps its type
+    TEXT = auto()  # always a string
+    LINE = auto()  # a string without control characters: nothing can end a header early
+    URL = auto()  # a URL whose scheme, host and port the input cannot change
+    LOCATOR = auto()  # a URL of one of several schemes; the dispatcher reads the rest
+    COUNT = auto()  # a whole number from 1
+
+
 @dataclass(frozen=True, slots=True)
-class SpecTemplate:
-    """A compiled endpoint spec."""
+class FieldRule:
+    """Rendering of one field, and the namespaces of the variables that the field may hold."""
 
-    root: Object = field(repr=False)
-    placeholders: tuple[Placeholder, ...]
-    secret_refs: frozenset[str]
+    kind: FieldKind
+    namespaces: frozenset[str]
+    schemes: frozenset[str] = frozenset()  # of a URL or a locator
 
-    def any_input(self) -> dict[str, Any]:
-        """Return a made-up input with a value for every input placeholder."""
-        input_: dict[str, Any] = {}
-        # Longest paths first, so that no number takes the place of an object.
-        for item in sorted(self.placeholders, key=_depth, reverse=True):
-            if item.namespace == "input":
-                *above, last = item.path
-                at = input_
-                for name in above:
-                    at = at.setdefault(name, {})
-                at.setdefault(last, 1)
-        return input_
 
-    def render(self, input_: Any, config: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
-        """Resolve every template; raises TemplateError naming the variable and the field, never a value."""
-        rendered: dict[str, Any] = self.root.render({"input": input_, "config": config, "secret": secrets})
-        return rendered
-
-    def masked(self, input_: Any, config: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Resolve every template with STAND_IN for each secret; None if the result is not a valid spec."""
-        try:
-            return self.render(input_, config, dict.fromkeys(self.secret_refs, STAND_IN))
-        except TemplateError:
-            return None
+NOT_TEMPLATED = FieldRule(FieldKind.VALUE, frozenset())
 
 
 def compile_fields(spec: Mapping[str, Any], rules: Mapping[str, FieldRule], at: str = "/spec") -> SpecTemplate:
@@ -77,14 +70,9 @@ def compile_fields(spec: Mapping[str, Any], rules: Mapping[str, FieldRule], at: 
         for name, value in spec.items()
     )
     if compiler.faults:
-        first = compiler.faults[0]
-        raise TemplateError(f"{first['message']} (at {first['pointer']})", compiler.faults)
+        raise template_error(compiler.faults)
     secrets = frozenset(".".join(item.path) for item in compiler.placeholders if item.namespace == "secret")
     return SpecTemplate(Object(items), tuple(compiler.placeholders), secrets)
-
-
-def _depth(item: Placeholder) -> int:
-    return len(item.path)
 
 
 class _Compiler:
@@ -117,10 +105,8 @@ class _Compiler:
 
     def _string(self, text: str, pointer: str, rule: FieldRule) -> Node:
         parts = tuple(self._parse(text, pointer, rule))
-        if rule.kind is FieldKind.URL:
-            return self._url(parts, pointer, rule)
-        if rule.kind is FieldKind.LOCATOR:
-            return self._locator(parts, pointer, rule)
+        if rule.kind in {FieldKind.URL, FieldKind.LOCATOR}:
+            return self._url(text, parts, pointer, rule)
         literal = [part for part in parts if isinstance(part, str)]
         if rule.kind is FieldKind.LINE and any(urls.CONTROL.search(part) for part in literal):
             self._fault(pointer, "a line break or another control character is not allowed here")
@@ -132,37 +118,22 @@ class _Compiler:
             self._fault(pointer, "a number must be a placeholder of its own, without other text")
         return Text(parts, one_line=rule.kind is FieldKind.LINE)
 
-    def _url(self, parts: tuple[Part, ...], pointer: str, rule: FieldRule) -> Node:
+    def _url(self, text: str, parts: tuple[Part, ...], pointer: str, rule: FieldRule) -> Node:
+        finish = urls.finish if rule.kind is FieldKind.URL else urls.finish_locator
         used = [part.namespace if isinstance(part, Placeholder) else None for part in parts]
-        if "input" in used:
-            shape = [part if isinstance(part, str) else None for part in parts]
-            fault = urls.template_fault(shape, used.index("input"))
-            if fault:
-                self._fault(pointer, fault)
-        elif not any(used):
-            return self._literal_url("".join(map(str, parts)), pointer, rule)
-        pieces = tuple((part, _escape_for(parts, index)) for index, part in enumerate(parts))
-        return UrlNode(pieces, pointer, rule.schemes)
-
-    def _locator(self, parts: tuple[Part, ...], pointer: str, rule: FieldRule) -> Node:
-        # A literal scheme can be checked before any placeholder is resolved.
-        first = parts[0] if parts else ""
-        if isinstance(first, str):
-            try:
-                urls.finish_locator(first + "x" * (len(parts) > 1), rule.schemes)
-            except ValueError as error:
-                self._fault(pointer, str(error))
-        if all(isinstance(part, str) for part in parts):
-            return Constant("".join(map(str, parts)).strip())
-        pieces = tuple((part, _escape_for(parts, index)) for index, part in enumerate(parts))
-        return UrlNode(pieces, pointer, rule.schemes, urls.finish_locator)
-
-    def _literal_url(self, text: str, pointer: str, rule: FieldRule) -> Node:
         try:
-            return Constant(urls.finish(text, rule.schemes, None))
+            if not any(used):
+                return Constant(finish(text, rule.schemes, None))
+            if "input" in used:
+                shape = [part if isinstance(part, str) else None for part in parts]
+                urls.check_place_of_input(shape, used.index("input"))
+            elif rule.kind is FieldKind.LOCATOR and isinstance(parts[0], str):
+                # A literal scheme can be checked before any placeholder is resolved.
+                urls.finish_locator(f"{parts[0]}x", rule.schemes)
         except ValueError as error:
             self._fault(pointer, str(error))
-            return Constant(text)
+        pieces = tuple((part, _escape_for(parts, index)) for index, part in enumerate(parts))
+        return UrlNode(pieces, pointer, rule.schemes, finish)
 
     def _parse(self, text: str, pointer: str, rule: FieldRule) -> Iterator[Part]:
         literals = []
@@ -180,7 +151,7 @@ class _Compiler:
     def _placeholder(self, inside: str, pointer: str, rule: FieldRule) -> Placeholder | None:
         match = _VARIABLE.fullmatch(inside.strip())
         shown = "{{" + inside[:80] + "}}"
-        if match is None or match[1] not in NAMESPACES or not match[2]:
+        if match is None or match[1] not in ALL or not match[2]:
             self._fault(pointer, f"{shown} is not a variable: {{{{input.…}}}}, {{{{config.…}}}} or {{{{secret.…}}}}")
             return None
         if match[1] not in rule.namespaces:

@@ -3,8 +3,9 @@
 Rendering is one pass: the value of a placeholder is never scanned for placeholders.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from app.catalog.templates import urls
@@ -25,14 +26,18 @@ class Placeholder:
 
     def error(self, reason: str) -> TemplateError:
         """Return an error for this placeholder, without its value."""
-        return template_error(self.pointer, f"{self} {reason}")
+        return template_error([Detail(pointer=self.pointer, message=f"{self} {reason}")])
 
 
-def template_error(pointer: str, message: str) -> TemplateError:
-    return TemplateError(f"{message} (at {pointer})", [Detail(pointer=pointer, message=message)])
+def template_error(faults: Sequence[Detail]) -> TemplateError:
+    """Return an error whose message is the first fault."""
+    return TemplateError(f"{faults[0]['message']} (at {faults[0]['pointer']})", faults)
 
 
 MAX_COUNT = 2**53 - 1
+STAND_IN = "te0stands0in0for0a0secret"  # possible in a host
+
+_INDEX = re.compile("[0-9]{1,9}")
 
 Roots = Mapping[str, Any]
 Part = str | Placeholder
@@ -50,15 +55,11 @@ def resolve(placeholder: Placeholder, roots: Roots) -> Any:
     for step in placeholder.path:
         if isinstance(value, Mapping) and step in value:
             value = value[step]
-        elif isinstance(value, list) and _is_index(step) and int(step) < len(value):
+        elif isinstance(value, list) and _INDEX.fullmatch(step) and int(step) < len(value):
             value = value[int(step)]
         else:
             raise placeholder.error(f"cannot be resolved: the {placeholder.namespace} has no such value")
     return value
-
-
-def _is_index(step: str) -> bool:
-    return step.isascii() and step.isdigit() and len(step) < 10
 
 
 def is_count(value: Any) -> bool:
@@ -75,7 +76,7 @@ class Node(Protocol):
     """A compiled piece of a spec."""
 
     def render(self, roots: Roots) -> Any:
-        """Return the value with its placeholders resolved."""
+        """Return the value with its placeholders resolved; callers never modify it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,6 @@ class Constant:
     value: Any
 
     def render(self, _roots: Roots) -> Any:
-        """Return the value itself, uncopied: rendered specs are never modified."""
         return self.value
 
 
@@ -96,7 +96,6 @@ class SolePlaceholder:
     placeholder: Placeholder
 
     def render(self, roots: Roots) -> Any:
-        """Keep the JSON type."""
         return resolve(self.placeholder, roots)
 
 
@@ -107,7 +106,6 @@ class CountNode:
     placeholder: Placeholder
 
     def render(self, roots: Roots) -> Any:
-        """Return the number."""
         value = resolve(self.placeholder, roots)
         if not is_count(value):
             raise self.placeholder.error(f"must be a whole number from 1 to {MAX_COUNT}")
@@ -123,12 +121,12 @@ class Text:
 
     def render(self, roots: Roots) -> Any:
         """Join the parts; a control character in a one-line field is refused, not removed."""
-        return "".join(part if isinstance(part, str) else self._piece(part, roots) for part in self.parts)
-
-    def _piece(self, placeholder: Placeholder, roots: Roots) -> str:
-        text = as_text(resolve(placeholder, roots))
-        if self.one_line and urls.CONTROL.search(text):
-            raise placeholder.error("has a line break or another control character, which this field does not allow")
+        text = ""
+        for part in self.parts:
+            piece = part if isinstance(part, str) else as_text(resolve(part, roots))
+            if isinstance(part, Placeholder) and self.one_line and urls.CONTROL.search(piece):
+                raise part.error("has a line break or another control character, which this field does not allow")
+            text += piece
         return text
 
 
@@ -155,7 +153,7 @@ class UrlNode:
         try:
             return self.finish(url, self.schemes, prefix)
         except ValueError as error:
-            raise template_error(self.pointer, str(error)) from None
+            raise template_error([Detail(pointer=self.pointer, message=str(error))]) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +163,6 @@ class Object:
     items: tuple[tuple[str, Node], ...]
 
     def render(self, roots: Roots) -> Any:
-        """Render the values; keys are never templates."""
         return {key: node.render(roots) for key, node in self.items}
 
 
@@ -176,5 +173,38 @@ class Array:
     items: tuple[Node, ...]
 
     def render(self, roots: Roots) -> Any:
-        """Render the items."""
         return [node.render(roots) for node in self.items]
+
+
+@dataclass(frozen=True, slots=True)
+class SpecTemplate:
+    """A compiled endpoint spec."""
+
+    root: Object = field(repr=False)
+    placeholders: tuple[Placeholder, ...]
+    secret_refs: frozenset[str]
+
+    def any_input(self) -> dict[str, Any]:
+        """Return a made-up input with a value for every input placeholder."""
+        input_: dict[str, Any] = {}
+        # Longest paths first, so that no number takes the place of an object.
+        for *above, last in sorted(
+            (p.path for p in self.placeholders if p.namespace == "input"), key=len, reverse=True
+        ):
+            at = input_
+            for name in above:
+                at = at.setdefault(name, {})
+            at.setdefault(last, 1)
+        return input_
+
+    def render(self, input_: Any, config: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
+        """Resolve every template; raises TemplateError naming the variable and the field, never a value."""
+        rendered: dict[str, Any] = self.root.render({"input": input_, "config": config, "secret": secrets})
+        return rendered
+
+    def masked(self, input_: Any, config: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Resolve every template with STAND_IN for each secret; None if the result is not a valid spec."""
+        try:
+            return self.render(input_, config, dict.fromkeys(self.secret_refs, STAND_IN))
+        except TemplateError:
+            return None

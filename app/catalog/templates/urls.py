@@ -26,17 +26,17 @@ def encode(text: str) -> str:
     return quote(text, safe="", errors="replace")
 
 
-def template_fault(parts: Sequence[str | None], first_input: int) -> str | None:
-    """Return the fault of a template whose part number `first_input` is input; a part None is any placeholder."""
+def check_place_of_input(parts: Sequence[str | None], first_input: int) -> None:
+    """Check a template whose part number `first_input` is input; None is any placeholder. Raises ValueError."""
     before = "".join("x" if part is None else part for part in parts[:first_input])
     if parts[0] is None and not before.startswith("x://"):
         # A leading placeholder is a base URL like {{config.api_base_url}}.
         before = "http://" + before
     if not _COMPLETE.match(before):
-        return "input is only allowed in the path or query: the text before it must end the host, for example with /"
+        message = "input is only allowed in the path or query: the text before it must end the host, for example with /"
+        raise ValueError(message)
     if has_dot_segment(before + "".join("x" if part is None else part for part in parts[first_input:])):
-        return "a path segment of a URL with input must not be . or .."
-    return None
+        raise ValueError("a path segment of a URL with input must not be . or ..")
 
 
 def in_userinfo(before: str, after: str) -> bool:

@@ -24,7 +24,7 @@ from brokers.consumer import DELIVER
 from tests import rows
 from tests.waiting import eventually
 
-MAX_FUNCTIONS, MAX_FILES = 186, 76
+MAX_FUNCTIONS, MAX_FILES = 184, 74
 MAX_COMPARABLE_FUNCTIONS = 109
 JOBS = 5
 RunJob = Callable[[], None]

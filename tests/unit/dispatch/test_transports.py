@@ -9,7 +9,7 @@ import app.catalog.specs
 from app.catalog.specs import TRANSPORTS
 from app.catalog.specs.spec_fields import milliseconds, templated, text
 from app.catalog.specs.transport import Example, Transport
-from app.catalog.templates.field_rules import CONFIG, FieldKind
+from app.catalog.templates.compilation import CONFIG, FieldKind
 from schema.states import EndpointType
 
 ROOT = Path(app.catalog.specs.__file__).parents[3]
