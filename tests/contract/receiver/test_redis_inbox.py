@@ -7,6 +7,7 @@ import redis
 from task_executor_receiver import Delivery
 from task_executor_receiver.redis import RedisInbox
 
+from app.dev.process.ports import free_port
 from app.dev.servers import Valkey
 from tests.contract.receiver.deliveries import fail, is_replayed, of, reason
 from tests.contract.receiver.stores import over_redis
@@ -17,7 +18,8 @@ class ClusteredValkey(Valkey):
     """A cluster of one."""
 
     def _command(self, port: int) -> list[str]:
-        return [*super()._command(port), "--cluster-enabled", "yes"]
+        # By default the bus has the port 10,000 above, which lies among those of outgoing connections.
+        return [*super()._command(port), "--cluster-enabled", "yes", "--cluster-port", str(free_port())]
 
 
 def test_what_was_overtaken_in_redis_has_no_effect(valkey: Valkey, execution: str) -> None:

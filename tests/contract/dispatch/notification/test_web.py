@@ -206,8 +206,8 @@ def test_a_service_that_refuses_a_url_is_not_asked_again_and_not_blamed() -> Non
 
 
 def test_a_message_carries_the_headers_of_every_delivery_and_a_signature(receiver: Receiver) -> None:
-    send(f"{at(receiver, '/ok/signed')}?+X-Team=ops&:room=1&q=a%20b", signing={"secret": "s3cret"})
-    (request,) = [request for request in receiver.requests if request.path.startswith("/ok/signed")]
+    send(f"{at(receiver, '/ok/signed-message')}?+X-Team=ops&:room=1&q=a%20b", signing={"secret": "s3cret"})
+    (request,) = [request for request in receiver.requests if request.path.startswith("/ok/signed-message")]
     headers = {name.lower(): value for name, value in request.headers.items()}
     assert (headers["idempotency-key"], headers["x-team"]) == ("exec_1", "ops")
     assert headers["webhook-signature"].startswith("v1,")
