@@ -7,44 +7,21 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
 from schema import functions, lease, session
 from schema.url import database_url
+from schema.versions import VERSIONS, current, head
 
 LEASE_SECONDS = 60
 WAIT_SECONDS = 180
-_MIGRATIONS = Path(__file__).parent / "migrations"
-_REVISION = text("SELECT version_num FROM alembic_version")
-_UNDEFINED_TABLE = "42P01"
 # A connection may wait for an index for an hour, and routers drop idle connections.
 _SOCKET_OPTIONS = {"connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 
 
 class UnreleasedSchemaError(RuntimeError):
     """The schema of the database comes from an unreleased version, which has no upgrade path."""
-
-
-def head(folders: Sequence[Path] = ()) -> str:
-    """Return the newest revision of this package and of further folders."""
-    revision = ScriptDirectory.from_config(_config(folders)).get_current_head()
-    if revision is None:
-        raise RuntimeError("schema/migrations holds no revision")
-    return revision
-
-
-def current(connection: Connection) -> str | None:
-    """Return the revision of the database; None when it was never migrated."""
-    # Alembic would first look up the table, in a catalog view that CockroachDB builds from every table.
-    try:
-        revision: str | None = connection.execute(_REVISION).scalar()
-    except DBAPIError as error:
-        if getattr(error.orig, "pgcode", None) != _UNDEFINED_TABLE:
-            raise
-        return None
-    return revision
 
 
 def upgrade(
@@ -89,7 +66,7 @@ def _engine(url: str) -> Engine:
 
 def _config(folders: Sequence[Path]) -> Config:
     config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
+    config.set_main_option("script_location", str(VERSIONS.parent))
     config.set_main_option("path_separator", "os")
-    config.set_main_option("version_locations", os.pathsep.join(map(str, [_MIGRATIONS / "versions", *folders])))
+    config.set_main_option("version_locations", os.pathsep.join(map(str, [VERSIONS, *folders])))
     return config

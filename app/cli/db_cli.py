@@ -7,7 +7,7 @@ from app.cli.console import json_option, print_json
 from app.cli.progress_bar import progress
 from app.kernel.db import Database, startup
 from app.web.services import services
-from schema import migrate
+from schema import migrate, versions
 
 group = ServiceGroup("db", help="Schema of the database.")
 
@@ -21,8 +21,8 @@ def upgrade(as_json: bool) -> None:
         startup.wait_until_ready(database, settings.startup_timeout_seconds, check=_reach)
         revision = migrate.upgrade(settings.database_url)
     if as_json:
-        return print_json({"revision": revision, "newest": migrate.head()})
-    newer = f", which is newer than this code ({migrate.head()})" if revision > migrate.head() else ""
+        return print_json({"revision": revision, "newest": versions.head()})
+    newer = f", which is newer than this code ({versions.head()})" if revision > versions.head() else ""
     click.echo(f"the database is at revision {revision}{newer}")
     return None
 
@@ -31,12 +31,12 @@ def upgrade(as_json: bool) -> None:
 @json_option
 def current(as_json: bool) -> None:
     """Show the revision of the database and the newest revision."""
-    revision = services().database.transact(migrate.current)
+    revision = services().database.transact(versions.current)
     if as_json:
-        return print_json({"revision": revision, "newest": migrate.head()})
-    click.echo(f"{revision or 'not migrated'} (newest: {migrate.head()})")
+        return print_json({"revision": revision, "newest": versions.head()})
+    click.echo(f"{revision or 'not migrated'} (newest: {versions.head()})")
     return None
 
 
 def _reach(database: Database) -> None:
-    database.transact(migrate.current)
+    database.transact(versions.current)

@@ -37,8 +37,8 @@ REVISIONS = Path("schema", "migrations", "versions")
 TICK = timedelta(milliseconds=500)
 TOKEN = "known to both releases"
 NEXT_REVISION = """
-from schema import migrate, online
-revision, down_revision = "9001", migrate.head()
+from schema import online, versions
+revision, down_revision = "9001", versions.head()
 def upgrade():
     for table, key in (("jobs", "job_id"), ("executions", "execution_id"), ("endpoints", "name")):
         online.add_column(table, "added", "BIGINT DEFAULT 0 NOT NULL")
@@ -65,7 +65,7 @@ def next_revision(tmp_path: Path) -> Path:
     """The folder of a revision that comes after all others."""
     folder = tmp_path / "next"
     folder.mkdir()
-    (folder / "revision.py").write_text(NEXT_REVISION)
+    (folder / "9001_next.py").write_text(NEXT_REVISION)
     return folder
 
 

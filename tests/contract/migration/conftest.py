@@ -14,8 +14,8 @@ from tests.waiting import HUNG_SECONDS, eventually
 _REVISION = """
 from alembic import op
 from sqlalchemy import text
-from schema import migrate, online
-revision, down_revision = "9001", migrate.head()
+from schema import online, versions
+revision, down_revision = "9001", versions.head()
 def upgrade():
     {}
 """
@@ -67,7 +67,7 @@ def write_revision(tmp_path: Path) -> Callable[..., Path]:
     """Write a revision that comes after all others, from the lines of its `upgrade`; returns its folder."""
 
     def write(*lines: str) -> Path:
-        (tmp_path / "revision.py").write_text(_REVISION.format("\n    ".join(lines)))
+        (tmp_path / "9001_next.py").write_text(_REVISION.format("\n    ".join(lines)))
         return tmp_path
 
     return write
