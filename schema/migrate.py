@@ -11,8 +11,8 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
 from schema import functions, lease, session
+from schema.schema_version import VERSIONS, current, head
 from schema.url import database_url
-from schema.versions import VERSIONS, current, head
 
 LEASE_SECONDS = 60
 WAIT_SECONDS = 180

@@ -7,7 +7,7 @@ from app.cli.console import json_option, print_json
 from app.cli.progress_bar import progress
 from app.kernel.db import Database, startup
 from app.web.services import services
-from schema import migrate, versions
+from schema import migrate, schema_version
 
 group = ServiceGroup("db", help="Schema of the database.")
 
@@ -21,8 +21,8 @@ def upgrade(as_json: bool) -> None:
         startup.wait_until_ready(database, settings.startup_timeout_seconds, check=_reach)
         revision = migrate.upgrade(settings.database_url)
     if as_json:
-        return print_json({"revision": revision, "newest": versions.head()})
-    newer = f", which is newer than this code ({versions.head()})" if revision > versions.head() else ""
+        return print_json({"revision": revision, "newest": schema_version.head()})
+    newer = f", which is newer than this code ({schema_version.head()})" if revision > schema_version.head() else ""
     click.echo(f"the database is at revision {revision}{newer}")
     return None
 
@@ -31,12 +31,12 @@ def upgrade(as_json: bool) -> None:
 @json_option
 def current(as_json: bool) -> None:
     """Show the revision of the database and the newest revision."""
-    revision = services().database.transact(versions.current)
+    revision = services().database.transact(schema_version.current)
     if as_json:
-        return print_json({"revision": revision, "newest": versions.head()})
-    click.echo(f"{revision or 'not migrated'} (newest: {versions.head()})")
+        return print_json({"revision": revision, "newest": schema_version.head()})
+    click.echo(f"{revision or 'not migrated'} (newest: {schema_version.head()})")
     return None
 
 
 def _reach(database: Database) -> None:
-    database.transact(versions.current)
+    database.transact(schema_version.current)

@@ -37,8 +37,8 @@ REVISIONS = Path("schema", "migrations", "versions")
 TICK = timedelta(milliseconds=500)
 TOKEN = "known to both releases"
 NEXT_REVISION = """
-from schema import online, versions
-revision, down_revision = "9001", versions.head()
+from schema import online, schema_version
+revision, down_revision = "9001", schema_version.head()
 def upgrade():
     for table, key in (("jobs", "job_id"), ("executions", "execution_id"), ("endpoints", "name")):
         online.add_column(table, "added", "BIGINT DEFAULT 0 NOT NULL")

@@ -10,7 +10,7 @@ from app.dev.verify.evidence import AttemptRow, ExecutionRow
 from app.dev.verify.flow.flow_evidence import BreakerChange
 from app.kernel import db
 from app.kernel.db import Database
-from schema import versions
+from schema import schema_version
 from schema.states import AttemptStatus, BreakerState, EndpointType, ExecutionStatus
 from schema.tables import attempts, breaker_endpoints, breaker_events, execution_logs, executions, jobs, workers
 
@@ -136,7 +136,7 @@ def refuse_other_work(url: str) -> None:
     """
     database = db.connect(url, pool_size=1, application_name="te-verify")
     try:
-        if database.transact(versions.current) is None:
+        if database.transact(schema_version.current) is None:
             return
         counts = {what: database.fetch(query)[0][0] for what, query in _OTHER_WORK.items()}
     finally:

@@ -10,7 +10,7 @@ from app.features.doctor import constraints
 from app.kernel.sql import statement
 from app.scheduler.chore import ChoreContext
 from app.scheduler.finding import Finding
-from schema import versions
+from schema import schema_version
 from schema.tables import metadata
 
 UPGRADE = "run `flask --app app db upgrade`"
@@ -29,7 +29,7 @@ INVALID = statement(
 
 def revision(context: ChoreContext) -> Iterator[Finding]:
     """Compare the revision of the database with the newest revision of this code."""
-    found, newest = context.database.transact(versions.current), versions.head()
+    found, newest = context.database.transact(schema_version.current), schema_version.head()
     if found is None:
         yield Finding("schema", "the database was never migrated", UPGRADE, ends=True)
     elif found < newest:
@@ -45,7 +45,10 @@ def shape(context: ChoreContext) -> Iterator[Finding]:
     found = context.database.transact(lambda connection: list(_differences(inspect(connection))))
     yield from found
     # Constraints are only compared at the same revision: newer code may have replaced some.
-    if not any(each.ends for each in found) and context.database.transact(versions.current) == versions.head():
+    if (
+        not any(each.ends for each in found)
+        and context.database.transact(schema_version.current) == schema_version.head()
+    ):
         yield from context.database.transact(lambda connection: list(constraints.differences(inspect(connection))))
     if not context.database.is_cockroach:
         for row in context.database.fetch(INVALID):

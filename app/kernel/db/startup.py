@@ -12,7 +12,7 @@ from app.kernel.db.engine_doubts import doubts
 from app.kernel.db.retries import driver_message
 from app.kernel.errors import UnavailableError
 from app.kernel.function_types import Stopping, never
-from schema import versions
+from schema import schema_version
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +23,11 @@ class NotReadyError(UnavailableError):
 
 def check_ready(database: Database) -> None:
     """Raise UnavailableError unless the database can be reached and has the schema this code needs."""
-    revision = database.transact(versions.current)
-    if revision is None or revision < versions.head():
+    revision = database.transact(schema_version.current)
+    if revision is None or revision < schema_version.head():
         found = revision or "nothing"
         raise UnavailableError(
-            f"the database is not migrated: it is at {found}, this code needs {versions.head()}; "
+            f"the database is not migrated: it is at {found}, this code needs {schema_version.head()}; "
             "run `flask --app app db upgrade`"
         )
 

@@ -14,8 +14,8 @@ from tests.waiting import HUNG_SECONDS, eventually
 _REVISION = """
 from alembic import op
 from sqlalchemy import text
-from schema import online, versions
-revision, down_revision = "9001", versions.head()
+from schema import online, schema_version
+revision, down_revision = "9001", schema_version.head()
 def upgrade():
     {}
 """

@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from schema import migrate, versions
+from schema import migrate, schema_version
 from tests import rows
 from tests.claiming import take
 from tests.contract.migration.conftest import EVERY_CHANGE, Migrator, waiting_builder
@@ -38,7 +38,7 @@ def test_each_change_may_be_repeated(
     assert {"chk_jobs_tried": True, "fk_executions_target": True}.items() <= shape.items()
     assert {"idx_jobs_tried": True, "idx_jobs_tried_once": True}.items() <= shape.items()
     assert not {"idx_jobs_on_pause", "chk_jobs_overlap", "chk_jobs_catch_up", "fk_attempts_execution"} & set(shape)
-    observer.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": versions.head()})
+    observer.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": schema_version.head()})
     sent.clear()
     assert migrate.upgrade(database_url, folders=[folder]) == "9001"
     assert _shape(observer) == shape

@@ -13,7 +13,7 @@ from sqlalchemy import DateTime, Index, Table
 
 import schema
 from app.kernel.db import Database
-from schema import migrate, versions
+from schema import migrate, schema_version
 from schema.tables import metadata
 from tests.contract.migration.conftest import EVERY_CHANGE
 from tests.sql_lint import REFUSED
@@ -73,7 +73,7 @@ def blocking(statement: str) -> list[str]:
 
 
 def test_newest_revision_by_file_name_is_the_head_of_alembic() -> None:
-    assert versions.head() == ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    assert schema_version.head() == ScriptDirectory(str(MIGRATIONS)).get_current_head()
 
 
 def test_no_revision_after_the_baseline_blocks_a_table(statements: dict[str, list[str]]) -> None:

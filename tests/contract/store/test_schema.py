@@ -14,7 +14,7 @@ from app.kernel import db
 from app.kernel.db import Database
 from app.kernel.db.startup import check_ready
 from app.kernel.errors import UnavailableError
-from schema import lease, migrate, versions
+from schema import lease, migrate, schema_version
 from schema.states import TRANSITIONS, ExecutionStatus
 from schema.tables import metadata
 from schema.url import database_url as parse_url
@@ -46,8 +46,8 @@ def engine(database_url: str) -> Iterator[Engine]:
 
 
 def test_up_from_empty_and_again(empty_url: str) -> None:
-    assert migrate.upgrade(empty_url) == versions.head()
-    assert migrate.upgrade(empty_url) == versions.head()
+    assert migrate.upgrade(empty_url) == schema_version.head()
+    assert migrate.upgrade(empty_url) == schema_version.head()
 
 
 def test_what_newer_code_migrated_is_left_alone(database: Database, database_url: str) -> None:
@@ -61,7 +61,7 @@ def test_schema_of_an_unreleased_version_is_refused_and_left_alone(database: Dat
     database.fetch(text("UPDATE alembic_version SET version_num = '0036'"))
     with pytest.raises(migrate.UnreleasedSchemaError, match=r"revision 0036.*create an empty database"):
         migrate.upgrade(database_url)
-    assert database.transact(versions.current) == "0036"
+    assert database.transact(schema_version.current) == "0036"
     with pytest.raises(UnavailableError, match="it is at 0036"):
         check_ready(database)
 
@@ -103,7 +103,7 @@ def test_the_lease_of_a_migrator_that_died_runs_out(empty_url: str) -> None:
     with engine.connect() as connection:
         connection.execute(lease.CREATE)
         connection.execute(lease.TAKE, {"holder": "other", "seconds": -1})
-    assert migrate.upgrade(empty_url) == versions.head()
+    assert migrate.upgrade(empty_url) == schema_version.head()
     engine.dispose()
 
 
@@ -182,7 +182,7 @@ def test_the_revision_is_read_without_a_catalogue(database_url: str, empty_url: 
     sent: list[str] = []
     database.fetch(text("SELECT 1"))
     event.listen(database.engine, "before_cursor_execute", lambda _connection, _cursor, sql, *_: sent.append(sql))
-    assert database.transact(versions.current) == (versions.head() if is_migrated else None)
+    assert database.transact(schema_version.current) == (schema_version.head() if is_migrated else None)
     assert sent == ["SELECT version_num FROM alembic_version"]
     assert len(database.fetch(text("SELECT 1"))) == 1
     database.close()

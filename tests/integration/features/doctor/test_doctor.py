@@ -19,7 +19,7 @@ from app.kernel.processes import process_heartbeat, worker_lease
 from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from app.queue.bulk.bulk_job_runner import BulkJobRunner
 from app.queue.jobs.job_creation import Creator
-from schema import versions
+from schema import schema_version
 from schema.states import BulkJobStatus
 from tests import rows
 from tests.integration.client import Api
@@ -147,8 +147,8 @@ def test_constraints_that_drifted_are_told_with_what_puts_them_right(cli: Cli, d
     revision = "UPDATE alembic_version SET version_num = :to"
     database.fetch(text(revision), {"to": "9999"})
     told = [problem for problem in examined(cli) if "was never validated" not in problem]
-    assert told == [f"the database is at revision 9999, which is newer than this code ({versions.head()})"]
-    database.fetch(text(revision), {"to": versions.head()})
+    assert told == [f"the database is at revision 9999, which is newer than this code ({schema_version.head()})"]
+    database.fetch(text(revision), {"to": schema_version.head()})
     for each in found.values():
         for step in each["fix"].removeprefix("unless you know what it is for, ").split("; "):
             if "never validated" not in each["problem"]:
