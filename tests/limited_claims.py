@@ -1,4 +1,4 @@
-"""Limits, and claims of partitions through their gates, as a consumer makes them."""
+"""Limits, and claims of partitions through their limiters, as a consumer makes them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,7 +9,7 @@ from sqlalchemy import text
 from app.catalog.endpoints.limits import EndpointLimits
 from app.features.limits import store as limits_store
 from app.features.limits.limited_claim import LimitedTaken, claim_limited
-from app.features.limits.store import Limiter, limiters_of
+from app.features.limits.rules import Limiter, limiters_of
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.queue.claiming.arms import ANY_RULES
@@ -20,12 +20,12 @@ from tests.claiming import TARGET
 def limiters_of_partitions(
     partitions: Sequence[Partition], limits: dict[str, Any], *, most_ahead: int = 50
 ) -> list[Limiter]:
-    """Return the gates of partitions whose endpoints all have the same limits."""
+    """Return the limiters of partitions whose endpoints all have the same limits."""
     rules = EndpointLimits.from_json(limits)
     found = {
-        gate.gate_id: gate
+        limiter.gate_id: limiter
         for partition in partitions
-        for gate in limiters_of(rules, *partition[1:3], most_ahead=most_ahead)
+        for limiter in limiters_of(rules, *partition[1:3], most_ahead=most_ahead)
     }
     return list(found.values())
 
@@ -41,7 +41,7 @@ def take_limited(
     most_ahead: int = 0,
     flow_revision: int = ANY_RULES,
 ) -> LimitedTaken:
-    """Claim up to `limit` executions of each partition that its gates let through, nothing ahead of its instant."""
+    """Claim up to `limit` executions of each partition that its limiters let through, nothing ahead of its instant."""
     opened = limiters_of_partitions(partitions, limits, most_ahead=most_ahead)
     wanted = [Wanted(partition, limit, since) for partition in partitions]
     return claim_limited(
@@ -49,15 +49,15 @@ def take_limited(
         queue="http",
         worker_id=worker_id,
         wanted=wanted,
-        gates=opened,
+        limiters=opened,
         ahead_ms=0,
         flow_revision=flow_revision,
     )
 
 
 def add_limiters(database: Database, partitions: Sequence[Partition], limits: dict[str, Any]) -> None:
-    """Make the rows of their gates."""
-    limits_store.add(database, [gate.gate_id for gate in limiters_of_partitions(partitions, limits)])
+    """Make the rows of their limiters."""
+    limits_store.add(database, [limiter.gate_id for limiter in limiters_of_partitions(partitions, limits)])
 
 
 def end(database: Database, executions: Sequence[str]) -> None:

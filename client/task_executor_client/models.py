@@ -419,7 +419,7 @@ class Gate(TypedDict):
     rate: RateSpec | None
     """With its defaults."""
     tokens: int | None
-    """Number of executions that the rate allows to start now."""
+    """Executions that may start now."""
     next_at: str | None
     """Earliest start of the next execution."""
     waiting: int

@@ -13,8 +13,8 @@ from app.features.control import store
 from app.features.control.store import Workers
 from app.features.dead_letters import metrics as dead_letters
 from app.features.dead_letters.metrics import LATE_SECONDS, Unseen
-from app.features.limits.limiter_readings import read_limiter, waiting_of_several
-from app.features.limits.store import limiters_of
+from app.features.limits.rules import limiters_of
+from app.features.limits.store import read_limiter, waiting_of_endpoints
 from app.features.queues import queue_statistics as queues
 from app.features.queues.queue_statistics import Queue
 from app.kernel.db import Database
@@ -100,7 +100,7 @@ def held_endpoints(database: Database) -> list[HeldEndpoint]:
     Only limits of the endpoint itself are read, not those of its keys: there may be very many.
     """
     rows = database.fetch(HOLDING, {"most": MAX_ENDPOINTS})
-    waiting = waiting_of_several(database, [row.name for row in rows])
+    waiting = waiting_of_endpoints(database, [row.name for row in rows])
     rows = [row for row in rows if row.name in waiting]
     paused = [HeldEndpoint(row.name, Hold.PAUSED, waiting[row.name], None) for row in rows if row.is_paused]
     limited = [row for row in rows if not row.is_paused][:MAX_LIMITED]

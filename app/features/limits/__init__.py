@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class Limits(Feature):
-    """Limits of endpoints and keys."""
-
     name = "limits"
 
     def resources(self) -> "Sequence[Resource]":

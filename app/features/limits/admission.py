@@ -8,14 +8,14 @@ from math import inf
 from typing import NamedTuple
 
 from app.features.limits.limited_claim import claim_limited
-from app.features.limits.store import UNBOUNDED, Limiter, LimiterState, add, limiters_of
+from app.features.limits.rules import UNBOUNDED, Limiter, LimiterState, limiters_of
+from app.features.limits.store import add
 from app.kernel.db import Database
 from app.queue.claiming.admission import OPEN, AdmissionRule, ClaimRequest, Opened, Room
 from app.queue.claiming.endpoint_rules import Rules
 from app.queue.claiming.known_rules import FlowRules
 from app.queue.claiming.partition import Partition, Wanted
 from app.queue.claiming.taken import Taken
-from app.queue.executions.execution_model import Claim
 
 NS = 1_000_000_000
 # For limiters that open when a running execution ends. Ends in other processes are only found by polling.
@@ -50,7 +50,7 @@ class LimitAdmission(AdmissionRule):
         self._picked: Counter[str] = Counter()  # by limiter: reserved for the next claim
         self._closed: defaultdict[str, set[Partition]] = defaultdict(set)  # by limiter: partitions that it closes
         self._known: dict[str, _KnownLimiter] = {}
-        self._found: Mapping[str, LimiterState] = {}  # by the last claim
+        self.found: Mapping[str, LimiterState] = {}  # by the last claim
 
     def begin(self, now: float) -> Opened:  # noqa: ARG002
         """Apply new rules and ended executions; return the partitions that open."""
@@ -63,30 +63,29 @@ class LimitAdmission(AdmissionRule):
             for gate_id in {endpoint, endpoint + limit_key}:
                 known = self._known.get(gate_id)
                 if known is not None and known.closed_until == -inf:
-                    self._known[gate_id] = _KnownLimiter(known.room + 1)
+                    self._known[gate_id] = known._replace(room=known.room + 1)
                 elif known is not None and known.polls:
                     self._known[gate_id] = _KnownLimiter(1)
                     opened.append(gate_id)
-        return self._open(opened)
+        partitions = {partition for gate_id in opened for partition in self._closed.pop(gate_id, ())}
+        return Opened({_endpoint_of(gate_id) for gate_id in opened if "=" not in gate_id}, partitions)
 
     def room(self, partition: Partition, now: float) -> Room:
         """Return the smallest capacity among the limiters of a partition."""
-        gates = self._gates(partition)
-        if not gates:
-            return OPEN
+        limiters = self._limiters(partition)
         slots = UNBOUNDED
-        for gate in gates:
-            known = self._known.get(gate.gate_id) or _KnownLimiter(_at_first(gate))
+        for limiter in limiters:
+            known = self._known.get(limiter.gate_id) or _KnownLimiter(_at_first(limiter))
             if known.closed_until > now:
-                self._closed[gate.gate_id].add(partition)
-                return Room(0, known.closed_until, of_endpoint=not gate.limit_key)
-            slots = min(slots, known.room - self._picked[gate.gate_id])
-        return Room(slots)
+                self._closed[limiter.gate_id].add(partition)
+                return Room(0, known.closed_until, of_endpoint=not limiter.limit_key)
+            slots = min(slots, known.room - self._picked[limiter.gate_id])
+        return Room(slots) if limiters else OPEN
 
     def reserved(self, partition: Partition, slots: int) -> None:
         """Count slots of a partition that the next claim will take."""
-        for gate in self._gates(partition):
-            self._picked[gate.gate_id] += slots
+        for limiter in self._limiters(partition):
+            self._picked[limiter.gate_id] += slots
 
     def freed(self, ended: Sequence[tuple[str, str]]) -> None:
         """Queue ended executions for the next `begin`; callable from any thread."""
@@ -94,42 +93,29 @@ class LimitAdmission(AdmissionRule):
 
     def claims(self, partition: Partition) -> bool:
         """Return whether a partition has limiters."""
-        return bool(self._gates(partition))
+        return bool(self._limiters(partition))
 
     def claim(self, database: Database, wanted: Sequence[Wanted], request: ClaimRequest) -> Taken:
         """Claim from limited partitions."""
-        taken = claim_limited(database, wanted=wanted, gates=self._gates_of_all(wanted), **request._asdict())
-        self._found = taken.limiters
+        taken = claim_limited(database, wanted=wanted, limiters=self._limiters_of_all(wanted), **request._asdict())
+        self.found = taken.limiters
         return taken
 
     def answered(self, database: Database, wanted: Sequence[Wanted], taken: Taken, now: float) -> None:
-        """Apply the states of limiters that the last claim found."""
-        self.take_in(database, wanted, taken.claims, self._found, now)
-
-    def take_in(
-        self,
-        database: Database,
-        wanted: Sequence[Wanted],
-        claims: Sequence[Claim],
-        found: Mapping[str, LimiterState],
-        now: float,
-    ) -> None:
-        """Apply the states of limiters as of before the claims, and insert missing rows of limiters."""
+        """Apply `found`, the states of limiters before the claims, and insert missing rows of limiters."""
         used: Counter[str] = Counter()
-        for claim in claims:
-            used[claim.endpoint] += 1
-            if claim.limit_key:
-                used[claim.endpoint + claim.limit_key] += 1
+        for claim in taken.claims:
+            used.update({claim.endpoint, claim.endpoint + claim.limit_key})
         missing = list[str]()
-        for gate in self._gates_of_all(wanted):
-            state = found[gate.gate_id]
+        for limiter in self._limiters_of_all(wanted):
+            gate_id, state = limiter.gate_id, self.found[limiter.gate_id]
             if state.is_missing:
-                missing.append(gate.gate_id)
+                missing.append(gate_id)
                 continue
-            known = self._judge(gate, state, used[gate.gate_id], now)
-            self._known.pop(gate.gate_id, None)
-            self._known[gate.gate_id] = known  # as the newest
-            self._closed.pop(gate.gate_id, None)
+            known = self._judge(limiter, state, used[gate_id], now)
+            self._known.pop(gate_id, None)
+            self._known[gate_id] = known  # as the newest
+            self._closed.pop(gate_id, None)
         if len(self._known) > MAX_KNOWN:
             # Drop the older half, closed or not: at worst, a claim of each finds nothing.
             self._known = dict(itertools.islice(self._known.items(), MAX_KNOWN // 2, None))
@@ -138,33 +124,33 @@ class LimitAdmission(AdmissionRule):
         if missing:
             add(database, missing)
 
-    def _gates(self, partition: Partition) -> list[Limiter]:
+    def _limiters(self, partition: Partition) -> list[Limiter]:
         rules = self._rules.of(partition.endpoint)
         if rules is None or rules.limits is None:
             return []
         return limiters_of(rules.limits, partition.endpoint, partition.limit_key, most_ahead=self._max_ahead)
 
-    def _gates_of_all(self, wanted: Sequence[Wanted]) -> list[Limiter]:
-        return list({gate.gate_id: gate for one in wanted for gate in self._gates(one.partition)}.values())
+    def _limiters_of_all(self, wanted: Sequence[Wanted]) -> list[Limiter]:
+        found = {limiter.gate_id: limiter for one in wanted for limiter in self._limiters(one.partition)}
+        return list(found.values())
 
-    def _judge(self, gate: Limiter, state: LimiterState, claimed: int, now: float) -> _KnownLimiter:
+    def _judge(self, limiter: Limiter, state: LimiterState, claimed: int, now: float) -> _KnownLimiter:
         """Decide from the found state when to claim next, and how many."""
-        before = self._known.get(gate.gate_id)
+        before = self._known.get(limiter.gate_id)
         if not state.is_ours:
-            return _KnownLimiter(
-                before.room if before else UNBOUNDED, now + CONTENDED_SECONDS * random.uniform(1.0, 2.0)
-            )
-        room = state.room(gate, claimed)
+            wait = CONTENDED_SECONDS * random.uniform(1.0, 2.0)
+            return _KnownLimiter(before.room if before else UNBOUNDED, now + wait)
+        room = state.room(limiter, claimed)
         if room:
             return _KnownLimiter(room)
-        opens_in = state.opens_in_ns(gate, claimed)
+        opens_in = state.opens_in_ns(limiter, claimed)
         if opens_in is None:
             polls = 0 if claimed or before is None else before.polls
-            wait = min(POLL_SECONDS * 2**polls, MAX_KEY_POLL_SECONDS) if gate.limit_key else POLL_SECONDS
+            wait = min(POLL_SECONDS * 2**polls, MAX_KEY_POLL_SECONDS) if limiter.limit_key else POLL_SECONDS
             return _KnownLimiter(1, now + wait * random.uniform(0.75, 1.25), polls + 1)
         # Starts ahead of their instants are claimed in portions.
-        portion = gate.ahead_ns // 2
-        room = UNBOUNDED if gate.rate is None or gate.rate.is_sliding else 1 + portion // gate.rate.period_ns
+        portion, rate = limiter.ahead_ns // 2, limiter.rate
+        room = UNBOUNDED if rate is None or rate.is_sliding else 1 + portion // rate.period_ns
         return _KnownLimiter(room, now + (opens_in + portion) / NS)
 
     def _follow_rules(self) -> list[str]:
@@ -175,16 +161,12 @@ class LimitAdmission(AdmissionRule):
         self._known = {gate_id: known for gate_id, known in self._known.items() if _endpoint_of(gate_id) not in changed}
         return [gate_id for gate_id in self._closed if _endpoint_of(gate_id) in changed]
 
-    def _open(self, gate_ids: Sequence[str]) -> Opened:
-        partitions = {partition for gate_id in gate_ids for partition in self._closed.pop(gate_id, ())}
-        return Opened({_endpoint_of(gate_id) for gate_id in gate_ids if "=" not in gate_id}, partitions)
-
 
 def _endpoint_of(gate_id: str) -> str:
     return gate_id.partition("=")[0]
 
 
-def _at_first(gate: Limiter) -> int:
+def _at_first(limiter: Limiter) -> int:
     """Return how many to claim through a limiter of unknown state."""
-    rate = UNBOUNDED if gate.rate is None else gate.rate.count if gate.rate.is_sliding else gate.rate.burst
-    return min(rate, gate.max_in_flight or UNBOUNDED)
+    rate, most = limiter.rate, limiter.max_in_flight or UNBOUNDED
+    return most if rate is None else min(most, rate.count if rate.is_sliding else rate.burst)

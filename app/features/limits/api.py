@@ -8,9 +8,8 @@ from app.catalog.endpoints import versions
 from app.catalog.endpoints.endpoint_rows import Endpoint
 from app.catalog.endpoints.limit_key import stored_key
 from app.catalog.endpoints.live_settings_fields import RATE
-from app.features.limits import limiter_readings
-from app.features.limits.limiter_readings import MOST_COUNTED, LimiterReading
-from app.features.limits.store import limiters_of
+from app.features.limits.rules import limiters_of
+from app.features.limits.store import MAX_COUNTED, LimiterReading, read_limiter, waiting_of_endpoints, waiting_of_key
 from app.kernel.errors import EndpointNotFoundError
 from app.queue.claiming.endpoint_rules import readable_limits
 from app.web.catalog.endpoints_api import resource
@@ -38,17 +37,12 @@ class GateSchema(Schema):
         metadata={"description": "with its defaults", "example": {"count": 100, "per": "1s", "burst": 20}},
     )
     tokens = fields.Integer(
-        required=True,
-        allow_none=True,
-        metadata={"description": "number of executions that the rate allows to start now", "example": 17},
+        required=True, allow_none=True, metadata={"description": "executions that may start now", "example": 17}
     )
     next_at = Instant(required=True, allow_none=True, metadata={"description": "earliest start of the next execution"})
     waiting = fields.Integer(
         required=True,
-        metadata={
-            "description": f"queued or waiting for a retry; counted up to {MOST_COUNTED:,}",
-            "example": 12,
-        },
+        metadata={"description": f"queued or waiting for a retry; counted up to {MAX_COUNTED:,}", "example": 12},
     )
 
 
@@ -69,23 +63,23 @@ def limits(query: dict[str, Any], name: str) -> dict[str, Any]:
     database, key = services().database, stored_key(query["key"]) if "key" in query else ""
     endpoint = versions.get(database, name)
     found = readable_limits(endpoint.limits, name)
-    gates = limiters_of(found, name, key, most_ahead=1) if found else ()
-    readings = [limiter_readings.read_limiter(database, gate) for gate in gates]
-    return {"paused_at": endpoint.paused_at, "gates": [_state(reading, endpoint) for reading in readings]}
+    limiters = limiters_of(found, name, key, most_ahead=1) if found else ()
+    states = [_state(read_limiter(database, limiter), endpoint) for limiter in limiters]
+    return {"paused_at": endpoint.paused_at, "gates": states}
 
 
 def _state(reading: LimiterReading, endpoint: Endpoint) -> dict[str, Any]:
-    database, gate = services().database, reading.gate
-    if gate.limit_key:
+    database, limiter = services().database, reading.limiter
+    if limiter.limit_key:
         queue, shards = endpoint.queue_in_effect, services().shards
-        waiting = limiter_readings.waiting_of_key(database, gate.endpoint, gate.limit_key, queue=queue, shards=shards)
+        waiting = waiting_of_key(database, endpoint.name, limiter.limit_key, queue=queue, shards=shards)
     else:
-        waiting = limiter_readings.waiting(database, gate.endpoint)
+        waiting = waiting_of_endpoints(database, [endpoint.name]).get(endpoint.name, 0)
     return {
-        "key": gate.limit_key[1:] if gate.limit_key else None,
-        "max_in_flight": gate.max_in_flight,
+        "key": limiter.limit_key[1:] if limiter.limit_key else None,
+        "max_in_flight": limiter.max_in_flight,
         "in_flight": reading.state.in_flight,
-        "rate": gate.rate.as_json() if gate.rate is not None else None,
+        "rate": limiter.rate.as_json() if limiter.rate is not None else None,
         "tokens": reading.tokens,
         "next_at": reading.next_at(),
         "waiting": waiting,

@@ -6,13 +6,12 @@ from app.scheduler.chore import Chore, ChoreContext, Counts
 
 def chores(context: ChoreContext) -> list[Chore]:
 
-    def prune_gates() -> Counts:
-        """Delete the rows of idle limiters."""
+    def prune_limiters() -> Counts:
         counts = Counts()
         after: str | None = ""
         while after is not None and not context.stopping():
             after, deleted = store.prune(context.database, after=after, limit=context.batch)
-            counts.update(gates=deleted)
+            counts.update(limiters=deleted)
         return counts
 
-    return [Chore("prune_gates", 3600, prune_gates)]
+    return [Chore("prune_limiters", 3600, prune_limiters)]

@@ -7,9 +7,7 @@ an optimisation: a claim skips limiters that are locked or changed, and tries ag
 """
 
 from app.catalog.endpoints.limits import RING
-from app.features.limits.sliding_window import COUNTED
-from app.features.limits.store import UNBOUNDED
-from app.features.limits.token_bucket import FURTHEST_NS
+from app.features.limits.rules import COUNTED, FURTHEST_NS, UNBOUNDED
 from app.kernel.sql import hot_statement
 from app.queue.claiming.arms import MAY_CLAIM, MOST_ARMS, answer, arms, take
 

@@ -1,10 +1,9 @@
 """Reason of limits: an execution waits because a limit of its endpoint or key is reached."""
 
-from collections.abc import Iterator
 from typing import Any
 
-from app.features.limits.limiter_readings import LimiterReading, rate_in_words, read_limiter
-from app.features.limits.store import limiters_of
+from app.features.limits.rules import limiters_of
+from app.features.limits.store import LimiterReading, read_limiter
 from app.kernel.db import Database
 from app.kernel.sql import statement
 from app.queue.claiming.arms import CLAIMABLE
@@ -12,7 +11,7 @@ from app.queue.claiming.endpoint_rules import readable_limits
 from app.queue.reading.explanation_facts import Explanation, Facts, at
 from app.queue.reading.waiting_reasons import MAX_AHEAD, Line, WaitingReason
 
-_BESIDE = ", while further executions take turns with it"
+_SHARED = ", while further executions take turns with it"
 
 
 # Keys take turns at the limiter of their endpoint, and shards at the limiter of a key. Reading a part of the waiting
@@ -56,61 +55,53 @@ class LimitReason(WaitingReason):
 
     def explain(self, database: Database, facts: Facts, line: Line, details: dict[str, Any]) -> Explanation | None:
         """Explain by the first limit that is reached; the limit of the key comes before the limit of the endpoint."""
-        for gate in _gates(database, facts):
-            found = _full(database, facts, line, gate, details) or _spent(database, facts, line, gate, details)
-            if found is not None:
+        limits = readable_limits(facts.limits, facts.endpoint)
+        limiters = [] if limits is None else limiters_of(limits, facts.endpoint, facts.limit_key, most_ahead=1)
+        for limiter in reversed(limiters):
+            reading = read_limiter(database, limiter)
+            asked = (database, facts, line, reading, details)
+            if (found := _full(*asked) or _out_of_tokens(*asked)) is not None:
                 return found
         return None
 
 
 def _full(
-    database: Database, facts: Facts, line: Line, gate: LimiterReading, details: dict[str, Any]
+    database: Database, facts: Facts, line: Line, reading: LimiterReading, details: dict[str, Any]
 ) -> Explanation | None:
-    if not gate.is_full:
+    if not reading.is_full:
         return None
-    most = gate.gate.max_in_flight
-    details |= {"max_in_flight": most, "in_flight": gate.state.in_flight}
-    text = f"It is due, but {_owner(facts, gate)} has reached max_in_flight ({most}), and {line.before} go before it"
-    text += f"{_BESIDE}." if _is_shared(database, facts, gate) else "."
+    most = reading.limiter.max_in_flight
+    details |= {"max_in_flight": most, "in_flight": reading.state.in_flight}
+    text = f"It is due, but {_owner(reading)} has reached max_in_flight ({most}), and {line.before} go before it"
+    text += f"{_SHARED if _is_shared(database, facts, reading) else ''}."
     return Explanation(facts.status, "CONCURRENCY_LIMITED", text, facts.run_at, None, details)
 
 
-def _spent(
-    database: Database, facts: Facts, line: Line, gate: LimiterReading, details: dict[str, Any]
+def _out_of_tokens(
+    database: Database, facts: Facts, line: Line, reading: LimiterReading, details: dict[str, Any]
 ) -> Explanation | None:
-    rate, until = gate.gate.rate, gate.next_at(line.counted + 1)
+    rate, until = reading.limiter.rate, reading.next_at(line.counted + 1)
     if rate is None or until is None:
         return None
-    details |= {"rate": rate.as_json(), "tokens": gate.tokens}
-    next_at = gate.next_at() or gate.now
-    text = f"It is due, but {_owner(facts, gate)} may start {rate_in_words(rate)}: the next at {at(next_at)}, "
-    text += f"and {line.before} go before it"
-    is_shared = _is_shared(database, facts, gate)
-    text += f"{_BESIDE}." if is_shared else "."
+    shown = rate.as_json()
+    details |= {"rate": shown, "tokens": reading.tokens}
+    next_at = at(reading.next_at() or reading.now)
+    text = f"It is due, but {_owner(reading)} may start {shown['count']} per {shown['per']}: the next at {next_at}, "
+    is_shared = _is_shared(database, facts, reading)
+    text += f"and {line.before} go before it{_SHARED if is_shared else ''}."
     # In a sliding window, later starts depend on the instants of earlier starts.
     known = until if not is_shared and (not rate.is_sliding or not line.ahead) else None
     return Explanation(facts.status, "RATE_LIMITED", text, facts.run_at, known, details)
 
 
-def _owner(facts: Facts, gate: LimiterReading) -> str:
-    return f"its key {facts.limit_key[1:]!r}" if gate.gate.limit_key else "its endpoint"
+def _owner(reading: LimiterReading) -> str:
+    key = reading.limiter.limit_key
+    return f"its key {key[1:]!r}" if key else "its endpoint"
 
 
-def _is_shared(database: Database, facts: Facts, gate: LimiterReading) -> bool:
+def _is_shared(database: Database, facts: Facts, reading: LimiterReading) -> bool:
     """Return whether further executions take turns with this execution at a limiter, in no fixed order."""
-    partition = {"shard": facts.shard, "endpoint": facts.endpoint, "limit_key": facts.limit_key, "most": MAX_AHEAD}
-    if gate.gate.limit_key:
-        (found,) = database.fetch(SHARED_BY_KEY, partition)
-    else:
-        (found,) = database.fetch(SHARED, partition | {"queue": facts.queue})
-    is_shared: bool = found.is_shared
+    partition = {"shard": facts.shard, "endpoint": facts.endpoint, "limit_key": facts.limit_key, "queue": facts.queue}
+    query = SHARED_BY_KEY if reading.limiter.limit_key else SHARED
+    is_shared: bool = database.fetch(query, partition | {"most": MAX_AHEAD})[0].is_shared
     return is_shared
-
-
-def _gates(database: Database, facts: Facts) -> Iterator[LimiterReading]:
-    """Read the limiters of an execution, the limiter of its key first."""
-    limits = readable_limits(facts.limits, facts.endpoint)
-    if limits is None:
-        return
-    for gate in reversed(limiters_of(limits, facts.endpoint, facts.limit_key, most_ahead=1)):
-        yield read_limiter(database, gate)

@@ -1,21 +1,22 @@
-"""Rows of limiters, one per limited endpoint and key; a row serialises the claims that use its limiter.
+"""Rows of limiters, one per limited endpoint and key, and reads of their states.
 
-The first claim that misses a row inserts it; a chore deletes idle rows.
+A row serialises the claims through its limiter. The first claim that misses a row inserts it; a chore deletes idle
+rows.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from app.catalog.endpoints.limits import NS_PER_MS, EndpointLimits, KeyLimits, Rate
-from app.features.limits import sliding_window, token_bucket
+from app.features.limits.rules import COUNTED, Limiter, LimiterState, most_until, starts
 from app.kernel.db import Database
 from app.kernel.sql import statement
+from app.queue.claiming.arms import CLAIMABLE
 
-UNBOUNDED = 1_000_000
-LONGEST_AHEAD_NS = 200 * NS_PER_MS  # by which a start is claimed before its instant
+MAX_COUNTED = 1000  # executions
 
 ADD = statement(
-    "gates.add",
+    "limiters.add",
     """
     INSERT INTO gates (gate_id) SELECT u.gate_id FROM unnest(CAST(:gates AS TEXT[])) AS u (gate_id)
     ON CONFLICT (gate_id) DO NOTHING
@@ -24,7 +25,7 @@ ADD = statement(
 
 # After this idle time no start counts: the longest window and the longest span of a bucket are one day.
 PRUNE = statement(
-    "gates.prune",
+    "limiters.prune",
     """
     WITH page AS MATERIALIZED (
       SELECT gate_id, used_at FROM gates WHERE gate_id > :after ORDER BY gate_id LIMIT :limit),
@@ -40,77 +41,135 @@ PRUNE = statement(
 )
 
 
-class Limiter(NamedTuple):
-    """Bounds of the claims of an endpoint, or of one of its keys if `limit_key` is not empty.
+# Running executions are bounded by the slots of all workers; the count still ends at the limit.
+def _reading(of_key: str) -> str:
+    return f"""
+    SELECT c.now, c.now_ns, g.tat_ns,
+           (SELECT count(*) FROM (
+              SELECT x.execution_id FROM executions AS x
+               WHERE x.status = 'RUNNING' AND x.endpoint = :endpoint{of_key} LIMIT :most) AS running) AS in_flight,
+           (SELECT CAST(COALESCE(sum(w.started), 0) AS BIGINT) FROM gate_windows AS w
+             WHERE w.gate_id = :gate AND w.bucket > c.now_ns - {COUNTED} * CAST(:bucket_ns AS BIGINT)) AS started,
+           (SELECT min(w.bucket) FROM gate_windows AS w
+             WHERE w.gate_id = :gate AND w.bucket > c.now_ns - {COUNTED} * CAST(:bucket_ns AS BIGINT)) AS oldest
+      FROM (SELECT now() AS now, CAST(EXTRACT(EPOCH FROM now()) * 1000000 AS BIGINT) * 1000 AS now_ns) AS c
+      LEFT JOIN gates AS g ON g.gate_id = :gate"""  # noqa: S608 - constants of this package
 
-    A token bucket allows claims up to `ahead_ns` before the instant of their start.
-    """
 
-    gate_id: str
-    endpoint: str
-    limit_key: str
-    max_in_flight: int | None
-    rate: Rate | None
-    ahead_ns: int
+OF_ENDPOINT = statement("limiters.of_endpoint", _reading(""))
+OF_KEY = statement("limiters.of_key", _reading(" AND x.limit_key = :limit_key"))
 
 
-class LimiterState(NamedTuple):
-    """State of a limiter as a claim found it; instants in nanoseconds from the claim on.
+# Ordered by an index, so that reading ends with counting: of an endpoint in all queues, of a key in one shard of the
+# current queue. QUEUED and RETRYING are adjacent; the range over both keeps the planner from choosing an index of one
+# status of all endpoints.
+def _waiting(endpoint: str) -> str:
+    return f"""count(*) AS waiting FROM (
+      SELECT x.execution_id FROM executions AS x
+       WHERE (x.endpoint, x.status) >= (CAST({endpoint} AS TEXT), 'QUEUED')
+         AND (x.endpoint, x.status) <= (CAST({endpoint} AS TEXT), 'RETRYING')
+         AND x.completed_at IS NULL AND x.status IN ('PENDING', 'QUEUED', 'RETRYING')
+       ORDER BY x.endpoint, x.status, x.created_at, x.execution_id LIMIT :most) AS found"""  # noqa: S608 - see above
 
-    If not `is_ours`, nothing was claimed, because another worker was claiming through the limiter.
-    """
 
-    is_missing: bool
-    is_ours: bool
-    in_flight: int
-    started: int  # within the window
-    oldest_ns: int  # the beginning of the oldest hundredth that counts
-    tat_ns: int
+AT_ONCE = 16  # endpoints in a statement
+WAITING_OF_ENDPOINTS = statement(
+    "limiters.waiting_of_endpoints",
+    "\n    UNION ALL ".join(
+        f"SELECT {number} AS number, {_waiting(f':endpoint_{number}')}" for number in range(AT_ONCE)
+    ),
+)
+WAITING_OF_KEY = statement(
+    "limiters.waiting_of_key",
+    f"""
+    SELECT count(*) AS waiting FROM (
+      SELECT x.execution_id FROM executions AS x
+       WHERE x.queue = :queue AND x.shard = :shard AND x.endpoint = :endpoint AND x.limit_key = :limit_key
+         AND {CLAIMABLE}
+       ORDER BY x.priority, x.run_at, x.execution_id LIMIT :most) AS found
+    """,  # noqa: S608 - a constant of this package
+)
 
-    def room(self, gate: Limiter, claimed: int) -> int:
-        """Return how many more executions it admits after `claimed`."""
-        room = UNBOUNDED
-        if gate.max_in_flight is not None:
-            room = gate.max_in_flight - self.in_flight - claimed
-        if gate.rate is not None and gate.rate.is_sliding:
-            room = min(room, gate.rate.count - self.started - claimed)
-        elif gate.rate is not None:
-            left = token_bucket.most_until(self.tat_ns, 0, gate.ahead_ns, gate.rate)
-            room = min(room, left - claimed)
-        return max(0, room)
 
-    def opens_in_ns(self, gate: Limiter, claimed: int) -> int | None:
-        """Return when the rate admits the next execution; None if an execution must end first."""
-        rate = gate.rate
-        if rate is None or (gate.max_in_flight is not None and self.in_flight + claimed >= gate.max_in_flight):
+@dataclass(frozen=True, slots=True)
+class LimiterReading:
+    """Limiter, its state, and the database's time of the read."""
+
+    limiter: Limiter
+    state: LimiterState
+    now: datetime
+
+    @property
+    def is_full(self) -> bool:
+        return self.limiter.max_in_flight is not None and self.state.in_flight >= self.limiter.max_in_flight
+
+    @property
+    def tokens(self) -> int | None:
+        """Return how many executions the rate allows to start now; None without a rate."""
+        rate = self.limiter.rate
+        if rate is None:
+            return None
+        if rate.is_sliding:
+            return max(0, rate.count - self.state.started)
+        return most_until(self.state.tat_ns, 0, 0, rate)
+
+    def next_at(self, place: int = 1) -> datetime | None:
+        """Return when the rate allows the place-th execution to start; of a sliding window, the next execution.
+
+        None if it may start now, or without a rate.
+        """
+        rate = self.limiter.rate
+        if rate is None or place <= (self.tokens or 0):
             return None
         if not rate.is_sliding:
-            return max(0, token_bucket.starts(self.tat_ns, 0, rate, claimed + 1) - gate.ahead_ns)
-        if self.started + claimed < rate.count:
-            return 0
-        return max(0, sliding_window.opens(self.oldest_ns if self.started else -rate.bucket_ns, rate))
+            return self._after(starts(self.state.tat_ns, 0, rate, place))
+        return self._after(self.state.opens_in_ns(self.limiter._replace(max_in_flight=None), self.tokens or 0) or 0)
+
+    def _after(self, ns: int) -> datetime:
+        return self.now + timedelta(microseconds=-(-ns // 1000))
 
 
-def limiters_of(limits: EndpointLimits, endpoint: str, limit_key: str, *, most_ahead: int) -> list[Limiter]:
-    """Return the limiters of a partition, at most two; `most_ahead` starts may be claimed before their instants."""
-    found = []
-    if limits.max_in_flight is not None or limits.rate is not None:
-        found.append(_gate(endpoint, "", limits, most_ahead))
-    keyed = limits.per_key
-    if limit_key and keyed is not None and (keyed.max_in_flight is not None or keyed.rate is not None):
-        found.append(_gate(endpoint, limit_key, keyed, most_ahead))
+def read_limiter(database: Database, limiter: Limiter) -> LimiterReading:
+    """Read the state of a limiter, which may have no row yet."""
+    params = {
+        "gate": limiter.gate_id,
+        "endpoint": limiter.endpoint,
+        "limit_key": limiter.limit_key,
+        "bucket_ns": limiter.rate.bucket_ns if limiter.rate is not None else 0,
+        "most": max(limiter.max_in_flight or 0, MAX_COUNTED) + 1,
+    }
+    (row,) = database.fetch(OF_KEY if limiter.limit_key else OF_ENDPOINT, params)
+    oldest, tat = (0 if value is None else value - row.now_ns for value in (row.oldest, row.tat_ns))
+    state = LimiterState(row.tat_ns is None, True, row.in_flight, row.started, oldest, tat)
+    return LimiterReading(limiter, state, row.now)
+
+
+def waiting_of_endpoints(database: Database, endpoints: Sequence[str]) -> dict[str, int]:
+    """Count the queued and retrying executions per endpoint, up to MAX_COUNTED each; leaves out zeros."""
+    found = dict[str, int]()
+    for start in range(0, len(endpoints), AT_ONCE):
+        asked = endpoints[start : start + AT_ONCE]
+        # No endpoint has an empty name.
+        params = {f"endpoint_{number}": asked[number] if number < len(asked) else "" for number in range(AT_ONCE)}
+        rows = database.fetch(WAITING_OF_ENDPOINTS, params | {"most": MAX_COUNTED})
+        found |= {asked[row.number]: min(row.waiting, MAX_COUNTED) for row in rows if row.waiting}
     return found
 
 
-def _gate(endpoint: str, limit_key: str, limits: EndpointLimits | KeyLimits, most_ahead: int) -> Limiter:
-    rate = limits.rate
-    ahead = 0 if rate is None or rate.is_sliding else min(LONGEST_AHEAD_NS, most_ahead * rate.period_ns)
-    return Limiter(endpoint + limit_key, endpoint, limit_key, limits.max_in_flight, rate, ahead)
+def waiting_of_key(database: Database, endpoint: str, limit_key: str, *, queue: str, shards: int) -> int:
+    """Count the queued and retrying executions of a key in a queue, up to MAX_COUNTED."""
+    params: dict[str, object] = {"endpoint": endpoint, "limit_key": limit_key, "queue": queue}
+    found = 0
+    for shard in range(shards):
+        if found < MAX_COUNTED:
+            more = {"shard": shard, "most": MAX_COUNTED - found}
+            found += database.fetch(WAITING_OF_KEY, params | more)[0].waiting
+    return found
 
 
-def add(database: Database, gates: Sequence[str]) -> None:
+def add(database: Database, gate_ids: Sequence[str]) -> None:
     """Insert the missing rows of limiters."""
-    database.fetch(ADD, {"gates": sorted(gates)})
+    database.fetch(ADD, {"gates": sorted(gate_ids)})
 
 
 def prune(database: Database, *, after: str, limit: int) -> tuple[str | None, int]:

@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import TextClause, text
 
 from app.features.control import deliveries, statistics
-from app.features.limits import limiter_readings
+from app.features.limits import store as limits_store
 from app.features.queues import queue_statistics
 from app.kernel.db import Database, chunked_scan
 from tests.plans import due, later, never_analysed, over, running
 
-OF_SEVERAL: dict[str, object] = {f"endpoint_{number}": "target" for number in range(limiter_readings.AT_ONCE)}
+OF_SEVERAL: dict[str, object] = {f"endpoint_{number}": "target" for number in range(limits_store.AT_ONCE)}
 READS: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
     (
         queue_statistics.DUE,
@@ -22,11 +22,10 @@ READS: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
         {"idx_executions_pickup": queue_statistics.AT_ONCE + 1},
     ),
     (deliveries.RUNNING, {"endpoint": None}, {"idx_executions_running_lanes": 1}),
-    (limiter_readings.WAITING, {"endpoint": "target", "most": 1000}, {"idx_executions_waits_of_endpoint": 1}),
     (
-        limiter_readings.WAITING_OF_SEVERAL,
+        limits_store.WAITING_OF_ENDPOINTS,
         OF_SEVERAL | {"most": 1000},
-        {"idx_executions_waits_of_endpoint": limiter_readings.AT_ONCE},
+        {"idx_executions_waits_of_endpoint": limits_store.AT_ONCE},
     ),
     (statistics.LAG, {}, {"idx_jobs_cron_due": 1}),
 ]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from sqlalchemy import TextClause, text
 
-from app.features.limits import limiter_readings
 from app.features.limits import reasons as limits_reasons
+from app.features.limits import store as limits_store
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.kernel.processes import worker_lease
@@ -233,6 +233,4 @@ def test_what_is_before_it_is_read_by_ranges_of_an_index(database: Database) -> 
         assert "idx_executions_lanes" in found
         assert "Sort" not in found
         assert "Seq Scan on executions" not in found
-    assert "Seq Scan on executions" not in plan(limiter_readings.WAITING) + plan(
-        limiter_readings.WAITING_OF_KEY, shards=[0]
-    )
+    assert "Seq Scan on executions" not in plan(limits_store.WAITING_OF_KEY, shards=[0])

@@ -1,4 +1,4 @@
-"""What a consumer asks for through gates: no partition in vain, and none that waits for another's gate."""
+"""What a consumer asks for through limiters: no partition in vain, and none that waits for another's limiter."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import text
 
 from app.features.limits.admission import LimitAdmission
-from app.features.limits.store import LimiterState
+from app.features.limits.rules import LimiterState
 from app.features.queues.admission import PauseAdmission
 from app.kernel.db import Database
 from app.queue.claiming.known_rules import FlowRules
 from app.queue.claiming.partition import Partition, Wanted
-from app.queue.claiming.taken import Found
+from app.queue.claiming.taken import Found, Taken
 from brokers.sharing.choice import Choice
 from brokers.sharing.fair_shares import Shares
 from brokers.sharing.partitions import KnownPartitions
@@ -26,7 +26,7 @@ KEYS = [Partition(0, "target", f"={name}", 128) for name in "abc"]
 
 
 class Side:
-    """A consumer's partitions and gates, and a clock that is told."""
+    """A consumer's partitions and limiters, and a clock that is told."""
 
     def __init__(self, database: Database) -> None:
         self.rules = FlowRules(database)
@@ -45,15 +45,16 @@ class Side:
         return self.choice.choose(now)
 
     def nothing_got_through(self, wanted: list[Wanted], state: LimiterState, now: float) -> None:
-        """Take in the answer to a claim that found executions, and gates in a state."""
+        """Take in the answer to a claim that found executions, and limiters in a state."""
         found = {partition: Found(quota, since) for partition, quota, since in wanted}
-        gates = {
+        limiters = {
             gate_id: state
             for partition in found
             for gate_id in (partition.endpoint, partition.endpoint + partition.limit_key)
         }
         self.partitions.claimed(wanted, found, NOW, now)
-        self.limits.take_in(self.database, wanted, [], gates, now)
+        self.limits.found = limiters
+        self.limits.answered(self.database, wanted, Taken([], NOW, 0, 0), now)
 
 
 @pytest.fixture

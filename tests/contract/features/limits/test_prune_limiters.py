@@ -15,7 +15,7 @@ def test_limiter_rows_idle_for_two_days_are_deleted(database: Database) -> None:
         database.fetch(used, {"id": f"gate={number}", "age": age})
         window = "INSERT INTO gate_windows (gate_id, slot, bucket, started) VALUES (:id, 1, 1, 1)"
         database.fetch(text(window), {"id": f"gate={number}"})
-    assert chores(database, batch=3).prune_gates()["gates"] == 8
+    assert chores(database, batch=3).prune_limiters()["limiters"] == 8
     for table in ("gates", "gate_windows"):
         left = database.fetch(text(f"SELECT gate_id FROM {table} ORDER BY gate_id"))
         assert [row.gate_id for row in left] == ["gate=2", "gate=7"]

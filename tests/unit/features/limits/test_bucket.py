@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.catalog.endpoints.limits import LATENESS_NS, NS_PER_MS, Rate, default_burst
-from app.features.limits import token_bucket
+from app.features.limits import rules
+from tests import rate_model
 from tests.starts import MOST, SECOND, most_within
 
 AHEAD = 200 * NS_PER_MS
@@ -34,9 +35,9 @@ class Limiter:
     starts: list[int] = field(default_factory=list)
 
     def ask(self, now: int, wanted: int, ahead: int = AHEAD) -> int:
-        fits = min(wanted, token_bucket.most_until(self.tat, now, now + ahead, self.rate))
-        self.starts += [max(now, token_bucket.starts(self.tat, now, self.rate, place + 1)) for place in range(fits)]
-        self.tat = token_bucket.after(self.tat, now, self.rate, fits) if fits else self.tat
+        fits = min(wanted, rules.most_until(self.tat, now, now + ahead, self.rate))
+        self.starts += [max(now, rules.starts(self.tat, now, self.rate, place + 1)) for place in range(fits)]
+        self.tat = rate_model.after(self.tat, now, self.rate, fits) if fits else self.tat
         return fits
 
 
@@ -49,53 +50,51 @@ def test_so_many_starts_take_all_of_their_time(count: int, per_ms: int) -> None:
 @settings(deadline=None)
 @given(rates(), ASKS, st.integers(0, 100 * SECOND))
 def test_no_window_has_more_than_the_count_and_the_burst(rate: Rate, asks: list[tuple[int, int]], now: int) -> None:
-    gate = Limiter(rate)
+    limiter = Limiter(rate)
     for gap, wanted in asks:
         now += gap
-        gate.ask(now, wanted)
-    assert most_within(gate.starts, rate.per_ns) <= rate.count + rate.burst
+        limiter.ask(now, wanted)
+    assert most_within(limiter.starts, rate.per_ns) <= rate.count + rate.burst
 
 
 @settings(deadline=None)
 @given(rates(longest_ms=1_001), st.lists(st.integers(5 * NS_PER_MS, 100 * NS_PER_MS), min_size=1, max_size=20))
 def test_endless_work_uses_all_of_it_and_no_more(rate: Rate, gaps: list[int]) -> None:
     """However it is asked, up to 100 ms apart; a period that is rounded up is less than a start in ten windows."""
-    gate, began = Limiter(rate), 10**18
+    limiter, began = Limiter(rate), 10**18
     until, now = began + 10 * rate.per_ns, began
     for gap in cycle(gaps):
-        gate.ask(now, MOST)
+        limiter.ask(now, MOST)
         now += gap
         if now > until:
             break
-    assert sum(start < until for start in gate.starts) >= 10 * rate.count - 1
+    assert sum(start < until for start in limiter.starts) >= 10 * rate.count - 1
     # Nor do more arrive where the first of them are late, by no more than is kept back of the burst.
     if rate.burst * rate.period_ns >= LATENESS_NS:
-        assert most_within(gate.starts, rate.per_ns + LATENESS_NS) <= rate.count + rate.burst
+        assert most_within(limiter.starts, rate.per_ns + LATENESS_NS) <= rate.count + rate.burst
 
 
 @given(rates(), st.integers(0, 10 * SECOND), st.integers(0, SECOND), st.integers(0, SECOND), st.integers(1, 50))
 def test_later_means_no_sooner_a_start_and_no_fewer_tokens(
     rate: Rate, tat: int, now: int, later: int, place: int
 ) -> None:
-    assert token_bucket.starts(tat, now, rate, place) < token_bucket.starts(tat, now, rate, place + 1)
-    if tat <= now + rate.span_ns + token_bucket.FURTHEST_NS:
-        assert token_bucket.starts(tat, now + later, rate, place) >= token_bucket.starts(tat, now, rate, place)
-        assert token_bucket.most_until(tat, now + later, now + later, rate) >= token_bucket.most_until(
-            tat, now, now, rate
-        )
+    assert rules.starts(tat, now, rate, place) < rules.starts(tat, now, rate, place + 1)
+    if tat <= now + rate.span_ns + rules.FURTHEST_NS:
+        assert rules.starts(tat, now + later, rate, place) >= rules.starts(tat, now, rate, place)
+        assert rules.most_until(tat, now + later, now + later, rate) >= rules.most_until(tat, now, now, rate)
 
 
 @given(rates(), st.integers(0, 200), st.integers(0, LONGEST_PER_MS * NS_PER_MS))
 def test_a_clock_set_back_gives_nothing_extra(rate: Rate, wanted: int, back: int) -> None:
-    gate, now = Limiter(rate), 10**18
-    before = gate.ask(now, wanted, 0)
-    assert before + gate.ask(now - back, MOST, 0) <= rate.burst
-    assert token_bucket.starts(gate.tat, now - back, rate, 1) <= now - back + 2 * rate.per_ns + rate.span_ns
+    limiter, now = Limiter(rate), 10**18
+    before = limiter.ask(now, wanted, 0)
+    assert before + limiter.ask(now - back, MOST, 0) <= rate.burst
+    assert rules.starts(limiter.tat, now - back, rate, 1) <= now - back + 2 * rate.per_ns + rate.span_ns
 
 
 @given(rates(), st.integers(0, 10 * SECOND), st.integers(0, SECOND), st.integers(0, SECOND))
 def test_so_many_start_by_an_instant_as_have_their_place_by_it(rate: Rate, tat: int, now: int, ahead: int) -> None:
-    fits = token_bucket.most_until(tat, now, now + ahead, rate)
-    assert token_bucket.starts(tat, now, rate, fits + 1) > now + ahead
+    fits = rules.most_until(tat, now, now + ahead, rate)
+    assert rules.starts(tat, now, rate, fits + 1) > now + ahead
     if fits:
-        assert token_bucket.starts(tat, now, rate, fits) <= now + ahead
+        assert rules.starts(tat, now, rate, fits) <= now + ahead

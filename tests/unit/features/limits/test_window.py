@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.catalog.endpoints.limits import BUCKETS, NS_PER_MS, Rate
-from app.features.limits import sliding_window
+from app.features.limits.rules import opens
+from tests.rate_model import bucket, is_counted, most
 from tests.starts import MOST, SECOND, most_within
 
 RATES = st.builds(
@@ -29,12 +30,12 @@ class Limiter:
     starts: list[int] = field(default_factory=list)
 
     def ask(self, now: int, wanted: int) -> int:
-        fits = min(wanted, sliding_window.most(self.started, now, self.rate))
-        for begin in [begin for begin in self.started if not sliding_window.is_counted(begin, now, self.rate)]:
+        fits = min(wanted, most(self.started, now, self.rate))
+        for begin in [begin for begin in self.started if not is_counted(begin, now, self.rate)]:
             del self.started[begin]
         self.starts += [now] * fits
         if fits:
-            self.started[sliding_window.bucket(now, self.rate)] += fits
+            self.started[bucket(now, self.rate)] += fits
         return fits
 
 
@@ -45,43 +46,43 @@ GAPS = st.integers(0, 1_100) | st.integers(970, 1_030)
 @settings(max_examples=300, deadline=None)
 @given(RATES, st.lists(st.tuples(GAPS, st.integers(1, 200)), max_size=20), st.integers(0, 100 * SECOND))
 def test_no_window_has_more_than_the_count(rate: Rate, asks: list[tuple[int, int]], now: int) -> None:
-    gate = Limiter(rate)
+    limiter = Limiter(rate)
     for gap, wanted in asks:
         now += gap * rate.per_ns // 1_000
-        gate.ask(now, wanted)
+        limiter.ask(now, wanted)
     # Nor one that is longer by what a start may be under way.
-    assert most_within(gate.starts, rate.per_ns + rate.per_ns // BUCKETS) <= rate.count
+    assert most_within(limiter.starts, rate.per_ns + rate.per_ns // BUCKETS) <= rate.count
 
 
 @settings(deadline=None)
 @given(RATES, st.lists(st.integers(1, 100), min_size=1, max_size=20))
 def test_endless_work_uses_97_percent_of_it(rate: Rate, wanted: list[int]) -> None:
     """It is asked when the oldest part of the window is over, and in between whenever there is work."""
-    gate, began = Limiter(rate), 10**18
+    limiter, began = Limiter(rate), 10**18
     until, now = began + 10 * rate.per_ns, began
-    for most in cycle(wanted):
-        fits = gate.ask(now, most)
-        if fits < most:
-            now = sliding_window.opens(min(gate.started), rate)
+    for some in cycle(wanted):
+        fits = limiter.ask(now, some)
+        if fits < some:
+            now = opens(min(limiter.started), rate)
         else:
             now += 5 * NS_PER_MS
         if now > until:
             break
     # Windows that are in use, so that a start of the last one is not missing.
-    assert sum(start < until for start in gate.starts) >= 10 * rate.count * 0.97 - most_within(gate.starts, 1)
+    assert sum(start < until for start in limiter.starts) >= 10 * rate.count * 0.97 - most_within(limiter.starts, 1)
 
 
 @given(RATES, st.integers(1, 1_000), st.integers(0, 24 * 3600 * SECOND))
 def test_a_clock_set_back_gives_nothing_extra(rate: Rate, wanted: int, back: int) -> None:
-    gate, now = Limiter(rate), 10**18
-    before = gate.ask(now, wanted)
-    assert before + gate.ask(now - back, MOST) <= rate.count
+    limiter, now = Limiter(rate), 10**18
+    before = limiter.ask(now, wanted)
+    assert before + limiter.ask(now - back, MOST) <= rate.count
 
 
 @given(RATES, st.integers(0, 100 * SECOND))
 def test_what_is_counted_opens_when_it_is_said_to(rate: Rate, now: int) -> None:
-    begin = sliding_window.bucket(now, rate)
+    begin = bucket(now, rate)
     assert begin <= now < begin + rate.bucket_ns
-    opens = sliding_window.opens(begin, rate)
-    assert not sliding_window.is_counted(begin, opens, rate)
-    assert sliding_window.is_counted(begin, opens - 1, rate)
+    opens_at = opens(begin, rate)
+    assert not is_counted(begin, opens_at, rate)
+    assert is_counted(begin, opens_at - 1, rate)

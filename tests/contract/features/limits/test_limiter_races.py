@@ -1,6 +1,6 @@
-"""Claims through gates at the same moment: never more than the limits allow, at any level, also where locks are lost.
+"""Concurrent claims through limiters: never more than the limits allow, at any level, also where locks are lost.
 
-The lock is a hint. What counts is that a claim changes nothing if another went through the gate since its snapshot.
+The lock is an optimisation: a claim changes nothing if another claim used the limiter since its snapshot.
 """
 
 import random
@@ -60,7 +60,7 @@ def claim_and_end(database: Database) -> tuple[int, int, int]:
 def test_never_more_run_than_the_endpoint_and_each_key_may(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    strip_gates(monkeypatch, way)
+    strip_limiter_locks(monkeypatch, way)
     for partition in KEYS:
         add_to(database, partition, 60)
     add_limiters(database, KEYS, IN_FLIGHT)
@@ -77,7 +77,7 @@ def test_never_more_run_than_the_endpoint_and_each_key_may(
 def test_what_is_allowed_once_is_taken_once(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch, way: str, limits: dict[str, object]
 ) -> None:
-    strip_gates(monkeypatch, way)
+    strip_limiter_locks(monkeypatch, way)
     add_to(database, TARGET, 60)
     add_limiters(database, [TARGET], limits)
     with schedulers(database_url, way, CLAIMERS) as databases:
@@ -93,7 +93,7 @@ def test_what_is_allowed_once_is_taken_once(
 def test_in_every_interleaving_of_two_claims_one_goes_through(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch, level: str, locks: str
 ) -> None:
-    strip_gates(monkeypatch, level + locks)
+    strip_limiter_locks(monkeypatch, level + locks)
     limits = {"max_in_flight": 1}
     for partition in KEYS[:2]:
         add_to(database, partition, 10)
@@ -106,6 +106,6 @@ def test_in_every_interleaving_of_two_claims_one_goes_through(
             end(database, running)
 
 
-def strip_gates(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def strip_limiter_locks(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     """Take all lock clauses out, where this way is without locks."""
     strip_locks(monkeypatch, way, limited_claim, "CLAIM_LIMITED_1", "CLAIM_LIMITED_16")

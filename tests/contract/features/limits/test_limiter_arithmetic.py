@@ -1,4 +1,4 @@
-"""The arithmetic of gates in SQL: the same as that of the pure functions, for any state."""
+"""The arithmetic of limiters in SQL: the same as that of the pure functions, for any state."""
 
 import random
 from datetime import timedelta
@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import text
 
 from app.catalog.endpoints.limits import EndpointLimits, Rate
-from app.features.limits import sliding_window, token_bucket
+from app.features.limits import rules
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH, MICROSECOND
 from brokers.worker_process import WorkerProcess
-from tests import rows
+from tests import rate_model, rows
 from tests.claiming import TARGET, add_to
 from tests.limited_claims import add_limiters, limiters_of_partitions, take_limited
 
@@ -56,12 +56,12 @@ def test_a_token_bucket(backlog: Database, process: WorkerProcess) -> None:
         backlog.fetch(SET_BUCKET, {"tat": tat})
         limits = EndpointLimits(None, rate, None).as_json()
         taken = take_limited(backlog, process.worker_id, limits, WANTED, most_ahead=AHEAD)
-        now, (gate,) = ns(taken.now), limiters_of_partitions([TARGET], limits, most_ahead=AHEAD)
-        count = min(WANTED, token_bucket.most_until(tat, now, now + gate.ahead_ns, rate))
-        waits = [max(0, token_bucket.starts(tat, now, rate, place + 1) - now) / SECOND for place in range(count)]
+        now, (limiter,) = ns(taken.now), limiters_of_partitions([TARGET], limits, most_ahead=AHEAD)
+        count = min(WANTED, rules.most_until(tat, now, now + limiter.ahead_ns, rate))
+        waits = [max(0, rules.starts(tat, now, rate, place + 1) - now) / SECOND for place in range(count)]
         assert sorted(max(0.0, claim.due_in_seconds) for claim in taken.claims) == pytest.approx(waits, abs=1e-6)
-        assert taken.limiters["target"].tat_ns == token_bucket.pace(tat, now, rate) - now
-        assert backlog.fetch(ARRIVAL)[0].tat_ns == (token_bucket.after(tat, now, rate, count) if count else tat)
+        assert taken.limiters["target"].tat_ns == rules.pace(tat, now, rate) - now
+        assert backlog.fetch(ARRIVAL)[0].tat_ns == (rate_model.after(tat, now, rate, count) if count else tat)
 
 
 def test_a_sliding_window(backlog: Database, process: WorkerProcess) -> None:
@@ -70,19 +70,19 @@ def test_a_sliding_window(backlog: Database, process: WorkerProcess) -> None:
         rate = rate_of(seed, is_sliding=True)
         now = ns(rows.database_now(backlog))
         back = {seed.choice([*range(99, 105), seed.randint(-5, 110)]) for _ in range(3)}
-        started = {sliding_window.bucket(now, rate) - by * rate.bucket_ns: seed.randint(1, rate.count) for by in back}
+        started = {rate_model.bucket(now, rate) - by * rate.bucket_ns: seed.randint(1, rate.count) for by in back}
         backlog.fetch(text("DELETE FROM gate_windows"))
         slots = {"slots": list(range(len(back))), "buckets": list(started), "counts": list(started.values())}
         backlog.fetch(SET_WINDOW, slots)
         limits = EndpointLimits(None, rate, None).as_json()
         taken = take_limited(backlog, process.worker_id, limits, WANTED)
         now, state = ns(taken.now), taken.limiters["target"]
-        count = min(WANTED, sliding_window.most(started, now, rate))
+        count = min(WANTED, rate_model.most(started, now, rate))
         assert len(taken.claims) == count
-        counted = {begin: some for begin, some in started.items() if sliding_window.is_counted(begin, now, rate)}
+        counted = {begin: some for begin, some in started.items() if rate_model.is_counted(begin, now, rate)}
         assert (state.started, state.oldest_ns) == (sum(counted.values()), min(counted, default=now) - now)
         own = [tuple(row) for row in backlog.fetch(OWN_SLOTS)]
-        assert own == ([(sliding_window.bucket(now, rate), count)] if count else [])
+        assert own == ([(rate_model.bucket(now, rate), count)] if count else [])
 
 
 def test_a_slot_of_the_ring_holds_its_newest_part_and_forgets_none_that_counts(process: WorkerProcess) -> None:

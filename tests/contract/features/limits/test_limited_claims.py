@@ -1,4 +1,4 @@
-"""Claims through gates: what is let through, in which order, and what is told of the gates."""
+"""Claims through limiters: what is let through, in which order, and what is told of the limiters."""
 
 import pytest
 from sqlalchemy import text
@@ -6,7 +6,7 @@ from sqlalchemy import text
 from app.catalog.endpoints.limits import EndpointLimits
 from app.features.limits.limited_claim import limited, parameters_of
 from app.features.limits.limited_claim_statement import CLAIM_LIMITED_1
-from app.features.limits.store import Limiter, LimiterState, limiters_of
+from app.features.limits.rules import Limiter, LimiterState, limiters_of
 from app.kernel.formats import EPOCH
 from app.queue.claiming.arms import ANY_RULES
 from app.queue.claiming.claim import claim
@@ -40,13 +40,13 @@ def test_an_answer_is_read_in_any_order_of_its_rows(process: WorkerProcess) -> N
     """SQL promises none, and only one of them has the states of the limiters."""
     add_to(process.database, TARGET, 3)
     add_limiters(process.database, [TARGET], {"max_in_flight": 3})
-    wanted, gates = [Wanted(TARGET, 3, EPOCH)], limiters_of_partitions([TARGET], {"max_in_flight": 3})
+    wanted, limiters = [Wanted(TARGET, 3, EPOCH)], limiters_of_partitions([TARGET], {"max_in_flight": 3})
     asked = {"queue": "http", "worker": process.worker_id, "ahead_ms": 0, "flow_revision": ANY_RULES}
-    found = process.database.fetch(CLAIM_LIMITED_1, parameters_of(wanted, gates) | asked, repeatable=False)
+    found = process.database.fetch(CLAIM_LIMITED_1, parameters_of(wanted, limiters) | asked, repeatable=False)
     assert len(found) == 3
     for rows_read in (found, found[::-1]):
         taken = Taken.of(rows_read, wanted, queue="http", worker_id=process.worker_id, asked_at=0.0)
-        answer = limited(taken, rows_read, wanted, gates)
+        answer = limited(taken, rows_read, wanted, limiters)
         assert (len(answer.claims), answer.limiters["target"].is_ours) == (3, True)
 
 
@@ -219,8 +219,8 @@ def test_a_raised_rate_counts_at_once_however_far_the_old_one_has_run_ahead(proc
     add_limiters(process.database, [TARGET], {"rate": slow})
     assert len(take_limited(process.database, process.worker_id, {"rate": slow}, 70).claims) == 60
     taken = take_limited(process.database, process.worker_id, {"rate": quick}, most_ahead=50)
-    (gate,) = limiters_of_partitions([TARGET], {"rate": quick})
-    assert (taken.limiters["target"].opens_in_ns(gate, 0) or 0) <= 1_000_000_000
+    (limiter,) = limiters_of_partitions([TARGET], {"rate": quick})
+    assert (taken.limiters["target"].opens_in_ns(limiter, 0) or 0) <= 1_000_000_000
 
 
 def test_windows_of_any_length_share_a_ring_and_lose_no_start(process: WorkerProcess) -> None:
@@ -250,9 +250,9 @@ def test_a_worker_without_a_lease_claims_nothing_through_a_gate(process: WorkerP
 
 def test_what_a_gate_lets_through_next_and_when() -> None:
     def of(limits: dict[str, object], *state: int, claimed: int = 0) -> tuple[int, int | None]:
-        (gate,) = limiters_of(EndpointLimits.from_json(limits), "e", "", most_ahead=10)
+        (limiter,) = limiters_of(EndpointLimits.from_json(limits), "e", "", most_ahead=10)
         found = LimiterState(False, True, *state)
-        return found.room(gate, claimed), found.opens_in_ns(gate, claimed)
+        return found.room(limiter, claimed), found.opens_in_ns(limiter, claimed)
 
     ms = 1_000_000
     assert of({"max_in_flight": 3}, 1, 0, 0, 0, claimed=1) == (1, None)
