@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from app.dev.process.family import family
+from app.dev.process.child import family
 
 MOST_SPREAD = 0.25
 """The yardsticks of a run that can be judged differ by no larger share."""

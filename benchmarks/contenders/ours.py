@@ -14,8 +14,8 @@ import psycopg2
 from app.dev.process.child import Child
 from app.dev.servers import Postgres
 from app.dev.stack import programs
+from app.dev.stack.programs import product_environment
 from app.dev.stack.runner import Stack
-from app.dev.stack.stack_settings import product_environment
 from benchmarks.contenders.contender import BODY, TOKEN, Contender, Times
 from benchmarks.keepalive import KeepAlive
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from app.dev.process.child import Child
-from app.dev.process.family import family
+from app.dev.process.child import Child, family
 from benchmarks.contenders.contender import check
 from benchmarks.report.results import Figure, Section
 from benchmarks.report.run import Run

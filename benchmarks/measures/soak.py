@@ -9,8 +9,7 @@ from contextlib import closing, contextmanager
 import psutil
 import psycopg2
 
-from app.dev.process.child import Child
-from app.dev.process.family import family
+from app.dev.process.child import Child, family
 from benchmarks.contenders.contender import check
 from benchmarks.contenders.ours import Ours
 from benchmarks.measures import drain

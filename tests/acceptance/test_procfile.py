@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.dev.process.family import family
+from app.dev.process.child import family
 from app.dev.receiver import Receiver
 from app.dev.stack import programs
 from app.dev.stack.runner import Stack

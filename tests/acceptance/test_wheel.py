@@ -244,7 +244,7 @@ def test_a_part_alone_has_all_it_imports_and_nothing_of_the_others(
 
 def test_it_verifies_with_its_extra(verification: Run) -> None:
     assert verification.process.wait(300) == 0, verification.process.tail()
-    assert "Everything holds." in verification.process.log.read_text()
+    assert "All checks hold." in verification.process.log.read_text()
     assert files_of(verification.python) == verification.installed
     assert left_by_verify(verification.database_url) == {"endpoints": 0, "keys": 0, "schemas": 0}, "only history stays"
 

@@ -1,13 +1,19 @@
-"""Job of the demo and its progress."""
+"""Jobs of the demo and their progress."""
 
+import time
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
+from app.dev.terminal import Terminal
 
 DELAY = timedelta(seconds=3)
 _FINAL = {"SUCCESS", "FAILED", "CANCELLED"}
+_GRACE_SECONDS = 30.0  # after the last due time, including retries
+_PAUSE_SECONDS = 0.25
 
 
 @dataclass(slots=True)
@@ -87,6 +93,38 @@ def script() -> list[DemoJob]:
         for endpoint, transport in transports.items()
     ]
     return [*jobs[:4], DemoJob("demo-http-flaky-immediate", "demo-http-flaky", "HTTP", "IMMEDIATE"), *jobs[4:]]
+
+
+def watch(jobs: list[DemoJob], api: Api, stack: Stack, terminal: Terminal) -> None:
+    """Wait until all jobs have finished or the last due time is long past; raises ChildError if a process dies."""
+    last_due = max((job.due for job in jobs if job.due is not None), default=datetime.now(UTC))
+    deadline = time.monotonic() + _seconds_until(last_due) + _GRACE_SECONDS
+    finished: set[str] = set()
+    while time.monotonic() < deadline:
+        stack.check()
+        for job in jobs:
+            if not job.is_finished:
+                job.refresh(api)
+            if job.is_finished and job.order_id not in finished:
+                finished.add(job.order_id)
+                retried = f" at attempt {len(job.attempts)}" if len(job.attempts) > 1 else ""
+                terminal.line("  ", ("→", "green"), f" {job.trigger} {job.transport}: {job.status}{retried}")
+        if len(finished) == len(jobs):
+            return
+        terminal.status(f"  {_progress(jobs)}")
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _progress(jobs: list[DemoJob]) -> str:
+    counts = Counter(job.status for job in jobs)
+    text = ", ".join(f"{count} {status}" for status, count in counts.items())
+    waiting = [_seconds_until(job.due) for job in jobs if not job.is_finished and job.due is not None]
+    ahead = [seconds for seconds in waiting if seconds > 0]
+    return f"{text}; the next is due in {min(ahead):.0f} s" if ahead else text
+
+
+def _seconds_until(instant: datetime) -> float:
+    return (instant - datetime.now(UTC)).total_seconds()
 
 
 def _instant(text: str) -> datetime:

@@ -5,15 +5,14 @@ import secrets
 import time
 
 from app.dev.demo.demo_definitions import TOPIC, definitions
-from app.dev.demo.demo_job import DemoJob, script
-from app.dev.demo.demo_progress import watch
-from app.dev.demo.hints import show_hints
+from app.dev.demo.demo_job import DemoJob, script, watch
 from app.dev.demo.proof import show_deliveries, show_table
+from app.dev.demo.serve import show_hints, stay
+from app.dev.stack.programs import preferred_port, product_environment
 from app.dev.stack.receiver_targets import LocalTargets
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from app.dev.stack.stack_definitions import register
-from app.dev.stack.stack_settings import preferred_port, product_environment
 from app.dev.terminal import Terminal
 
 
@@ -39,17 +38,6 @@ def run_demo(terminal: Terminal) -> int:
     return status
 
 
-def stay(stack: Stack, terminal: Terminal) -> None:
-    """Wait for Ctrl-C; raises ChildError if a process dies."""
-    try:
-        terminal.line(("\nRunning. Ctrl-C stops everything.", "bold"))
-        while True:
-            stack.check()
-            time.sleep(0.5)
-    except KeyboardInterrupt:
-        terminal.line()
-
-
 def _scripted(api: Api, stack: Stack, targets: LocalTargets, terminal: Terminal) -> int:
     secret = f"sk-demo-{secrets.token_hex(12)}"
     terminal.heading("Registering, through the REST API")
@@ -57,7 +45,11 @@ def _scripted(api: Api, stack: Stack, targets: LocalTargets, terminal: Terminal)
         register(api, [definition])
         terminal.line(f"  POST {definition.path:<15} {definition.name:<16} ", (definition.why, "dim"))
     jobs = script()
-    _create(jobs, api, terminal)
+    terminal.heading("Creating jobs")
+    for number, job in enumerate(jobs, start=1):
+        job.create(api, number)
+        due = "now" if job.due is None else f"{job.due.astimezone():%H:%M:%S}"
+        terminal.line(f"  POST /jobs  {job.trigger:<9} {job.endpoint:<16} {job.job_id}  ", (f"due {due}", "dim"))
     terminal.heading("Watching them run; a cron job fires at the next full minute")
     watch(jobs, api, stack, terminal)
     show_table(jobs, terminal)
@@ -68,14 +60,6 @@ def _scripted(api: Api, stack: Stack, targets: LocalTargets, terminal: Terminal)
     missing = show_deliveries(jobs, targets, secret, terminal)
     show_hints(stack, terminal, jobs[0])
     return _verdict(jobs, missing, terminal)
-
-
-def _create(jobs: list[DemoJob], api: Api, terminal: Terminal) -> None:
-    terminal.heading("Creating jobs")
-    for number, job in enumerate(jobs, start=1):
-        job.create(api, number)
-        due = "now" if job.due is None else f"{job.due.astimezone():%H:%M:%S}"
-        terminal.line(f"  POST /jobs  {job.trigger:<9} {job.endpoint:<16} {job.job_id}  ", (f"due {due}", "dim"))
 
 
 def _verdict(jobs: list[DemoJob], missing: list[str], terminal: Terminal) -> int:

@@ -1,13 +1,15 @@
-"""Development stack without scripted jobs."""
+"""Development stack without scripted jobs, and hints for manual requests."""
 
 import os
+import time
 
-from app.dev.demo.hints import show_hints
-from app.dev.demo.scenario import stay
+from rich.text import Text
+
+from app.dev.demo.demo_job import DemoJob
+from app.dev.stack.programs import preferred_port, product_environment
 from app.dev.stack.receiver_targets import LocalTargets
 from app.dev.stack.runner import Stack
-from app.dev.stack.stack_settings import preferred_port, product_environment
-from app.dev.terminal import Terminal
+from app.dev.terminal import Part, Terminal
 
 _NAME_WIDTH = 12
 
@@ -16,7 +18,13 @@ def serve(terminal: Terminal) -> int:
     """Run the stack until Ctrl-C, with the output of its processes on the terminal."""
     terminal.line(("Task Executor", "bold"), ", development stack")
     given = os.environ.get("TE_DATABASE_URL") or None
-    _announce(given, terminal)
+    if given is None:
+        terminal.line("TE_DATABASE_URL is not set: using a new PostgreSQL whose data is removed at the end.")
+    elif not os.environ.get("TE_SECRET_ENCRYPTION_KEY"):
+        terminal.line(
+            "TE_SECRET_ENCRYPTION_KEY is not set: this run uses a random key. It cannot decrypt secrets in your\n"
+            "database from other runs, and later runs cannot decrypt secrets from this run."
+        )
     terminal.heading("Starting")
     with (
         LocalTargets(terminal.step) as targets,
@@ -31,28 +39,55 @@ def serve(terminal: Terminal) -> int:
         with terminal.step("an API key, as flask --app app api-keys create demo makes it"):
             _ = stack.api
         show_hints(stack, terminal)
-        _show_targets(targets, terminal)
+        terminal.line(
+            ("Targets for deliveries\n", "bold"),
+            f"  HTTP   {targets.receiver.base_url}/ok   (received requests: GET /_requests)\n"
+            f"  Kafka  {targets.kafka.bootstrap}\n"
+            f"  Redis  {targets.valkey.url}",
+        )
         stay(stack, terminal)
         terminal.heading("Stopping")
     terminal.line("  all processes and servers are stopped")
     return 0
 
 
-def _announce(database_url: str | None, terminal: Terminal) -> None:
-    """Print the fate of data and secrets."""
-    if database_url is None:
-        terminal.line("TE_DATABASE_URL is not set: using a new PostgreSQL whose data is removed at the end.")
-    elif not os.environ.get("TE_SECRET_ENCRYPTION_KEY"):
-        terminal.line(
-            "TE_SECRET_ENCRYPTION_KEY is not set: this run uses a random key. It cannot decrypt secrets in your\n"
-            "database from other runs, and later runs cannot decrypt secrets from this run."
-        )
+def stay(stack: Stack, terminal: Terminal) -> None:
+    """Wait for Ctrl-C; raises ChildError if a process dies."""
+    try:
+        terminal.line(("\nRunning. Ctrl-C stops everything.", "bold"))
+        while True:
+            stack.check()
+            time.sleep(0.5)
+    except KeyboardInterrupt:
+        terminal.line()
 
 
-def _show_targets(targets: LocalTargets, terminal: Terminal) -> None:
-    terminal.line(
-        ("Targets for deliveries\n", "bold"),
-        f"  HTTP   {targets.receiver.base_url}/ok   (received requests: GET /_requests)\n"
-        f"  Kafka  {targets.kafka.bootstrap}\n"
-        f"  Redis  {targets.valkey.url}",
+def show_hints(stack: Stack, terminal: Terminal, job: DemoJob | None = None) -> None:
+    """Print the address, a key and some requests at once, because processes write to the terminal too."""
+    key = stack.api.key
+    lines: list[Part] = [
+        Text("\nTry it yourself", "bold"),
+        f"  API  {stack.url}",
+        f"  key  {key}",
+        "",
+        f"  export TE='{stack.url}' AUTH='Authorization: Bearer {key}'",
+        *(f"  {curl}" for curl in _curls(job)),
+        "",
+        Text(f"  logs of the processes: {stack.logs}/", "dim"),
+    ]
+    terminal.line(Text("\n").join(Text.assemble(line) for line in lines))
+
+
+def _curls(job: DemoJob | None) -> list[str]:
+    curl = 'curl -sS -H "$AUTH"'
+    if job is None or job.execution is None:
+        return [f"{curl} $TE/{path}" for path in ("endpoints", "jobs", "payload-specs")]
+    body = (
+        f'{{"endpoint":"{job.endpoint}","trigger":"IMMEDIATE","idempotency_key":"mine-1",'
+        '"input":{"order_id":"mine-1","amount":9.5}}'
     )
+    return [
+        f"{curl} $TE/jobs -H 'Content-Type: application/json' -d '{body}'",
+        f'{curl} "$TE/jobs?limit=5"',
+        f"{curl} $TE/executions/{job.execution['execution_id']}/attempts",
+    ]

@@ -1,14 +1,17 @@
-"""Child process."""
+"""Child processes and their descendants."""
 
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
+
+import psutil
 
 _LAUNCH = Path(__file__).with_name("launch.py")
 
@@ -140,3 +143,24 @@ class Child:
                 log.write(line)
                 log.flush()
                 echo(self.name, line.decode(errors="replace").rstrip("\n"))
+
+
+def family(pid: int) -> list[int]:
+    """List a process and its descendants, the process first; an empty list after its end.
+
+    psutil's `children` compares start times by the machine's clock, which may be set in between.
+    """
+    children = defaultdict[int, list[int]](list)
+    for process in psutil.process_iter(["ppid"]):
+        children[process.info["ppid"]].append(process.pid)
+    found = [pid] if psutil.pid_exists(pid) else []
+    for member in found:
+        found += children[member]
+    return found
+
+
+def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
+    """Send a signal to all processes that still exist."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)

@@ -1,5 +1,6 @@
-"""Command lines of the product as in the Procfile, without `python -m`."""
+"""Command lines of the product as in the Procfile, without `python -m`, and its settings in development."""
 
+import os
 from collections.abc import Mapping
 
 Command = tuple[str, ...]
@@ -8,6 +9,10 @@ WEB: Command = ("gunicorn", "--config", "python:app.web.gunicorn_config", "app:c
 SCHEDULER: Command = ("app.scheduler",)
 MIGRATE: Command = ("flask", "--app", "app", "db", "upgrade")
 ROTATE_SECRETS: Command = ("flask", "--app", "app", "secrets", "rotate", "--yes")
+
+_SET_BY_STACK = {"TE_DATABASE_URL", "TE_LISTEN_ADDR"}
+_DEFAULT_PORT = 8080
+_SHUTDOWN = {"TE_WORKER_SHUTDOWN_TIMEOUT_SEC": "5"}  # short, because the user waits after Ctrl-C
 
 
 def worker(*options: str, processes: int = 2, threads: int = 8, module: str = "actors") -> Command:
@@ -29,3 +34,20 @@ def create_key(name: str, scopes: str) -> Command:
 def revoke_key(key: str) -> Command:
     # The id of a key is the text between its first two underscores.
     return ("flask", "--app", "app", "api-keys", "revoke", key.split("_")[1], "--yes")
+
+
+def product_environment() -> dict[str, str]:
+    """Return the TE_ variables of the environment that the stack does not set itself, such as TE_LOG_LEVEL."""
+    # An empty variable counts as unset and must not replace a value of the stack.
+    given = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith("TE_") and value and name not in _SET_BY_STACK
+    }
+    return _SHUTDOWN | given
+
+
+def preferred_port() -> int:
+    """Return the port of TE_LISTEN_ADDR, or 8080; the stack chooses another port if it is in use."""
+    _host, _colon, port = os.environ.get("TE_LISTEN_ADDR", "").rpartition(":")
+    return int(port) if port.isdigit() else _DEFAULT_PORT

@@ -5,7 +5,7 @@ from typing import Self
 
 from app.dev.receiver import Receiver, Record
 from app.dev.servers import Tansu, Valkey
-from app.dev.stack.steps import Step, silently
+from app.dev.stack.stack_processes import Step, silently
 
 
 class LocalTargets:

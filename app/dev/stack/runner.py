@@ -18,8 +18,7 @@ from app.dev.servers import Postgres
 from app.dev.stack import programs
 from app.dev.stack.programs import Command
 from app.dev.stack.stack_client import Api
-from app.dev.stack.stack_processes import STOP_SECONDS, Processes
-from app.dev.stack.steps import Step, silently
+from app.dev.stack.stack_processes import STOP_SECONDS, Processes, Step, silently
 from app.kernel import db
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope

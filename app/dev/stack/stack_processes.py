@@ -4,8 +4,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from app.dev.process.child import Child, ChildError, Echo
@@ -15,6 +15,13 @@ STOP_SECONDS = 40.0  # a worker may take TE_WORKER_SHUTDOWN_TIMEOUT_SEC, 30 by d
 LINE_SECONDS = 60.0
 _COMMAND_SECONDS = 120.0
 _POLL_SECONDS = 0.02
+
+Step = Callable[[str], AbstractContextManager[object]]
+"""Takes the description of a step; the context lasts as long as the step."""
+
+
+def silently(_step: str) -> AbstractContextManager[object]:
+    return nullcontext()
 
 
 class Processes:

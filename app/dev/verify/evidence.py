@@ -1,34 +1,36 @@
-"""Evidence of a run: what both sides know at its end, judged by `app.dev.verify.promise_checks`."""
+"""Evidence of a run: rows, arrivals and API answers, judged by `app.dev.verify.promise_checks`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from operator import attrgetter
+from typing import Any, TypeVar
 
-from app.dev.verify.flow.flow_evidence import FlowEvidence
-from schema.states import AttemptStatus, EndpointType, ExecutionStatus, Trigger
+from schema.states import AttemptStatus, BreakerState, EndpointType, ExecutionStatus, Trigger
 
 LOST_TYPES = frozenset({"WORKER_LOST", "STUCK"})
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A job as the API accepted it."""
+    """A job that the API accepted."""
 
     job_id: str
     key: str
     trigger: Trigger
     cancelled: bool = False
-    """The API said, before anything began, that it will not run."""
+    """The API confirmed a cancellation before the job ran."""
     first_tick: datetime | None = None
+    """First tick of a repeating job; one more is due after each `step`."""
     step: timedelta | None = None
-    """Of a job that repeats: its ticks are the first one and every step after it."""
     ended_at: datetime | None = None
-    """Of a job that repeats: the database's clock before it was asked to end. Ticks before that are owed."""
+    """Database time before the cancellation of a repeating job; each earlier tick must have an execution."""
     is_stormed: bool = False
-    """It repeats, and is paused and resumed all the time: no particular tick is owed, only that it goes on."""
+    """The job repeats and is paused and resumed continuously: it must continue, but may skip ticks."""
     resumed_at: datetime | None = None
-    """Of a stormed job: the database's clock after its last resume."""
+    """Database time after the last resume of a stormed job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,6 @@ class ExecutionRow:
     limit_key: str = ""
     priority: int = 128
 
-    @property
-    def is_final(self) -> bool:
-        return self.status in {ExecutionStatus.SUCCESS, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED}
-
 
 @dataclass(frozen=True, slots=True)
 class AttemptRow:
@@ -68,13 +66,13 @@ class AttemptRow:
 
     @property
     def explains_a_repeat(self) -> bool:
-        """Return whether the record says that this attempt may have been delivered although it counts as failed."""
+        """Return whether the attempt failed by its record, and the record leaves open that it was delivered."""
         return self.status is AttemptStatus.FAILED and (self.uncertain or self.error_type in LOST_TYPES)
 
 
 @dataclass(frozen=True, slots=True)
 class TransitionRow:
-    """One change of a row of `executions`, noted by a trigger inside the transaction that made it."""
+    """Change of a row of `executions`, recorded by a trigger inside the transaction of the change."""
 
     execution_id: str
     before: ExecutionStatus | None
@@ -84,24 +82,24 @@ class TransitionRow:
     worker_before: str | None
     worker_after: str | None
     lease_valid: bool | None = None
-    """At a claim: whether the claimer's lease was valid by the database's clock."""
+    """At a claim: whether the worker's lease was valid by the database's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One message at a receiver."""
+    """A message at a receiver."""
 
     transport: EndpointType
     execution_id: str
     attempt: int | None
-    """None where the message does not carry it: in a Redis stream."""
+    """None in a Redis stream, whose entries do not carry it."""
     at: datetime
     taken: bool = True
-    """False when the receiver answered that it does not take it."""
+    """False if the receiver refused the message."""
     grain: timedelta = timedelta(0)
-    """Longest time after `at` at which it may have come: servers cut their timestamps to milliseconds."""
+    """Maximum rounding error of `at`: servers truncate timestamps to milliseconds."""
     ended: datetime | None = None
-    """When it was open no longer; None where nobody knows."""
+    """End of the request; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +107,9 @@ class Conduct:
     """Conduct of the API and the processes during the run."""
 
     refused: tuple[str, ...] = ()
-    """Requests that were answered with an error that no fault excuses."""
+    """Requests with an error answer that no fault excuses."""
     unanswered: int = 0
-    """Requests that had no answer at the end of all patience: their jobs may exist or not."""
+    """Requests without an answer after all repetitions: their jobs may exist or not."""
     slowest_answer: float = 0.0
     repeats: int = 0
     unexpected_ends: tuple[str, ...] = ()
@@ -119,10 +117,10 @@ class Conduct:
 
 @dataclass(frozen=True, slots=True)
 class RowLock:
-    """A row that the run locked, and the number of `others` that the product changed while it was locked.
+    """A row that the run locked; `others` counts rows that the product changed during the lock.
 
-    The row is an execution with an open delivery, and the others are executions that ended; or it is a repeating job,
-    and the others are ticks of other jobs.
+    During the lock of a running execution it counts finished executions, during the lock of a repeating job ticks of
+    other jobs.
     """
 
     row_id: str
@@ -131,38 +129,98 @@ class RowLock:
     others: int
 
 
+@dataclass(frozen=True, slots=True)
+class StartRate:
+    """Maximum rate of starts: `count` in each `per`, plus `burst`; 0 means a sliding window."""
+
+    count: int
+    per: timedelta
+    burst: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Limits of an endpoint."""
+
+    max_in_flight: int | None = None
+    per_key: int | None = None
+    """Maximum in flight per limit key."""
+    pace: StartRate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerChange:
+    """A row of `breaker_events`."""
+
+    target: str
+    before: BreakerState
+    after: BreakerState
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Time span by the clock of the receivers and the database."""
+
+    since: datetime
+    until: datetime
+
+    def overlaps(self, since: datetime, until: datetime) -> bool:
+        return self.since <= until and since <= self.until
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Everything that a run observed."""
 
     accepted: tuple[Accepted, ...]
     contradictions: tuple[str, ...] = ()
-    """Requests with one idempotency key that were answered with two jobs."""
+    """Idempotency keys for which the API returned two jobs."""
     jobs: frozenset[str]
     """Ids of the stored jobs."""
     executions: tuple[ExecutionRow, ...]
     attempts: tuple[AttemptRow, ...]
     transitions: tuple[TransitionRow, ...] | None
-    """In the order in which they happened; None where the database cannot note them."""
+    """In order; None if the database cannot record them."""
     arrivals: tuple[Arrival, ...]
     clock_slack: timedelta = timedelta(0)
-    """By how much the receivers' clock may be behind the database's."""
+    """Maximum lag of the receivers' clock behind the database's."""
     conduct: Conduct = field(default_factory=Conduct)
     locks: tuple[RowLock, ...] = ()
     leaks: tuple[str, ...] = ()
-    """Places that hold the secret of the run in the clear."""
-    flow: FlowEvidence = field(default_factory=FlowEvidence)
+    """Places that contain the run's secret in clear text."""
+    limits: Mapping[str, Limit] = field(default_factory=dict)
+    """By endpoint."""
+    breaker_changes: tuple[BreakerChange, ...] = ()
+    """In order."""
+    breakers: Mapping[str, str] = field(default_factory=dict)
+    """Endpoint by target, for targets with a single endpoint."""
+    disturbed: tuple[Span, ...] = ()
+    """Spans of faults and of the recovery from them, in which order and progress are not judged."""
 
-    def attempts_of(self) -> Mapping[str, list[AttemptRow]]:
+    def attempts_of(self) -> dict[str, list[AttemptRow]]:
         """Group the attempts by execution, in order."""
-        grouped: dict[str, list[AttemptRow]] = {}
-        for attempt in sorted(self.attempts, key=attrgetter("number")):
-            grouped.setdefault(attempt.execution_id, []).append(attempt)
-        return grouped
+        return grouped(sorted(self.attempts, key=attrgetter("number")), "execution_id")
 
-    def arrivals_of(self) -> Mapping[str, list[Arrival]]:
+    def arrivals_of(self) -> dict[str, list[Arrival]]:
         """Group the arrivals by execution, in order."""
-        grouped: dict[str, list[Arrival]] = {}
-        for arrival in sorted(self.arrivals, key=attrgetter("at")):
-            grouped.setdefault(arrival.execution_id, []).append(arrival)
-        return grouped
+        return grouped(sorted(self.arrivals, key=attrgetter("at")), "execution_id")
+
+    def states_of(self, target: str) -> Iterator[tuple[BreakerChange, Span]]:
+        """Yield each change of a target's breaker with the time until the next change."""
+        changes = [change for change in self.breaker_changes if change.target == target]
+        ends = [change.at for change in changes[1:]] + [datetime.max.replace(tzinfo=UTC)]
+        for change, end in zip(changes, ends, strict=False):
+            yield change, Span(change.at, end)
+
+    def is_disturbed(self, since: datetime, until: datetime) -> bool:
+        """Return whether a fault or its recovery overlaps a time span."""
+        return any(span.overlaps(since, until) for span in self.disturbed)
+
+
+def grouped(rows: Iterable[T], *attributes: str) -> dict[Any, list[T]]:
+    """Group rows by the values of attributes and keep their order."""
+    key, groups = attrgetter(*attributes), dict[Any, list[T]]()
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups

@@ -1,4 +1,4 @@
-"""The checks that judge the history of executions, change by change."""
+"""Checks of the recorded changes of executions."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ _RUNNING = ExecutionStatus.RUNNING
 
 
 def states_in_order(evidence: Evidence) -> Iterator[str]:
-    """Find changes of state that are not legal, do not follow the one before, or come after the end."""
+    """Find illegal changes of state, changes that do not follow the previous one, and changes after the end."""
     if evidence.transitions is None:
         return
     last: dict[str, TransitionRow] = {}
@@ -24,7 +24,7 @@ def states_in_order(evidence: Evidence) -> Iterator[str]:
 
 
 def no_stale_write(evidence: Evidence) -> Iterator[str]:
-    """Find changes made by, or recorded for, somebody who did not hold the claim at that moment."""
+    """Find changes and attempts by a worker that did not hold the claim, and attempts after a success."""
     claimed: dict[tuple[str, int], str | None] = {}
     for change in evidence.transitions or ():
         if change.after is _RUNNING and change.before is not _RUNNING:
@@ -33,17 +33,12 @@ def no_stale_write(evidence: Evidence) -> Iterator[str]:
                 yield f"{change.execution_id}: claimed by {change.worker_after} without a valid lease"
         elif change.before is _RUNNING and change.worker_before != change.worker_after:
             yield f"{change.execution_id}: held by {change.worker_before}, ended by {change.worker_after}"
-    final = {execution.execution_id for execution in evidence.executions if execution.is_final}
-    for attempt in evidence.attempts:
-        holder = claimed.get((attempt.execution_id, attempt.number), attempt.worker_id)
-        if attempt.worker_id != holder:
-            yield f"{attempt.execution_id}: attempt {attempt.number} of {holder} is recorded as {attempt.worker_id}'s"
-    yield from _second_successes(evidence, final)
-
-
-def _second_successes(evidence: Evidence, final: set[str]) -> Iterator[str]:
-    """Find executions that went on after a success: somebody did not know of it."""
+    final = {execution.execution_id for execution in evidence.executions if execution.status in FINAL}
     for execution_id, attempts in evidence.attempts_of().items():
+        for attempt in attempts:
+            holder = claimed.get((execution_id, attempt.number), attempt.worker_id)
+            if attempt.worker_id != holder:
+                yield f"{execution_id}: attempt {attempt.number} of {holder} is recorded as {attempt.worker_id}'s"
         early = [attempt.number for attempt in attempts[:-1] if attempt.status is AttemptStatus.SUCCESS]
         if early and execution_id in final:
             yield f"{execution_id}: attempt {early[0]} succeeded and attempt {attempts[-1].number} followed"
@@ -57,16 +52,8 @@ def _judge(change: TransitionRow, before: TransitionRow | None) -> Iterator[str]
         yield f"{step} after its end"
     elif change.before is not change.after and not may_become(change.before, change.after):
         yield f"{step} is not legal"
-    if change.attempt_after - change.attempt_before not in _counted(change):
+    # A claim adds one attempt; a release may subtract it again.
+    is_release = change.before is _RUNNING and change.after in {ExecutionStatus.QUEUED, ExecutionStatus.RETRYING}
+    allowed = {1} if change.before and change.after is _RUNNING else {0, -1} if is_release else {0}
+    if change.attempt_after - change.attempt_before not in allowed:
         yield f"{step} takes the attempts from {change.attempt_before} to {change.attempt_after}"
-
-
-def _counted(change: TransitionRow) -> set[int]:
-    """Return by how much the attempts may change: a claim adds one, a hand-back takes it away again."""
-    if change.before is None:
-        return {0}
-    if change.after is _RUNNING:
-        return {1}
-    if change.before is _RUNNING and change.after in {ExecutionStatus.QUEUED, ExecutionStatus.RETRYING}:
-        return {0, -1}
-    return {0}

@@ -1,4 +1,4 @@
-"""Report of a run, as text for a person, JSON for a program and JUnit XML for a CI server."""
+"""Report of a run as text, JSON and JUnit XML."""
 
 import json
 from collections import Counter
@@ -9,19 +9,19 @@ from typing import Any
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from app.dev.terminal import Terminal
-from app.dev.verify.evidence import Arrival, Evidence
+from app.dev.verify.evidence import Evidence
 from app.dev.verify.faults.fault_plan import Fault
 from app.dev.verify.promise_checks import CheckResult
 from app.dev.verify.verify_options import Options
 from schema.states import EndpointType
 
-_MOST_SHOWN = 10
+_MAX_SHOWN = 10
 _PERCENTILES = (50, 90, 99, 99.9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """Everything that a run reports at its end."""
+    """Result of a run."""
 
     options: Options
     results: list[CheckResult]
@@ -36,7 +36,7 @@ class VerifyReport:
         return all(result.holds for result in self.results)
 
     def as_json(self) -> dict[str, Any]:
-        """Return all figures as JSON can hold them."""
+        """Return all statistics as a JSON object."""
         evidence = self.evidence
         return {
             "holds": self.holds,
@@ -47,7 +47,7 @@ class VerifyReport:
             "attempts": len(evidence.attempts),
             "arrivals": dict(Counter(arrival.transport.value for arrival in evidence.arrivals)),
             "changes_of_state": None if evidence.transitions is None else len(evidence.transitions),
-            "changes_of_breakers": len(evidence.flow.breaker_changes),
+            "changes_of_breakers": len(evidence.breaker_changes),
             "faults": dict(Counter(fault.act.value for fault in self.faults)),
             "processes_started_again": self.restarts,
             "requests_repeated": evidence.conduct.repeats,
@@ -60,25 +60,24 @@ class VerifyReport:
 
 
 def repeats_by_cause(evidence: Evidence) -> dict[str, int]:
-    """Count the deliveries beyond the first of their execution, by the error of the attempt that they repeat."""
+    """Count the repeated deliveries of executions, by the error of the repeated attempt."""
     errors = {(attempt.execution_id, attempt.number): attempt.error_type for attempt in evidence.attempts}
     causes: Counter[str] = Counter()
     for execution_id, arrivals in evidence.arrivals_of().items():
         taken = [arrival for arrival in arrivals if arrival.taken]
-        spare = [errors.get((execution_id, arrival.attempt or 0)) for arrival in taken]
-        explained = [cause for cause in spare if cause]
+        explained = [cause for arrival in taken if (cause := errors.get((execution_id, arrival.attempt or 0)))]
         causes.update(explained[: len(taken) - 1])
         causes["unexplained"] += max(0, len(taken) - 1 - len(explained))
     return {cause: number for cause, number in causes.most_common() if number}
 
 
 def lateness(evidence: Evidence) -> dict[str, dict[str, float]]:
-    """Compute how late the first message of each execution came, by transport, in milliseconds."""
+    """Return percentiles of the delay of each execution's first message, by transport, in milliseconds."""
     due = {execution.execution_id: execution.scheduled_at for execution in evidence.executions}
     late: dict[EndpointType, list[float]] = {}
     for execution_id, arrivals in evidence.arrivals_of().items():
         if execution_id in due:
-            first: Arrival = arrivals[0]
+            first = arrivals[0]
             late.setdefault(first.transport, []).append((first.at - due[execution_id]) / timedelta(milliseconds=1))
     return {
         transport.value: {f"p{percent:g}": _percentile(sorted(values), percent) for percent in _PERCENTILES}
@@ -91,55 +90,47 @@ def _percentile(ordered: list[float], percent: float) -> float:
 
 
 def show(report: VerifyReport, terminal: Terminal) -> None:
-    """Print the report."""
-    found = report.as_json()
-    terminal.heading("What was done")
-    terminal.line(f"  seed {found['seed']}, {found['seconds']} s; the same seed repeats the same faults and jobs")
+    figures = report.as_json()
+    terminal.heading("Summary")
+    terminal.line(f"  seed {figures['seed']}, {figures['seconds']} s; the same seed repeats the same faults and jobs")
     rows = [
-        ("jobs accepted", _counts(found["jobs"])),
-        ("executions", _counts(found["executions"])),
-        ("attempts, arrivals", f"{found['attempts']}, {_counts(found['arrivals'])}"),
-        ("changes of breakers", str(found["changes_of_breakers"])),
-        ("faults", _counts(found["faults"])),
-        ("processes started again", str(found["processes_started_again"])),
-        ("requests repeated", f"{found['requests_repeated']}; slowest answer {found['slowest_answer_seconds']} s"),
-        ("repeated deliveries", _counts(found["repeated_deliveries"])),
+        ("jobs accepted", _counts(figures["jobs"])),
+        ("executions", _counts(figures["executions"])),
+        ("attempts, arrivals", f"{figures['attempts']}, {_counts(figures['arrivals'])}"),
+        ("changes of breakers", str(figures["changes_of_breakers"])),
+        ("faults", _counts(figures["faults"])),
+        ("processes started again", str(figures["processes_started_again"])),
+        ("requests repeated", f"{figures['requests_repeated']}; slowest answer {figures['slowest_answer_seconds']} s"),
+        ("repeated deliveries", _counts(figures["repeated_deliveries"])),
     ]
     rows += [
         (f"late by (ms), {transport}", ", ".join(f"{name} {value}" for name, value in values.items()))
-        for transport, values in found["lateness_ms"].items()
+        for transport, values in figures["lateness_ms"].items()
     ]
-    terminal.table(["WHAT", ""], rows)
+    terminal.table(["SUBJECT", ""], rows)
     for note in report.notes:
         terminal.line((f"  {note}", "dim"))
-    terminal.heading("What must hold")
+    terminal.heading("Checks")
     for result in report.results:
-        _show_result(result, terminal)
-    terminal.line("\n", ("Everything holds.", "green") if report.holds else ("It does not hold.", "red"))
-
-
-def _show_result(result: CheckResult, terminal: Terminal) -> None:
-    if result.holds:
-        terminal.line("  ", ("✓", "green"), f" {result.name}")
-        return
-    terminal.line("  ", ("✗", "red"), f" {result.name}: {len(result.breaches)} breaches")
-    for breach in result.breaches[:_MOST_SHOWN]:
-        terminal.line(f"      {breach}")
-    if len(result.breaches) > _MOST_SHOWN:
-        terminal.line(f"      and {len(result.breaches) - _MOST_SHOWN} more")
+        found = "" if result.holds else f": {len(result.breaches)} breaches"
+        terminal.line("  ", ("✓", "green") if result.holds else ("✗", "red"), f" {result.name}{found}")
+        for breach in result.breaches[:_MAX_SHOWN]:
+            terminal.line(f"      {breach}")
+        if len(result.breaches) > _MAX_SHOWN:
+            terminal.line(f"      and {len(result.breaches) - _MAX_SHOWN} more")
+    terminal.line("\n", ("All checks hold.", "green") if report.holds else ("Not all checks hold.", "red"))
 
 
 def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{number} {what}" for what, number in counts.items()) or "none"
+    return ", ".join(f"{number} {name}" for name, number in counts.items()) or "none"
 
 
 def write_json(report: VerifyReport, path: Path) -> None:
-    """Write the figures and the breaches."""
     path.write_text(json.dumps(report.as_json(), indent=2) + "\n")
 
 
 def write_junit(report: VerifyReport, path: Path) -> None:
-    """Write each check as a test case."""
+    """Write each check as one test case."""
     failed = sum(not result.holds for result in report.results)
     suite = Element("testsuite", name="verify", tests=str(len(report.results)), failures=str(failed))
     suite.set("time", f"{report.seconds:.1f}")

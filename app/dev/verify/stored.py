@@ -1,13 +1,13 @@
-"""Rows of a run, as the database holds them."""
+"""Rows of a run in the database."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import JSON, Column, Row, String, Table, Text, cast, func, or_, select
+from sqlalchemy import JSON, Row, String, Text, cast, func, or_, select
 
-from app.dev.verify.evidence import AttemptRow, ExecutionRow
-from app.dev.verify.flow.flow_evidence import BreakerChange
+from app.dev.verify.evidence import AttemptRow, BreakerChange, ExecutionRow
 from app.kernel import db
 from app.kernel.db import Database
 from schema import schema_version
@@ -18,12 +18,12 @@ _CLOCK_SAMPLES = 20
 
 
 class OtherWorkError(RuntimeError):
-    """The given database does other work."""
+    """The given database is in use for other work."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
-    """The rows of the run's endpoints."""
+    """Rows of the run's endpoints."""
 
     jobs: frozenset[str]
     executions: tuple[ExecutionRow, ...]
@@ -31,7 +31,7 @@ class StoredRows:
 
 
 def read(database: Database, endpoints: list[str]) -> StoredRows:
-    """Read the rows of the run's endpoints; nothing may change any more."""
+    """Read the rows of the run's endpoints after the last change."""
     of_run = executions.c.endpoint.in_(endpoints)
     tried = select(attempts).join(executions, executions.c.execution_id == attempts.c.execution_id).where(of_run)
     job_ids = database.fetch(select(jobs.c.job_id).where(jobs.c.endpoint.in_(endpoints)))
@@ -74,7 +74,7 @@ def _attempt(row: Row[Any]) -> AttemptRow:
 
 
 def breaker_changes(database: Database, since: datetime) -> tuple[BreakerChange, ...]:
-    """Read what breakers did from an instant on, in order."""
+    """Read the changes of breakers since an instant, in order."""
     query = (
         select(breaker_events)
         .where(breaker_events.c.occurred_at >= since)
@@ -87,7 +87,7 @@ def breaker_changes(database: Database, since: datetime) -> tuple[BreakerChange,
 
 
 def breakers(database: Database, endpoints: list[str]) -> dict[str, str]:
-    """Read which breakers are those of one endpoint alone, of these endpoints."""
+    """Map the target of each breaker that only one endpoint uses to that endpoint, for the given endpoints."""
     query = (
         select(breaker_endpoints.c.target, func.min(breaker_endpoints.c.endpoint).label("endpoint"))
         .group_by(breaker_endpoints.c.target)
@@ -107,41 +107,34 @@ def progress(database: Database, endpoints: list[str]) -> dict[ExecutionStatus, 
 
 
 def ticks_after(database: Database, job_id: str, instant: datetime) -> int:
-    """Count the executions of a job that were scheduled for later than the instant."""
+    """Count the executions of a job that are scheduled after an instant."""
     query = select(func.count()).where(executions.c.job_id == job_id, executions.c.scheduled_at > instant)
     return int(database.fetch(query)[0][0])
 
 
-def rows_with(database: Database, words: str) -> list[str]:
-    """Name the tables in which a row holds these words, and how many do."""
-    counted = {
-        table.name: _count_with(database, table, words) for table in (jobs, executions, attempts, execution_logs)
-    }
-    return [f"{number} rows of {table}" for table, number in counted.items() if number]
-
-
-def _count_with(database: Database, table: Table, words: str) -> int:
-    held = [cast(column, Text).contains(words, autoescape=True) for column in table.c if _may_hold_text(column)]
-    return int(database.fetch(select(func.count()).select_from(table).where(or_(*held)))[0][0])
-
-
-def _may_hold_text(column: Column[Any]) -> bool:
-    return isinstance(column.type, (String, JSON))
+def rows_with(database: Database, words: str) -> Iterator[str]:
+    """Yield each table with rows that contain these words, and their number."""
+    for table in (jobs, executions, attempts, execution_logs):
+        texts = [cast(column, Text) for column in table.c if isinstance(column.type, (String, JSON))]
+        found = or_(*(text.contains(words, autoescape=True) for text in texts))
+        number = database.fetch(select(func.count()).select_from(table).where(found))[0][0]
+        if number:
+            yield f"{number} rows of {table.name}"
 
 
 def refuse_other_work(url: str) -> None:
-    """Raise OtherWorkError when the database at `url` is used for anything else right now.
+    """Raise OtherWorkError if the database at `url` is in use for other work.
 
-    The run's workers would take foreign work, without the key to its secrets.
+    The run's workers would claim that work without the key to its secrets.
     """
     database = db.connect(url, pool_size=1, application_name="te-verify")
     try:
         if database.transact(schema_version.current) is None:
             return
-        counts = {what: database.fetch(query)[0][0] for what, query in _OTHER_WORK.items()}
+        counts = {kind: database.fetch(query)[0][0] for kind, query in _OTHER_WORK.items()}
     finally:
         database.close()
-    found = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
+    found = ", ".join(f"{number} {kind}" for kind, number in counts.items() if number)
     if found:
         raise OtherWorkError(f"this database does other work ({found}); give verify an empty or a dedicated one")
 
@@ -151,7 +144,7 @@ _OTHER_WORK = {
     .select_from(workers)
     .where(workers.c.status == "ALIVE", workers.c.lease_expires_at > func.now()),
     "unfinished executions": select(func.count()).select_from(executions).where(executions.c.completed_at.is_(None)),
-    "jobs that repeat": select(func.count()).select_from(jobs).where(jobs.c.cron_next_run_at.is_not(None)),
+    "repeating jobs": select(func.count()).select_from(jobs).where(jobs.c.cron_next_run_at.is_not(None)),
 }
 
 
@@ -161,10 +154,8 @@ def now(database: Database) -> datetime:
     return instant
 
 
-def clock_slack(database: Database, *, is_ours: bool) -> timedelta:
-    """Measure by how much this machine's clock may be behind the database's: the least that the samples allow."""
-    if is_ours:
-        return timedelta(0)
+def clock_slack(database: Database) -> timedelta:
+    """Measure the maximum lag of this machine's clock behind the database's."""
     samples = []
     for _ in range(_CLOCK_SAMPLES):
         before = datetime.now(UTC)

@@ -1,8 +1,8 @@
-"""System under test: servers, proxies, processes, and who is allowed to break what."""
+"""System under test: servers, proxies and processes."""
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +14,15 @@ from app.dev.stack.receiver_targets import LocalTargets
 from app.dev.stack.runner import Stack
 from app.dev.terminal import Terminal
 from app.dev.verify import clock
-from app.dev.verify.ledger import Sightings
+from app.dev.verify.arrival_record import Sightings
 from app.dev.verify.verify_options import FaultKind, Options
 
 LEASE_SECONDS = 4.0
-_ROOM = 200
+_SPARE = 200
 _COMMANDS = programs.whole(programs.worker(processes=1, threads=4), workers=2, schedulers=2)
-# Which processes are ahead and which behind, when clocks are to be wrong.
+# Sign of the clock error by process.
 _SKEWED = {"worker-1": 1, "worker-2": -1, "scheduler-1": 1, "scheduler-2": -1}
-# Quicker than the defaults, so that a short run sees a lease run out and a retry after it.
+# Shorter than the defaults, so that a short run includes an expired lease and the retry after it.
 _SETTINGS = {
     "TE_WORKER_TIMEOUT_SEC": f"{LEASE_SECONDS:g}",
     "TE_RECLAIM_INTERVAL_SEC": "1",
@@ -33,52 +33,51 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Everything that runs, and the URL of the database that is not behind a proxy."""
+    """Running servers and processes; `stack.database_url` bypasses the proxies."""
 
     stack: Stack
     targets: LocalTargets
     sightings: Sightings
-    ways: dict[str, Proxy]
-    """The proxies between processes and the database, by the names of the processes."""
-    postgres: Postgres | None
-    database_url: str
+    postgres: Postgres
+    """Not started if the caller gave a database."""
+    proxies: Mapping[str, Proxy]
+    """Proxies in front of the database, by process."""
+
+    def thaw(self) -> None:
+        """Continue frozen processes, so that they can stop."""
+        for name in self.stack.names:
+            child = self.stack.process(name)
+            if child.is_running:
+                os.killpg(child.pid, signal.SIGCONT)
 
 
 @contextmanager
 def running(options: Options, logs: Path, terminal: Terminal) -> Iterator[System]:
-    """Start everything; stops it at the end."""
-    sightings = Sightings()
-    with (
-        LocalTargets(terminal.step, record=sightings) as targets,
-        _database(options, terminal) as postgres,
-        ExitStack() as opened,
-    ):
-        url = options.database_url or (postgres.url if postgres else "")
-        ways: dict[str, Proxy] = {}
-        if postgres is not None and FaultKind.PARTITION in options.faults:
-            ways = {name: opened.enter_context(Proxy(postgres.port)) for name in _COMMANDS}
+    """Start everything and stop it at the end."""
+    sightings, postgres, proxies = Sightings(), Postgres(), dict[str, Proxy]()
+    with ExitStack() as opened:
+        targets = opened.enter_context(LocalTargets(terminal.step, record=sightings))
+        if options.database_url is None:
+            with terminal.step("PostgreSQL, a new and durable cluster"):
+                opened.enter_context(postgres)
+        if FaultKind.PARTITION in options.faults:
+            proxies = {name: opened.enter_context(Proxy(postgres.port)) for name in _COMMANDS}
+        url = options.database_url or postgres.url
+        environments: dict[str, dict[str, str]] = {name: {} for name in _COMMANDS}
+        for name, sign in _SKEWED.items() if options.skew else ():
+            environments[name] |= clock.environment(sign * options.skew)
+        for name, proxy in proxies.items():
+            environments[name]["TE_DATABASE_URL"] = proxy.url(url)
         stack = Stack(
             database_url=url,
             commands=_COMMANDS,
             env=_settings(options),
-            process_env={name: _own(name, url, ways, options) for name in _COMMANDS},
+            process_env=environments,
             logs=logs,
             step=terminal.step,
         )
-        with stack:
-            yield System(stack, targets, sightings, ways, postgres, url)
-
-
-@contextmanager
-def _database(options: Options, terminal: Terminal) -> Iterator[Postgres | None]:
-    if options.database_url is not None:
-        yield None
-        return
-    postgres = Postgres()
-    with terminal.step("PostgreSQL, a new and durable cluster"):
-        postgres.start()
-    with postgres:
-        yield postgres
+        opened.enter_context(stack)
+        yield System(stack, targets, sightings, postgres, proxies)
 
 
 def _settings(options: Options) -> dict[str, str]:
@@ -86,25 +85,8 @@ def _settings(options: Options) -> dict[str, str]:
     if options.shards is not None:
         chosen["TE_QUEUE_SHARDS"] = str(options.shards)
     if options.open_deliveries:
-        # Each of the two workers could have them all, beside the ordinary load.
-        room = str(options.open_deliveries + _ROOM)
-        chosen |= {"TE_WORKER_MAX_CONCURRENT": room, "TE_CONNECTIONS_PER_HOST": room}
-    given = {name: value for name, value in os.environ.items() if name.startswith("TE_") and name != "TE_DATABASE_URL"}
-    given.pop("TE_LISTEN_ADDR", None)
-    return chosen | given
-
-
-def _own(name: str, url: str, ways: dict[str, Proxy], options: Options) -> dict[str, str]:
-    """Choose the settings of one process: its way to the database, and its idea of the time."""
-    own = clock.environment(_SKEWED[name] * options.skew) if options.skew and name in _SKEWED else {}
-    if name in ways:
-        own["TE_DATABASE_URL"] = ways[name].url(url)
-    return own
-
-
-def thaw(system: System) -> None:
-    """Let every process run, so that each can be asked to end."""
-    for name in system.stack.names:
-        child = system.stack.process(name)
-        if child.is_running:
-            os.killpg(child.pid, signal.SIGCONT)
+        # Either worker can hold all open deliveries in addition to the ordinary load.
+        capacity = str(options.open_deliveries + _SPARE)
+        chosen |= {"TE_WORKER_MAX_CONCURRENT": capacity, "TE_CONNECTIONS_PER_HOST": capacity}
+    given = {name: value for name, value in os.environ.items() if name.startswith("TE_")}
+    return chosen | {name: value for name, value in given.items() if name not in {"TE_DATABASE_URL", "TE_LISTEN_ADDR"}}

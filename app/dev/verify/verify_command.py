@@ -1,7 +1,7 @@
-"""Command line of the verifier: its options become a run, its failures one line."""
+"""Command line of the verifier."""
 
 import os
-from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,65 +15,25 @@ from app.dev.verify.verify_options import FaultKind, Options, seconds
 from app.kernel.errors import TaskExecutorError
 
 _INTERRUPTED = 130
-_KINDS = {
-    "kill_workers": FaultKind.KILL_WORKER,
-    "kill_scheduler": FaultKind.KILL_SCHEDULER,
-    "restart_database": FaultKind.RESTART_DATABASE,
-    "partition": FaultKind.PARTITION,
-    "read_only": FaultKind.READ_ONLY,
-    "lock_rows": FaultKind.LOCK_ROWS,
-    "hang": FaultKind.HANG,
-    "rotate_keys": FaultKind.ROTATE_KEYS,
-}
-_NEED_OUR_DATABASE = {
-    "--restart-database": FaultKind.RESTART_DATABASE,
-    "--partition": FaultKind.PARTITION,
-    "--read-only": FaultKind.READ_ONLY,
-    "--lock-rows": FaultKind.LOCK_ROWS,
-    "--open-deliveries": FaultKind.OPEN_DELIVERIES,
-}
-_ALL_SKEW, _ALL_OPEN, _ALL_SHARDS = 0.5, 1000, 16
+_NEED_OUR_DATABASE = (
+    FaultKind.RESTART_DATABASE,
+    FaultKind.PARTITION,
+    FaultKind.READ_ONLY,
+    FaultKind.LOCK_ROWS,
+    FaultKind.OPEN_DELIVERIES,
+)
+_ALL_SKEW, _ALL = 0.5, {"open_deliveries": 1000, "shards": 16, "pause_storm": True}
+_OTHERS = ("rate", "seed", "shards", "open_deliveries", "pause_storm", "json_file", "junit_file")
 
 
-def run(
-    *,
-    duration: str,
-    skew: str,
-    everything: bool,
-    open_deliveries: int,
-    shards: int | None,
-    pause_storm: bool,
-    json_file: Path | None,
-    junit_file: Path | None,
-    rate: float,
-    seed: int,
-    **kinds: bool,
-) -> int:
-    """Run with the options of the command line and return the exit status; `kinds` are the faults that it names."""
-    faults = {kind for option, kind in _KINDS.items() if kinds[option] or everything}
-    open_deliveries = open_deliveries or (_ALL_OPEN if everything else 0)
-    options = Options(
-        duration=_seconds("--duration", duration),
-        rate=rate,
-        seed=seed,
-        faults=frozenset(faults | ({FaultKind.OPEN_DELIVERIES} if open_deliveries else set())),
-        skew=_seconds("--skew", skew) or (_ALL_SKEW if everything else 0.0),
-        shards=shards or (_ALL_SHARDS if everything else None),
-        open_deliveries=open_deliveries,
-        pause_storm=pause_storm or everything,
-        database_url=os.environ.get("TE_DATABASE_URL", "").strip() or None,
-        json_file=json_file,
-        junit_file=junit_file,
-    )
-    impossible = [name for name, kind in _NEED_OUR_DATABASE.items() if kind in options.faults]
+def run(**given: Any) -> int:
+    """Run with the options of the command line and return the exit status; failures become messages."""
+    options = _options(**given)
+    impossible = [f"--{kind.replace('_', '-')}" for kind in _NEED_OUR_DATABASE if kind in options.faults]
     if options.database_url and impossible:
         raise click.UsageError(
             f"{', '.join(impossible)} need the PostgreSQL that verify starts itself: unset TE_DATABASE_URL"
         )
-    return _run(options)
-
-
-def _run(options: Options) -> int:
     terminal = Terminal()
     terminal.line(("Task Executor", "bold"), f": verify, seed {options.seed}")
     catch_signals()
@@ -86,6 +46,18 @@ def _run(options: Options) -> int:
         raise click.ClickException(str(error)) from error
     except TaskExecutorError as error:
         raise click.ClickException(error.message) from error
+
+
+def _options(*, everything: bool, duration: str, skew: str, **given: Any) -> Options:
+    if everything:
+        given |= {name: given[name] or value for name, value in _ALL.items()}
+    return Options(
+        duration=_seconds("--duration", duration),
+        skew=_seconds("--skew", skew) or (_ALL_SKEW if everything else 0.0),
+        faults=frozenset(kind for kind in FaultKind if given[kind] or everything),
+        database_url=os.environ.get("TE_DATABASE_URL", "").strip() or None,
+        **{name: given[name] for name in _OTHERS},
+    )
 
 
 def _seconds(name: str, text: str) -> float:

@@ -10,22 +10,22 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class FaultKind(StrEnum):
-    """A kind of fault that may be done to the product while it works."""
+    """Kinds of faults, by the names of their options."""
 
-    KILL_WORKER = "kill a worker"
-    KILL_SCHEDULER = "kill a scheduler"
-    RESTART_DATABASE = "restart the database"
+    KILL_WORKER = "kill_workers"
+    KILL_SCHEDULER = "kill_scheduler"
+    RESTART_DATABASE = "restart_database"
     PARTITION = "partition"
-    READ_ONLY = "read-only database"
-    LOCK_ROWS = "lock a row"
-    HANG = "a receiver hangs"
-    OPEN_DELIVERIES = "restart the database under open deliveries"
-    ROTATE_KEYS = "rotate the encryption key"
+    READ_ONLY = "read_only"
+    LOCK_ROWS = "lock_rows"
+    HANG = "hang"
+    OPEN_DELIVERIES = "open_deliveries"
+    ROTATE_KEYS = "rotate_keys"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of `flask --app app verify`; durations in seconds."""
+    """Options of `flask --app app verify`; durations in seconds."""
 
     duration: float
     rate: float
@@ -33,12 +33,12 @@ class Options:
     faults: frozenset[FaultKind] = frozenset()
     skew: float = 0.0
     shards: int | None = None
-    """None leaves the choice to the product."""
+    """None means the product's default."""
     open_deliveries: int = 0
-    """How many deliveries are open when FaultKind.OPEN_DELIVERIES strikes."""
+    """Number of open deliveries at the fault FaultKind.OPEN_DELIVERIES."""
     pause_storm: bool = False
     database_url: str | None = None
-    """None starts a PostgreSQL of the run's own."""
+    """None starts a PostgreSQL for the run."""
     json_file: Path | None = None
     junit_file: Path | None = None
 

@@ -1,7 +1,6 @@
-"""Witness inside the database: a trigger that notes each change of an execution in the transaction that makes it.
+"""Witness: a trigger in the database that records each change of an execution, in the transaction of the change.
 
-It lives in a schema of its own and is removed at the end of the run. No part of the product: an instrument, and in
-PostgreSQL's dialect.
+It is no part of the product, uses a schema of its own in PostgreSQL's dialect, and is removed at the end of the run.
 """
 
 from contextlib import suppress
@@ -45,13 +44,14 @@ _INSTALL = [
 ]
 _REMOVE = ["DROP TRIGGER IF EXISTS {schema} ON executions", "DROP SCHEMA IF EXISTS {schema} CASCADE"]
 _READ = """
-    SELECT c.* FROM {schema}.changes AS c JOIN jobs AS j ON j.job_id = c.job_id
+    SELECT c.execution_id, before, after, attempt_before, attempt_after, worker_before, worker_after, lease_valid
+      FROM {schema}.changes AS c JOIN jobs AS j ON j.job_id = c.job_id
      WHERE j.endpoint = ANY (CAST(:endpoints AS TEXT[])) ORDER BY c.number
 """
 
 
 class Witness:
-    """Notes the changes of one run; on an engine that has no such triggers, `is_there` stays false."""
+    """Records the changes of one run; CockroachDB has no such triggers, so `is_there` stays false."""
 
     def __init__(self, database: Database, run: str) -> None:
         self._database = database
@@ -59,36 +59,25 @@ class Witness:
         self.is_there = False
 
     def install(self) -> None:
-        """Begin to watch."""
         if self._database.is_cockroach:
             return
         self._database.transact(partial(self._run, statements=_INSTALL))
         self.is_there = True
 
     def remove(self) -> None:
-        """Leave no trace."""
         if self.is_there:
             with suppress(DBAPIError):
                 self._database.transact(partial(self._run, statements=_REMOVE))
             self.is_there = False
 
     def changes(self, endpoints: list[str]) -> tuple[TransitionRow, ...] | None:
-        """Read what was noted about the executions of these endpoints, in order."""
+        """Read the recorded changes of executions of these endpoints, in order."""
         if not self.is_there:
             return None
         rows = self._database.fetch(text(_READ.format(schema=self._schema)), {"endpoints": endpoints})
         return tuple(
-            TransitionRow(
-                row.execution_id,
-                ExecutionStatus(row.before) if row.before else None,
-                ExecutionStatus(row.after),
-                row.attempt_before,
-                row.attempt_after,
-                row.worker_before,
-                row.worker_after,
-                row.lease_valid,
-            )
-            for row in rows
+            TransitionRow(execution_id, ExecutionStatus(before) if before else None, ExecutionStatus(after), *rest)
+            for execution_id, before, after, *rest in rows
         )
 
     def _run(self, connection: Connection, statements: list[str]) -> None:

@@ -1,87 +1,132 @@
-"""Workload: everything that the run asks of the API, from the first job to the last cancel."""
+"""Workload: all requests of a run, from the first job to the last cancellation."""
 
+import itertools
+import random
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from app.dev.receiver import Receiver
-from app.dev.verify.flow.flow_load import FlowLoad
-from app.dev.verify.job_load import JobLoad, NewClient, ask, create_crowd
-from app.dev.verify.ledger import Ledger
-from app.dev.verify.repeating import Repeating
-from app.dev.verify.storm import Storm
-from app.dev.verify.verify_definitions import Catalogue
+from app.dev.verify.load_client import ANSWER_SECONDS, LoadClient
+from app.dev.verify.repeating import RepeatingJobs
+from app.dev.verify.verify_endpoints import VerifyEndpoints
 from app.dev.verify.verify_options import Options
 from app.kernel.db import Database
 from app.kernel.function_types import Stopping
+from schema.states import Trigger
+
+_MAX_THREADS = 32
+_DELAYED_SHARE, _CANCELLED_SHARE, _REPLAYED_SHARE = 0.35, 0.04, 0.05
+_MIN_DELAY, _MAX_DELAY = 0.3, 6.0
+_WAVE_SECONDS = 8.0
+_BROKEN_SHARE = 0.4  # of the duration
 
 Until = Callable[[Stopping, str], None]
-"""Keeps the run going until a condition holds; the words say what is being waited for."""
+"""Continues the run until a condition holds; the text describes the condition."""
 
 
 class Workload:
-    """The one-shot jobs, the jobs that repeat, those of the storm, and the crowds that faults ask for."""
+    """Threads that create one-shot jobs at a steady rate and waves of jobs for limited endpoints; repeating jobs."""
 
     def __init__(
-        self,
-        options: Options,
-        client: NewClient,
-        catalogue: Catalogue,
-        ledger: Ledger,
-        database: Database,
-        *,
-        receiver: Receiver,
+        self, options: Options, client: LoadClient, endpoints: VerifyEndpoints, database: Database, receiver: Receiver
     ) -> None:
         self._options = options
         self._client = client
-        self._catalogue = catalogue
-        self._ledger = ledger
-        self._repeating = Repeating(client(), catalogue, ledger, database)
-        self._storm = Storm(client, catalogue, ledger, database, options.seed) if options.pause_storm else None
-        self._load = JobLoad(client, catalogue, ledger, rate=options.rate, seed=options.seed)
-        self._flow = FlowLoad(client, catalogue.flow, ledger, receiver)
+        self._endpoints = endpoints
+        self._receiver = receiver
+        self._repeating = RepeatingJobs(client, endpoints, database, seed=options.seed, has_storm=options.pause_storm)
+        self._numbers = itertools.count()  # `next` is atomic
+        self._threads: list[threading.Thread] = []
+        self.started_at = 0.0
+        """Start of the load on time.monotonic()."""
 
     @property
     def pauses(self) -> int:
-        return self._storm.pauses if self._storm else 0
+        return self._repeating.pauses.total()
 
-    def start(self) -> float:
-        """Begin; returns the instant at which the load did, on time.monotonic()."""
-        self._repeating.start()
-        if self._storm is not None:
-            self._storm.start()
-        self._load.start(self._options.duration)
-        self._flow.start(self._options.duration)
-        return time.monotonic()
-
+    @property
     def is_creating(self) -> bool:
         """Return whether one-shot jobs are still being created."""
-        return self._load.is_running or self._flow.is_running
+        return any(thread.is_alive() for thread in self._threads)
+
+    def start(self) -> None:
+        self._repeating.start()
+        self.started_at = time.monotonic()
+        for _ in range(min(_MAX_THREADS, max(4, round(self._options.rate / 8)))):
+            self._in_background(self._create_jobs)
+        self._in_background(self._create_waves)
+        self._in_background(self._heal)
 
     def wind_down(self, until: Until) -> None:
-        """End the jobs that repeat, each after it has shown that it goes on."""
-        if self._storm is not None:
-            self._storm.calm()
-            until(self._storm.all_go_on, "waiting for the next tick of each job that was paused and resumed")
-            self._storm.stop()
-        until(self._repeating.all_have_ticked, "waiting for the first tick of each job that repeats")
+        """End the repeating jobs, each after proof that it continues."""
+        self._repeating.calm()
+        until(self._repeating.all_continue, "waiting for the next tick of each job that was paused and resumed")
+        until(self._repeating.all_have_ticked, "waiting for the first tick of each repeating job")
         self._repeating.stop()
 
     def stop(self) -> None:
-        """End early, and wait for the answers that are under way."""
-        self._load.stop()
-        self._flow.stop()
+        """End early, and wait for pending answers."""
+        self._client.stopping.set()
+        for thread in self._threads:
+            thread.join(ANSWER_SECONDS)
+        self._client.close()
 
     def create_crowd(self, endpoint: str, count: int, word: str) -> None:
-        """Create so many jobs at once."""
-        create_crowd(self._client, self._ledger, endpoint, count, word)
+        """Create jobs at once, in the background, with `word` in each input."""
+        keys = [f"{endpoint}-{word}-{number}" for number in range(count)]
+        bodies = [{"endpoint": endpoint, "idempotency_key": key, "input": {"word": word}} for key in keys]
+        self._in_background(self._client.create_all, bodies)
 
     def write_secret(self) -> None:
-        """Write the secret anew, in the background: the API may be starting."""
-        threading.Thread(target=self._write_secret, name="write-secret", daemon=True).start()
+        """Store the secret again, in the background because the API may be starting."""
+        path, body = f"/secrets/{self._endpoints.secret_name}", {"value": self._endpoints.canary}
+        self._in_background(self._client.ask, path, body, method="PUT")
 
-    def _write_secret(self) -> None:
-        path, body = f"/secrets/{self._catalogue.secret_name}", {"value": self._catalogue.canary}
-        with closing(self._client()) as api:
-            ask(api, self._ledger, path, body, threading.Event(), method="PUT")
+    def _in_background(self, run: Callable[..., object], *arguments: Any, **named: Any) -> None:
+        thread = threading.Thread(target=run, args=arguments, kwargs=named, name="load", daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _sleep_until(self, elapsed: float) -> bool:
+        """Sleep until this time of the load; false if the run stops before."""
+        return not self._client.stopping.wait(max(0.0, self.started_at + elapsed - time.monotonic()))
+
+    def _create_jobs(self) -> None:
+        for number in self._numbers:
+            due, elapsed = number / self._options.rate, time.monotonic() - self.started_at
+            if max(due, elapsed) >= self._options.duration or not self._sleep_until(due):
+                return
+            self._create_job(number)
+
+    def _create_job(self, number: int) -> None:
+        """Create a job, sometimes twice, and sometimes cancel it; the seed and the number decide."""
+        dice = random.Random(f"{self._options.seed}-{number}")
+        body = {"endpoint": self._endpoints.choose(dice), "idempotency_key": f"{self._endpoints.topic}-{number}"}
+        is_delayed = dice.random() < _DELAYED_SHARE
+        body["trigger"] = Trigger.DELAYED if is_delayed else Trigger.IMMEDIATE
+        if is_delayed:
+            run_at = datetime.now(UTC) + timedelta(seconds=dice.uniform(_MIN_DELAY, _MAX_DELAY))
+            body["run_at"] = run_at.isoformat()
+        job = self._client.create(body)
+        if job is None:
+            return
+        if dice.random() < _REPLAYED_SHARE:
+            self._client.create(body)
+        is_cancelled = is_delayed and dice.random() < _CANCELLED_SHARE
+        if is_cancelled and self._client.ask(f"/jobs/{job.job_id}/cancel", conflict_is_fine=True) is not None:
+            self._client.note(job.key, cancelled=True)
+
+    def _create_waves(self) -> None:
+        """Create more jobs at once than the limits of their endpoints admit, again and again."""
+        for number in itertools.count():
+            if number * _WAVE_SECONDS >= self._options.duration or not self._sleep_until(number * _WAVE_SECONDS):
+                return
+            self._client.create_all(self._endpoints.wave(number))
+
+    def _heal(self) -> None:
+        """Repair the broken receiver during the run, or at its early end."""
+        self._sleep_until(self._options.duration * _BROKEN_SHARE)
+        self._receiver.release(self._endpoints.broken_path)

@@ -33,8 +33,8 @@ def test_everything_holds_under_all_faults(tmp_path: Path) -> None:
     assert set(report["jobs"]) == {"IMMEDIATE", "DELAYED", "CRON", "INTERVAL"}
     assert {"read-only", "a row locked", "restart under open deliveries"} <= set(report["faults"])
     assert {"jobs for a receiver that hangs", "next step of a key rotation"} <= set(report["faults"])
-    assert any("when the database was restarted" in note for note in report["notes"]), report["notes"]
-    assert any("paused and resumed" in note for note in report["notes"]), report["notes"]
+    assert any("restarts of the database" in note for note in report["notes"]), report["notes"]
+    assert any("pauses and resumes" in note for note in report["notes"]), report["notes"]
     assert report["changes_of_state"] > report["attempts"]
     assert report["changes_of_breakers"] > 0, "something is broken for a while"
     assert report["repeated_deliveries"]["CONNECTION_ERROR"] > 0, "some receivers lose the answer"

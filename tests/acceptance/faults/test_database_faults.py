@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import psycopg2
 import pytest
 
-from app.dev.process.child import Child
-from app.dev.process.family import family, signal_all
+from app.dev.process.child import Child, family, signal_all
 from app.dev.process.proxy import Mode, Proxy
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres

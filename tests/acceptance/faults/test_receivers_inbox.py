@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.dev.process.family import family, signal_all
+from app.dev.process.child import family, signal_all
 from app.dev.process.ports import free_port
 from app.dev.stack.runner import Stack
 from app.kernel import db

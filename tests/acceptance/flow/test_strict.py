@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app.dev.process.family import family
+from app.dev.process.child import family
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres
 from app.kernel import db

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.dev.stack.stack_settings import product_environment
+from app.dev.stack.programs import product_environment
 
 
 def test_an_empty_variable_does_not_replace_what_the_stack_sets(monkeypatch: pytest.MonkeyPatch) -> None:

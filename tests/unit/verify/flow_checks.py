@@ -1,9 +1,9 @@
 """Names of the checks of flow."""
 
-IN_FLIGHT = "no limit of deliveries in flight is passed"
-RATE = "no rate is passed"
+IN_FLIGHT = "no limit of deliveries in flight is exceeded"
+RATE = "no rate is exceeded"
 PRIORITY = "higher priorities go first"
-ORDER = "what is due first goes first"
-PROGRESS = "no endpoint is left without progress"
+ORDER = "earlier due times go first"
+PROGRESS = "every endpoint makes progress"
 BREAKERS = "breakers open, probe once and close"
 FLOW = {IN_FLIGHT, RATE, PRIORITY, ORDER, PROGRESS, BREAKERS}

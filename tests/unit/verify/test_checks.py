@@ -28,12 +28,12 @@ STALE = "no write of a stale claim took effect"
 REPEATS = "every repeated delivery is explained"
 EARLY = "nothing is early"
 ORDER = "states follow each other in order"
-CANCELLED = "what was cancelled in time never arrived"
-OURS = "no attempt is spent on trouble of our own"
-LOCKS = "a locked row holds up no other"
+CANCELLED = "no execution cancelled in time arrived"
+OURS = "no attempt fails for an internal reason"
+LOCKS = "a locked row blocks no other row"
 SECRETS = "no secret is stored or logged"
-API = "the API keeps its word"
-PROCESSES = "no process ended unasked"
+API = "the API answers every valid request"
+PROCESSES = "no process ended unexpectedly"
 
 
 def with_execution(**changes: object) -> Evidence:
@@ -172,7 +172,7 @@ def test_every_check_is_shown_a_breach_of_its_own() -> None:
         "handed back",
     ],
 )
-def test_what_is_legal_is_no_breach(evidence: Evidence) -> None:
+def test_legal_evidence_is_no_breach(evidence: Evidence) -> None:
     assert broken(evidence) == set()
 
 

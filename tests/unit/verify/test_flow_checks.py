@@ -3,8 +3,18 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from app.dev.verify.evidence import Accepted, Arrival, AttemptRow, Evidence, ExecutionRow, TransitionRow
-from app.dev.verify.flow.flow_evidence import BreakerChange, FlowEvidence, Limit, Span, StartRate
+from app.dev.verify.evidence import (
+    Accepted,
+    Arrival,
+    AttemptRow,
+    BreakerChange,
+    Evidence,
+    ExecutionRow,
+    Limit,
+    Span,
+    StartRate,
+    TransitionRow,
+)
 from app.dev.verify.promise_checks import run_checks
 from schema.states import AttemptStatus, BreakerState, EndpointType, Trigger
 from tests.cases import each_case
@@ -19,8 +29,7 @@ class Run:
     """Fabricates the evidence of executions with one attempt each; times are milliseconds after DUE."""
 
     def __init__(self, limit: Limit | None = None, **flow: object) -> None:
-        limits = {} if limit is None else {"limited": limit}
-        self.flow = FlowEvidence(limits=limits, **flow)  # type: ignore[arg-type]
+        self.flow = {"limits": {} if limit is None else {"limited": limit}, **flow}
         self.executions: list[ExecutionRow] = []
         self.attempts: list[AttemptRow] = []
         self.arrivals: list[Arrival] = []
@@ -45,9 +54,8 @@ class Run:
             attempts=tuple(self.attempts),
             transitions=None,
             arrivals=tuple(self.arrivals),
-            flow=self.flow,
         )
-        return replace(evidence, **changes)  # type: ignore[arg-type]
+        return replace(evidence, **self.flow, **changes)  # type: ignore[arg-type]
 
 
 def at(milliseconds: int) -> datetime:
@@ -189,11 +197,11 @@ def test_a_breach_is_found(name: str) -> None:
 
 
 @each_case("name", LEGAL)
-def test_what_is_legal_is_no_breach(name: str) -> None:
+def test_legal_evidence_is_no_breach(name: str) -> None:
     assert broken(LEGAL[name]) == set()
 
 
-def test_what_was_handed_back_or_paused_has_no_order() -> None:
+def test_released_or_paused_executions_have_no_order() -> None:
     fabricated = Run().ran(0, 1, due=-4900).ran(4000, 4001, due=-9000)
     evidence = fabricated.evidence(arrivals=())
     assert broken(evidence) == {ORDER, PROGRESS}

@@ -1,20 +1,14 @@
-"""Load: a run that is broken off ends, although nobody answers any more."""
+"""Load: a stopped run ends although the API never answers."""
 
 import threading
 
-from app.dev.stack.stack_client import Api
-from app.dev.verify.job_load import create_all
-from app.dev.verify.ledger import Ledger
+from app.dev.verify.load_client import LoadClient
 
 
-def test_jobs_are_not_created_for_a_run_that_was_broken_off() -> None:
-    """Each would be sent again and again for as long as the API may take to come back."""
-    ledger, stopping = Ledger(), threading.Event()
+def test_a_stopped_run_creates_no_more_jobs() -> None:
+    """Without the stop each request would be repeated until its patience is over."""
+    client = LoadClient("http://127.0.0.1:1", "key")
     bodies = [{"endpoint": "any", "idempotency_key": f"key-{number}"} for number in range(1000)]
-
-    def client() -> Api:
-        stopping.set()
-        return Api("http://127.0.0.1:1", "key")
-
-    create_all(client, ledger, bodies, stopping)
-    assert 0 < ledger.unanswered < len(bodies)
+    threading.Timer(0.1, client.stopping.set).start()
+    client.create_all(bodies)
+    assert 0 < client.conduct().unanswered < len(bodies)

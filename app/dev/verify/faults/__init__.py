@@ -1,1 +1,1 @@
-"""Faults of a run: which and when, and how each is done to processes, database, receivers and keys."""
+"""Faults of a run: their schedule, and their execution on processes, database, receivers and keys."""

@@ -1,22 +1,23 @@
-"""Schedule of the faults: pure, and the same for the same seed."""
+"""Schedule of the faults, reproducible by its seed."""
 
 import random
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import cycle
 
 from app.dev.verify.verify_options import FaultKind, Options
 
-CALM_SHARE = 0.85  # of the duration; the rest lets the load end over a whole system
-_LONGEST_GAP, _SHORTEST_GAP = 15.0, 2.0
-_MOST_STRETCH = 1.4  # of a gap
+CALM_SHARE = 0.85  # of the duration; the load of the remaining time meets a healthy system
+_MAX_GAP, _MIN_GAP = 15.0, 2.0
+_MAX_STRETCH = 1.4  # of a gap
 _FIRST_AT = 2.0
-_CROWD_SECONDS = 60.0  # at most, until all its deliveries are open
+_MAX_CROWD_SECONDS = 60.0  # until all deliveries of a crowd are open
 
 
 class Act(StrEnum):
-    """One thing that is done to one target."""
+    """One action on one target."""
 
     KILL = "kill -9"
     KILL_CHILD = "kill -9 of a child"
@@ -35,32 +36,23 @@ class Act(StrEnum):
     ROTATE = "next step of a key rotation"
 
 
-_ACTS = {
-    FaultKind.KILL_WORKER: (Act.KILL, Act.FREEZE, Act.KILL_CHILD, Act.TERMINATE),
-    FaultKind.KILL_SCHEDULER: (Act.KILL, Act.FREEZE, Act.TERMINATE),
-    FaultKind.RESTART_DATABASE: (Act.RESTART_IMMEDIATE, Act.CRASH),
-    FaultKind.PARTITION: (Act.CUT, Act.DROP, Act.STALL),
-    FaultKind.READ_ONLY: (Act.READ_ONLY,),
-    FaultKind.LOCK_ROWS: (Act.LOCK_ROW, Act.LOCK_JOB),
-    FaultKind.HANG: (Act.HANG,),
-    FaultKind.OPEN_DELIVERIES: (Act.RESTART_LOADED,),
-    FaultKind.ROTATE_KEYS: (Act.ROTATE,),
+# Target and acts of each kind; the target is a prefix of process names, or the name of another part.
+_KINDS = {
+    FaultKind.KILL_WORKER: ("worker", (Act.KILL, Act.FREEZE, Act.KILL_CHILD, Act.TERMINATE)),
+    FaultKind.KILL_SCHEDULER: ("scheduler", (Act.KILL, Act.FREEZE, Act.TERMINATE)),
+    FaultKind.RESTART_DATABASE: ("database", (Act.RESTART_IMMEDIATE, Act.CRASH)),
+    FaultKind.PARTITION: ("", (Act.CUT, Act.DROP, Act.STALL)),
+    FaultKind.READ_ONLY: ("database", (Act.READ_ONLY,)),
+    FaultKind.LOCK_ROWS: ("database", (Act.LOCK_ROW, Act.LOCK_JOB)),
+    FaultKind.HANG: ("receiver", (Act.HANG,)),
+    FaultKind.OPEN_DELIVERIES: ("database", (Act.RESTART_LOADED,)),
+    FaultKind.ROTATE_KEYS: ("keys", (Act.ROTATE,)),
 }
-# Where a fault strikes that is not done to one of the processes.
-_TARGETS = {
-    FaultKind.RESTART_DATABASE: "database",
-    FaultKind.READ_ONLY: "database",
-    FaultKind.LOCK_ROWS: "database",
-    FaultKind.OPEN_DELIVERIES: "database",
-    FaultKind.HANG: "receiver",
-    FaultKind.ROTATE_KEYS: "keys",
-}
-_PREFIXES = {FaultKind.KILL_WORKER: "worker", FaultKind.KILL_SCHEDULER: "scheduler"}
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: `at` seconds after the load began, for `seconds` if it is one that lasts."""
+    """A fault `at` seconds after the start of the load; a lasting fault ends after `seconds`."""
 
     at: float
     act: Act
@@ -71,31 +63,29 @@ class Fault:
         lasting = f" for {self.seconds:.1f} s" if self.seconds else ""
         return f"{self.target}: {self.act}{lasting}"
 
-
-def disturbs(fault: Fault) -> bool:
-    """Return whether processes may pause or start anew: jobs for a receiver that hangs must not be felt by others."""
-    return fault.act is not Act.HANG
+    def lasting(self) -> Generator[None]:
+        """Yield from now until the time of the fault is over."""
+        ends_at = time.monotonic() + self.seconds
+        while time.monotonic() < ends_at:
+            yield
 
 
 def schedule(options: Options, processes: Sequence[str], lease: float) -> list[Fault]:
-    """Plan the faults of a run: every chosen kind in turn, in an order and at instants that the seed decides."""
+    """Plan the faults of a run: each chosen kind in turn, in an order and at times that the seed decides."""
     dice = random.Random(options.seed)
     kinds = _shuffled_rounds(sorted(options.faults), dice)
-    acts = {kind: cycle(_ACTS[kind]) for kind in options.faults}
-    gap = _gap(options)
+    acts = {kind: cycle(_KINDS[kind][1]) for kind in options.faults}
+    # Even a short run should have each kind once.
+    gap_of_each_kind = (options.duration * CALM_SHARE - _FIRST_AT) / _MAX_STRETCH / max(1, len(options.faults))
+    gap = min(_MAX_GAP, max(_MIN_GAP, min(options.duration / 10, gap_of_each_kind)))
     at, faults = _FIRST_AT, list[Fault]()
     while options.faults and at < options.duration * CALM_SHARE:
         kind = next(kinds)
-        act = next(acts[kind])
-        faults.append(Fault(at, act, _target(kind, processes, dice), _lasting(act, lease, dice)))
-        at += gap * dice.uniform(2 - _MOST_STRETCH, _MOST_STRETCH)
+        act, (place, _) = next(acts[kind]), _KINDS[kind]
+        target = dice.choice([name for name in processes if name.startswith(place)] or [place])
+        faults.append(Fault(at, act, target, _seconds(act, lease, dice)))
+        at += gap * dice.uniform(2 - _MAX_STRETCH, _MAX_STRETCH)
     return faults
-
-
-def _gap(options: Options) -> float:
-    """Return the mean time between two faults: even a short run should have each kind once."""
-    for_each_kind = (options.duration * CALM_SHARE - _FIRST_AT) / _MOST_STRETCH / max(1, len(options.faults))
-    return min(_LONGEST_GAP, max(_SHORTEST_GAP, min(options.duration / 10, for_each_kind)))
 
 
 def _shuffled_rounds(kinds: Sequence[FaultKind], dice: random.Random) -> Iterator[FaultKind]:
@@ -103,17 +93,13 @@ def _shuffled_rounds(kinds: Sequence[FaultKind], dice: random.Random) -> Iterato
         yield from dice.sample(kinds, len(kinds))
 
 
-def _target(kind: FaultKind, processes: Sequence[str], dice: random.Random) -> str:
-    if kind in _TARGETS:
-        return _TARGETS[kind]
-    return dice.choice([name for name in processes if name.startswith(_PREFIXES.get(kind, ""))])
-
-
-def _lasting(act: Act, lease: float, dice: random.Random) -> float:
-    """Choose how long it lasts; what must outlast a lease does, and what a worker must survive does not."""
-    if act in {Act.FREEZE, Act.DROP, Act.LOCK_ROW, Act.LOCK_JOB}:
-        return lease + dice.uniform(1.0, 3.0)
-    if act is Act.RESTART_LOADED:
-        return _CROWD_SECONDS
-    shorter = {Act.CUT: dice.uniform(0.5, 3.0), Act.STALL: 2.0, Act.READ_ONLY: dice.uniform(1.0, lease - 1.0)}
-    return shorter.get(act, 0.0)
+def _seconds(act: Act, lease: float, dice: random.Random) -> float:
+    """Choose a duration: longer than a lease, or short enough for a worker to survive."""
+    beyond_lease = lease + dice.uniform(1.0, 3.0)
+    return {
+        **dict.fromkeys((Act.FREEZE, Act.DROP, Act.LOCK_ROW, Act.LOCK_JOB), beyond_lease),
+        Act.RESTART_LOADED: _MAX_CROWD_SECONDS,
+        Act.CUT: dice.uniform(0.5, 3.0),
+        Act.STALL: 2.0,
+        Act.READ_ONLY: dice.uniform(1.0, lease - 1.0),
+    }.get(act, 0.0)

@@ -1,92 +1,144 @@
-"""Injector: does what the schedule says, undoes it in time, and starts again the processes that ended.
+"""Injector: executes the scheduled faults and ends lasting faults in time."""
 
-It belongs to the main thread: children live only as long as the thread that started them.
-"""
+import signal
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from operator import attrgetter
-
-from app.dev.stack.runner import Stack
+from app.dev.process.child import family, signal_all
+from app.dev.process.proxy import Mode
+from app.dev.verify.faults.database_faults import DatabaseFaults
 from app.dev.verify.faults.fault_plan import Act, Fault
-from app.kernel.function_types import Call, Stopping, never
+from app.dev.verify.faults.key_rotation import rotation_steps
+from app.dev.verify.faults.supervisor import Supervisor
+from app.dev.verify.system import System
+from app.dev.verify.verify_endpoints import VerifyEndpoints
+from app.dev.verify.workload import Workload
 
-_LEASE_LOST = 75  # a worker that gave up its lease asks to be started again
-_RESTART_SECONDS = 0.5
+HANGING_JOBS = 150
 
-
-@dataclass(frozen=True, slots=True)
-class Undo:
-    """End of a fault that lasts: when its time is over, or earlier, once it has reached what it is for."""
-
-    run: Call
-    is_ready: Stopping = never
-
-
-Do = Callable[[Fault], Undo | None]
-"""Does a fault; returns what ends it, if it is one that lasts."""
+Course = Generator[None]
+"""Rest of a lasting fault: each `next` continues it while it lasts; closing it ends it."""
 
 
 class Injector:
-    """The faults of one run, and the supervisor that production would have."""
+    """Faults of one run; belongs to the main thread, because children end with the thread that started them."""
 
-    def __init__(self, stack: Stack, plan: list[Fault]) -> None:
-        self._stack = stack
-        self._ways: Mapping[Act, Do] = {}
-        self._plan = sorted(plan, key=attrgetter("at"), reverse=True)
-        self._to_undo: list[tuple[float, Undo]] = []
-        self._asked: set[str] = set()
-        self._ended: dict[str, float] = {}
+    def __init__(
+        self,
+        plan: list[Fault],
+        system: System,
+        workload: Workload,
+        endpoints: VerifyEndpoints,
+        supervisor: Supervisor,
+        *,
+        crowd: int,
+    ) -> None:
+        """Initialise; `crowd` is the number of open deliveries for Act.RESTART_LOADED."""
+        self._plan = deque(plan)
+        self._system = system
+        self._workload = workload
+        self._endpoints = endpoints
+        self._supervisor = supervisor
+        self._crowd = crowd
+        self._database = DatabaseFaults(system.postgres)
+        self._rotation = rotation_steps(system.stack, workload, supervisor)
+        self._rotations = 0
+        self._lasting: list[Course] = []
+        self._open_at_restart: list[int] = []
+        self._has_crowd = False
+        self._acts: dict[Act, Callable[[Fault], Course | None]] = {
+            **dict.fromkeys((Act.KILL, Act.TERMINATE, Act.KILL_CHILD), self._kill),
+            **dict.fromkeys((Act.CUT, Act.STALL, Act.DROP), self._disconnect),
+            **dict.fromkeys((Act.LOCK_ROW, Act.LOCK_JOB), self._database.lock),
+            Act.FREEZE: self._freeze,
+            Act.RESTART_IMMEDIATE: self._database.restart,
+            Act.CRASH: self._database.crash,
+            Act.READ_ONLY: self._database.read_only,
+            Act.HANG: self._hang,
+            Act.RESTART_LOADED: self._restart_loaded,
+            Act.ROTATE: self._rotate,
+        }
         self.done: list[Fault] = []
-        self.restarts = 0
-        self.unexpected: list[str] = []
-
-    @property
-    def latest(self) -> str:
-        """Describe the latest fault."""
-        return str(self.done[-1]) if self.done else ""
-
-    def use(self, ways: Mapping[Act, Do]) -> None:
-        """Learn how each act is done."""
-        self._ways = ways
-
-    def expect_end(self, name: str) -> None:
-        """Start a process again after its next end without calling that end a breach."""
-        self._asked.add(name)
+        self.locks = self._database.locks
 
     def step(self, elapsed: float) -> None:
-        """Do what is due `elapsed` seconds after the load began."""
-        for due, undo in list(self._to_undo):
-            if due <= elapsed or undo.is_ready():
-                self._to_undo.remove((due, undo))
-                undo.run()
-        while self._plan and self._plan[-1].at <= elapsed:
-            fault = self._plan.pop()
-            undo_fault = self._ways[fault.act](fault)
-            if undo_fault is not None:
-                self._to_undo.append((elapsed + fault.seconds, undo_fault))
+        """Continue lasting faults and begin the faults that are due `elapsed` seconds after the start of the load."""
+        self._lasting = [course for course in self._lasting if next(course, "over") is None]
+        while self._plan and self._plan[0].at <= elapsed:
+            fault = self._plan.popleft()
+            course = self._acts[fault.act](fault)
+            if course is not None and next(course, "over") is None:
+                self._lasting.append(course)
             self.done.append(fault)
-        self._supervise(elapsed)
 
     def end(self) -> None:
-        """Undo everything that lasts and do nothing more."""
+        """End all lasting faults and execute no more."""
         self._plan.clear()
-        while self._to_undo:
-            self._to_undo.pop()[1].run()
+        while self._lasting:
+            self._lasting.pop().close()
 
-    def _supervise(self, elapsed: float) -> None:
-        """Start again what has ended; say so when nobody asked for it and no lease was lost."""
-        for name in self._stack.names:
-            child = self._stack.process(name)
-            if child.is_running:
-                continue
-            if name not in self._ended:
-                self._ended[name] = elapsed
-                if name not in self._asked and child.returncode != _LEASE_LOST:
-                    self.unexpected.append(f"{name} ended with status {child.returncode}: {child.tail(5)}")
-            elif elapsed - self._ended[name] >= _RESTART_SECONDS:
-                child.kill()  # what is left of its group
-                self._stack.start_process(name)
-                self.restarts += 1
-                del self._ended[name]
-                self._asked.discard(name)
+    def notes(self) -> Iterator[str]:
+        """Yield statistics of the faults."""
+        if self._open_at_restart:
+            numbers = ", ".join(f"{number:,}" for number in self._open_at_restart)
+            yield f"open deliveries of a crowd at restarts of the database: {numbers}"
+        if self._rotations:
+            yield f"complete rotations of the encryption key: {self._rotations}"
+        if self.locks:
+            fewest = min(lock.others for lock in self.locks)
+            yield f"rows locked: {len(self.locks)}; during each lock at least {fewest:,} other rows changed"
+
+    def _kill(self, fault: Fault) -> None:
+        self._supervisor.expect_end(fault.target)
+        child = self._system.stack.process(fault.target)
+        if not child.is_running:
+            return
+        if fault.act is Act.KILL:
+            child.kill()
+        elif fault.act is Act.TERMINATE:
+            child.send(signal.SIGTERM)
+        else:
+            signal_all(family(child.pid)[-1:], signal.SIGKILL)
+
+    def _freeze(self, fault: Fault) -> Course:
+        self._supervisor.expect_end(fault.target)
+        child = self._system.stack.process(fault.target)
+        members = family(child.pid) if child.is_running else []
+        signal_all(members, signal.SIGSTOP)
+        try:
+            yield from fault.lasting()
+        finally:
+            signal_all(members, signal.SIGCONT)
+
+    def _disconnect(self, fault: Fault) -> Course:
+        proxy = self._system.proxies[fault.target]
+        proxy.set(Mode[fault.act.name])
+        try:
+            yield from fault.lasting()
+        finally:
+            proxy.set(Mode.PASS)
+
+    def _hang(self, _fault: Fault) -> None:
+        self._workload.create_crowd(self._endpoints.hanging, HANGING_JOBS, f"hang-{len(self.done)}")
+
+    def _restart_loaded(self, fault: Fault) -> Course:
+        """Open deliveries without answers; once all are open, restart the database and then release the answers."""
+        if self._has_crowd:
+            return
+        self._has_crowd = True
+        gate = f"gate-{len(self.done)}"
+        path = self._endpoints.gate_path(gate)
+        self._workload.create_crowd(self._endpoints.held, self._crowd, gate)
+        try:
+            for _ in fault.lasting():
+                if self._system.sightings.held[path] >= self._crowd:
+                    break
+                yield
+        finally:
+            self._open_at_restart.append(self._system.sightings.held[path])
+            self._database.restart(fault)
+            self._system.targets.receiver.release(path)
+            self._has_crowd = False
+
+    def _rotate(self, _fault: Fault) -> None:
+        self._rotations = next(self._rotation)

@@ -1,69 +1,58 @@
-"""Check of breakers: a pure function from the evidence to its breaches."""
+"""Check of circuit breakers: a pure function from the evidence to its breaches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import timedelta
 
-from app.dev.verify.evidence import AttemptRow, Evidence
-from app.dev.verify.flow.flow_evidence import BreakerChange, Span
+from app.dev.verify.evidence import AttemptRow, BreakerChange, Evidence, Span
 from schema.states import BreakerState
 
-LEARNT = timedelta(seconds=1)
-"""By then every process that reaches the database knows that a breaker has opened."""
-CUT_OFF = timedelta(seconds=5)
-"""By then one that does not has lost its lease, and sends nothing."""
-START_ERROR = timedelta(seconds=0.5)
-"""Attempts start by the clock of their claim, which errs early: a probe may seem to start before its grant."""
+_KNOWN_AFTER = timedelta(seconds=1)
+"""Maximum delay until every process with a database connection has read that a breaker opened."""
+_CUT_OFF_AFTER = timedelta(seconds=5)
+"""Maximum delay until a process without a database connection has lost its lease and stopped sending."""
+_START_ERROR = timedelta(seconds=0.5)
+"""Recorded starts of attempts may be early: a probe may appear to start before it was granted."""
 
 _S = BreakerState
 _LEGAL = {
     (_S.CLOSED, _S.OPEN),
     (_S.OPEN, _S.OPEN),  # a longer Retry-After
     (_S.OPEN, _S.HALF_OPEN),
-    (_S.OPEN, _S.CLOSED),  # by hand
-    (_S.HALF_OPEN, _S.HALF_OPEN),  # the prober died, and another one took over
+    (_S.OPEN, _S.CLOSED),  # manually
+    (_S.HALF_OPEN, _S.HALF_OPEN),  # the probing worker died and another worker took over
     (_S.HALF_OPEN, _S.OPEN),
     (_S.HALF_OPEN, _S.CLOSED),
 }
 
 
 def breakers_hold(evidence: Evidence) -> Iterator[str]:
-    """Find changes of breakers that do not follow each other, starts while one is open, and second probes."""
+    """Find illegal changes of breakers, starts while a breaker is open, and second probes."""
     endpoints = {execution.execution_id: execution.endpoint for execution in evidence.executions}
-    for target in sorted({change.target for change in evidence.flow.breaker_changes}):
-        endpoint = evidence.flow.breakers.get(target)
+    for target in sorted({change.target for change in evidence.breaker_changes}):
+        endpoint = evidence.breakers.get(target)
         attempts = [attempt for attempt in evidence.attempts if endpoints.get(attempt.execution_id) == endpoint]
-        state = BreakerState.CLOSED
-        for change, span in evidence.flow.states_of(target):
-            yield from _step(change, state)
-            is_disturbed = evidence.flow.is_disturbed(span.since, span.since + LEARNT)
-            yield from _starts(change, span, attempts, CUT_OFF if is_disturbed else LEARNT)
+        state = _S.CLOSED
+        for change, span in evidence.states_of(target):
+            step = f"{target}: {change.before} -> {change.after} at {change.at}"
+            if change.before is not state:
+                yield f"{step} does not follow {state}"
+            elif (change.before, change.after) not in _LEGAL:
+                yield f"{step} is not legal"
             state = change.after
+            is_disturbed = evidence.is_disturbed(span.since, span.since + _KNOWN_AFTER)
+            yield from _starts(change, span, attempts, _CUT_OFF_AFTER if is_disturbed else _KNOWN_AFTER)
 
 
-def _step(change: BreakerChange, state: BreakerState) -> Iterator[str]:
-    step = f"{change.target}: {change.before} -> {change.after} at {change.at}"
-    if change.before is not state:
-        yield f"{step} does not follow {state}"
-    elif (change.before, change.after) not in _LEGAL:
-        yield f"{step} is not legal"
-
-
-def _starts(change: BreakerChange, span: Span, attempts: Sequence[AttemptRow], learnt: timedelta) -> Iterator[str]:
-    since = span.since + (learnt if change.before is BreakerState.CLOSED else timedelta(0))
-    until = span.until
-    if change.after is BreakerState.OPEN:
-        until -= START_ERROR
-    elif change.after is BreakerState.HALF_OPEN:
-        since -= START_ERROR
+def _starts(change: BreakerChange, span: Span, attempts: list[AttemptRow], known_after: timedelta) -> Iterator[str]:
+    """Find more starts than the state after a change allows: none while open, one while half open."""
+    allowed = {_S.OPEN: 0, _S.HALF_OPEN: 1}.get(change.after)
+    since = span.since + (known_after if change.before is _S.CLOSED else timedelta(0))
+    since -= _START_ERROR if change.after is _S.HALF_OPEN else timedelta(0)
+    until = span.until - (_START_ERROR if change.after is _S.OPEN else timedelta(0))
     started = [attempt for attempt in attempts if attempt.started_at and since < attempt.started_at < until]
-    if change.after is BreakerState.OPEN and started:
-        yield f"{change.target}: {_shown(started)} started while it was open, from {span.since} to {span.until}"
-    if change.after is BreakerState.HALF_OPEN and len(started) > 1:
-        yield f"{change.target}: {_shown(started)} started half open, from {span.since} to {span.until}"
-
-
-def _shown(attempts: Sequence[AttemptRow]) -> str:
-    return ", ".join(
-        f"{attempt.execution_id} ({attempt.number}, at {attempt.started_at} by {attempt.worker_id})"
-        for attempt in attempts[:3]
-    )
+    if allowed is not None and len(started) > allowed:
+        shown = ", ".join(
+            f"{attempt.execution_id} ({attempt.number}, at {attempt.started_at} by {attempt.worker_id})"
+            for attempt in started[:3]
+        )
+        yield f"{change.target}: {shown} started while {change.after}, from {span.since} to {span.until}"

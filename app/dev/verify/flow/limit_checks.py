@@ -1,157 +1,140 @@
 """Checks of limits: pure functions from the evidence to its breaches."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from app.dev.verify.evidence import LOST_TYPES, AttemptRow, Evidence, ExecutionRow
-from app.dev.verify.flow.flow_evidence import StartRate
+from app.dev.verify.evidence import LOST_TYPES, Evidence, ExecutionRow, StartRate
 from schema.states import ExecutionStatus
 
 UNDER_WAY = timedelta(milliseconds=300)
-"""By how much later than another a start may become visible at the receiver, or be noted."""
+"""Maximum difference between the delays of two starts until the receiver gets them or a row records them."""
 
-_RUNNING = ExecutionStatus.RUNNING
+_Sent = tuple[str, int | None]
+"""Id of an execution and number of its attempt."""
+_Name = tuple[str, str]
+"""An endpoint and a limit key; '' stands for all keys."""
+_Instants = tuple[datetime, datetime]
+"""Time of a start or an arrival, and its latest possible time of sending: a busy machine may delay the arrival.
+
+A start is recorded after the wait for a connection, so that wait is no excuse."""
 
 
 def never_above_max_in_flight(evidence: Evidence) -> Iterator[str]:
     """Find more running executions, or more open requests, than an endpoint or a key may have."""
-    for name, most in sorted(_most_running(evidence).items()):
-        yield from _beyond(evidence, name, most, "were RUNNING")
-    for name, most in sorted(_most_open(evidence).items()):
-        yield from _beyond(evidence, name, most, "requests were open")
+    found = {"were RUNNING": _peaks_of_rows(evidence), "requests were open": _peaks_of_requests(evidence)}
+    for what, peaks in found.items():
+        for (endpoint, key), peak in sorted(peaks.items()):
+            limit = evidence.limits[endpoint]
+            allowed = limit.per_key if key else limit.max_in_flight
+            if allowed is not None and peak > allowed:
+                yield f"{endpoint}{key}: {peak} {what} at once, {allowed} are allowed"
 
 
 def never_above_a_rate(evidence: Evidence) -> Iterator[str]:
-    """Find a time in which more attempts started, or more requests arrived, than a rate allows."""
-    endpoints = {execution.execution_id: execution.endpoint for execution in evidence.executions}
+    """Find a period in which more attempts started, or more requests arrived, than a rate allows."""
     lost = _lost(evidence)
-    starts: dict[tuple[str, int | None], datetime] = {
+    starts: dict[_Sent, datetime] = {
         (attempt.execution_id, attempt.number): attempt.started_at
         for attempt in evidence.attempts
-        if attempt.started_at and not _is_lost(attempt)
+        if attempt.started_at and (attempt.execution_id, attempt.number) not in lost
     }
-    for endpoint, limit in evidence.flow.limits.items():
+    for endpoint, limit in evidence.limits.items():
         if limit.pace is None:
             continue
-        started = [(at, at) for (execution_id, _), at in starts.items() if endpoints.get(execution_id) == endpoint]
+        ids = {execution.execution_id for execution in evidence.executions if execution.endpoint == endpoint}
+        started = [(at, at) for (execution_id, _), at in starts.items() if execution_id in ids]
         arrived = [
             (arrival.at, min(arrival.at, starts.get((arrival.execution_id, arrival.attempt), arrival.at)))
             for arrival in evidence.arrivals
-            if endpoints.get(arrival.execution_id) == endpoint and (arrival.execution_id, arrival.attempt) not in lost
+            if arrival.execution_id in ids and (arrival.execution_id, arrival.attempt) not in lost
         ]
+        judge = _above_bucket if limit.pace.burst else _above_window
         for what, instants in (("attempts started", started), ("requests arrived", arrived)):
-            yield from (f"{endpoint}, {what}: {excess}" for excess in _excesses(sorted(instants), limit.pace))
+            yield from (f"{endpoint}, {what}: {excess}" for excess in judge(sorted(instants), limit.pace))
 
 
-Name = tuple[str, str]
-"""An endpoint and one of its limit keys; '' stands for all of them."""
+def _peaks_of_rows(evidence: Evidence) -> Counter[_Name]:
+    """Count the executions that were RUNNING at once, in the order of the recorded changes if there are any.
 
-
-def _beyond(evidence: Evidence, name: Name, most: int, what: str) -> Iterator[str]:
-    endpoint, key = name
-    limit = evidence.flow.limits[endpoint]
-    allowed = limit.per_key if key else limit.max_in_flight
-    if allowed is not None and most > allowed:
-        yield f"{endpoint}{key}: {most} {what} at once, {allowed} are allowed"
-
-
-def _most_running(evidence: Evidence) -> dict[Name, int]:
-    """Count what ran at once.
-
-    Where the database noted each change: by their order. A claim that has counted what runs sees the ends before it, so
-    their numbers are smaller than its own.
+    A claim counts running executions after it has read their ends, so the numbers of those ends precede its own.
     """
     limited = _limited(evidence)
     if evidence.transitions is None:
-        return _most(
-            (attempt.started_at, attempt.ended_at, limited[attempt.execution_id])
+        return _peaks_of_spans(
+            (limited[attempt.execution_id], attempt.started_at, attempt.ended_at)
             for attempt in evidence.attempts
-            if attempt.execution_id in limited and attempt.started_at and attempt.ended_at
+            if attempt.execution_id in limited
         )
-    running, most = Counter[Name](), Counter[Name]()
-    for change in evidence.transitions:
-        if change.execution_id in limited and (change.before is _RUNNING) != (change.after is _RUNNING):
-            for name in _names(limited[change.execution_id]):
-                running[name] += 1 if change.after is _RUNNING else -1
-                most[name] = max(most[name], running[name])
-    return most
-
-
-def _most_open(evidence: Evidence) -> dict[Name, int]:
-    """Count the open requests at once, without those of lost workers: they may linger after the end of their claim."""
-    limited, lost = _limited(evidence), _lost(evidence)
-    return _most(
-        (arrival.at, arrival.ended, limited[arrival.execution_id])
-        for arrival in evidence.arrivals
-        if arrival.execution_id in limited and arrival.ended and (arrival.execution_id, arrival.attempt) not in lost
+    running = ExecutionStatus.RUNNING
+    return _peaks(
+        (limited[change.execution_id], 1 if change.after is running else -1)
+        for change in evidence.transitions
+        if change.execution_id in limited and (change.before is running) != (change.after is running)
     )
 
 
-def _most(spans: Iterator[tuple[datetime, datetime, ExecutionRow]]) -> dict[Name, int]:
-    """Sweep over beginnings and ends; at one instant the ends come first."""
+def _peaks_of_requests(evidence: Evidence) -> Counter[_Name]:
+    """Count the requests that were open at once; requests of lost workers may outlive their claims and are ignored."""
+    limited, lost = _limited(evidence), _lost(evidence)
+    return _peaks_of_spans(
+        (limited[arrival.execution_id], arrival.at, arrival.ended)
+        for arrival in evidence.arrivals
+        if arrival.execution_id in limited and (arrival.execution_id, arrival.attempt) not in lost
+    )
+
+
+def _peaks_of_spans(spans: Iterable[tuple[ExecutionRow, datetime | None, datetime | None]]) -> Counter[_Name]:
     edges = [
-        (instant, by, name)
-        for since, until, execution in spans
-        for name in _names(execution)
+        (instant, by, execution)
+        for execution, since, until in spans
+        if since and until
         for instant, by in ((since, 1), (until, -1))
     ]
-    now, most = Counter[Name](), Counter[Name]()
-    for _instant, by, name in sorted(edges):
-        now[name] += by
-        most[name] = max(most[name], now[name])
-    return most
+    edges.sort(key=lambda edge: edge[:2])  # at one instant ends precede beginnings
+    return _peaks((execution, by) for _instant, by, execution in edges)
 
 
-def _names(execution: ExecutionRow) -> list[Name]:
-    all_of_it = (execution.endpoint, "")
-    return [all_of_it, (execution.endpoint, execution.limit_key)] if execution.limit_key else [all_of_it]
+def _peaks(changes: Iterable[tuple[ExecutionRow, int]]) -> Counter[_Name]:
+    """Return the maximum of the running sums, by endpoint and by limit key."""
+    now, peaks = Counter[_Name](), Counter[_Name]()
+    for execution, by in changes:
+        for name in {(execution.endpoint, ""), (execution.endpoint, execution.limit_key)}:
+            now[name] += by
+            peaks[name] = max(peaks[name], now[name])
+    return peaks
 
 
 def _limited(evidence: Evidence) -> dict[str, ExecutionRow]:
-    limits = evidence.flow.limits
-    return {execution.execution_id: execution for execution in evidence.executions if execution.endpoint in limits}
+    return {row.execution_id: row for row in evidence.executions if row.endpoint in evidence.limits}
 
 
-def _lost(evidence: Evidence) -> set[tuple[str, int | None]]:
-    return {(attempt.execution_id, attempt.number) for attempt in evidence.attempts if _is_lost(attempt)}
+def _lost(evidence: Evidence) -> set[_Sent]:
+    return {(row.execution_id, row.number) for row in evidence.attempts if row.error_type in LOST_TYPES}
 
 
-def _is_lost(attempt: AttemptRow) -> bool:
-    return attempt.error_type in LOST_TYPES
-
-
-Instant = tuple[datetime, datetime]
-"""When something came, and when it was sent at the latest: a busy machine may be long in passing it on.
-
-A start is recorded when it has a connection, so the time that it waited for one is no excuse."""
-
-
-def _excesses(instants: Sequence[Instant], pace: StartRate) -> Iterator[str]:
-    """Yield the first time that holds more than its pace allows."""
-    if pace.burst:
-        yield from _above_a_bucket([at for at, _ in instants], pace)
-        return
-    width = pace.per - UNDER_WAY
+def _above_window(instants: Sequence[_Instants], pace: StartRate) -> Iterator[str]:
+    """Yield the first window that contains more than its pace allows."""
     for first, (last, _) in enumerate(instants[pace.count :]):
         took = last - min(sent for _, sent in instants[first : first + pace.count + 1])
-        if took < width:
+        if took < pace.per - UNDER_WAY:
             yield f"{pace.count + 1} within {took.total_seconds():.2f} s, {pace.count} are allowed"
             return
 
 
-def _above_a_bucket(instants: Sequence[datetime], pace: StartRate) -> Iterator[str]:
-    """Compare each start with the one before it from which on the most came above the pace."""
-    if not instants:
-        return
+def _above_bucket(instants: Sequence[_Instants], pace: StartRate) -> Iterator[str]:
+    """Yield the first period that contains more than its pace and its burst allow.
+
+    For each start the worst period begins at the earlier start with the lowest count above the pace.
+    """
     rate = pace.count / pace.per.total_seconds()
     allowed = pace.burst + rate * UNDER_WAY.total_seconds()
     lowest, began = 0.0, 0
-    for number, instant in enumerate(instants):
-        above = number - rate * (instant - instants[0]).total_seconds()
+    for number, (instant, _) in enumerate(instants):
+        above = number - rate * (instant - instants[0][0]).total_seconds()
         if above < lowest:
             lowest, began = above, number
         if above - lowest + 1 > allowed:
-            seconds = (instant - instants[began]).total_seconds()
+            seconds = (instant - instants[began][0]).total_seconds()
             yield f"{number - began + 1} within {seconds:.2f} s, {rate:g} a second and {pace.burst} more are allowed"
             return

@@ -2,77 +2,67 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from operator import attrgetter
+from typing import NamedTuple
 
-from app.dev.verify.evidence import Evidence, ExecutionRow
+from app.dev.verify.evidence import Evidence, ExecutionRow, grouped
 from schema.states import BreakerState, ExecutionStatus
 
 SILENCE = timedelta(seconds=5)
-"""No endpoint with something due is left alone for longer."""
+"""Maximum time without a start for an endpoint with due executions."""
 NOTICED = timedelta(seconds=1)
-"""By then every process knows what is due, and has sent what it claimed."""
+"""Maximum delay until every process has noticed a due execution and has sent its earlier claims."""
 LOW_SHARE, A_CLAIM = 0.2, 4
-"""What may go to lower priorities while higher ones wait: a share, and what was claimed at once."""
+"""Starts that lower priorities may have while higher priorities wait: a share, and the size of one claim."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """A first attempt: of what, since when it was due, and when it started."""
+class _Start(NamedTuple):
+    """First attempt of an execution."""
 
     execution: ExecutionRow
     at: datetime
-
-    @property
-    def due(self) -> datetime:
-        return self.execution.scheduled_at
+    due: datetime
 
 
 def higher_priorities_first(evidence: Evidence) -> Iterator[str]:
-    """Find endpoints of which too much started while something of a higher priority had been due for long."""
-    for endpoint, starts in _by_endpoint(evidence).items():
+    """Find endpoints with too many starts while a higher priority was overdue."""
+    for endpoint, starts in grouped(_starts(evidence), "execution.endpoint").items():
         contended, inverted = _inversions(evidence, starts)
         if inverted > A_CLAIM + LOW_SHARE * contended:
             yield f"{endpoint}: {inverted} of {contended} starts passed over a higher priority"
 
 
 def due_first(evidence: Evidence) -> Iterator[str]:
-    """Find partitions in which something started before what had been due for longer."""
-    partitions = defaultdict[tuple[str, int, str, int], list[_Start]](list)
-    for endpoint, starts in _by_endpoint(evidence).items():
-        for start in starts:
-            of = start.execution
-            partitions[endpoint, of.shard, of.limit_key, of.priority].append(start)
-    for partition, starts in partitions.items():
-        waited: _Start | None = None
+    """Find partitions in which an execution started before another one with an earlier due time."""
+    keys = ("endpoint", "shard", "limit_key", "priority")
+    for partition, starts in grouped(_starts(evidence), *(f"execution.{key}" for key in keys)).items():
+        waited: _Start | None = None  # the earliest due of all later starts
         for start in sorted(starts, key=attrgetter("at"), reverse=True):
-            # Of all that started later than this one: what was due first.
             if waited and waited.due + NOTICED < start.due and start.at + NOTICED < waited.at:
                 yield f"{waited.execution.execution_id}: {start.execution.execution_id} passed it in {partition}"
                 break
-            is_judged = not evidence.flow.is_disturbed(start.due, start.at)
+            is_judged = not evidence.is_disturbed(start.due, start.at)
             waited = start if is_judged and (waited is None or start.due < waited.due) else waited
 
 
 def no_endpoint_without_progress(evidence: Evidence) -> Iterator[str]:
-    """Find times in which something of an endpoint was due and nothing of it started."""
+    """Find periods in which an endpoint had due executions and no start."""
     endpoints = {execution.execution_id: execution.endpoint for execution in evidence.executions}
     started = defaultdict[str, list[datetime]](list)
     for attempt in evidence.attempts:
         if attempt.started_at and attempt.execution_id in endpoints:
             started[endpoints[attempt.execution_id]].append(attempt.started_at)
-    for endpoint, starts in _by_endpoint(evidence).items():
-        instants = sorted(started[endpoint])
-        for since, until in _silences(sorted(starts, key=attrgetter("at")), instants):
-            if not (evidence.flow.is_disturbed(since, until) or _was_shut(evidence, endpoint, since, until)):
+    for endpoint, starts in grouped(_starts(evidence), "execution.endpoint").items():
+        for since, until in _silences(sorted(starts, key=attrgetter("at")), sorted(started[endpoint])):
+            if not (evidence.is_disturbed(since, until) or _has_open_breaker(evidence, endpoint, since, until)):
                 seconds = (until - since).total_seconds()
                 yield f"{endpoint}: nothing started for {seconds:.1f} s from {since}, although something was due"
 
 
-def _by_endpoint(evidence: Evidence) -> dict[str, list[_Start]]:
-    """Return the first attempts; not of what was handed back unsent, or paused: others may pass it then."""
+def _starts(evidence: Evidence) -> Iterator[_Start]:
+    """Yield the first attempts, except those of released executions and of paused jobs, which lose their place."""
     first = {a.execution_id: a.started_at for a in evidence.attempts if a.number == 1 and a.started_at}
     released = {
         change.execution_id
@@ -80,33 +70,30 @@ def _by_endpoint(evidence: Evidence) -> dict[str, list[_Start]]:
         if change.before is ExecutionStatus.RUNNING and change.attempt_after < change.attempt_before
     }
     paused = {job.job_id for job in evidence.accepted if job.is_stormed}
-    grouped: dict[str, list[_Start]] = {}
-    for execution in evidence.executions:
-        at = first.get(execution.execution_id)
-        if at is not None and execution.execution_id not in released and execution.job_id not in paused:
-            grouped.setdefault(execution.endpoint, []).append(_Start(execution, at))
-    return grouped
+    for row in evidence.executions:
+        if row.execution_id in first and row.execution_id not in released and row.job_id not in paused:
+            yield _Start(row, first[row.execution_id], row.scheduled_at)
 
 
 def _inversions(evidence: Evidence, starts: Sequence[_Start]) -> tuple[int, int]:
-    """Count the starts while one of more than the lowest priority waited for long, and those of a lower one than that.
+    """Count the starts while a priority above the lowest was overdue, and among them the starts of lower priorities.
 
-    What has different limit keys has no order.
+    Executions with different limit keys have no order.
     """
     waits = defaultdict[tuple[str, int], list[tuple[datetime, datetime]]](list)
     lowest: dict[str, int] = {}
     for start in starts:
         key, priority = start.execution.limit_key, start.execution.priority
         lowest[key] = min(priority, lowest.get(key, priority))
-        if start.due + NOTICED < start.at and not evidence.flow.is_disturbed(start.due, start.at):
+        if start.due + NOTICED < start.at and not evidence.is_disturbed(start.due, start.at):
             waits[key, priority].append((start.due + NOTICED, start.at))
     contended = inverted = 0
     for start in starts:
         key = start.execution.limit_key
         waiting = [
             priority
-            for (of_key, priority), spans in waits.items()
-            if of_key == key and priority > lowest[key] and any(since <= start.at <= until for since, until in spans)
+            for (waiting_key, priority), spans in waits.items()
+            if waiting_key == key and priority > lowest[key] and any(since <= start.at <= end for since, end in spans)
         ]
         contended += bool(waiting)
         inverted += any(priority > start.execution.priority for priority in waiting)
@@ -114,16 +101,15 @@ def _inversions(evidence: Evidence, starts: Sequence[_Start]) -> tuple[int, int]
 
 
 def _silences(starts: Sequence[_Start], instants: Sequence[datetime]) -> Iterator[tuple[datetime, datetime]]:
-    """Yield the times longer than SILENCE between two starts in which something was due; `starts` are in order."""
+    """Yield periods with a due execution and without a start that are longer than SILENCE; `starts` are in order."""
     if not starts:
         return
     earliest, due_from = starts[-1].due, dict[datetime, datetime]()
     for start in reversed(starts):
-        earliest = min(earliest, start.due)
-        due_from[start.at] = earliest  # of all that started then or later
+        earliest = due_from[start.at] = min(earliest, start.due)  # the earliest due of this and later starts
     waiting = sorted(due_from.items())
     place = 0
-    for before, after in pairwise([min(due for _at, due in waiting), *instants]):
+    for before, after in pairwise([min(due_from.values()), *instants]):
         while place < len(waiting) and waiting[place][0] < after:
             place += 1
         if place == len(waiting):
@@ -133,11 +119,11 @@ def _silences(starts: Sequence[_Start], instants: Sequence[datetime]) -> Iterato
             yield since, after
 
 
-def _was_shut(evidence: Evidence, endpoint: str, since: datetime, until: datetime) -> bool:
-    """Return whether the breaker of the endpoint's own target was not closed for all of a time."""
+def _has_open_breaker(evidence: Evidence, endpoint: str, since: datetime, until: datetime) -> bool:
+    """Return whether the breaker of the endpoint's own target was open or half open in the time span."""
     return any(
-        change.after is not BreakerState.CLOSED and span.meets(since, until)
-        for target, of in evidence.flow.breakers.items()
-        if of == endpoint
-        for change, span in evidence.flow.states_of(target)
+        change.after is not BreakerState.CLOSED and span.overlaps(since, until)
+        for target, owner in evidence.breakers.items()
+        if owner == endpoint
+        for change, span in evidence.states_of(target)
     )
