@@ -33,7 +33,14 @@ def show_table(jobs: list[DemoJob], terminal: Terminal) -> None:
     terminal.heading("Result")
     header = ["JOB", "TRANSPORT", "TRIGGER", "STATUS", "ATTEMPTS", "LATE (ms)"]
     rows = [
-        [job.job_id, job.transport, job.trigger, job.status, str(len(job.attempts)), str(job.lateness_ms or "-")]
+        [
+            job.job_id,
+            job.transport,
+            job.trigger,
+            job.status,
+            str(len(job.attempts)),
+            "-" if job.lateness_ms is None else str(job.lateness_ms),
+        ]
         for job in jobs
     ]
     terminal.table(header, rows, right=("ATTEMPTS", "LATE (ms)"))

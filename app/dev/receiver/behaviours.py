@@ -17,8 +17,8 @@ import asyncio
 import random
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
 from email.utils import formatdate
+from typing import NamedTuple
 
 from aiohttp import web
 
@@ -31,135 +31,123 @@ _DRIP_SECONDS = 0.1
 RELEASED = web.AppKey("released", defaultdict[str, asyncio.Event])
 """Events set by Receiver.release, by path."""
 
-Behaviour = Callable[[web.Request, Received, str, int], Awaitable[web.StreamResponse]]
-"""Takes the request, its record, the second segment of its path and its number among equal requests."""
+
+class _Call(NamedTuple):
+    """A request, the second segment of its path, and its number among equal requests."""
+
+    request: web.Request
+    received: Received
+    argument: str
+    times: int
+
+    def failure(self) -> web.Response:
+        return web.json_response({"failure": self.times}, status=503)
+
+    def hang_up(self, response: web.StreamResponse) -> web.StreamResponse:
+        if self.request.transport is not None:
+            self.request.transport.close()
+        return response
 
 
 async def respond(request: web.Request, received: Received, times: int) -> web.StreamResponse:
-    """Answer with the behaviour of the path."""
-    words = [*request.path.strip("/").split("/"), "", ""]
-    behaviour = _BEHAVIOURS.get(words[0])
+    """Answer with the behaviour of the path, or 200 if that returns no response."""
+    name, argument, *_ = [*request.path.strip("/").split("/"), "", ""]
+    behaviour = _BEHAVIOURS.get(name)
     if behaviour is None:
-        return web.Response(status=404, text=f"no behaviour {words[0]!r}\n{__doc__}")
+        return web.Response(status=404, text=f"no behaviour {name!r}\n{__doc__}")
     try:
-        return await behaviour(request, received, words[1], times)
+        response = await behaviour(_Call(request, received, argument, times))
     except ValueError as error:
         return web.Response(status=404, text=str(error))
+    return web.json_response({"ok": True}) if response is None else response
 
 
-async def _ok(_request: web.Request, _received: Received, _argument: str, _times: int) -> web.StreamResponse:
-    return web.json_response({"ok": True})
+async def _ok(_call: _Call) -> None:
+    pass
 
 
-async def _status(_request: web.Request, _received: Received, argument: str, _times: int) -> web.StreamResponse:
-    return web.json_response({"status": int(argument)}, status=int(argument))
+async def _status(call: _Call) -> web.Response:
+    return web.json_response({"status": int(call.argument)}, status=int(call.argument))
 
 
-async def _slow(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
-    await asyncio.sleep(int(argument) / 1000)
-    return await _ok(request, received, argument, times)
+async def _slow(call: _Call) -> None:
+    await asyncio.sleep(int(call.argument) / 1000)
 
 
-async def _echo(_request: web.Request, received: Received, _argument: str, _times: int) -> web.StreamResponse:
-    return web.json_response(received.as_dict())
+async def _echo(call: _Call) -> web.Response:
+    return web.json_response(call.received.as_dict())
 
 
-async def _flaky(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
-    if times <= int(argument):
-        return web.json_response({"failure": times}, status=503)
-    return await _ok(request, received, argument, times)
+async def _flaky(call: _Call) -> web.Response | None:
+    return call.failure() if call.times <= int(call.argument) else None
 
 
-async def _one_in(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
-    if random.randrange(int(argument)) == 0:
-        return web.json_response({"failure": times}, status=503)
-    return await _ok(request, received, argument, times)
+async def _one_in(call: _Call) -> web.Response | None:
+    return call.failure() if random.randrange(int(call.argument)) == 0 else None
 
 
-async def _lost(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
-    if times <= int(argument):
-        return _hang_up(request, web.Response())
-    return await _ok(request, received, argument, times)
+async def _lost(call: _Call) -> web.StreamResponse | None:
+    return call.hang_up(web.Response()) if call.times <= int(call.argument) else None
 
 
-async def _retry_after(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
-    if times > 1:
-        return await _ok(request, received, argument, times)
-    when = formatdate(time.time() + int(argument), usegmt=True) if "date" in request.query else argument
-    return web.Response(status=int(request.query.get("status", "503")), headers={"Retry-After": when})
+async def _retry_after(call: _Call) -> web.Response | None:
+    if call.times > 1:
+        return None
+    query, argument = call.request.query, call.argument
+    when = formatdate(time.time() + int(argument), usegmt=True) if "date" in query else argument
+    return web.Response(status=int(query.get("status", "503")), headers={"Retry-After": when})
 
 
-async def _redirect(_request: web.Request, _received: Received, _argument: str, _times: int) -> web.StreamResponse:
+async def _redirect(_call: _Call) -> web.Response:
     return web.Response(status=302, headers={"Location": "/ok/redirected"})
 
 
-async def _hang(_request: web.Request, _received: Received, _argument: str, _times: int) -> web.StreamResponse:
+async def _held(call: _Call) -> None:
+    await call.request.app[RELEASED][call.received.path].wait()
+
+
+async def _broken(call: _Call) -> web.Response | None:
+    return None if call.request.app[RELEASED][call.received.path].is_set() else call.failure()
+
+
+async def _hang(_call: _Call) -> None:
     await asyncio.Event().wait()  # ends when the client leaves or the receiver stops
-    raise AssertionError("unreachable")
 
 
-async def _held(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
-    await request.app[RELEASED][received.path].wait()
-    return await _ok(request, received, argument, times)
-
-
-async def _broken(request: web.Request, received: Received, argument: str, times: int) -> web.StreamResponse:
-    if not request.app[RELEASED][received.path].is_set():
-        return web.json_response({"failure": times}, status=503)
-    return await _ok(request, received, argument, times)
-
-
-async def _drip(request: web.Request, _received: Received, _argument: str, _times: int) -> web.StreamResponse:
+async def _drip(call: _Call) -> web.StreamResponse:
     response = web.StreamResponse()
-    await response.prepare(request)
+    await response.prepare(call.request)
     while True:
         await response.write(b".")
         await asyncio.sleep(_DRIP_SECONDS)
 
 
-async def _big(request: web.Request, _received: Received, _argument: str, _times: int) -> web.StreamResponse:
+async def _big(call: _Call) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Length": str(_BIG_BYTES)})
-    await response.prepare(request)
+    await response.prepare(call.request)
     for _ in range(_BIG_BYTES // len(_CHUNK)):
         await response.write(_CHUNK)
     await response.write_eof()
     return response
 
 
-async def _close(request: web.Request, _received: Received, _argument: str, _times: int) -> web.StreamResponse:
+async def _close(call: _Call) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Length": "1000"})
-    await response.prepare(request)
+    await response.prepare(call.request)
     await response.write(b"x" * 10)
-    return _hang_up(request, response)
+    return call.hang_up(response)
 
 
-async def _garbage(request: web.Request, _received: Received, _argument: str, _times: int) -> web.StreamResponse:
-    if request.transport is not None:
-        request.transport.write(b"SSH-2.0-not-http\r\n\r\n")
-    return _hang_up(request, web.Response())
+async def _garbage(call: _Call) -> web.StreamResponse:
+    if call.request.transport is not None:
+        call.request.transport.write(b"SSH-2.0-not-http\r\n\r\n")
+    return call.hang_up(web.Response())
 
 
-def _hang_up(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
-    if request.transport is not None:
-        request.transport.close()
-    return response
-
-
-_BEHAVIOURS: dict[str, Behaviour] = {
-    "ok": _ok,
-    "status": _status,
-    "slow": _slow,
-    "echo": _echo,
-    "flaky": _flaky,
-    "one-in": _one_in,
-    "lost": _lost,
-    "retry-after": _retry_after,
-    "redirect": _redirect,
-    "held": _held,
-    "broken": _broken,
-    "hang": _hang,
-    "drip": _drip,
-    "big": _big,
-    "close": _close,
-    "garbage": _garbage,
+_BEHAVIOURS = {
+    behaviour.__name__.removeprefix("_").replace("_", "-"): behaviour
+    for behaviour in (
+        *(_ok, _status, _slow, _echo, _flaky, _one_in, _lost, _retry_after, _redirect),
+        *(_held, _broken, _hang, _drip, _big, _close, _garbage),
+    )
 }

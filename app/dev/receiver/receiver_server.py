@@ -4,15 +4,12 @@ import asyncio
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from functools import partial
 from typing import Self
 
 from aiohttp import web
 
 from app.dev.receiver.behaviours import RELEASED, respond
 from app.dev.receiver.record import Predicate, Received, Record
-from app.kernel.function_types import Call
 
 _MAX_BODY = 64 * 1024 * 1024
 _GRACE_SECONDS = 0.05  # for open connections; 0 would mean no limit
@@ -31,8 +28,8 @@ class Receiver:
         """Chosen port, or 0 until the start."""
         self.record = record or Record()
         self._released = defaultdict[str, asyncio.Event](asyncio.Event)
-        self._stop: Call = bool
-        self._release: Callable[[str], object] = bool
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = asyncio.Event()
         self._started = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="receiver", daemon=True)
@@ -62,8 +59,8 @@ class Receiver:
 
     def stop(self) -> None:
         """Close the port and all connections, including hanging connections."""
-        if self._thread.is_alive():
-            self._stop()
+        if self._thread.is_alive() and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()
 
     def url(self, path: str) -> str:
@@ -71,7 +68,8 @@ class Receiver:
 
     def release(self, path: str) -> None:
         """Release a path of /held or /broken: waiting and later requests are answered 200."""
-        self._release(path)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._open, path)
 
     def clear(self) -> None:
         """Clear the record, including the counts of flaky paths."""
@@ -99,12 +97,9 @@ class Receiver:
             site = web.TCPSite(runner, self.host, self.port, backlog=_BACKLOG)
             await site.start()
             self.port = runner.addresses[0][1]
-            stopping = asyncio.Event()
-            loop = asyncio.get_running_loop()
-            self._stop = partial(loop.call_soon_threadsafe, stopping.set)
-            self._release = lambda path: loop.call_soon_threadsafe(self._open, path)
+            self._loop = asyncio.get_running_loop()
             self._started.set()
-            await stopping.wait()
+            await self._stopping.wait()
         finally:
             await runner.cleanup()
 

@@ -39,12 +39,8 @@ def revoke_key(key: str) -> Command:
 def product_environment() -> dict[str, str]:
     """Return the TE_ variables of the environment that the stack does not set itself, such as TE_LOG_LEVEL."""
     # An empty variable counts as unset and must not replace a value of the stack.
-    given = {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith("TE_") and value and name not in _SET_BY_STACK
-    }
-    return _SHUTDOWN | given
+    given = {name: value for name, value in os.environ.items() if name.startswith("TE_") and value}
+    return _SHUTDOWN | {name: value for name, value in given.items() if name not in _SET_BY_STACK}
 
 
 def preferred_port() -> int:

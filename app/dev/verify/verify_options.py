@@ -10,15 +10,15 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class FaultKind(StrEnum):
-    """Kinds of faults, by the names of their options."""
+    """Kinds of faults, by the names of their options; their order is part of a seed's schedule."""
 
-    KILL_WORKER = "kill_workers"
+    HANG = "hang"
     KILL_SCHEDULER = "kill_scheduler"
-    RESTART_DATABASE = "restart_database"
+    KILL_WORKER = "kill_workers"
+    LOCK_ROWS = "lock_rows"
     PARTITION = "partition"
     READ_ONLY = "read_only"
-    LOCK_ROWS = "lock_rows"
-    HANG = "hang"
+    RESTART_DATABASE = "restart_database"
     OPEN_DELIVERIES = "open_deliveries"
     ROTATE_KEYS = "rotate_keys"
 

@@ -73,7 +73,7 @@ class Fault:
 def schedule(options: Options, processes: Sequence[str], lease: float) -> list[Fault]:
     """Plan the faults of a run: each chosen kind in turn, in an order and at times that the seed decides."""
     dice = random.Random(options.seed)
-    kinds = _shuffled_rounds(sorted(options.faults), dice)
+    kinds = _shuffled_rounds([kind for kind in FaultKind if kind in options.faults], dice)
     acts = {kind: cycle(_KINDS[kind][1]) for kind in options.faults}
     # Even a short run should have each kind once.
     gap_of_each_kind = (options.duration * CALM_SHARE - _FIRST_AT) / _MAX_STRETCH / max(1, len(options.faults))
@@ -82,8 +82,8 @@ def schedule(options: Options, processes: Sequence[str], lease: float) -> list[F
     while options.faults and at < options.duration * CALM_SHARE:
         kind = next(kinds)
         act, (place, _) = next(acts[kind]), _KINDS[kind]
-        target = dice.choice([name for name in processes if name.startswith(place)] or [place])
-        faults.append(Fault(at, act, target, _seconds(act, lease, dice)))
+        names = [name for name in processes if name.startswith(place)]
+        faults.append(Fault(at, act, dice.choice(names) if names else place, _seconds(act, lease, dice)))
         at += gap * dice.uniform(2 - _MAX_STRETCH, _MAX_STRETCH)
     return faults
 
@@ -95,11 +95,9 @@ def _shuffled_rounds(kinds: Sequence[FaultKind], dice: random.Random) -> Iterato
 
 def _seconds(act: Act, lease: float, dice: random.Random) -> float:
     """Choose a duration: longer than a lease, or short enough for a worker to survive."""
-    beyond_lease = lease + dice.uniform(1.0, 3.0)
-    return {
-        **dict.fromkeys((Act.FREEZE, Act.DROP, Act.LOCK_ROW, Act.LOCK_JOB), beyond_lease),
-        Act.RESTART_LOADED: _MAX_CROWD_SECONDS,
-        Act.CUT: dice.uniform(0.5, 3.0),
-        Act.STALL: 2.0,
-        Act.READ_ONLY: dice.uniform(1.0, lease - 1.0),
-    }.get(act, 0.0)
+    if act in {Act.FREEZE, Act.DROP, Act.LOCK_ROW, Act.LOCK_JOB}:
+        return lease + dice.uniform(1.0, 3.0)
+    if act is Act.RESTART_LOADED:
+        return _MAX_CROWD_SECONDS
+    shorter = {Act.CUT: dice.uniform(0.5, 3.0), Act.STALL: 2.0, Act.READ_ONLY: dice.uniform(1.0, lease - 1.0)}
+    return shorter.get(act, 0.0)
