@@ -32,7 +32,7 @@ RELEASED = web.AppKey("released", defaultdict[str, asyncio.Event])
 """Events set by Receiver.release, by path."""
 
 
-class _Call(NamedTuple):
+class _Exchange(NamedTuple):
     """A request, the second segment of its path, and its number among equal requests."""
 
     request: web.Request
@@ -56,41 +56,41 @@ async def respond(request: web.Request, received: Received, times: int) -> web.S
     if behaviour is None:
         return web.Response(status=404, text=f"no behaviour {name!r}\n{__doc__}")
     try:
-        response = await behaviour(_Call(request, received, argument, times))
+        response = await behaviour(_Exchange(request, received, argument, times))
     except ValueError as error:
         return web.Response(status=404, text=str(error))
     return web.json_response({"ok": True}) if response is None else response
 
 
-async def _ok(_call: _Call) -> None:
+async def _ok(_call: _Exchange) -> None:
     pass
 
 
-async def _status(call: _Call) -> web.Response:
+async def _status(call: _Exchange) -> web.Response:
     return web.json_response({"status": int(call.argument)}, status=int(call.argument))
 
 
-async def _slow(call: _Call) -> None:
+async def _slow(call: _Exchange) -> None:
     await asyncio.sleep(int(call.argument) / 1000)
 
 
-async def _echo(call: _Call) -> web.Response:
+async def _echo(call: _Exchange) -> web.Response:
     return web.json_response(call.received.as_dict())
 
 
-async def _flaky(call: _Call) -> web.Response | None:
+async def _flaky(call: _Exchange) -> web.Response | None:
     return call.failure() if call.times <= int(call.argument) else None
 
 
-async def _one_in(call: _Call) -> web.Response | None:
+async def _one_in(call: _Exchange) -> web.Response | None:
     return call.failure() if random.randrange(int(call.argument)) == 0 else None
 
 
-async def _lost(call: _Call) -> web.StreamResponse | None:
+async def _lost(call: _Exchange) -> web.StreamResponse | None:
     return call.hang_up(web.Response()) if call.times <= int(call.argument) else None
 
 
-async def _retry_after(call: _Call) -> web.Response | None:
+async def _retry_after(call: _Exchange) -> web.Response | None:
     if call.times > 1:
         return None
     query, argument = call.request.query, call.argument
@@ -98,23 +98,23 @@ async def _retry_after(call: _Call) -> web.Response | None:
     return web.Response(status=int(query.get("status", "503")), headers={"Retry-After": when})
 
 
-async def _redirect(_call: _Call) -> web.Response:
+async def _redirect(_call: _Exchange) -> web.Response:
     return web.Response(status=302, headers={"Location": "/ok/redirected"})
 
 
-async def _held(call: _Call) -> None:
+async def _held(call: _Exchange) -> None:
     await call.request.app[RELEASED][call.received.path].wait()
 
 
-async def _broken(call: _Call) -> web.Response | None:
+async def _broken(call: _Exchange) -> web.Response | None:
     return None if call.request.app[RELEASED][call.received.path].is_set() else call.failure()
 
 
-async def _hang(_call: _Call) -> None:
+async def _hang(_call: _Exchange) -> None:
     await asyncio.Event().wait()  # ends when the client leaves or the receiver stops
 
 
-async def _drip(call: _Call) -> web.StreamResponse:
+async def _drip(call: _Exchange) -> web.StreamResponse:
     response = web.StreamResponse()
     await response.prepare(call.request)
     while True:
@@ -122,7 +122,7 @@ async def _drip(call: _Call) -> web.StreamResponse:
         await asyncio.sleep(_DRIP_SECONDS)
 
 
-async def _big(call: _Call) -> web.StreamResponse:
+async def _big(call: _Exchange) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Length": str(_BIG_BYTES)})
     await response.prepare(call.request)
     for _ in range(_BIG_BYTES // len(_CHUNK)):
@@ -131,14 +131,14 @@ async def _big(call: _Call) -> web.StreamResponse:
     return response
 
 
-async def _close(call: _Call) -> web.StreamResponse:
+async def _close(call: _Exchange) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Length": "1000"})
     await response.prepare(call.request)
     await response.write(b"x" * 10)
     return call.hang_up(response)
 
 
-async def _garbage(call: _Call) -> web.StreamResponse:
+async def _garbage(call: _Exchange) -> web.StreamResponse:
     if call.request.transport is not None:
         call.request.transport.write(b"SSH-2.0-not-http\r\n\r\n")
     return call.hang_up(web.Response())
