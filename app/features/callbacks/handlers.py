@@ -5,9 +5,8 @@ execution says so.
 """
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -41,14 +40,6 @@ FACTS = statement(
      WHERE e.execution_id = ANY (CAST(:executions AS TEXT[]))
     """,
 )
-TAKEN = statement(
-    "callbacks.taken",
-    """
-    SELECT j.endpoint, j.idempotency_key
-      FROM unnest(CAST(:endpoints AS TEXT[]), CAST(:keys AS TEXT[])) AS u (endpoint, idempotency_key)
-      JOIN jobs AS j ON j.endpoint = u.endpoint AND j.idempotency_key = u.idempotency_key
-    """,
-)
 TELL = statement(
     "callbacks.tell",
     """
@@ -67,51 +58,52 @@ class _EndpointReplacedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A callback of a completion event, and the reason if it cannot be made."""
+    """A callback of a completion event."""
 
     end: End
     event: CallbackEvent
     name: str
     facts: Row[Any]
 
-    @property
-    def key(self) -> str:
-        """Return the idempotency key of the job: the same for the same event."""
-        return f"callback:{self.event}:{self.end.end_id}"
-
 
 def events_of(end: End) -> list[CallbackEvent]:
     """Return the callback events of a completion; a cancellation has none."""
-    events = []
-    if end.status is ExecutionStatus.SUCCESS and Followed.SUCCESS in end.followed:
-        events.append(CallbackEvent.ON_SUCCESS)
-    if end.status is ExecutionStatus.FAILED and Followed.FAILURE in end.followed:
-        events.append(CallbackEvent.ON_FAILURE)
-    if end.has_failed_attempt and Followed.ATTEMPT_FAILED in end.followed:
-        events.append(CallbackEvent.ON_ATTEMPT_FAILED)
-    return events
+    happened = {
+        CallbackEvent.ON_SUCCESS: end.status is ExecutionStatus.SUCCESS and Followed.SUCCESS in end.followed,
+        CallbackEvent.ON_FAILURE: end.status is ExecutionStatus.FAILED and Followed.FAILURE in end.followed,
+        CallbackEvent.ON_ATTEMPT_FAILED: end.has_failed_attempt and Followed.ATTEMPT_FAILED in end.followed,
+    }
+    return [event for event, has_happened in happened.items() if has_happened]
 
 
 def call_back(connection: Connection, ends: Sequence[End]) -> Brought:
-    """Create the callback jobs of these completion events; returns the queues they wait in."""
+    """Create the callback jobs of these completion events, and log them."""
     calls = _calls(connection, ends)
     targets = read_targets(connection, {call.name for call in calls})
-    made: dict[str, tuple[_Call, dict[str, Any]]] = {}
-    told: list[tuple[_Call, LogLevel, str]] = []
+    made, lines = list[dict[str, Any]](), list[tuple[End, LogLevel, str]]()
     for call in calls:
-        params, fault = _params(call, targets.get(call.name))
-        if params is None:
+        target, outcome = targets.get(call.name), outcome_of(call.end, call.event, call.facts)
+        fault = _fault(target, outcome)
+        if target is None or fault is not None:
             log.warning("skipped the callback %s of %s: %s", call.event, call.end.execution_id, fault)
-            told.append((call, LogLevel.WARN, f"{call.event}: skipped the callback to {call.name!r}: {fault}"))
+            level, message = LogLevel.WARN, f"skipped the callback to {call.name!r}: {fault}"
         else:
-            made[params["job_id"]] = (call, params)
-    queues = _insert(connection, made)
-    told += [
-        (call, LogLevel.INFO, f"{call.event}: {call.name!r} is called back by the job {job_id}")
-        for job_id, (call, _) in made.items()
-    ]
-    _tell(connection, told)
-    return Brought(queues)
+            made.append(_job_params(call, target, outcome))
+            level, message = LogLevel.INFO, f"{call.name!r} is called back by the job {made[-1]['job_id']}"
+        lines.append((call.end, level, f"{call.event}: {message}"))
+    rows = connection.execute(job_insertion.ONE_SHOTS, job_insertion.params_of_one_shots(made)).all() if made else ()
+    if len(rows) < len(made):
+        raise _EndpointReplacedError
+    if lines:
+        params = {
+            "logs": [ids.log_id() for _ in lines],
+            "executions": [end.execution_id for end, _, _ in lines],
+            "attempts": [end.attempt for end, _, _ in lines],
+            "levels": [level.value for _, level, _ in lines],
+            "messages": [message for _, _, message in lines],
+        }
+        connection.execute(TELL, params)
+    return Brought({row.execution_queue for row in rows})
 
 
 def outcome_of(end: End, event: CallbackEvent, facts: Row[Any]) -> dict[str, Any]:
@@ -130,7 +122,7 @@ def outcome_of(end: End, event: CallbackEvent, facts: Row[Any]) -> dict[str, Any
         "attempt": end.attempt,
         "max_attempts": facts.max_attempts,
         "scheduled_at": rfc3339(facts.scheduled_at),
-        "started_at": _instant(facts.started_at) if by_attempt else None,
+        "started_at": rfc3339(facts.started_at) if by_attempt and facts.started_at else None,
         "ended_at": rfc3339(end.ended_at),
         "duration_ms": facts.duration_ms if by_attempt else None,
         "reason": end.reason,
@@ -153,16 +145,17 @@ def _calls(connection: Connection, ends: Sequence[End]) -> list[_Call]:
     return sorted(calls, key=lambda call: (call.end.ended_at, call.end.end_id, call.event))
 
 
-def _params(call: _Call, target: CachedEndpoint | None) -> tuple[dict[str, Any] | None, str]:
-    """Return the parameters of the job's insertion, or None and the reason."""
+def _fault(target: CachedEndpoint | None, outcome: dict[str, Any]) -> str | None:
     if target is None:
-        return None, "the endpoint was deleted"
-    outcome = outcome_of(call.end, call.event, call.facts)
-    faults = target.faults(outcome)
-    if faults:
-        fault = faults[0]
-        return None, f"its payload spec refuses the outcome: {fault['pointer'] or '/'}: {fault['message']}"
-    new = NewJob(endpoint=call.name, trigger=Trigger.IMMEDIATE, input=outcome, idempotency_key=call.key)
+        return "the endpoint was deleted"
+    if not (faults := target.faults(outcome)):
+        return None
+    return f"its payload spec refuses the outcome: {faults[0]['pointer'] or '/'}: {faults[0]['message']}"
+
+
+def _job_params(call: _Call, target: CachedEndpoint, outcome: dict[str, Any]) -> dict[str, Any]:
+    key = f"callback:{call.event}:{call.end.end_id}"
+    new = NewJob(endpoint=call.name, trigger=Trigger.IMMEDIATE, input=outcome, idempotency_key=key)
     params = job_insertion.params_of(new, target, ids.job_id(), shards=1)
     if Followed.NOTIFICATION in call.end.followed:
         # A callback of a callback job could repeat for ever.
@@ -172,41 +165,7 @@ def _params(call: _Call, target: CachedEndpoint | None) -> tuple[dict[str, Any] 
         "trace_context": call.facts.trace_context,
         "shard": call.end.shard,
         "look_ahead_ms": 0,
-    }, ""
-
-
-def _insert(connection: Connection, made: dict[str, tuple[_Call, dict[str, Any]]]) -> Collection[str]:
-    """Insert the jobs; removes jobs from `made` whose key is taken."""
-    if not made:
-        return ()
-    each = [params for _, params in made.values()]
-    rows = connection.execute(job_insertion.ONE_SHOTS, job_insertion.params_of_one_shots(each)).all()
-    missing = made.keys() - {row.job_id for row in rows}
-    if missing:
-        lost = [made[job_id][0] for job_id in sorted(missing)]
-        keys = {"endpoints": [call.name for call in lost], "keys": [call.key for call in lost]}
-        taken = {(row.endpoint, row.idempotency_key) for row in connection.execute(TAKEN, keys)}
-        if any((call.name, call.key) not in taken for call in lost):
-            raise _EndpointReplacedError
-        for job_id in missing:
-            del made[job_id]
-    return {row.execution_queue for row in rows}
-
-
-def _tell(connection: Connection, told: Sequence[tuple[_Call, LogLevel, str]]) -> None:
-    if told:
-        params = {
-            "logs": [ids.log_id() for _ in told],
-            "executions": [call.end.execution_id for call, _, _ in told],
-            "attempts": [call.end.attempt for call, _, _ in told],
-            "levels": [level.value for _, level, _ in told],
-            "messages": [message for _, _, message in told],
-        }
-        connection.execute(TELL, params)
-
-
-def _instant(instant: datetime | None) -> str | None:
-    return None if instant is None else rfc3339(instant)
+    }
 
 
 CALLBACKS = Handler("callbacks", lambda end: bool(events_of(end)), call_back)

@@ -1,4 +1,4 @@
-"""Results: the outcome of an execution, and waiting for it."""
+"""Results: deletion of the outcome of executions, earlier than the executions."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Results(Feature):
-    """Results: the outcome of an execution, and waiting for it."""
+    """Deletion of results after the retention of their endpoint."""
 
     name = "results"
 
