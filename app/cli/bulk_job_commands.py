@@ -72,6 +72,20 @@ class Shown(Generic[W]):
         return bulk_job
 
 
+def counted(preview: Mapping[str, Any]) -> str:
+    """Write the number of rows of a preview."""
+    return f"{preview['count']:,}{'' if preview['is_complete'] else ' or more'}"
+
+
+def show_preview(preview: Mapping[str, Any], columns: Mapping[str, str], outcome: str, *, as_json: bool) -> None:
+    """Print a dry run; `columns` are the fields of a row by their headers, `outcome` is a participle."""
+    if as_json:
+        return print_json(preview)
+    show_table(tuple(columns), [[row[name] for name in columns.values()] for row in preview["sample"]])
+    show_line(f"{counted(preview)} would be {outcome} (dry run)")
+    return None
+
+
 def read_body(schema: Schema, filters: Mapping[str, Any], **values: Any) -> dict[str, Any]:
     """Return the body as the API would load it, with the filters under `wanted`; raises click's UsageError."""
     wanted = {name: _written(value) for name, value in filters.items() if value is not None}

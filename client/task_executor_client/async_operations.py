@@ -1706,7 +1706,7 @@ class AsyncRedrives(AsyncGroup):
     async def stop(
         self, redrive_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> models.RedriveOfSeveral:
-        """Stop a redrive for good; redriven letters stay redriven.
+        """Stop a redrive for good; its changes so far stay.
 
         `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
         request with the same key changes nothing and gets the first answer again.

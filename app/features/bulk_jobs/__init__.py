@@ -28,6 +28,9 @@ class BulkJobs(Feature):
         return [cli.group]
 
     def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
-        from app.features.bulk_jobs import chores
+        from app.features.bulk_jobs.operation_job import OperationJob
+        from app.queue.jobs.job_creation import Creator
+        from app.scheduler.bulk_chore import bulk_chores
 
-        return chores.chores(context)
+        creator = Creator(context.database, shards=context.shards, look_ahead_ms=context.ahead_ms)
+        return bulk_chores("bulk_operations", OperationJob(creator), context)

@@ -5,21 +5,24 @@ from typing import Any
 
 import click
 
-from app.cli.bulk_job_commands import INSTANT, Shown, add_commands, dry_run_option, rate_option, read_body, wait_option
+from app.cli.bulk_job_commands import (
+    INSTANT,
+    Shown,
+    add_commands,
+    counted,
+    dry_run_option,
+    rate_option,
+    read_body,
+    show_preview,
+    wait_option,
+)
 from app.cli.command_session import actor, confirm, ready_database, yes_option
 from app.cli.commands import ServiceGroup
-from app.cli.console import json_option, print_json, show_line, show_table
+from app.cli.console import json_option
 from app.cli.options import LABELS, QUEUE, TEXT, Duration, Moment, enum_option
 from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS
-from app.features.bulk_jobs import store as bulk_jobs_store
-from app.features.bulk_jobs.api import preview_in, shape
-from app.features.bulk_jobs.schemas import (
-    BulkOperationSchema,
-    BulkPreviewSchema,
-    NewBulkOperationSchema,
-    parameters,
-    wanted_of,
-)
+from app.features.bulk_jobs.api import begin_in, preview_in, shape
+from app.features.bulk_jobs.schemas import BulkOperationSchema, BulkPreviewSchema, NewBulkOperationSchema
 from app.features.bulk_jobs.store import BULK_OPERATIONS, BulkOperation
 from app.kernel.formats import rfc3339
 from app.queue.executions.execution_cancellation import IfRunning
@@ -39,7 +42,7 @@ def _about(operation: BulkOperation) -> str:
 
 SHOWN = Shown(BULK_OPERATIONS, lambda operation: BulkOperationSchema().dump(shape(operation)), _about)
 add_commands(group, SHOWN)
-_NOUNS = {BulkAction.ARCHIVE: "dead letters"}
+_COLUMNS = {"EXECUTION": "execution_id", "STATUS": "status", "DUE": "run_at", "ENDPOINT": "endpoint", "JOB": "job_id"}
 _AGO = "30m, 2h, 7d ago, or a time with offset"
 
 
@@ -109,28 +112,12 @@ def start(
         note=note,
         rate=rate,
     )
-    wanted, given, what = wanted_of(body), parameters(body), body["action"]
     with ready_database() as database:
-        seen = BulkPreviewSchema().dump(preview_in(services().creator, what, wanted, given))
+        seen = BulkPreviewSchema().dump(preview_in(services().creator, body))
         if dry_run:
-            return _show(seen, as_json=as_json)
-        more = "" if seen["is_complete"] else " or more"
-        confirm(
-            f"{what.capitalize()} {seen['count']:,}{more} {_NOUNS.get(what, 'executions')}?",
-            yes=yes,
-        )
-        begun = bulk_jobs_store.begin(database, what, wanted, given, rate=body["rate"], actor=actor().name)
+            return show_preview(seen, _COLUMNS, "changed", as_json=as_json)
+        noun = "dead letters" if body["action"] is BulkAction.ARCHIVE else "executions"
+        confirm(f"{body['action'].capitalize()} {counted(seen)} {noun}?", yes=yes)
+        begun = begin_in(database, body, actor().name)
         SHOWN.tell(database, begun, wait=wait, as_json=as_json)
-    return None
-
-
-def _show(seen: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        return print_json(seen)
-    rows = [
-        (each["execution_id"], each["status"], each["run_at"], each["endpoint"], each["job_id"])
-        for each in seen["sample"]
-    ]
-    show_table(("EXECUTION", "STATUS", "DUE", "ENDPOINT", "JOB"), rows)
-    show_line(f"{seen['count']:,}{'' if seen['is_complete'] else ' or more'} would be changed (dry run)")
     return None

@@ -5,21 +5,11 @@ Rows created, or failed, after its start are not touched: an execution that fail
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from functools import partial
 
 from sqlalchemy import Connection
 
-from app.features.bulk_jobs.store import (
-    BULK_OPERATIONS,
-    BulkFilter,
-    BulkOperation,
-    Parameters,
-    parameters_of,
-    statuses_of,
-    wanted_of,
-)
-from app.features.dead_letters.letter_list import LetterFilter
-from app.features.dead_letters.redrive_job import next_letters
+from app.features.bulk_jobs.store import AFFECTS, BULK_OPERATIONS, WAITING, BulkFilter, BulkOperation, Parameters
+from app.features.dead_letters.letter_list import LetterFilter, next_letters
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.queue.bulk.bulk_job_runner import AT_ONCE, FilteredRow
@@ -30,7 +20,7 @@ from app.queue.executions.execution_model import Treated
 from app.queue.executions.rescheduling import Moved
 from app.queue.jobs.job_creation import Creator
 from app.queue.reading.execution_selection import Selection, next_selected
-from schema.states import BulkAction
+from schema.states import BulkAction, ExecutionStatus
 
 Chosen = Selection | LetterFilter
 Item = str | DeadLetter
@@ -46,10 +36,7 @@ class OperationJob:
         self._look_ahead_ms = creator.look_ahead_ms
 
     def filter_of(self, bulk_job: BulkOperation) -> Chosen:
-        """Return its filter, bounded by its start."""
-        return chosen_by(
-            bulk_job.action, wanted_of(bulk_job.wanted), parameters_of(bulk_job.parameters), bulk_job.created_at
-        )
+        return chosen_by(bulk_job.action, bulk_job.filter, bulk_job.given, bulk_job.created_at)
 
     def next(self, database: Database, wanted: Chosen, after: Position, limit: int) -> list[FilteredRow[Item]]:
         if isinstance(wanted, LetterFilter):
@@ -61,28 +48,21 @@ class OperationJob:
         return AT_ONCE
 
     def process(self, bulk_job: BulkOperation, items: Sequence[Item]) -> Treated:
-        """Apply the action to executions or dead letters."""
-        letters = [item.letter_id for item in items if isinstance(item, DeadLetter)]
-        if letters:
-            return self._database.transact(partial(self._archive, bulk_job=bulk_job, items=letters))
+        return self._database.transact(lambda connection: self._process(connection, bulk_job, items))
+
+    def _process(self, connection: Connection, bulk_job: BulkOperation, items: Sequence[Item]) -> Treated:
+        given, actor = bulk_job.given, bulk_job.actor
+        if bulk_job.action is BulkAction.ARCHIVE:
+            letters = [item.letter_id for item in items if isinstance(item, DeadLetter)]
+            return Treated(refused=archive_several(connection, letters, note=given.note or "", actor=actor))
         executions = [execution_of(item) for item in items]
-        return self._database.transact(partial(self._process, bulk_job=bulk_job, items=executions))
-
-    @staticmethod
-    def _archive(connection: Connection, bulk_job: BulkOperation, items: Sequence[str]) -> Treated:
-        note = parameters_of(bulk_job.parameters).note or ""
-        return Treated(refused=archive_several(connection, items, note=note, actor=bulk_job.actor))
-
-    def _process(self, connection: Connection, bulk_job: BulkOperation, items: Sequence[str]) -> Treated:
-        parameters = parameters_of(bulk_job.parameters)
         if bulk_job.action is BulkAction.RETRY:
-            return manual_retry.retry_executions(connection, items, actor=bulk_job.actor)
+            return manual_retry.retry_executions(connection, executions, actor=actor)
         if bulk_job.action is BulkAction.RESCHEDULE:
-            moved, ahead_ms = moved_to(parameters, bulk_job.created_at), self._look_ahead_ms
-            return rescheduling.reschedule(connection, items, moved, ahead_ms=ahead_ms, actor=bulk_job.actor)
-        if_running = parameters.if_running
+            moved, ahead_ms = moved_to(given, bulk_job.created_at), self._look_ahead_ms
+            return rescheduling.reschedule(connection, executions, moved, ahead_ms=ahead_ms, actor=actor)
         _, refused = execution_cancellation.cancel_executions(
-            connection, items, if_running=if_running, actor=bulk_job.actor, only_changes=True
+            connection, executions, if_running=given.if_running, actor=actor, only_changes=True
         )
         return Treated(refused=refused)
 
@@ -108,7 +88,7 @@ def chosen_by(action: BulkAction, wanted: BulkFilter, parameters: Parameters, be
 def selection_of(action: BulkAction, wanted: BulkFilter, parameters: Parameters, began_at: datetime) -> Selection:
     """Return the selection of executions of a bulk operation that began at an instant."""
     return Selection(
-        statuses=statuses_of(action, wanted, parameters),
+        statuses=_statuses_of(action, wanted, parameters),
         created_after=wanted.created_after,
         created_before=began_at if wanted.created_before is None else min(wanted.created_before, began_at),
         ended_before=began_at if action is BulkAction.RETRY else None,
@@ -132,3 +112,17 @@ def moved_to(parameters: Parameters, began_at: datetime) -> Moved:
     if run_at is None and parameters.delay_seconds is None:
         run_at = began_at
     return Moved(run_at, delay, spread)
+
+
+def _statuses_of(action: BulkAction, wanted: BulkFilter, parameters: Parameters) -> tuple[ExecutionStatus, ...]:
+    """Return the states of the wanted executions.
+
+    Running executions only if they are to be cancelled, cancelled ones never, unless the filter names that state.
+    """
+    if wanted.status is not None:
+        return (wanted.status,)
+    if action is BulkAction.RETRY:
+        return (ExecutionStatus.FAILED,)
+    if action is BulkAction.CANCEL and parameters.if_running is not None:
+        return AFFECTS[action]
+    return WAITING

@@ -1,6 +1,5 @@
 """Store of bulk operations; app.features.bulk_jobs.operation_job runs them."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -12,27 +11,16 @@ from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.db.rows import columns_of
 from app.kernel.errors import BulkOperationNotFoundError
-from app.kernel.formats import rfc3339
-from app.kernel.sql import statement
-from app.queue.bulk.bulk_job_store import BulkJob, BulkJobStore
+from app.queue.bulk.bulk_job_store import BulkJob, BulkJobStore, loaded_filter, stored_filter
 from app.queue.executions.execution_cancellation import IfRunning
 from schema import tables
 from schema.states import CANCELLABLE, BulkAction, BulkJobStatus, ExecutionStatus
 
-BEGIN = statement(
-    "bulk_operations.begin",
-    """
-    INSERT INTO bulk_operations (operation_id, action, status, wanted, parameters, rate, actor)
-    VALUES (:operation_id, :action, 'RUNNING', CAST(:wanted AS JSONB), CAST(:parameters AS JSONB), :rate, :actor)
-    ON CONFLICT (operation_id) DO NOTHING
-    """,
-)
-
-_WAITING = tuple(status for status in ExecutionStatus if status in CANCELLABLE)
+WAITING = tuple(status for status in ExecutionStatus if status in CANCELLABLE)
 AFFECTS: Mapping[BulkAction, tuple[ExecutionStatus, ...]] = {
-    BulkAction.CANCEL: (*_WAITING, ExecutionStatus.RUNNING),
+    BulkAction.CANCEL: (*WAITING, ExecutionStatus.RUNNING),
     BulkAction.RETRY: (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED),
-    BulkAction.RESCHEDULE: _WAITING,
+    BulkAction.RESCHEDULE: WAITING,
     BulkAction.ARCHIVE: (),
 }
 """States of executions that an action applies to."""
@@ -93,6 +81,19 @@ class BulkOperation(BulkJob):
         states = {"status": BulkJobStatus(row.status), "action": BulkAction(row.action)}
         return cls(**columns_of(cls, row) | states)
 
+    @property
+    def filter(self) -> BulkFilter:
+        given = loaded_filter(self.wanted)
+        status = given.get("status")
+        return BulkFilter(**given | {"status": status and ExecutionStatus(status)})
+
+    @property
+    def given(self) -> Parameters:
+        """Return the parameters of the action."""
+        run_at, if_running = self.parameters.get("run_at"), self.parameters.get("if_running")
+        read = {"run_at": run_at and datetime.fromisoformat(run_at), "if_running": if_running and IfRunning(if_running)}
+        return Parameters(**self.parameters | read)
+
 
 BULK_OPERATIONS = BulkJobStore(
     tables.bulk_operations,
@@ -102,20 +103,6 @@ BULK_OPERATIONS = BulkJobStore(
     noun="bulk operation",
     missing=BulkOperationNotFoundError.of,
 )
-
-
-def statuses_of(action: BulkAction, wanted: BulkFilter, parameters: Parameters) -> tuple[ExecutionStatus, ...]:
-    """Return the states of the wanted executions.
-
-    Running executions only if they are to be cancelled, cancelled ones never, unless the filter names that state.
-    """
-    if wanted.status is not None:
-        return (wanted.status,)
-    if action is BulkAction.RETRY:
-        return (ExecutionStatus.FAILED,)
-    if action is BulkAction.CANCEL and parameters.if_running is not None:
-        return AFFECTS[action]
-    return _WAITING
 
 
 def begin(
@@ -128,42 +115,5 @@ def begin(
     actor: str | None,
 ) -> BulkOperation:
     """Begin a bulk operation of `rate` executions a second."""
-    operation_id = ids.operation_id()
-    params = {
-        "operation_id": operation_id,
-        "action": action.value,
-        "wanted": json.dumps(_stored(asdict(wanted))),
-        "parameters": json.dumps(_stored(asdict(parameters))),
-        "rate": rate,
-        "actor": actor,
-    }
-    database.fetch(BEGIN, params)
-    return BULK_OPERATIONS.get(database, operation_id)
-
-
-def wanted_of(stored: Mapping[str, Any]) -> BulkFilter:
-    given: dict[str, Any] = {
-        name: datetime.fromisoformat(value) if name.endswith(("_after", "_before")) else value
-        for name, value in stored.items()
-    }
-    if "status" in given:
-        given["status"] = ExecutionStatus(given["status"])
-    return BulkFilter(**given)
-
-
-def parameters_of(stored: Mapping[str, Any]) -> Parameters:
-    given = dict(stored)
-    if "if_running" in given:
-        given["if_running"] = IfRunning(given["if_running"])
-    if "run_at" in given:
-        given["run_at"] = datetime.fromisoformat(given["run_at"])
-    return Parameters(**given)
-
-
-def _stored(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that are given, ready for JSON."""
-    return {
-        name: rfc3339(value) if isinstance(value, datetime) else value
-        for name, value in values.items()
-        if value is not None
-    }
+    given = {"wanted": stored_filter(asdict(wanted)), "parameters": stored_filter(asdict(parameters))}
+    return BULK_OPERATIONS.begin(database, ids.operation_id(), action=action, rate=rate, actor=actor, **given)

@@ -24,14 +24,17 @@ class DeadLetters(Feature):
         return [api.resource, redrives_api.resource, redrives_api.questions]
 
     def commands(self) -> "Sequence[click.Command]":
-        from app.features.dead_letters import cli, redrives_cli
+        from app.features.dead_letters import cli
 
-        return [cli.group, redrives_cli.group]
+        return [cli.group, cli.redrives_group]
 
     def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
-        from app.features.dead_letters import chores
+        from app.features.dead_letters.redrives import RedriveJob
+        from app.queue.jobs.job_creation import Creator
+        from app.scheduler.bulk_chore import bulk_chores
 
-        return chores.chores(context)
+        creator = Creator(context.database, shards=context.shards, look_ahead_ms=context.ahead_ms)
+        return bulk_chores("redrives", RedriveJob(creator), context)
 
     def checks(self) -> "Sequence[Check]":
         from app.features.dead_letters import checks

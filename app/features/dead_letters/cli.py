@@ -1,15 +1,28 @@
-"""`flask dead-letters`: list, show, redrive and archive dead letters."""
+"""`flask dead-letters` and `flask redrives`: dead letters one by one, and redrives of a filter."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
+from app.cli.bulk_job_commands import (
+    Shown,
+    add_commands,
+    counted,
+    dry_run_option,
+    rate_option,
+    read_body,
+    show_preview,
+    wait_option,
+)
 from app.cli.command_session import actor, confirm, ready_database, yes_option
 from app.cli.commands import ServiceGroup
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.options import LABELS, TEXT, Moment, Value, enum_option, gather, limit_option, tell_more
+from app.cli.shell_completion import OF_ENDPOINTS
+from app.features.dead_letters import redrives
 from app.features.dead_letters.api import (
     ArchiveSchema,
     DeadLetterSchema,
@@ -19,19 +32,39 @@ from app.features.dead_letters.api import (
 )
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, get_letter, page_of_letters
 from app.features.dead_letters.redrive import Anew, redrive
+from app.features.dead_letters.redrives import REDRIVES, Redrive
+from app.features.dead_letters.redrives_api import (
+    NewRedriveSchema,
+    PreviewSchema,
+    RedriveOfSeveralSchema,
+    asked_in,
+    preview_in,
+)
 from app.queue.ending import letters as dead_letters_store
 from app.web.services import services, wake
+
+F = TypeVar("F", bound=Callable[..., Any])
+_AGO = "30m, 2h, 7d ago, or a time with offset"
 
 group = ServiceGroup("dead-letters", help="Dead letters: failed executions until they are resolved.")
 
 
+def _filter_options(command: F) -> F:
+    """Declare the options that filter dead letters."""
+    for option in (
+        click.option("--failed-before", type=Moment(), help=_AGO),
+        click.option("--failed-after", type=Moment(), help=_AGO),
+        click.option("--labels", type=LABELS, help="only letters of jobs with all these labels: team=billing,env=prod"),
+        click.option("--error-type", type=TEXT, help="only letters with this error, such as HTTP_ERROR"),
+        click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only letters of this endpoint"),
+    ):
+        command = option(command)
+    return command
+
+
 @group.command("list")
 @enum_option("--state", LetterState, "open (default) or resolved")
-@click.option("--endpoint", type=TEXT, help="only letters of this endpoint")
-@click.option("--error-type", type=TEXT, help="only letters with this error, such as HTTP_ERROR")
-@click.option("--labels", type=LABELS, help="only letters of jobs with all these labels: team=billing,env=prod")
-@click.option("--failed-after", type=Moment(), help="30m, 2h, 7d ago, or a time with offset")
-@click.option("--failed-before", type=Moment(), help="30m, 2h, 7d ago, or a time with offset")
+@_filter_options
 @limit_option
 @json_option
 def list_(state: LetterState | None, limit: int, as_json: bool, **filters: Any) -> None:
@@ -114,4 +147,58 @@ def archive(letter_id: str, note: str, yes: bool, as_json: bool) -> None:
     if as_json:
         return print_json(DeadLetterSchema().dump(asdict(letter)))
     show_line(f"{letter_id} is {letter.resolution}")
+    return None
+
+
+redrives_group = ServiceGroup("redrives", help="Redrives: re-run the dead letters of a filter.")
+
+
+def _about(redrive: Redrive) -> str:
+    to = f" -> {redrive.to_endpoint}" if redrive.to_endpoint else ""
+    return f"{' '.join(f'{name}={value}' for name, value in redrive.wanted.items()) or 'all'}{to}"
+
+
+SHOWN = Shown(REDRIVES, lambda redrive: RedriveOfSeveralSchema().dump(asdict(redrive)), _about)
+add_commands(redrives_group, SHOWN)
+_COLUMNS = {"LETTER": "letter_id", "FAILED": "failed_at", "ENDPOINT": "endpoint", "ERROR": "error_type"}
+
+
+@redrives_group.command("start")
+@_filter_options
+@click.option("--all", "all_", is_flag=True, help="required without a filter: all open letters")
+@click.option(
+    "--to-endpoint",
+    type=Value("name", RedriveSchema().fields["endpoint"]),
+    **OF_ENDPOINTS,
+    help="create a new job for this endpoint from each",
+)
+@rate_option
+@dry_run_option
+@yes_option
+@wait_option
+@json_option
+def start(
+    *,
+    all_: bool,
+    to_endpoint: str | None,
+    rate: int | None,
+    dry_run: bool,
+    yes: bool,
+    wait: bool,
+    as_json: bool,
+    **filters: Any,
+) -> None:
+    """Redrive the open dead letters of a filter, oldest first.
+
+    Exits with 2 without a filter or --all, with 3 when there is no such endpoint.
+    """
+    body = read_body(NewRedriveSchema(), filters, all=all_, to_endpoint=to_endpoint, rate=rate)
+    with ready_database() as database:
+        wanted, _ = asked_in(database, body)
+        seen = PreviewSchema().dump(preview_in(services().creator, wanted))
+        if dry_run:
+            return show_preview(seen, _COLUMNS, "redriven", as_json=as_json)
+        confirm(f"Redrive {counted(seen)} dead letters?", yes=yes)
+        begun = redrives.begin(database, wanted, to_endpoint=to_endpoint, rate=body["rate"], actor=actor().name)
+        SHOWN.tell(database, begun, wait=wait, as_json=as_json)
     return None

@@ -7,12 +7,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, false, func, select
+from sqlalchemy import ColumnElement, Select, and_, false, func, select, true
 
 from app.kernel.db import Database, chunked_scan
 from app.kernel.db.chunked_scan import ListIndex
 from app.kernel.db.paging import Page, PageRequest, Part, Position
 from app.kernel.errors import DeadLetterNotFoundError
+from app.queue.bulk.bulk_job_runner import FilteredRow
 from app.queue.ending.dead_letter import DeadLetter
 from schema import tables
 
@@ -79,6 +80,17 @@ def page_of_letters(database: Database, wanted: LetterFilter, request: PageReque
         part = replace(part, start=reached)
     shown: Sequence[DeadLetter] = found[: request.limit]
     return Page(shown, shown[-1].position if len(shown) < len(found) else reached)
+
+
+def next_letters(
+    database: Database, wanted: LetterFilter, after: Position, limit: int
+) -> list[FilteredRow[DeadLetter]]:
+    """Read the next letters of the filter's index, oldest first, with None for letters that do not match."""
+    is_wanted = and_(true(), *wanted.conditions()).label("is_wanted")
+    part = wanted.part(None)
+    query = wanted.index().read_up(Part(max(after, part.end), part.start), *_D, is_wanted).limit(limit)
+    letters = [(DeadLetter.from_row(row), row.is_wanted) for row in chunked_scan.in_order(database, query)]
+    return [FilteredRow(letter.position, letter if matches else None) for letter, matches in letters]
 
 
 def get_letter(database: Database, letter_id: str) -> DeadLetter:

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
-
 from app.features.dead_letters.letter_list import get_letter
 from app.kernel.errors import ConflictError, JobNotFoundError, TaskExecutorError
 from app.kernel.tracing.context import TraceContext
@@ -18,7 +16,7 @@ from app.queue.jobs.job_batch import create_many
 from app.queue.jobs.job_creation import Creator
 from app.queue.jobs.job_model import Job, NewJob
 from app.queue.jobs.job_queries import find_jobs, get_job
-from schema.states import Resolution, Trigger
+from schema.states import Trigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +40,23 @@ def redrive(
     A second redrive of the same kind changes nothing. Raises DeadLetterNotFoundError, ConflictError for a letter that
     was resolved in another way or cannot be retried, and the errors of job creation.
     """
-    letter = get_letter(creator.database, letter_id)
+    database, letter = creator.database, get_letter(creator.database, letter_id)
     if anew is None:
-        return retry_execution(creator.database, letter.execution_id, actor=actor, trace=trace, letter=letter)
-
-    def body() -> str:
-        return _as_new_job(
-            creator, letter, job_of_letter(letter, get_job(creator.database, letter.job_id), anew, trace), actor
-        )
-
-    return creator.database.transact_jointly(body)
+        return retry_execution(database, letter.execution_id, actor=actor, trace=trace, letter=letter)
+    new = job_of_letter(letter, get_job(database, letter.job_id), anew, trace)
+    return database.transact_jointly(lambda: _as_new_job(creator, letter_id, new, actor))
 
 
-def _as_new_job(creator: Creator, letter: DeadLetter, new: NewJob, actor: str | None) -> str:
-    database, letter_id = creator.database, letter.letter_id
-
-    def is_open(connection: Connection) -> bool:
-        return dead_letters_store.lock_open(connection, letter_id, redriven_as=None)
-
-    had_been = not database.transact(is_open)
+def _as_new_job(creator: Creator, letter_id: str, new: NewJob, actor: str | None) -> str:
+    transact = creator.database.transact
+    is_open = transact(lambda connection: dead_letters_store.lock_open(connection, letter_id, redriven_as=None))
     created = creator.create(new)
     execution = created.job.execution
-    if execution is None or created.is_new is had_been:
+    if execution is None or created.is_new is not is_open:
         raise _redriven_otherwise(letter_id)
-    if not had_been:
-
-        def resolve(connection: Connection) -> bool:
-            as_ = execution.execution_id
-            return dead_letters_store.resolve(connection, letter_id, Resolution.REDRIVEN, actor=actor, redriven_as=as_)
-
-        database.transact(resolve)
+    if is_open:
+        made = {letter_id: execution.execution_id}
+        transact(lambda connection: dead_letters_store.resolve_as(connection, made, actor=actor))
     return execution.queue
 
 

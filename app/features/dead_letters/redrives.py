@@ -1,25 +1,26 @@
-"""Redrives: bulk jobs that run the dead letters of a filter once more (app.features.dead_letters.redrive_job)."""
+"""Redrives: bulk jobs that run the open letters of a filter once more, oldest first.
 
-import json
-from dataclasses import dataclass
+Letters of failures after its start are not touched: an execution that fails again is not redriven for ever.
+"""
 
-from app.features.dead_letters.letter_list import LetterFilter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from app.features.dead_letters.letter_list import LetterFilter, next_letters
+from app.features.dead_letters.redrive import redrive_as_new_jobs
 from app.kernel import ids
 from app.kernel.db import Database
+from app.kernel.db.paging import Position
 from app.kernel.errors import RedriveNotFoundError
-from app.kernel.formats import rfc3339
-from app.kernel.sql import statement
-from app.queue.bulk.bulk_job_store import BulkJob, BulkJobStore
+from app.queue.bulk.bulk_job_runner import AT_ONCE, FilteredRow
+from app.queue.bulk.bulk_job_store import BulkJob, BulkJobStore, loaded_filter, stored_filter
+from app.queue.ending.dead_letter import DeadLetter
+from app.queue.executions.execution_model import Treated
+from app.queue.executions.manual_retry import redrive_executions
+from app.queue.jobs.job_creation import Creator
 from schema import tables
 
-BEGIN = statement(
-    "redrives.begin",
-    """
-    INSERT INTO redrives (redrive_id, status, wanted, to_endpoint, rate, actor)
-    VALUES (:redrive_id, 'RUNNING', CAST(:wanted AS JSONB), :to_endpoint, :rate, :actor)
-    ON CONFLICT (redrive_id) DO NOTHING
-    """,
-)
+NEW_JOBS_AT_ONCE = 50  # inputs may be large
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +46,35 @@ def begin(
     database: Database, wanted: LetterFilter, *, to_endpoint: str | None, rate: int, actor: str | None
 ) -> Redrive:
     """Begin a redrive of the open letters of a filter, `rate` letters a second."""
+    given = stored_filter(asdict(wanted) | {"state": None})
     redrive_id = ids.redrive_id()
-    given = {"endpoint": wanted.endpoint, "error_type": wanted.error_type, "labels": wanted.labels}
-    instants = {"failed_after": wanted.failed_after, "failed_before": wanted.failed_before}
-    shown = given | {name: at and rfc3339(at) for name, at in instants.items()}
-    params = {
-        "redrive_id": redrive_id,
-        "wanted": json.dumps({name: value for name, value in shown.items() if value is not None}),
-        "to_endpoint": to_endpoint,
-        "rate": rate,
-        "actor": actor,
-    }
-    database.fetch(BEGIN, params)
-    return REDRIVES.get(database, redrive_id)
+    return REDRIVES.begin(database, redrive_id, wanted=given, to_endpoint=to_endpoint, rate=rate, actor=actor)
+
+
+class RedriveJob:
+    """Kind of bulk job."""
+
+    bulk_jobs = REDRIVES
+
+    def __init__(self, creator: Creator) -> None:
+        self._creator = creator
+
+    def filter_of(self, bulk_job: Redrive) -> LetterFilter:
+        given = loaded_filter(bulk_job.wanted)
+        until = min(given.pop("failed_before", bulk_job.created_at), bulk_job.created_at)
+        return LetterFilter(**given, failed_before=until)
+
+    def next(
+        self, database: Database, wanted: LetterFilter, after: Position, limit: int
+    ) -> list[FilteredRow[DeadLetter]]:
+        return next_letters(database, wanted, after, limit)
+
+    def at_once(self, bulk_job: Redrive) -> int:
+        return AT_ONCE if bulk_job.to_endpoint is None else NEW_JOBS_AT_ONCE
+
+    def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> Treated:
+        if bulk_job.to_endpoint is None:
+            return self._creator.database.transact(
+                lambda connection: redrive_executions(connection, items, actor=bulk_job.actor)
+            )
+        return redrive_as_new_jobs(self._creator, items, bulk_job.to_endpoint, actor=bulk_job.actor)

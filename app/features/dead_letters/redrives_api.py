@@ -9,17 +9,15 @@ from app.catalog.endpoints import versions
 from app.features.dead_letters import redrives
 from app.features.dead_letters.api import DeadLetterSchema
 from app.features.dead_letters.letter_list import LetterFilter
-from app.features.dead_letters.redrive_job import RedriveJob
-from app.features.dead_letters.redrives import REDRIVES
+from app.features.dead_letters.redrives import REDRIVES, RedriveJob
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
-from app.kernel.errors import ConflictError, EndpointNotFoundError, RedriveNotFoundError
+from app.kernel.errors import EndpointNotFoundError, RedriveNotFoundError
 from app.queue.bulk.bulk_job_runner import MAX_COUNTED
 from app.queue.bulk.bulk_job_runner import preview as preview_of
 from app.queue.jobs.job_creation import Creator
-from app.web.http.bulk_job_schemas import all_field, check_all, rate_field, waits_field
+from app.web.http.bulk_job_schemas import add_operations, all_field, check_all, rate_field, waits_field
 from app.web.http.conditions import actor
-from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Body, Instant, Name
 from app.web.jobs.labels import labels_field
 from app.web.openapi.resource import Resource
@@ -33,8 +31,6 @@ resource = Resource(
     "Background redrives of all dead letters that match a filter: oldest first, rate-limited, each exactly once.",
     write_scope=Scope.JOBS_WRITE,
 )
-
-
 questions = Resource("redrive-previews", "Dry runs of redrives.", write_scope=Scope.READ)
 
 
@@ -138,35 +134,6 @@ def preview_in(creator: Creator, wanted: LetterFilter) -> dict[str, Any]:
     return asdict(preview_of(creator.database, RedriveJob(creator), wanted))
 
 
-@resource.route("GET", "/redrives", query=PageQuery, returns=page_schema(RedriveOfSeveralSchema))
-def list_(query: dict[str, Any]) -> dict[str, Any]:
-    """List redrives, newest first."""
-    wanted = page_request(query)
-    return page_answer(REDRIVES.page(services().database, wanted), asdict, query)
-
-
-@resource.route("GET", "/redrives/<redrive_id>", returns=RedriveOfSeveralSchema, errors=[RedriveNotFoundError])
-def get(redrive_id: str) -> dict[str, Any]:
-    """Get a redrive and its progress."""
-    return asdict(REDRIVES.get(services().database, redrive_id))
-
-
-_CHANGE: dict[str, Any] = {"returns": RedriveOfSeveralSchema, "errors": [RedriveNotFoundError, ConflictError]}
-
-
-@resource.route("POST", "/redrives/<redrive_id>/pause", **_CHANGE)
-def pause(redrive_id: str) -> dict[str, Any]:
-    """Pause a redrive."""
-    return asdict(REDRIVES.change(services().database, redrive_id, BulkJobStatus.PAUSED))
-
-
-@resource.route("POST", "/redrives/<redrive_id>/resume", **_CHANGE)
-def resume(redrive_id: str) -> dict[str, Any]:
-    """Resume a paused redrive."""
-    return asdict(REDRIVES.change(services().database, redrive_id, BulkJobStatus.RUNNING))
-
-
-@resource.route("POST", "/redrives/<redrive_id>/stop", **_CHANGE)
-def stop(redrive_id: str) -> dict[str, Any]:
-    """Stop a redrive for good; redriven letters stay redriven."""
-    return asdict(REDRIVES.change(services().database, redrive_id, BulkJobStatus.STOPPED))
+add_operations(
+    resource, "/redrives", REDRIVES, schema=RedriveOfSeveralSchema, shape=asdict, missing=RedriveNotFoundError
+)

@@ -4,18 +4,19 @@ A scheduler holds a bulk job and runs it (app.queue.bulk.bulk_job_runner). One t
 counts them and stores the cursor, so after a kill -9 the next scheduler starts behind the last processed row.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Self, TypeVar
 
 from sqlalchemy import Row, Table, and_, false, func, not_, select
+from sqlalchemy.dialects.postgresql import insert
 
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, Position, newest_first, page_of
 from app.kernel.db.rows import columns_of
 from app.kernel.errors import ConflictError, NotFoundError
-from app.kernel.formats import EPOCH
+from app.kernel.formats import EPOCH, rfc3339
 from app.kernel.sql import statement
 from schema.states import BulkJobStatus
 
@@ -75,7 +76,7 @@ class BulkJobStore(Generic[W]):
         self, table: Table, make: type[W], *, key: str, done: str, noun: str, missing: Callable[[str], NotFoundError]
     ) -> None:
         self.key, self.done, self.noun = key, done, noun
-        self._columns, self._make, self._missing = table.c, make, missing
+        self._table, self._columns, self._make, self._missing = table, table.c, make, missing
         is_held = func.coalesce(table.c.held_until > func.now(), false())
         self._waits = and_(table.c.status == BulkJobStatus.RUNNING, not_(is_held)).label("waits_for_turn")
         name = table.name
@@ -143,6 +144,12 @@ class BulkJobStore(Generic[W]):
             """,  # noqa: S608 - constants
         )
 
+    def begin(self, database: Database, bulk_job_id: str, **values: Any) -> W:
+        """Store a new bulk job; the statement may be repeated."""
+        given = {self.key: bulk_job_id, "status": BulkJobStatus.RUNNING} | values
+        database.fetch(insert(self._table).values(given).on_conflict_do_nothing(index_elements=[self.key]))
+        return self.get(database, bulk_job_id)
+
     def get(self, database: Database, bulk_job_id: str) -> W:
         """Read a bulk job; raises the NotFoundError of its kind."""
         rows = database.fetch(select(*self._columns, self._waits).where(self._columns[self.key] == bulk_job_id))
@@ -201,3 +208,17 @@ class BulkJobStore(Generic[W]):
 
 def _cursor(before: Position) -> dict[str, Any]:
     return {"epoch": EPOCH, "before_at": before.at, "before_id": before.key}
+
+
+def stored_filter(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that are given, ready for JSON."""
+    given = {name: value for name, value in values.items() if value is not None}
+    return {name: rfc3339(value) if isinstance(value, datetime) else value for name, value in given.items()}
+
+
+def loaded_filter(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a stored filter; names that end with `_after` or `_before` are instants."""
+    return {
+        name: datetime.fromisoformat(value) if name.endswith(("_after", "_before")) else value
+        for name, value in stored.items()
+    }

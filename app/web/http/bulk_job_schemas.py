@@ -1,8 +1,19 @@
-"""Fields shared by the schemas of redrives and bulk operations."""
+"""Fields and operations that redrives and bulk operations share."""
 
-from marshmallow import ValidationError, fields, validate
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
+from marshmallow import Schema, ValidationError, fields, validate
+
+from app.kernel.errors import ConflictError, NotFoundError
 from app.queue.bulk.bulk_job_runner import MAX_RATE, MAX_RUNNING
+from app.queue.bulk.bulk_job_store import BulkJob, BulkJobStore
+from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.web.openapi.resource import Resource
+from app.web.services import services
+from schema.states import BulkJobStatus
+
+W = TypeVar("W", bound=BulkJob)
 
 
 def all_field(condition: str) -> fields.Boolean:
@@ -38,3 +49,37 @@ def check_all(given: bool, *, narrows: bool, condition: str) -> None:
         raise ValidationError(f"Must be true where {condition}.", "all")
     if narrows and given:
         raise ValidationError("Must be absent where `wanted` has a filter.", "all")
+
+
+def add_operations(
+    resource: Resource,
+    path: str,
+    bulk_jobs: BulkJobStore[W],
+    *,
+    schema: type[Schema],
+    shape: Callable[[W], Mapping[str, Any]],
+    missing: type[NotFoundError],
+) -> None:
+    """Register the operations that list, read, pause, resume and stop bulk jobs of a kind."""
+    one, noun = f"{path}/<{bulk_jobs.key}>", bulk_jobs.noun
+
+    def list_(query: dict[str, Any]) -> dict[str, Any]:
+        return page_answer(bulk_jobs.page(services().database, page_request(query)), shape, query)
+
+    def get(**path_parts: str) -> Mapping[str, Any]:
+        return shape(bulk_jobs.get(services().database, path_parts[bulk_jobs.key]))
+
+    list_.__doc__, get.__doc__ = f"List {noun}s, newest first.", f"Get a {noun} and its progress."
+    resource.route("GET", path, query=PageQuery, returns=page_schema(schema))(list_)
+    resource.route("GET", one, returns=schema, errors=[missing])(get)
+    for verb, status, summary in (
+        ("pause", BulkJobStatus.PAUSED, f"Pause a {noun}."),
+        ("resume", BulkJobStatus.RUNNING, f"Resume a paused {noun}."),
+        ("stop", BulkJobStatus.STOPPED, f"Stop a {noun} for good; its changes so far stay."),
+    ):
+
+        def change(status: BulkJobStatus = status, **path_parts: str) -> Mapping[str, Any]:
+            return shape(bulk_jobs.change(services().database, path_parts[bulk_jobs.key], status))
+
+        change.__name__, change.__doc__ = verb, summary
+        resource.route("POST", f"{one}/{verb}", returns=schema, errors=[missing, ConflictError])(change)

@@ -6,8 +6,7 @@ from sqlalchemy import text
 
 from app.features.dead_letters import redrives
 from app.features.dead_letters.letter_list import LetterFilter
-from app.features.dead_letters.redrive_job import RedriveJob
-from app.features.dead_letters.redrives import Redrive
+from app.features.dead_letters.redrives import Redrive, RedriveJob
 from app.kernel.db import Database
 from app.queue.bulk.bulk_job_runner import BulkJobRunner
 from app.queue.jobs.job_creation import Creator

@@ -8,8 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from app.features.dead_letters.letter_list import DeadLetter, LetterFilter
-from app.features.dead_letters.redrive_job import RedriveJob
-from app.features.dead_letters.redrives import REDRIVES, Redrive
+from app.features.dead_letters.redrives import REDRIVES, Redrive, RedriveJob
 from app.kernel import db
 from app.kernel.db import Database
 from app.kernel.db.paging import Position

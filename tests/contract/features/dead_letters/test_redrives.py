@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event, text
 
-from app.features.dead_letters.letter_list import LetterFilter, page_of_letters
+from app.features.dead_letters.letter_list import LetterFilter, next_letters, page_of_letters
 from app.features.dead_letters.redrive import Anew, redrive
-from app.features.dead_letters.redrive_job import next_letters
 from app.features.dead_letters.redrives import REDRIVES
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest

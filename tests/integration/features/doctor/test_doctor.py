@@ -11,8 +11,7 @@ from sqlalchemy import text
 
 from app.features.dead_letters import redrives
 from app.features.dead_letters.letter_list import LetterFilter
-from app.features.dead_letters.redrive_job import RedriveJob
-from app.features.dead_letters.redrives import REDRIVES
+from app.features.dead_letters.redrives import REDRIVES, RedriveJob
 from app.features.doctor import surroundings
 from app.kernel.db import Database
 from app.kernel.processes import process_heartbeat, worker_lease
