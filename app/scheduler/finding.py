@@ -1,6 +1,6 @@
 """Findings of checks, and safety nets: checks of rows that no statement leaves, each with its repair."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -65,3 +65,8 @@ class SafetyNet:
 def counted(number: int, noun: str) -> str:
     """Write a count that ends at MAX_COUNTED."""
     return f"{number}{' or more' if number >= MAX_COUNTED else ''} {noun}"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Write the first names, and the number of further ones."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -11,10 +11,9 @@ from app.kernel.formats import rfc3339
 from app.kernel.processes.clock_offset import RUN_NTP, TOLERATED, distance
 from app.kernel.processes.process_heartbeat import ProcessKind
 from app.scheduler.chore import ChoreContext
-from app.scheduler.finding import Finding
+from app.scheduler.finding import Finding, listed
 
 MAX_HOSTS = 20
-MAX_NAMED = 5  # processes of a host
 
 
 def each_process(context: ChoreContext) -> Iterator[Finding]:
@@ -26,10 +25,9 @@ def each_process(context: ChoreContext) -> Iterator[Finding]:
             wrong[process.host].append((ahead, process))
     for host in sorted(wrong)[:MAX_HOSTS]:
         named = [f"{process.kind.value} {process.process_id} (pid {process.pid})" for _, process in wrong[host]]
-        more = ", …" if len(named) > MAX_NAMED else ""
         worst = max((ahead for ahead, _ in wrong[host]), key=abs)
         off = distance(timedelta(seconds=worst))
-        problem = f"the clock of {host} is {off} the database's: {', '.join(named[:MAX_NAMED])}{more}"
+        problem = f"the clock of {host} is {off} the database's: {listed(named)}"
         yield Finding("clocks", problem, RUN_NTP.format(where=f"on {host}"))
     if len(wrong) > MAX_HOSTS:
         problem = f"the clocks of {len(wrong) - MAX_HOSTS} more hosts are wrong"

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 
 class Doctor(Feature):
-    """`flask doctor`, and the checks of the database and of rows of the kernel."""
-
     name = "doctor"
 
     def commands(self) -> "Sequence[click.Command]":

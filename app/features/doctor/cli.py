@@ -29,18 +29,17 @@ def command(repairs: bool, yes: bool, as_json: bool) -> None:
     found = _examine()
     repaired = _repair(found, yes=yes, tell=not as_json) if repairs else {}
     if as_json:
-        print_json({"findings": [_shape(each, repaired.get(id(each))) for each in found]})
+        print_json({"findings": [_shape(each, repaired.get(each)) for each in found]})
     else:
         _show(found, repaired)
-    if any(id(each) not in repaired for each in found):
+    if any(each not in repaired for each in found):
         raise click.exceptions.Exit(FAILED)
 
 
 def _examine() -> list[Finding]:
     serving = services()
     context = ChoreContext.of(serving.database, serving.settings, hint=wake, stopping=threading.Event().is_set)
-    checks: list[Check] = [check for feature in serving.features for check in feature.checks()]
-    checks += SAFETY_NETS
+    checks: list[Check] = [*(check for feature in serving.features for check in feature.checks()), *SAFETY_NETS]
     found = list[Finding]()
     with progress("checks", len(checks)) as advance:
         for check in checks:
@@ -51,17 +50,17 @@ def _examine() -> list[Finding]:
     return found
 
 
-def _repair(found: list[Finding], *, yes: bool, tell: bool) -> dict[int, int]:
-    repairs = {id(each): each.repair for each in found if each.repair is not None}
+def _repair(found: list[Finding], *, yes: bool, tell: bool) -> dict[Finding, int]:
+    repairs = [(each, each.repair) for each in found if each.repair is not None]
     if not repairs:
         return {}
     if tell and not yes:
         _show(found, {})
     confirm(f"Repair {len(repairs)} of these {len(found)} findings?", yes=yes)
+    repaired = dict[Finding, int]()
     with progress("repairs", len(repairs)) as advance:
-        repaired = {}
-        for key, repair in repairs.items():
-            repaired[key] = repair()
+        for finding, repair in repairs:
+            repaired[finding] = repair()
             advance(1)
     return repaired
 
@@ -71,12 +70,9 @@ def _shape(finding: Finding, repaired: int | None) -> dict[str, object]:
     return shaped | {"fixable": finding.repair is not None, "repaired": repaired}
 
 
-def _show(found: list[Finding], repaired: dict[int, int]) -> None:
-    rows_ = [
-        (each.check, each.problem, f"repaired: {repaired[id(each)]}" if id(each) in repaired else each.fix)
-        for each in found
-    ]
-    if rows_:
-        show_table(("CHECK", "PROBLEM", "FIX"), rows_)
-    else:
-        show_line("all is well")
+def _show(found: list[Finding], repaired: dict[Finding, int]) -> None:
+    if not found:
+        return show_line("all is well")
+    fixes = [f"repaired: {repaired[each]}" if each in repaired else each.fix for each in found]
+    rows = [(each.check, each.problem, fix) for each, fix in zip(found, fixes, strict=True)]
+    return show_table(("CHECK", "PROBLEM", "FIX"), rows)

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from app.features.dead_letters import redrives
 from app.features.dead_letters.letter_list import LetterFilter
 from app.features.dead_letters.redrives import REDRIVES, RedriveJob
-from app.features.doctor import surroundings
+from app.features.doctor import checks
 from app.kernel.db import Database
 from app.kernel.processes import process_heartbeat, worker_lease
 from app.kernel.processes.process_heartbeat import Component, ProcessKind
@@ -216,8 +216,8 @@ def test_what_keeps_dead_rows_is_named(cli: Cli, database: Database, monkeypatch
     (problem,) = examined(cli)
     assert "idx_broken is invalid" in problem
     database.fetch(text("DROP INDEX idx_broken"))
-    monkeypatch.setattr(surroundings, "LEAST_DEAD", 0)
-    monkeypatch.setattr(surroundings, "DEAD_SHARE", 0)
+    monkeypatch.setattr(checks, "MIN_DEAD", 0)
+    monkeypatch.setattr(checks, "DEAD_SHARE", 0)
     found = examined(cli)
     assert any(each["fix"].startswith("VACUUM (ANALYZE) executions") for each in found.values())
 
