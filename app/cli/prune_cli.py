@@ -34,7 +34,7 @@ def command(age: timedelta | None, yes: bool, as_json: bool) -> None:
     with ready_database() as database:
         question = f"Delete for good all executions that ended more than {settings.retention_days:g} days ago,"
         confirm(f"{question} and audit entries after {settings.audit_retention_days:g} days?", yes=yes)
-        context = ChoreContext.of(database, settings, hint=nobody, stopping=never)
+        context = ChoreContext(database, settings, hint=nobody, stopping=never)
         with progress("executions deleted") as advance:
             done = _prune(Pruner(context, deleted=advance), context)
     if as_json:

@@ -57,6 +57,11 @@ class Advance:
         return self.next_run_at is None and not self.waits
 
     @property
+    def late_ticks(self) -> int:
+        """Number of chosen ticks that were missed."""
+        return sum(tick <= self.job.now for tick in self.ticks)
+
+    @property
     def exclusive(self) -> bool:
         """True if the tick may become an execution only while the job has no unfinished execution."""
         return self.job.timetable.overlap is Overlap.SKIP and bool(self.ticks)

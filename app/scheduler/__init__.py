@@ -1,4 +1,4 @@
-"""The scheduler process: chores that keep executions moving.
+"""Scheduler process and the chores of the kernel.
 
-Any number of schedulers may run at once, without a leader: each statement decides by what it finds in the rows.
+Any number of schedulers may run at once, without a leader: each statement decides by the rows that it reads.
 """

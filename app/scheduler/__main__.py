@@ -21,11 +21,11 @@ from app.scheduler.chore_plan import plan
 from app.scheduler.scheduler_process import SchedulerProcess, StuckError
 
 EXIT_STUCK = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
-GIVE_UP_SECONDS = 5.0  # the longest that the end of a process may take which is stuck
+GIVE_UP_SECONDS = 5.0  # maximum for the exit of a stuck process
 
 
 def main() -> int:
-    """Run the scheduler; returns the exit status."""
+    """Run the scheduler; return the exit status."""
     try:
         settings = Settings.from_env(os.environ)
         spans = exporting(settings.traces, "scheduler")
@@ -43,7 +43,7 @@ def main() -> int:
         wait_until_ready(database, settings.startup_timeout_seconds, stopping=process.is_stopping)
         health.start()
         hint = WakeupSender.over(database, settings.wakeup_redis_url).hint
-        context = ChoreContext.of(database, settings, hint=hint, stopping=process.is_stopping, exporting=spans)
+        context = ChoreContext(database, settings, hint=hint, stopping=process.is_stopping, exporting=spans)
         return process.run(plan(context))
     except NotReadyError as error:
         return 0 if process.is_stopping() else _refuse(error.message)
@@ -57,8 +57,8 @@ def main() -> int:
 
 
 def _give_up(error: StuckError) -> NoReturn:
-    """Exit at once: whoever waited for the thread that stands still would stand still, too."""
-    # The log may be a pipe that nobody reads.
+    """Exit at once: a wait for the stalled thread would never end."""
+    # The log may be a full pipe without a reader.
     rescue = threading.Timer(GIVE_UP_SECONDS, os._exit, [EXIT_STUCK])
     rescue.daemon = True
     rescue.start()

@@ -1,4 +1,4 @@
-"""Bulk chores: run the bulk jobs of a kind, and delete the finished ones after the retention."""
+"""Bulk chores: run the bulk jobs of a kind, and delete finished bulk jobs after the retention."""
 
 from functools import partial
 from typing import Any
@@ -9,22 +9,20 @@ from app.scheduler.chore import Chore, ChoreContext, Counts, counts_so_far
 
 
 def bulk_chores(name: str, kind: BulkJobKind[Any, Any, Any], context: ChoreContext) -> list[Chore]:
-    """Return the chores of one kind of bulk job, of which `name` is the plural."""
+    """Return the chores of one kind of bulk job; `name` is its plural."""
     runner = BulkJobRunner(context.database, [kind], ids.process_id(), hint=context.hint, stopping=context.stopping)
 
     def run() -> Counts:
-        """Run the bulk jobs under way, each at its rate."""
         counts = counts_so_far()
 
-        def tell(batch: BulkCounts) -> None:
+        def add(batch: BulkCounts) -> None:
             counts.update(processed=batch.done, refused=batch.refused)
 
-        tell(BulkCounts())
-        runner.run(tell)
+        add(BulkCounts())
+        runner.run(add)
         return counts
 
     def prune() -> Counts:
-        """Delete finished rows after the retention."""
         delete = partial(kind.bulk_jobs.prune, context.database, retention_ms=context.retention_ms, limit=context.batch)
         return Counts({name: context.until_short(delete)})
 

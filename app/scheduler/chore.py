@@ -1,29 +1,30 @@
-"""A chore: one entry of the scheduler's plan, and what chores have in common."""
+"""Chores: entries of the scheduler's plan, their context and their counts."""
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Self
 
 from app.kernel.config import Settings
 from app.kernel.db import Database
-from app.kernel.function_types import Call, Hint, Run, Stopping
+from app.kernel.function_types import Hint, Run, Stopping
+from app.kernel.metrics import PROCESS, series
 from app.kernel.tracing.exporting import Exporting
 from app.queue.claiming.shards import ShardCount, stored_beyond
 from app.queue.executions.watermark import SWEEP_SECONDS
 
 BATCH = 500  # rows in one statement
+LATE_PER_PASS = 500  # missed ticks that one pass over the due jobs inserts
 
 Counts = Counter[str]
-"""Counts of what one run of a chore changed, by name; the log shows those that are not zero."""
+"""Counts of the changes of one run of a chore, by name; the log shows counts above zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """One entry of the plan: what runs, under which name, and how often; the first time at once."""
+    """Entry of the plan; runs at the start of the process and then at every interval."""
 
     name: str
     every_seconds: float
@@ -32,100 +33,72 @@ class Chore:
 
 @dataclass(frozen=True, slots=True)
 class ChoreContext:
-    """What the chores of one scheduler are built from; each may run in a thread of its own."""
+    """Shared objects of all chores of one scheduler; each chore runs on its own thread."""
 
     database: Database
     settings: Settings
     hint: Hint
     stopping: Stopping
-    served: ShardCount
     exporting: Sequence[Exporting] = ()
     batch: int = BATCH
+    late_per_pass: int = LATE_PER_PASS
     full_scan_seconds: float = SWEEP_SECONDS
+    served: ShardCount = field(init=False)
 
-    @classmethod
-    def of(
-        cls,
-        database: Database,
-        settings: Settings,
-        *,
-        hint: Hint,
-        stopping: Stopping,
-        exporting: Sequence[Exporting] = (),
-    ) -> Self:
-        """Build the context of the chores over one database."""
-        shards = ShardCount(settings.shards(cockroach=database.is_cockroach), partial(stored_beyond, database))
-        return cls(database, settings, hint, stopping, shards, exporting)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "served", ShardCount(self.shards, partial(stored_beyond, self.database)))
 
     @property
     def shards(self) -> int:
-        """Return the number of shards of new executions."""
+        """Number of shards of new executions."""
         return self.settings.shards(cockroach=self.database.is_cockroach)
 
     @property
     def ahead_ms(self) -> int:
-        """Return the look-ahead in milliseconds."""
+        """Look-ahead in milliseconds."""
         return int(self.settings.look_ahead_seconds * 1000)
 
     @property
     def retention_ms(self) -> int:
-        """Return for how many milliseconds finished executions are kept."""
+        """Retention of finished executions in milliseconds."""
         return int(self.settings.retention_days * 24 * 3600 * 1000)
 
     def hint_all(self, queues: Iterable[str]) -> None:
-        """Wake the workers of queues in which something became claimable."""
+        """Wake the workers of queues that have new claimable executions."""
         for queue in queues:
             self.hint(queue)
 
     def until_short(self, do_batch: Run[int], size: int | None = None) -> int:
-        """Repeat until a batch is shorter than `size`, or the process stops; returns the sum of the batches."""
-        return until_short(do_batch, self.batch if size is None else size, self.stopping)
+        """Repeat until a batch is shorter than `size`, or the process stops; return the sum of the batches."""
+        total, size = 0, self.batch if size is None else size
+        while not self.stopping():
+            done = do_batch()
+            total += done
+            if done < size:
+                break
+            report_progress()
+        return total
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """A run of a chore: what it has done so far, and whom to tell that it gets on."""
+@dataclass(slots=True)
+class ChoreRun:
+    """Run of a chore on the current thread; `counts` keeps the changes made before an error."""
 
-    counts: Counts
-    tell: Call
-
-
-_CURRENT: ContextVar[_Run | None] = ContextVar("run", default=None)
+    chore: str
+    counts: Counts = field(default_factory=Counts)
+    silent_polls: int = 0  # since the last heartbeat of the run
 
 
-@contextmanager
-def counting(tell: Call) -> Iterator[Counts]:
-    """Give the counts of the run that this thread begins; they hold what it has done until an error ended it.
-
-    `tell` is called after each of its batches, unless it is the last one.
-    """
-    run = _Run(Counts(), tell)
-    token = _CURRENT.set(run)
-    try:
-        yield run.counts
-    finally:
-        _CURRENT.reset(token)
+CURRENT_RUN: ContextVar[ChoreRun | None] = ContextVar("chore_run", default=None)
 
 
 def counts_so_far() -> Counts:
-    """Return the counts of the current run, which a chore that acts in batches adds to after each of them."""
-    run = _CURRENT.get()
+    """Return the counts of the current run; a chore that works in batches adds to them after each batch."""
+    run = CURRENT_RUN.get()
     return Counts() if run is None else run.counts
 
 
-def got_on() -> None:
-    """Tell that the current run has done a batch, and goes on."""
-    if (run := _CURRENT.get()) is not None:
-        run.tell()
-
-
-def until_short(do_batch: Run[int], size: int, stopping: Stopping) -> int:
-    """Repeat until a batch comes back shorter than `size`, or the process stops; returns the sum of them."""
-    total = 0
-    while not stopping():
-        done = do_batch()
-        total += done
-        if done < size:
-            break
-        got_on()
-    return total
+def report_progress() -> None:
+    """Record that the current run has finished a batch and continues."""
+    if (run := CURRENT_RUN.get()) is not None:
+        PROCESS.set(series.CHORE_AT, time.time(), run.chore)

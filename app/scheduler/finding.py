@@ -1,4 +1,4 @@
-"""Findings of checks, and safety nets: checks of rows that no statement leaves, each with its repair."""
+"""Findings of checks, and safety nets: checks with a repair, of rows that no statement leaves."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from app.kernel.function_types import Run
 from app.scheduler.chore import ChoreContext
 
 START_SCHEDULER = "start a scheduler (`python -m app.scheduler`), or look into its log: none runs, or none keeps up"
-MAX_COUNTED = 1_000  # rows of one kind; also those of one batch of a repair
+MAX_COUNTED = 1_000  # rows of a finding, and of one batch of a repair
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Problem that a check has found, and its fix in words; `repair` applies a safe fix and returns how many rows.
+    """Problem that a check has found, and its fix in words; `repair` applies a safe fix and returns the rows changed.
 
     After a finding that `ends` the examination, other checks would only fail.
     """
@@ -26,7 +26,7 @@ class Finding:
 
 
 Check = Callable[[ChoreContext], Iterator[Finding]]
-"""Reads a bounded number of rows, and yields what is wrong."""
+"""Reads a bounded number of rows and yields the problems."""
 
 
 class SafetyNet:
@@ -46,19 +46,17 @@ class SafetyNet:
         raise NotImplementedError
 
     def repair_batch(self, context: ChoreContext) -> int:
-        """Repair up to MAX_COUNTED rows; returns how many."""
+        """Repair up to MAX_COUNTED rows; return their number."""
         raise NotImplementedError
 
     def __call__(self, context: ChoreContext) -> Iterator[Finding]:
-        """Find the rows."""
-        number = self.count(context)
-        if number:
+        if number := self.count(context):
             fix = f"--fix {self.fix}, as a scheduler would within an hour"
             problem = f"{counted(number, self.noun)} {self.problem}"
             yield Finding(self.check, problem, fix, partial(self.repair, context))
 
     def repair(self, context: ChoreContext) -> int:
-        """Repair all rows in batches, until none is left or the process stops; returns how many."""
+        """Repair all rows in batches, until none is left or the process stops; return their number."""
         return context.until_short(partial(self.repair_batch, context), MAX_COUNTED)
 
 

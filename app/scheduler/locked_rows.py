@@ -1,4 +1,4 @@
-"""Locked rows: the log of the rows that a chore skips because another transaction holds their locks."""
+"""Locked rows: log of rows that a chore skips because another transaction holds their locks."""
 
 import logging
 import time
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 log = logging.getLogger(__name__)
 
-SILENT_SECONDS = 60.0  # for each row, from one warning to the next
-MAX_NAMED = 10  # rows in that time
+SILENT_SECONDS = 60.0  # between two warnings about a row
+MAX_NAMED = 10  # rows in SILENT_SECONDS
 
 
 class LockedRow(NamedTuple):
-    """A row, such as "job job_1", and the state in which it was locked."""
+    """Row, such as "job job_1", and its state while it was locked."""
 
     name: str
     state: object = None
@@ -21,8 +21,8 @@ class LockedRow(NamedTuple):
 class LockedRows:
     """Rows that the last run of a chore skipped; `consequence` completes the warning about a row.
 
-    Another scheduler locks a row for a moment, and changes it. A warning therefore names a row only when two runs in
-    succession have found it locked in the same state.
+    Another scheduler locks a row only for a moment, and changes the row. A warning therefore names a row only after
+    two runs in succession have found the row locked in the same state.
     """
 
     def __init__(self, consequence: str, *, silent_seconds: float = SILENT_SECONDS) -> None:
@@ -32,7 +32,7 @@ class LockedRows:
         self._silent_until: dict[str, float] = {}
 
     def note(self, found: Set[LockedRow]) -> None:
-        """Take in the rows that a whole run has skipped, and log the first ones of a long lock."""
+        """Take the rows that a whole run has skipped, and log the first rows with a long lock."""
         now = time.monotonic()
         self._silent_until = {name: until for name, until in self._silent_until.items() if until > now}
         names = {row.name for row in found & self._last_run} - self._silent_until.keys()

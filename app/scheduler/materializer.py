@@ -1,17 +1,18 @@
 """Materialiser: the chore that turns due ticks of repeating jobs into executions."""
 
 import logging
+import math
 import time
+from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from app.kernel.errors import TaskExecutorError
 from app.queue.claiming.depth import Depths
 from app.queue.executions.materialization import due, materialize
 from app.queue.executions.watermark import LowWater
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
-from app.scheduler.catch_up import CatchUpPace
-from app.scheduler.chore import ChoreContext, Counts, counts_so_far, got_on
+from app.scheduler.chore import LATE_PER_PASS, ChoreContext, Counts, counts_so_far, report_progress
 from app.scheduler.locked_rows import LockedRow, LockedRows
 
 log = logging.getLogger(__name__)
@@ -19,8 +20,60 @@ log = logging.getLogger(__name__)
 MAX_TICKS = 500  # executions per statement
 
 
+class CatchUpPace:
+    """Late ticks that one pass over the due jobs may still insert; keeps a backlog behind fresh work. Pure.
+
+    The late jobs of a page share the rest of `late_per_pass`. Each job may take at least one tick, and twice the ticks
+    that fall due during a pass: otherwise a job with a short interval would never catch up.
+    """
+
+    def __init__(self, pass_seconds: float, late_per_pass: int = LATE_PER_PASS) -> None:
+        self._pass_ms = pass_seconds * 1000
+        self._left = late_per_pass
+        self._taken: Counter[str] = Counter()
+        self._next_ticks: dict[str, datetime] = {}
+
+    def portion(self, job: DueJob, jobs: int) -> int:
+        """Return how many late ticks a job in a page of `jobs` may still take; not positive for none."""
+        return max(self.least(job), self._left // max(1, jobs)) - self._taken[job.job_id]
+
+    def least(self, job: DueJob) -> int:
+        """Return how many late ticks a job may take in any case: more than fall due until the next pass."""
+        every_ms = job.timetable.every_ms
+        return 1 if every_ms is None else max(1, math.ceil(2 * self._pass_ms / every_ms))
+
+    def note(self, job: DueJob, advance: Advance | None) -> None:
+        """Count the late ticks that a job takes, and keep its next tick after them."""
+        self._count(job, 0 if advance is None else advance.late_ticks)
+        following = job.next_run_at if advance is None else advance.next_run_at
+        if following is None:
+            self._next_ticks.pop(job.job_id, None)
+        else:
+            self._next_ticks[job.job_id] = following
+
+    def put_back(self, advance: Advance) -> None:
+        """Undo `note` for a job that could not take its ticks, such as a job with a locked row."""
+        self._count(advance.job, -advance.late_ticks)
+        self._next_ticks[advance.job.job_id] = advance.job.next_run_at
+
+    def continues(self, advance: Advance, jobs: int) -> bool:
+        """Return whether a job has more ticks in this pass than fitted into its statement."""
+        job, following = advance.job, advance.next_run_at
+        if following is None or following > job.horizon:
+            return False
+        return following > job.now or self.portion(job, jobs) > 0
+
+    def reached(self, now: datetime) -> datetime:
+        """Return the instant before which no job has a tick left, at most `now`."""
+        return min([now, *self._next_ticks.values()])
+
+    def _count(self, job: DueJob, late_ticks: int) -> None:
+        self._taken[job.job_id] += late_ticks
+        self._left -= late_ticks
+
+
 class Materializer:
-    """Reads due jobs from where the last pass ended; `materialize` is one pass."""
+    """Chore that reads due jobs from the end of its last pass on; `materialize` is one pass."""
 
     def __init__(self, context: ChoreContext) -> None:
         self._context = context
@@ -29,18 +82,18 @@ class Materializer:
         self._unreadable: set[str] = set()
 
     def materialize(self) -> Counts:
-        """Insert the executions of every tick that is due within the look-ahead, from each job's own next tick on.
+        """Insert the executions of all ticks within the look-ahead, from each job's own next tick on.
 
-        Downtime delays ticks, and the job says which of them still run: a portion of them in each pass. A locked job is
-        skipped, and the next pass tries it again.
+        Each pass runs a portion of the missed ticks that the rules of their job still allow. A locked job is skipped
+        until the next pass.
         """
         counts = counts_so_far()
-        batch = self._context.settings.cron_batch_size
+        settings, batch = self._context.settings, self._context.settings.cron_batch_size
         last: DueJob | None = None
-        pace = CatchUpPace(self._context.settings.cron_tick_interval_seconds)
+        pace = CatchUpPace(settings.cron_tick_interval_seconds, self._context.late_per_pass)
         depths = Depths(self._context.database, self._context.served.count)
         locked = set[LockedRow]()
-        behind = False  # some job of this walk has more ticks in this pass than fitted in its statement
+        behind = False  # True if a job of this scan has more ticks in this pass than fitted into its statement
         while not self._context.stopping():
             found = due(
                 self._context.database,
@@ -50,10 +103,9 @@ class Materializer:
                 after=last,
             )
             jobs = found.jobs
-            advances = self._advances(jobs, pace, depths)
-            moved = self._move(advances, pace, counts, locked)
-            behind = behind or any(pace.goes_on(advance, len(jobs)) for advance in moved)
-            got_on()
+            moved = self._move(self._advances(jobs, pace, depths), pace, counts, locked)
+            behind = behind or any(pace.continues(advance, len(jobs)) for advance in moved)
+            report_progress()
             if len(jobs) == batch:
                 last = jobs[-1]
             elif behind:
@@ -67,7 +119,7 @@ class Materializer:
     def _move(
         self, advances: Sequence[Advance], pace: CatchUpPace, counts: Counts, locked: set[LockedRow]
     ) -> list[Advance]:
-        """Advance jobs; put each locked job into `locked`, and return the advances of all other jobs."""
+        """Advance jobs; add locked jobs to `locked`, and return the advances of all other jobs."""
         done = materialize(self._context.database, advances, shards=self._context.shards)
         self._context.hint_all(done.queues)
         counts.update(ticks=done.executions, retired=done.retired, skipped=done.skipped)
@@ -86,13 +138,13 @@ class Materializer:
         advances: list[Advance | None] = []
         for job in jobs:
             try:
-                is_put_off = job.job_id in deep and may_wait(job, pace.least(job))
-                advance = choose_ticks(job, limit, grace, 0 if is_put_off else portions[job.job_id])
+                is_deferred = job.job_id in deep and may_wait(job, pace.least(job))
+                advance = choose_ticks(job, limit, grace, 0 if is_deferred else portions[job.job_id])
                 pace.note(job, advance)
                 advances.append(advance)
             except TaskExecutorError as error:
-                # Stored, so it was valid once: this machine's time zones may be older. The others must go on.
+                # Valid when it was stored, but this machine's time zones may be older. Other jobs continue.
                 if job.job_id not in self._unreadable:
                     self._unreadable.add(job.job_id)
-                    log.error("job %s is passed over: %s", job.job_id, error.message)  # noqa: TRY400
+                    log.error("job %s is skipped: %s", job.job_id, error.message)  # noqa: TRY400
         return [found for found in advances if found is not None]

@@ -1,4 +1,4 @@
-"""Pruner: deletes what is older than the retention."""
+"""Pruner: deletes rows older than their retention."""
 
 import random
 import time
@@ -15,13 +15,13 @@ from app.queue.executions import execution_pruning
 from app.scheduler.chore import ChoreContext, Counts
 
 DAY_MS = 24 * 3600 * 1000
-MAX_PRUNE_SECONDS = 900.0  # what is left waits for the next run
-# In one statement each. Most executions have one attempt and one log line: once through their children is the rule.
+MAX_PRUNE_SECONDS = 900.0  # the next run continues
+# Rows per statement. Most executions have one attempt and one log line, so one batch deletes all their children.
 EXECUTIONS, CHILDREN = 1_000, 2_000
 
 
 class Pruner:
-    """The chores that delete; `deleted` is called with the number of executions of each batch."""
+    """Chores that delete; `deleted` is called with the number of executions of each batch."""
 
     def __init__(
         self,
@@ -38,11 +38,11 @@ class Pruner:
         self._deleted = deleted
 
     def prune(self) -> Counts:
-        """Delete what finished before the retention, the oldest first; then worker rows of the distant past."""
+        """Delete executions that finished before the retention, oldest first; then old rows of workers."""
         counts = Counts()
         ends_at = time.monotonic() + self._seconds
         shards = self._context.served.survey()
-        # Anywhere, so that the last shards get their turn where time runs out, and several schedulers differ.
+        # A random first shard: a run that ends early must not always skip the last shards, and schedulers differ.
         first = random.randrange(shards)
         for shard in (*range(first, shards), *range(first)):
             self._prune_shard(shard, ends_at, counts)
@@ -71,7 +71,7 @@ class Pruner:
             self._deleted(pruned["executions"])
 
     def prune_versions(self) -> Counts:
-        """Delete repeating jobs that ended before the retention, old versions among them."""
+        """Delete repeating jobs, and their old versions, that ended before the retention."""
         counts, retention_ms = Counts(), self._context.retention_ms
         after: Position | None = Position(EPOCH, "")
         while after is not None and not self._context.stopping():
@@ -82,14 +82,14 @@ class Pruner:
         return counts
 
     def prune_audit(self) -> Counts:
-        """Delete entries of the audit log that are older than its own retention, the oldest first."""
+        """Delete entries of the audit log that are older than its own retention, oldest first."""
         retention_ms = int(self._context.settings.audit_retention_days * DAY_MS)
-        # A batch is also short when another scheduler was faster, so only an empty one is the end.
+        # Another scheduler can make a batch short, so only an empty batch is the end.
         delete = partial(audit.prune, self._database, retention_ms=retention_ms, limit=self._context.batch)
         return Counts(entries=self._context.until_short(delete, 1))
 
     def prune_configs(self) -> Counts:
-        """Delete superseded values of configs that no unfinished execution began with."""
+        """Delete superseded values of configs that no unfinished execution uses."""
         up_to = superseded_configs.needless_up_to(self._database, self._context.stopping, page=self._context.batch)
         if up_to is None:
             return Counts()
@@ -97,15 +97,12 @@ class Pruner:
         return Counts(values=self._context.until_short(delete))
 
     def prune_keys(self) -> Counts:
-        """Delete idempotency keys that have been kept for their time, the oldest first."""
+        """Delete idempotency keys after their retention, oldest first."""
         delete = partial(idempotency.prune, self._database, limit=self._context.batch)
         return Counts(idempotency_keys=self._context.until_short(delete, 1))
 
     def prune_heartbeats(self) -> Counts:
-        """Delete the rows of processes of which nothing was heard for ten minutes, however many start and end.
-
-        And commands to workers, after a day.
-        """
+        """Delete rows of processes without a heartbeat for ten minutes, and commands to workers after a day."""
         delete = partial(process_heartbeat.prune, self._database, limit=self._context.batch)
         old_commands = partial(worker_commands.prune, self._database, limit=self._context.batch)
         return Counts(heartbeats=self._context.until_short(delete), commands=self._context.until_short(old_commands))

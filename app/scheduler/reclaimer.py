@@ -1,22 +1,46 @@
-"""Reclaimer: takes executions back from workers that are dead, or that have held them for too long."""
+"""Reclaimer: takes executions back from dead workers, and from workers that have held them for too long."""
 
-from app.queue.executions.reclaim import START, Reclaimed, candidates, reclaim
-from app.scheduler import lost_spans
-from app.scheduler.chore import BATCH, ChoreContext, Counts, counts_so_far, until_short
+import logging
+from collections.abc import Sequence
+
+from opentelemetry.trace import Status, StatusCode
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.kernel.db.retries import explained
+from app.kernel.errors import UnavailableError
+from app.kernel.sql import statement
+from app.kernel.tracing import attempt_spans
+from app.kernel.tracing.exporting import Exporting
+from app.queue.executions.reclaim import START, candidates, reclaim
+from app.scheduler.chore import BATCH, ChoreContext, Counts, counts_so_far
 from app.scheduler.locked_rows import LockedRow, LockedRows
 from app.scheduler.outbox_chore import Outbox
+from schema.states import AttemptStatus
+
+log = logging.getLogger(__name__)
+
+ENDED = statement(
+    "executions.taken_back",
+    """
+    SELECT a.execution_id, a.attempt_number AS attempt, a.worker_id, a.started_at, a.completed_at, a.status,
+           a.error->>'type' AS error_type, a.error->>'message' AS message,
+           e.job_id, e.endpoint, e.endpoint_type, e.queue,
+           COALESCE(e.trace_context, j.trace_context) AS trace_context
+      FROM attempts AS a
+      JOIN executions AS e ON e.execution_id = a.execution_id
+      JOIN jobs AS j ON j.job_id = e.job_id
+     WHERE a.attempt_id = ANY (CAST(:attempt_ids AS TEXT[]))
+    """,
+)
 
 
 class Reclaimer:
-    """The two chores that reclaim; each run reads all candidates, page by page, and skips locked rows."""
+    """Two chores that reclaim; each run reads all candidates, page by page, and skips locked rows."""
 
     def __init__(self, context: ChoreContext, outbox: Outbox) -> None:
+        self._context = context
         self._database = context.database
         self._outbox = outbox
-        self._stuck_ms = int(context.settings.stuck_timeout_seconds * 1000)
-        self._hint = context.hint
-        self._stopping = context.stopping
-        self._exporting = context.exporting
         self._lost_locked, self._stuck_locked = LockedRows("reclaim waits"), LockedRows("reclaim waits")
 
     def reclaim_from_dead_workers(self, page: int = BATCH) -> Counts:
@@ -24,31 +48,40 @@ class Reclaimer:
         return self._reclaim(None, self._lost_locked, page)
 
     def reclaim_stuck(self, page: int = BATCH) -> Counts:
-        """Take back the executions that were claimed longer ago than the stuck timeout allows."""
-        return self._reclaim(self._stuck_ms, self._stuck_locked, page)
+        """Take back executions whose claim is older than the stuck timeout."""
+        return self._reclaim(int(self._context.settings.stuck_timeout_seconds * 1000), self._stuck_locked, page)
 
     def _reclaim(self, stuck_ms: int | None, locked: LockedRows, page: int) -> Counts:
-        counts = counts_so_far()
-        after, skipped = START, set[LockedRow]()
+        counts, after, skipped = counts_so_far(), START, set[LockedRow]()
 
         def batch() -> int:
             nonlocal after
             found = candidates(self._database, after, stuck_ms=stuck_ms, limit=page)
             done = reclaim(self._database, found, stuck_ms=stuck_ms)
-            self._follow(done, counts)
+            self._context.hint_all(done.queues)
+            for each in self._context.exporting:
+                self._record_spans(each, done.ends)
+            counts.update(retrying=done.retrying, failed=done.failed, cancelled=done.cancelled, ignored=done.ignored)
+            counts.update(self._outbox.handle_named(done.ends))
             skipped.update(map(LockedRow, done.locked))
             after = found[-1].place if found else after
             return len(found)
 
-        until_short(batch, page, self._stopping)
+        self._context.until_short(batch, page)
         locked.note(skipped)
         return counts
 
-    def _follow(self, done: Reclaimed, counts: Counts) -> None:
-        """Do what follows from the ends of attempts, and count them."""
-        for queue in done.queues:
-            self._hint(queue)
-        for each in self._exporting:
-            lost_spans.record(self._database, each, done.ends)
-        counts.update(retrying=done.retrying, failed=done.failed, cancelled=done.cancelled, ignored=done.ignored)
-        counts.update(self._outbox.handle_named(done.ends))
+    def _record_spans(self, exporting: Exporting, attempt_ids: Sequence[str]) -> None:
+        """Record the spans of attempts whose workers died and lost them; an error costs only these spans.
+
+        The spans have the ids of the lost spans, so the receiver's spans below them find their parent.
+        """
+        try:
+            for row in self._database.fetch(ENDED, {"attempt_ids": list(attempt_ids)}) if attempt_ids else []:
+                span = attempt_spans.begin(exporting, row, [], round(row.started_at.timestamp() * 1e9))
+                span.set_attribute("error.type", row.error_type)
+                if row.status == AttemptStatus.FAILED:
+                    span.set_status(Status(StatusCode.ERROR, row.message))
+                span.end(round(row.completed_at.timestamp() * 1e9))
+        except (UnavailableError, SQLAlchemyError) as error:
+            log.warning("spans of lost attempts are missing: %s", explained(error))

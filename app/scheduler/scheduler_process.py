@@ -5,10 +5,8 @@ import logging
 import queue
 import signal
 import threading
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from types import FrameType
 
 from apscheduler.events import EVENT_SCHEDULER_STARTED
@@ -16,30 +14,27 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.blocking import BlockingScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
-from app.kernel.errors import UnavailableError
-from app.kernel.metrics import PROCESS, series
-from app.scheduler.chore import Chore, Counts, counting
-from app.scheduler.chore_heartbeats import Signs
-from app.scheduler.outage_log import OutageLog
+from app.scheduler.chore import Chore
+from app.scheduler.chore_runner import PATIENCE_POLLS, ChoreRunner
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
-_FAILING = frozenset({"expired", "failed"})  # what chores call executions that they have failed
+POLL_SECONDS = 1.0
 
 
 class StuckError(RuntimeError):
-    """A chore, or what starts them, stands still; the message says which."""
+    """A chore or the thread that starts chores has stalled; the message names it."""
 
 
 class SchedulerProcess:
-    """Runs chores until a signal, or until the thread that triggers them dies or one of them stands still."""
+    """Runs chores until a signal, until the thread that starts them dies, or until a chore stalls."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, patience: int = PATIENCE_POLLS, poll_seconds: float = POLL_SECONDS) -> None:
         self._stopping = False
-        self._signs = Signs()
-        # SimpleQueue is the only queue that a signal handler may put into: its put() may interrupt itself.
-        self._over: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._poll_seconds = poll_seconds
+        self._runner = ChoreRunner(patience)
+        # A signal handler may only put into a SimpleQueue: its put() may interrupt itself.
+        self._exit_status: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._triggering = threading.Event()
 
     def catch_signals(self) -> None:
@@ -48,16 +43,16 @@ class SchedulerProcess:
         signal.signal(signal.SIGINT, self._on_signal)
 
     def is_stopping(self) -> bool:
-        """Return whether chores shall end between two statements; that they ask is their sign of life."""
-        self._signs.show()
+        """Return whether chores shall end between two statements; the call is a heartbeat of the calling chore."""
+        self._runner.heartbeat()
         return self._stopping
 
     def run(self, plan: Sequence[Chore]) -> int:
-        """Run the chores; returns the exit status once all of them have ended.
+        """Run the chores; return the exit status after all chores have ended.
 
-        Raises StuckError, with threads still running, when one of them does not go on: the process has to be ended.
+        Raises StuckError if a chore stalls. Threads still run then, so the caller must end the process.
         """
-        triggers = _triggers(plan, self._signs)
+        triggers = self._triggers(plan)
         triggers.add_listener(lambda _event: self._triggering.set(), EVENT_SCHEDULER_STARTED)
         thread = threading.Thread(target=self._trigger, args=[triggers], name="te-scheduler")
         thread.start()
@@ -72,87 +67,40 @@ class SchedulerProcess:
         return status
 
     def _wait(self) -> int:
-        """Wait for the end.
+        """Wait for the exit status in short intervals, because a signal just before a wait does not end the wait.
 
-        Not in one sleep: Python's handlers run in this thread only, and what comes in the instant before it falls
-        asleep does not wake it.
+        Python runs signal handlers on the main thread only.
         """
         while True:
             with contextlib.suppress(queue.Empty):
-                return self._over.get(timeout=LOOK_SECONDS)
-            if (stuck := self._signs.look()) is not None:
-                raise StuckError(stuck)
+                return self._exit_status.get(timeout=self._poll_seconds)
+            if (stalled := self._runner.poll()) is not None:
+                raise StuckError(stalled)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._stopping = True
-        self._over.put(0)
+        self._exit_status.put(0)
+
+    def _triggers(self, plan: Sequence[Chore]) -> BlockingScheduler:
+        # APScheduler warns about each run that it skips while the last run continues: about every run of an outage.
+        logging.getLogger("apscheduler").setLevel(logging.ERROR)
+        triggers = BlockingScheduler(
+            timezone=UTC,
+            executors={"default": ThreadPoolExecutor(len(plan))},
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+        )
+        now = datetime.now(UTC)
+        for chore in plan:
+            trigger = IntervalTrigger(seconds=chore.every_seconds, timezone=UTC)
+            triggers.add_job(self._runner.run, trigger, args=[chore], name=chore.name, next_run_time=now)
+        return triggers
 
     def _trigger(self, triggers: BlockingScheduler) -> None:
         try:
             triggers.start()  # returns after shutdown()
         except BaseException:
-            log.exception("the thread that triggers the chores died")
+            log.exception("the thread that starts the chores died")
         finally:
-            # The status of an end that no signal asked for; after a signal its 0 is read first.
-            self._over.put(1)
+            # Status of an end without a signal; the 0 of a signal is read first.
+            self._exit_status.put(1)
             self._triggering.set()
-
-
-def _triggers(plan: Sequence[Chore], signs: Signs) -> BlockingScheduler:
-    # APScheduler warns of each run that it skips because the last one goes on: of every run while the database hangs.
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)
-    triggers = BlockingScheduler(
-        timezone=UTC,
-        executors={"default": ThreadPoolExecutor(len(plan))},
-        job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
-    )
-    outages, now = OutageLog(), datetime.now(UTC)
-    for chore in plan:
-        trigger = IntervalTrigger(seconds=chore.every_seconds, timezone=UTC)
-        triggers.add_job(partial(_run, chore, outages, signs), trigger, name=chore.name, next_run_time=now)
-    return triggers
-
-
-def _run(chore: Chore, outages: OutageLog, signs: Signs) -> None:
-    with signs.running(chore.name):
-        run_logged(chore, outages)
-
-
-def run_logged(chore: Chore, outages: OutageLog) -> None:
-    """Run a chore once and log what it did; never raises, so that no chore can stop the others."""
-    since, began, so_far = outages.count(), time.monotonic(), Counts()
-    try:
-        with counting(partial(_note_success, chore)) as so_far:
-            counts = chore.run()
-    except UnavailableError as error:
-        _count_failure(chore, so_far)
-        outages.begins(chore.name, error.explained, since=since)
-    except Exception:
-        _count_failure(chore, so_far)
-        log.exception("%s failed", chore.name)
-    else:
-        outages.is_over(chore.name, since=since)
-        PROCESS.add(series.CHORE_FAILURES, chore.name, amount=0)
-        PROCESS.observe(series.CHORE_SECONDS, time.monotonic() - began, chore.name)
-        _note_success(chore)
-        _tell(chore, counts)
-
-
-def _note_success(chore: Chore) -> None:
-    PROCESS.set(series.CHORE_AT, time.time(), chore.name)
-
-
-def _count_failure(chore: Chore, so_far: Counts) -> None:
-    PROCESS.add(series.CHORE_FAILURES, chore.name)
-    _tell(chore, so_far)
-
-
-def _tell(chore: Chore, counts: Counts) -> None:
-    for name, count in counts.items():
-        # Also where it is 0: a rate needs to have seen that before the first one.
-        PROCESS.add(series.CHORE_ROWS, chore.name, name, amount=count)
-        if name in _FAILING:
-            PROCESS.add(series.FAILED, chore.name, amount=count)
-    done = [f"{count} {name}" for name, count in counts.items() if count]
-    if done:
-        log.info("%s: %s", chore.name, ", ".join(done))

@@ -1,18 +1,62 @@
 """Upkeep: the small chores of the kernel."""
 
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+
+from app.queue.executions import on_hold
+from app.queue.executions.promotion import promote
+from app.queue.executions.watermark import LowWater
 from app.queue.jobs import time_zones, unfinished_changes
-from app.scheduler.chore import ChoreContext, Counts
+from app.scheduler.chore import ChoreContext, Counts, counts_so_far
+from app.scheduler.finding import SafetyNet
+
+log = logging.getLogger(__name__)
 
 
-class Upkeep:
-    """Chores that keep nothing between two runs but whether the time zones were followed."""
+class Promoter:
+    """Chore that queues delayed executions shortly before they are due; reads each shard from its last end on."""
 
     def __init__(self, context: ChoreContext) -> None:
         self._context = context
+        new_mark = partial(LowWater, sweep_seconds=context.full_scan_seconds)
+        self._marks: dict[int, LowWater] = defaultdict(new_mark)  # by shard
+
+    def promote(self) -> Counts:
+        """Queue all PENDING executions within the look-ahead, and hold the retries of paused jobs."""
+        counts = counts_so_far()
+        for shard in range(self._context.served.count):
+            self._context.until_short(partial(self._promote_batch, shard, counts))
+        counts.update(held=on_hold.hold_retries(self._context.database))
+        return counts
+
+    def _promote_batch(self, shard: int, counts: Counts) -> int:
+        mark = self._marks[shard]
+        done = promote(
+            self._context.database,
+            shard=shard,
+            ahead_ms=self._context.ahead_ms,
+            limit=self._context.batch,
+            since=mark.since,
+        )
+        mark.advance(done.seen_up_to, time.monotonic())
+        self._context.hint_all(done.queues)
+        counts.update(promoted=done.queues.total())
+        return done.queues.total()
+
+
+class Upkeep:
+    """Chores whose only state between two runs is whether the time zones were followed."""
+
+    def __init__(self, context: ChoreContext, nets: Sequence[SafetyNet]) -> None:
+        self._context = context
+        self._nets = nets
         self._follows_zones = False
 
     def follow_time_zones(self) -> Counts:
-        """Move next runs that were computed by other time zone rules; once, since a process never changes its own."""
+        """Move next runs that other time zone rules computed; once, because a process reads the rules once."""
         if self._follows_zones:
             return Counts()
         moved = time_zones.follow_rules(
@@ -25,14 +69,33 @@ class Upkeep:
         return Counts(moved=moved)
 
     def survey_shards(self) -> Counts:
-        """Find the shards that hold executions although the setting does not know them."""
+        """Find shards beyond the setting that hold executions."""
         self._context.served.survey()
         return Counts()
 
     def finish(self) -> Counts:
-        """End the changes of jobs with very many executions that a request was cut off from."""
+        """Complete interrupted changes of jobs with very many executions."""
         done = unfinished_changes.finish(
             self._context.database, self._context.ahead_ms, limit=self._context.batch, stopping=self._context.stopping
         )
         self._context.hint_all(done.queues)
         return Counts(finished=done.changes)
+
+    def repair(self) -> Counts:
+        """Run all safety nets and log each repair, because no statement leaves such rows.
+
+        A net that fails does not stop the other nets; its error is raised after them.
+        """
+        counts, failure = counts_so_far(), None
+        for net in self._nets:
+            try:
+                number = net.repair(self._context)
+            except Exception as error:  # noqa: BLE001 - raised below
+                failure = error
+                continue
+            counts.update({net.done: number})
+            if number:
+                log.warning("repaired: %d %s %s", number, net.noun, net.problem)
+        if failure is not None:
+            raise failure
+        return counts

@@ -101,7 +101,7 @@ def test_a_chore_that_stands_still_ends_the_process(start: Start, database: Data
     """Its metrics would be served as ever, and nothing else would start it again."""
     child = start(database_url, program=("tests.acceptance.faults.blocked_scheduler",))
     assert child.wait(60) == EXIT_STUCK
-    assert "the scheduler exits: its chore promote stood still" in child.tail()
+    assert "the scheduler exits: its chore promote stalled" in child.tail()
 
 
 def test_without_a_database_it_gives_up_after_the_stated_time(start: Start) -> None:
@@ -146,13 +146,13 @@ def test_a_lost_database_is_said_once_and_work_goes_on_afterwards(start: Start) 
         eventually(lambda: scheduled(database, first))
         for outage in (1, 2):
             server.kill()
-            eventually(lambda n=outage: child.tail(1000).count("the scheduler goes on trying") == n)  # type: ignore[misc]
+            eventually(lambda n=outage: child.tail(1000).count("the scheduler retries") == n)  # type: ignore[misc]
             server.start()
             eventually(lambda n=outage: child.tail(1000).count("the database answers again") == n)  # type: ignore[misc]
         # Due now, as all that is created while it runs: what is due in the past only its next sweep finds.
         second = add_interval_job(database, timedelta(minutes=1))
         eventually(lambda: scheduled(database, second))
-        assert child.tail(1000).count("the scheduler goes on trying") == 2
+        assert child.tail(1000).count("the scheduler retries") == 2
         assert "Traceback" not in child.tail(1000)
         child.send(signal.SIGTERM)
         assert child.wait(60) == 0

@@ -38,7 +38,7 @@ def command(repairs: bool, yes: bool, as_json: bool) -> None:
 
 def _examine() -> list[Finding]:
     serving = services()
-    context = ChoreContext.of(serving.database, serving.settings, hint=wake, stopping=threading.Event().is_set)
+    context = ChoreContext(serving.database, serving.settings, hint=wake, stopping=threading.Event().is_set)
     checks: list[Check] = [*(check for feature in serving.features for check in feature.checks()), *SAFETY_NETS]
     found = list[Finding]()
     with progress("checks", len(checks)) as advance:

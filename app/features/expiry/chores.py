@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.features.expiry import store
-from app.scheduler.chore import Chore, ChoreContext, Counts, counts_so_far, got_on
+from app.scheduler.chore import Chore, ChoreContext, Counts, counts_so_far, report_progress
 
 
 def chores(context: ChoreContext) -> list[Chore]:
@@ -29,5 +29,5 @@ class Expirer:
                 if done.seen < self.context.batch:
                     break
                 reached = done.reached
-                got_on()
+                report_progress()
         return counts

@@ -5,7 +5,7 @@ import logging
 from app.features.notifications.group_sending import advance, waiting
 from app.features.notifications.watching import Detector
 from app.kernel.sql import statement
-from app.scheduler.chore import BATCH, Chore, ChoreContext, Counts, counts_so_far, got_on
+from app.scheduler.chore import BATCH, Chore, ChoreContext, Counts, counts_so_far, report_progress
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ def chores(context: ChoreContext) -> list[Chore]:
                 is_all = done.is_all
                 counts.update(messages=done.messages, refused=done.refused, repeated=done.repeated)
                 context.hint_all(done.queues)
-                got_on()
+                report_progress()
         return counts
 
     def prune_notifications() -> Counts:

@@ -1,14 +1,14 @@
-"""`python -m tests.acceptance.faults.blocked_scheduler`: the scheduler with a chore that stands still."""
+"""`python -m tests.acceptance.faults.blocked_scheduler`: the scheduler with a chore that stalls."""
 
 import sys
 import threading
+from functools import partial
 from itertools import count
 
 from app.scheduler import __main__ as program
-from app.scheduler import scheduler_process
 from app.scheduler.chore import Counts
-from app.scheduler.chore_heartbeats import Signs
-from app.scheduler.promoter import Promoter
+from app.scheduler.scheduler_process import SchedulerProcess
+from app.scheduler.upkeep import Promoter
 
 _promote, _runs = Promoter.promote, count(1)
 
@@ -19,14 +19,8 @@ def _block(promoter: Promoter) -> Counts:
     return _promote(promoter)
 
 
-class _Impatient(Signs):
-    def __init__(self) -> None:
-        super().__init__(patience=20)
-
-
 Promoter.promote = _block  # type: ignore[method-assign]
-scheduler_process.Signs = _Impatient  # type: ignore[misc]
-scheduler_process.LOOK_SECONDS = 0.05
+program.SchedulerProcess = partial(SchedulerProcess, patience=20, poll_seconds=0.05)  # type: ignore[misc,assignment]
 
 if __name__ == "__main__":
     sys.exit(program.main())

@@ -48,7 +48,7 @@ def worker(database: Database) -> str:
 
 
 def outbox_chore(database: Database, **bounds: float) -> Outbox:
-    context = ChoreContext.of(database, Settings(), hint=lambda _queue: None, stopping=never)
+    context = ChoreContext(database, Settings(), hint=lambda _queue: None, stopping=never)
     return Outbox(context, HANDLERS, **bounds)
 
 

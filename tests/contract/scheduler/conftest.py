@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from sqlalchemy import text
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.queue.executions.watermark import SWEEP_SECONDS
-from app.scheduler.chore import BATCH, ChoreContext, Stopping
+from app.scheduler.chore import BATCH, LATE_PER_PASS, ChoreContext, Stopping
 from tests.chores import chores_of
 from tests.contract.races.racing import Hints, never, schedulers
 
@@ -22,14 +21,22 @@ def context(
     hints: Hints | None = None,
     stopping: Stopping = never,
     batch: int = BATCH,
+    late_per_pass: int = LATE_PER_PASS,
     full_scan_seconds: float = SWEEP_SECONDS,
     **changes: object,
 ) -> ChoreContext:
     """Make the context of chores with the default settings, but one shard and no look-ahead, and these changes."""
     values: dict[str, object] = {"queue_shards": 1, "look_ahead_seconds": 0.0} | changes
     settings = Settings(**values)  # type: ignore[arg-type]
-    found = ChoreContext.of(database, settings, hint=hints or Hints(), stopping=stopping)
-    return replace(found, batch=batch, full_scan_seconds=full_scan_seconds)
+    return ChoreContext(
+        database,
+        settings,
+        hint=hints or Hints(),
+        stopping=stopping,
+        batch=batch,
+        late_per_pass=late_per_pass,
+        full_scan_seconds=full_scan_seconds,
+    )
 
 
 def chores(database: Database, **changes: Any) -> Any:

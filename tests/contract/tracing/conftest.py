@@ -57,7 +57,7 @@ def deliver(api: Api, attempt: Attempting, receiver: Receiver, database: Databas
 
     A repeating job has a tick; or it is run by a request with the headers `asked`.
     """
-    chores = chores_of(ChoreContext.of(database, settings, hint=lambda _queue: None, stopping=lambda: False))
+    chores = chores_of(ChoreContext(database, settings, hint=lambda _queue: None, stopping=lambda: False))
 
     def deliver(
         name: str,

@@ -130,7 +130,7 @@ def test_an_attempt_that_dies_with_its_worker_ends_in_the_scheduler(
     (scheduler,) = exporting("otlp", "scheduler")
     scheduler.start()
     chores = chores_of(
-        ChoreContext.of(database, settings, hint=lambda _queue: None, stopping=lambda: False, exporting=[scheduler])
+        ChoreContext(database, settings, hint=lambda _queue: None, stopping=lambda: False, exporting=[scheduler])
     )
     assert chores.reclaim_from_dead_workers().total() == 1
     assert scheduler.stop(60)

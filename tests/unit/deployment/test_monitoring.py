@@ -28,7 +28,7 @@ OF_TARGETS = {"job", "instance"}
 SELECTED = re.compile(rf"\b{PREFIX}(\w+)(?:\{{(.*?)\}})?")
 MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"')
 GROUPED = re.compile(r"\b(?:by|on|without|ignoring|group_left|group_right)\s*\((.*?)\)")
-CONTEXT = ChoreContext.of(
+CONTEXT = ChoreContext(
     db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-none"),
     Settings(),
     hint=lambda _queue: None,

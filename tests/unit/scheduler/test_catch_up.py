@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 from app.schedule.due_ticks import Advance, DueJob
 from app.schedule.timetable import Timetable
-from app.scheduler.catch_up import LATE_PER_PASS, CatchUpPace
+from app.scheduler.chore import LATE_PER_PASS
+from app.scheduler.materializer import CatchUpPace
 from schema.states import EndpointType
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -29,7 +30,7 @@ def test_a_lone_job_takes_the_whole_portion_once() -> None:
     assert pace.portion(late, 1) == LATE_PER_PASS
     advance = take(pace, late, LATE_PER_PASS)
     assert pace.portion(late, 1) <= 0
-    assert not pace.goes_on(advance, 1)
+    assert not pace.continues(advance, 1)
 
 
 def test_late_jobs_share_and_what_one_leaves_is_for_the_next_page() -> None:
@@ -51,9 +52,9 @@ def test_ticks_ahead_are_no_part_of_the_portion() -> None:
     pace, due = CatchUpPace(1), job(since=-SECOND)
     advance = take(pace, due, 4, then=NOW + AHEAD)
     assert pace.portion(due, 1) == LATE_PER_PASS
-    assert pace.goes_on(advance, 1)
-    assert not pace.goes_on(Advance(due, (), NOW + AHEAD + SECOND), 1)
-    assert not pace.goes_on(Advance(due, (), None), 1)
+    assert pace.continues(advance, 1)
+    assert not pace.continues(Advance(due, (), NOW + AHEAD + SECOND), 1)
+    assert not pace.continues(Advance(due, (), None), 1)
 
 
 def test_the_next_pass_begins_with_the_job_that_was_left_furthest_behind() -> None:

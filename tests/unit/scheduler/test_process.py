@@ -11,9 +11,9 @@ from apscheduler.schedulers.blocking import BlockingScheduler
 from app.kernel.errors import UnavailableError
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import CHORE_AT, FAILED, SERIES
-from app.scheduler.chore import BATCH, Chore, Counts, counts_so_far, until_short
-from app.scheduler.outage_log import OutageLog
-from app.scheduler.scheduler_process import SchedulerProcess, run_logged
+from app.scheduler.chore import Chore, Counts, counts_so_far, report_progress
+from app.scheduler.chore_runner import ChoreRunner
+from app.scheduler.scheduler_process import SchedulerProcess
 
 
 def chore(name: str, run: Callable[[], Counts] = Counts, *, every_seconds: float = 3600) -> Chore:
@@ -66,13 +66,13 @@ def sets(event: threading.Event) -> Callable[[], Counts]:
     return body
 
 
-def test_a_run_that_did_something_is_one_line_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_run_with_changes_is_one_line_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        run_logged(chore("sweep", lambda: Counts(rows=0, failed=0)), OutageLog())
+        ChoreRunner().run(chore("sweep", lambda: Counts(rows=0, failed=0)))
         at_first = PROCESS.snapshot().cells
-        run_logged(chore("sweep", lambda: Counts(rows=3, failed=2, more=0)), OutageLog())
-        run_logged(chore("sweep"), OutageLog())
-        run_logged(chore("sweep", unreachable), OutageLog())
+        ChoreRunner().run(chore("sweep", lambda: Counts(rows=3, failed=2, more=0)))
+        ChoreRunner().run(chore("sweep"))
+        ChoreRunner().run(chore("sweep", unreachable))
     assert caplog.messages[0] == "sweep: 3 rows, 2 failed"
     counted = {found.name: PROCESS.total(found, "sweep") for found in SERIES.values() if "chore" in found.labels}
     assert counted.pop(CHORE_AT.name) > 0
@@ -82,88 +82,84 @@ def test_a_run_that_did_something_is_one_line_and_counted(caplog: pytest.LogCapt
         "scheduler_chore_failures_total": 1,
     }
     assert PROCESS.total(FAILED, "sweep") == 2
-    assert at_first["tasks_failed_total"]["sweep",] == [0.0], "before the first, so that a rate sees it"
+    assert at_first["tasks_failed_total"]["sweep",] == [0.0], "before the first failure, for rates"
     assert at_first["scheduler_chore_failures_total"]["sweep",] == [0.0]
 
 
-def test_what_a_run_has_done_counts_although_it_fails_later(caplog: pytest.LogCaptureFixture) -> None:
-    full, last = [BATCH], [0]
-
-    def batch() -> int:
-        counts_so_far().update(failed=500)
-        return full.pop() if full else last.pop()
-
+def test_changes_of_a_run_count_although_the_run_fails_later(caplog: pytest.LogCaptureFixture) -> None:
     def body() -> Counts:
-        until_short(batch, BATCH, lambda: False)
+        counts_so_far().update(failed=500)
+        report_progress()
+        counts_so_far().update(failed=500)
         return unreachable()
 
     with caplog.at_level(logging.INFO):
-        run_logged(chore("in batches", body), OutageLog())
-        run_logged(chore("in one", unreachable), OutageLog())
+        ChoreRunner().run(chore("in batches", body))
+        ChoreRunner().run(chore("in one", unreachable))
     assert PROCESS.total(FAILED, "in batches") == 1000
-    assert PROCESS.total(CHORE_AT, "in batches") > PROCESS.total(CHORE_AT, "in one") == 0, "a long run is no dead one"
+    assert PROCESS.total(CHORE_AT, "in batches") > PROCESS.total(CHORE_AT, "in one") == 0, "a long run is no dead run"
     assert "in batches: 1000 failed" in caplog.messages
-    assert counts_so_far() == Counts(), "another run begins anew"
+    assert counts_so_far() == Counts(), "no run: new counts"
 
 
-TRYING = "first: the database cannot be reached; the scheduler goes on trying"
+TRYING = "first: the database cannot be reached; the scheduler retries"
 AGAIN = "the database answers again"
 
 
-def test_an_outage_is_said_once_for_all_chores_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
-    outages = OutageLog()
+def test_outage_and_its_end_are_logged_once_for_all_chores(caplog: pytest.LogCaptureFixture) -> None:
+    runner = ChoreRunner()
     first, second = chore("first", unreachable), chore("second", unreachable)
     for failing in (first, second, first, second):
-        run_logged(failing, outages)
+        runner.run(failing)
     assert caplog.messages == [TRYING]
     for _ in range(2):
-        run_logged(chore("first"), outages)
+        runner.run(chore("first"))
     assert caplog.messages == [TRYING, AGAIN]
-    run_logged(first, outages)
+    runner.run(first)
     assert caplog.messages == [TRYING, AGAIN, TRYING]
 
 
-def test_a_chore_that_alone_cannot_get_through_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Its statement times out, for one: the others would end its outage after each of its tries."""
-    outages = OutageLog()
+def test_chore_that_alone_fails_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """For example its statement times out: other chores would end its outage after each of its runs."""
+    runner = ChoreRunner()
     for _ in range(3):
-        run_logged(chore("first", unreachable), outages)
-        run_logged(chore("second"), outages)
+        runner.run(chore("first", unreachable))
+        runner.run(chore("second"))
     assert caplog.messages == [TRYING, AGAIN]
-    run_logged(chore("first"), outages)
-    run_logged(chore("first", unreachable), outages)
+    runner.run(chore("first"))
+    runner.run(chore("first", unreachable))
     assert caplog.messages == [TRYING, AGAIN, TRYING]
 
 
-def test_a_run_that_fails_after_the_end_of_its_outage_starts_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    outages = OutageLog()
+def test_run_that_fails_after_the_end_of_its_outage_starts_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    runner = ChoreRunner()
 
     def end_and_fail() -> Counts:
-        run_logged(chore("second"), outages)
+        runner.run(chore("second"))
         return unreachable()
 
-    run_logged(chore("first", unreachable), outages)
-    run_logged(chore("slow", end_and_fail), outages)
+    runner.run(chore("first", unreachable))
+    runner.run(chore("slow", end_and_fail))
     assert caplog.messages == [TRYING, AGAIN]
 
 
-def test_a_run_that_succeeds_after_it_began_before_the_outage_does_not_end_it(caplog: pytest.LogCaptureFixture) -> None:
-    """Its last answer may have come before the loss."""
-    outages = OutageLog()
+def test_run_that_began_before_the_outage_does_not_end_it(caplog: pytest.LogCaptureFixture) -> None:
+    """Its last answer may have come before the outage."""
+    runner = ChoreRunner()
 
     def lose_and_end() -> Counts:
-        run_logged(chore("first", unreachable), outages)
+        runner.run(chore("first", unreachable))
         return Counts()
 
-    run_logged(chore("slow", lose_and_end), outages)
-    run_logged(chore("second", unreachable), outages)
+    runner.run(chore("slow", lose_and_end))
+    runner.run(chore("second", unreachable))
     assert caplog.messages == [TRYING]
-    run_logged(chore("second"), outages)
+    runner.run(chore("second"))
     assert caplog.messages == [TRYING, AGAIN]
 
 
-def test_a_chore_that_fails_stops_nobody_and_goes_on(running: Running, caplog: pytest.LogCaptureFixture) -> None:
-    """Its every failure is logged, with the traceback."""
+def test_failing_chore_stops_no_other_chore_and_runs_again(running: Running, caplog: pytest.LogCaptureFixture) -> None:
+    """Each failure is logged with a traceback."""
     failures, worked, other = iter(range(2)), threading.Event(), threading.Event()
 
     def fail_twice() -> Counts:
@@ -182,7 +178,7 @@ def test_a_chore_that_fails_stops_nobody_and_goes_on(running: Running, caplog: p
     assert failed[0].exc_info is not None
 
 
-def test_every_chore_runs_at_once_and_never_beside_itself(running: Running) -> None:
+def test_every_chore_runs_at_the_start_and_never_twice_at_a_time(running: Running) -> None:
     ran, pause, rare = threading.Semaphore(0), threading.Event(), threading.Event()
     inside: list[None] = []
     most = [0]
@@ -204,7 +200,7 @@ def test_every_chore_runs_at_once_and_never_beside_itself(running: Running) -> N
     assert most == [1]
 
 
-def test_the_end_waits_for_chores_and_tells_them_to_hurry(running: Running) -> None:
+def test_shutdown_stops_chores_and_waits_for_them(running: Running) -> None:
     started, ended = threading.Event(), threading.Event()
 
     def body() -> Counts:
@@ -223,7 +219,7 @@ def test_the_end_waits_for_chores_and_tells_them_to_hurry(running: Running) -> N
     assert ended.is_set()
 
 
-def test_a_chore_that_hangs_holds_up_no_other(running: Running) -> None:
+def test_hanging_chore_delays_no_other_chore(running: Running) -> None:
     release, other = threading.Event(), threading.Event()
 
     def hang() -> Counts:
@@ -238,11 +234,11 @@ def test_a_chore_that_hangs_holds_up_no_other(running: Running) -> None:
 
 
 @pytest.mark.usefixtures("usual_handlers")
-def test_a_signal_before_the_start_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signal_before_the_start_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     real = BlockingScheduler.start
 
     def slow(scheduler: BlockingScheduler) -> None:
-        threading.Event().wait(0.05)  # the stop must find it before it has started
+        threading.Event().wait(0.05)  # the stop comes before the start
         real(scheduler)
 
     monkeypatch.setattr(BlockingScheduler, "start", slow)
@@ -254,7 +250,7 @@ def test_a_signal_before_the_start_is_not_forgotten(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("method", ["_process_jobs", "start"])
-def test_the_death_of_the_triggering_thread_ends_the_process(
+def test_death_of_the_triggering_thread_ends_the_process(
     running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, method: str
 ) -> None:
     def die(_self: object) -> None:
@@ -264,20 +260,20 @@ def test_the_death_of_the_triggering_thread_ends_the_process(
     running.start(chore("any"))
     assert running.wait() == 1
     assert running.process.is_stopping()
-    assert "the thread that triggers the chores died" in caplog.messages
+    assert "the thread that starts the chores died" in caplog.messages
 
 
 @pytest.mark.usefixtures("usual_handlers")
-def test_a_signal_that_does_not_wake_the_waiting_thread_is_seen() -> None:
+def test_signal_that_does_not_wake_the_waiting_thread_is_noticed() -> None:
     process = SchedulerProcess()
     process.catch_signals()
 
     def body() -> Counts:
         threading.Event().wait(0.2)  # by then the main thread waits
-        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)  # to this thread, not to the one that waits
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)  # to this thread, not to the waiting thread
         return Counts()
 
-    # Without a look at the signals now and then, the process would sleep until one wakes its thread.
+    # Without polls the process would sleep until a signal wakes its main thread.
     asleep, main = threading.Event(), threading.get_ident()
     rescue = threading.Timer(30, lambda: (asleep.set(), signal.pthread_kill(main, signal.SIGTERM)))
     rescue.start()

@@ -20,7 +20,7 @@ HOUR = timedelta(hours=1)
 @pytest.fixture
 def pruner(database: Database, database_url: str) -> Any:
     settings = Settings(database_url=database_url, retention_days=7)
-    return chores_of(ChoreContext.of(database, settings, hint=lambda _queue: None, stopping=never))
+    return chores_of(ChoreContext(database, settings, hint=lambda _queue: None, stopping=never))
 
 
 def age(database: Database, target: str, by: timedelta) -> None:

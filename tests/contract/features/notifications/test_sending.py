@@ -229,7 +229,7 @@ def test_what_only_a_newer_release_can_read_holds_up_no_other_rule(database: Dat
         database.fetch(text(NOTE), {"event": "job.failing", "rule": rule})
     handle(database, fail(database, 2))
     Detector(database).poll()
-    chores_of(ChoreContext.of(database, Settings(), hint=lambda _: None, stopping=lambda: False)).notify()
+    chores_of(ChoreContext(database, Settings(), hint=lambda _: None, stopping=lambda: False)).notify()
     assert [(message["rule"], message["count"]) for message in messages(database)] == [("r", 2)]
     left = database.fetch(text("SELECT event, rule FROM notification_conditions ORDER BY event, rule"))
     assert [tuple(row) for row in left] == [("job.failing", "a"), ("worker.lost", "a")]

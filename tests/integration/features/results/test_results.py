@@ -71,7 +71,7 @@ def test_a_result_is_deleted_when_its_endpoint_says_and_a_manual_retry_has_anoth
         status = ExecutionStatus.FAILED if failed else ExecutionStatus.SUCCESS
         end(database, claimed, Verdict(status, None, None if failed else {"status_code": 200, "body": "b"}, ERROR))
     prune = chores_of(
-        ChoreContext.of(database, Settings(queue_shards=1), hint=lambda _queue: None, stopping=lambda: False)
+        ChoreContext(database, Settings(queue_shards=1), hint=lambda _queue: None, stopping=lambda: False)
     ).prune_results
     assert prune()["results"] == 0
     assert api.get(f"/executions/{first}/result").json["kept_until"] is not None
