@@ -3,18 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Self
-
-from sqlalchemy import Row
+from typing import Any
 
 from app.kernel import ids
 from app.kernel.db import Database
-from app.kernel.db.rows import columns_of
 from app.kernel.errors import BulkOperationNotFoundError
 from app.queue.bulk.bulk_job_store import BulkJob, BulkJobStore, loaded_filter, stored_filter
 from app.queue.executions.execution_cancellation import IfRunning
 from schema import tables
-from schema.states import CANCELLABLE, BulkAction, BulkJobStatus, ExecutionStatus
+from schema.states import CANCELLABLE, BulkAction, ExecutionStatus
 
 WAITING = tuple(status for status in ExecutionStatus if status in CANCELLABLE)
 AFFECTS: Mapping[BulkAction, tuple[ExecutionStatus, ...]] = {
@@ -75,11 +72,6 @@ class BulkOperation(BulkJob):
     action: BulkAction
     parameters: dict[str, Any]
     changed: int
-
-    @classmethod
-    def from_row(cls, row: Row[Any]) -> Self:
-        states = {"status": BulkJobStatus(row.status), "action": BulkAction(row.action)}
-        return cls(**columns_of(cls, row) | states)
 
     @property
     def filter(self) -> BulkFilter:

@@ -7,14 +7,14 @@ counts them and stores the cursor, so after a kill -9 the next scheduler starts 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Row, Table, and_, false, func, not_, select
+from sqlalchemy import Table, and_, false, func, not_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, Position, newest_first, page_of
-from app.kernel.db.rows import columns_of
+from app.kernel.db.rows import Record
 from app.kernel.errors import ConflictError, NotFoundError
 from app.kernel.formats import EPOCH, rfc3339
 from app.kernel.sql import statement
@@ -26,7 +26,7 @@ _MAX_REFUSAL = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BulkJob:
+class BulkJob(Record):
     """Fields of every kind of bulk job; `refused` counts rows that failed, `last_refusal` is the last error.
 
     `waits_for_turn` is true if the bulk job is RUNNING but no scheduler holds it.
@@ -43,11 +43,6 @@ class BulkJob:
     reached_id: str
     created_at: datetime
     ended_at: datetime | None
-
-    @classmethod
-    def from_row(cls, row: Row[Any]) -> Self:
-        """Take the fields out of a row that has a column for each."""
-        return cls(**columns_of(cls, row) | {"status": BulkJobStatus(row.status)})
 
     @property
     def reached(self) -> Position:

@@ -2,17 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
-
-from sqlalchemy import Row
 
 from app.kernel.db.paging import Position
-from app.kernel.db.rows import columns_of
+from app.kernel.db.rows import Record
 from schema.states import Resolution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter:
+class DeadLetter(Record):
     """An execution that has failed; `redriven_as` is the one that it went on as, if it was retried or redriven."""
 
     letter_id: str
@@ -30,12 +27,6 @@ class DeadLetter:
     resolved_by: str | None
     note: str | None
     redriven_as: str | None
-
-    @classmethod
-    def from_row(cls, row: Row[Any]) -> Self:
-        """Take the fields out of a row that has a column for each."""
-        resolution = None if row.resolution is None else Resolution(row.resolution)
-        return cls(**columns_of(cls, row) | {"resolution": resolution})
 
     @property
     def position(self) -> Position:

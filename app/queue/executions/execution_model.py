@@ -4,17 +4,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from sqlalchemy import Row
-
-from app.kernel.db.rows import columns_of
+from app.kernel.db.rows import Record
 from app.kernel.errors import TaskExecutorError
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Execution:
+class Execution(Record):
     """A stored execution: one run of a job; `last_error` is the error of its last ended attempt."""
 
     execution_id: str
@@ -41,12 +39,6 @@ class Execution:
     abort_requested_at: datetime | None
     created_at: datetime
 
-    @classmethod
-    def from_row(cls, row: Row[Any]) -> Self:
-        """Take the fields out of a row that has a column for each."""
-        enums = {"endpoint_type": EndpointType(row.endpoint_type), "status": ExecutionStatus(row.status)}
-        return cls(**columns_of(cls, row) | enums)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionWithInput(Execution):
@@ -56,7 +48,7 @@ class ExecutionWithInput(Execution):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptRecord:
+class AttemptRecord(Record):
     """A stored attempt: one try within an execution."""
 
     attempt_id: str
@@ -71,14 +63,9 @@ class AttemptRecord:
     error: dict[str, Any] | None
     created_at: datetime
 
-    @classmethod
-    def from_row(cls, row: Row[Any]) -> Self:
-        """Take the fields out of a row that has a column for each."""
-        return cls(**columns_of(cls, row) | {"status": AttemptStatus(row.status)})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogRecord:
+class LogRecord(Record):
     """A stored line of an execution's log."""
 
     log_id: str
@@ -87,11 +74,6 @@ class LogRecord:
     level: LogLevel
     message: str
     logged_at: datetime
-
-    @classmethod
-    def from_row(cls, row: Row[Any]) -> Self:
-        """Take the fields out of a row that has a column for each."""
-        return cls(**columns_of(cls, row) | {"level": LogLevel(row.level)})
 
 
 class ClaimKey(NamedTuple):

@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row
-
-from app.kernel.db.rows import columns_of
+from app.kernel.db.rows import Record
 from app.kernel.formats import rfc3339
 from app.kernel.sql import statement
 from schema.states import ExecutionStatus, WorkerStatus
@@ -19,8 +17,8 @@ FACTS = statement(
     SELECT now() AS now, e.execution_id, e.status, e.queue, e.shard, e.endpoint, e.limit_key, e.priority, e.run_at,
            e.attempt_count, e.max_attempts, e.worker_id, e.started_at, e.completed_at, e.created_at,
            e.cancel_requested_at, e.abort_requested_at, e.on_hold, j.paused_at,
-           n.paused_at AS endpoint_paused_at, q.paused_at AS queue_paused_at, n.limits, a.error,
-           a.completed_at AS failed_at, w.lease_expires_at, w.status AS worker_status
+           n.paused_at AS endpoint_paused_at, q.paused_at AS queue_paused_at, n.limits,
+           COALESCE(a.error, '{}') AS error, a.completed_at AS failed_at, w.lease_expires_at, w.status AS worker_status
       FROM executions AS e
       JOIN jobs AS j ON j.job_id = e.job_id
       JOIN endpoints AS n ON n.name = e.endpoint
@@ -45,7 +43,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(Record):
     """Facts behind an explanation: the execution, its job, endpoint and worker, and its last attempt's error."""
 
     now: datetime
@@ -74,13 +72,6 @@ class Facts:
     failed_at: datetime | None
     lease_expires_at: datetime | None
     worker_status: WorkerStatus | None
-
-    @classmethod
-    def from_row(cls, row: Row[Any]) -> "Facts":
-        """Build from a row of FACTS."""
-        worker_status = None if row.worker_status is None else WorkerStatus(row.worker_status)
-        enums = {"status": ExecutionStatus(row.status), "worker_status": worker_status}
-        return cls(**columns_of(cls, row) | enums | {"error": row.error or {}})
 
 
 def at(instant: datetime) -> str:

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
-
-from sqlalchemy import Row
+from typing import Any
 
 from app.kernel.db import Database
-from app.kernel.db.rows import columns_of
+from app.kernel.db.rows import Record
 from app.kernel.errors import ExecutionNotFoundError, ResultExpiredError
 from app.kernel.sql import statement
 from schema.states import ExecutionStatus
@@ -29,7 +27,7 @@ RESULT = statement(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Record):
     """Result of an execution; `completed_at`, output and error are None until it has ended.
 
     `kept_until` is None if the result is kept as long as the execution. The error is the last attempt's, also if
@@ -46,11 +44,6 @@ class Result:
     kept_until: datetime | None
     output: dict[str, Any] | None
     error: dict[str, Any] | None
-
-    @classmethod
-    def from_row(cls, row: Row[Any]) -> Self:
-        """Build from a row of RESULT."""
-        return cls(**columns_of(cls, row) | {"status": ExecutionStatus(row.status)})
 
     @property
     def is_over(self) -> bool:
