@@ -50,16 +50,14 @@ class Pruner:
         return counts
 
     def _prune_shard(self, shard: int, ends_at: float, counts: Counts) -> None:
-        retention_ms, after = self._context.retention_ms, Position.behind(EPOCH)
-        while not self._context.stopping() and time.monotonic() < ends_at:
-            expired = execution_pruning.expired(
+        retention_ms = self._context.retention_ms
+        after: Position | None = Position.behind(EPOCH)
+        while after is not None and not self._context.stopping() and time.monotonic() < ends_at:
+            after, executions = execution_pruning.expired(
                 self._database, shard=shard, after=after, retention_ms=retention_ms, limit=self._page
             )
-            if expired.executions:
-                self._prune_batch(expired.executions, retention_ms, counts)
-            if expired.seen < self._page:
-                break
-            after = expired.reached
+            if executions:
+                self._prune_batch(executions, retention_ms, counts)
 
     def _prune_batch(self, executions: Sequence[str], retention_ms: int, counts: Counts) -> None:
         self._context.until_short(

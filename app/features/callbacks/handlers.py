@@ -91,7 +91,7 @@ def call_back(connection: Connection, ends: Sequence[End]) -> Brought:
             made.append(_job_params(call, target, outcome))
             level, message = LogLevel.INFO, f"{call.name!r} is called back by the job {made[-1]['job_id']}"
         lines.append((call.end, level, f"{call.event}: {message}"))
-    rows = connection.execute(job_insertion.ONE_SHOTS, job_insertion.params_of_one_shots(made)).all() if made else ()
+    rows = connection.execute(job_insertion.ONE_SHOTS, job_insertion.params_of_several(made)).all() if made else ()
     if len(rows) < len(made):
         raise _EndpointReplacedError
     if lines:

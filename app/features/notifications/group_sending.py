@@ -199,7 +199,7 @@ def _send(connection: Connection, rule: Rule, group_id: str, group: EventGroup, 
         else:
             log.warning("could not send a message of notification rule %s to %s: %s", rule.name, channel, fault)
         messages.append({"channel": channel, "job_id": job_id, "fault": fault})
-    rows = connection.execute(job_insertion.ONE_SHOTS, job_insertion.params_of_one_shots(made)).all() if made else ()
+    rows = connection.execute(job_insertion.ONE_SHOTS, job_insertion.params_of_several(made)).all() if made else ()
     if len(rows) < len(made):
         raise _ChangedError
     step.messages, step.refused = len(made), len(messages) - len(made)

@@ -149,8 +149,9 @@ def _refusal(
 ) -> TaskExecutorError | None:
     if row is None:
         return ExecutionNotFoundError.of(execution_id)
-    if row.status == ExecutionStatus.CANCELLED and only_changes:
-        return ExecutionNotCancellableError(f"The execution {execution_id!r} is CANCELLED already.")
+    if row.status == ExecutionStatus.CANCELLED:
+        message = f"The execution {execution_id!r} is CANCELLED already."
+        return ExecutionNotCancellableError(message) if only_changes else None
     if row.status == ExecutionStatus.RUNNING and if_running:
         if only_changes and _is_asked(row, if_running):
             return ExecutionNotCancellableError(f"The execution {execution_id!r} was asked to end already.")
@@ -182,10 +183,8 @@ def cancel_the_rest(
     return Cancelled(ended, asked)
 
 
-def not_cancellable(execution_id: str, status: str) -> ExecutionNotCancellableError | None:
-    """Return the error for an execution in this state; None if it is already cancelled."""
-    if status == ExecutionStatus.CANCELLED:
-        return None
+def not_cancellable(execution_id: str, status: str) -> ExecutionNotCancellableError:
+    """Return the error for an execution in this state."""
     return ExecutionNotCancellableError(f"The execution {execution_id!r} is {status} and cannot be cancelled.")
 
 

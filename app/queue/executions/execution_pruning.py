@@ -1,7 +1,6 @@
 """Pruning: delete executions older than the retention in small batches, children first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
@@ -109,24 +108,17 @@ PRUNE_WORKERS = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PrunableExecutions:
-    """Executions that ended before the retention and have no dead letter to keep them.
+def expired(
+    database: Database, *, shard: int, after: Position, retention_ms: int, limit: int
+) -> tuple[Position | None, list[str]]:
+    """Read executions that ended before the retention, in order of completion, unless a dead letter keeps them.
 
-    `seen` counts the rows read, dead letters included; `reached` is the position of the last row.
+    Returns the position of the last row read, None at the end, and the ids of the executions.
     """
-
-    executions: list[str]
-    seen: int
-    reached: Position
-
-
-def expired(database: Database, *, shard: int, after: Position, retention_ms: int, limit: int) -> PrunableExecutions:
-    """Read the next executions after a position, in order of completion."""
     params = {"shard": shard, "since": after.at, "after": after.key, "retention_ms": retention_ms, "limit": limit}
     rows = database.fetch(EXPIRED, params)
-    reached = Position(rows[-1].completed_at, rows[-1].execution_id) if rows else after
-    return PrunableExecutions([row.execution_id for row in rows if not row.is_kept], len(rows), reached)
+    reached = Position(rows[-1].completed_at, rows[-1].execution_id) if len(rows) == limit else None
+    return reached, [row.execution_id for row in rows if not row.is_kept]
 
 
 def prune_children(database: Database, executions: Sequence[str], *, limit: int) -> int:

@@ -1,19 +1,17 @@
 """Batches of new jobs: one statement per chunk, and an outcome per job."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
-
-from sqlalchemy import Row
 
 from app.catalog.endpoints import callback_targets
 from app.kernel import ids
 from app.kernel.errors import TaskExecutorError
 from app.queue.jobs import job_insertion, job_queries
 from app.queue.jobs.job_creation import Created, Creator, scheduled
-from app.queue.jobs.job_model import Job, NewJob
+from app.queue.jobs.job_model import NewJob
 
 CHUNK = 500
 
@@ -46,13 +44,12 @@ class _Chunk:
         self._items: dict[str, _Item] = {}
         self._refused: dict[int, TaskExecutorError] = {}
         self._outcomes: dict[int, Outcome] = {}
-        self._checked = set[tuple[object, ...]]()
+        self._checked = set[object]()
 
     def create(self) -> list[Outcome]:
         """Create the jobs that can be created."""
         self._prepare()
-        if self._items:
-            self._insert()
+        self._insert()
         self._look_up()
         return [self._outcomes[position] for position in range(len(self._jobs))]
 
@@ -73,34 +70,27 @@ class _Chunk:
     def _item(self, position: int, new: NewJob) -> _Item:
         new = scheduled(new, self._now) if new.timetable else new
         target = self._creator.targets.fitting(new.endpoint, new.input)
-        if new.callbacks:
-            self._check_callbacks(new.endpoint, new.callbacks)
+        # Equal callbacks of many jobs are checked only once.
+        callbacks = (new.endpoint, *sorted(new.callbacks.items())) if new.callbacks else None
+        if new.callbacks and callbacks not in self._checked:
+            callback_targets.check(self._creator.database.fetch, new.endpoint, new.callbacks)
+            self._checked.add(callbacks)
         params = job_insertion.params_of(new, target, ids.job_id(), self._creator.shards)
         return _Item(position, new, params | {"look_ahead_ms": self._creator.look_ahead_ms})
-
-    def _check_callbacks(self, endpoint: str, named: Mapping[str, str | None]) -> None:
-        """Check callbacks as a single creation does, but equal callbacks of many jobs only once."""
-        key = (endpoint, *sorted(named.items()))
-        if key not in self._checked:
-            callback_targets.check(self._creator.database.fetch, endpoint, named)
-            self._checked.add(key)
 
     @cached_property
     def _now(self) -> datetime:
         return self._creator.now()
 
     def _insert(self) -> None:
-        one_shots = [item.params for item in self._items.values() if item.new.timetable is None]
-        repeating = [item.params for item in self._items.values() if item.new.timetable is not None]
-        rows: list[Row[Any]] = []
-        if one_shots:
-            rows += self._creator.database.fetch(job_insertion.ONE_SHOTS, job_insertion.params_of_one_shots(one_shots))
-        if repeating:
-            params = job_insertion.params_of_several_repeating(repeating)
-            rows += self._creator.database.fetch(job_insertion.SEVERAL_REPEATING, params)
-        for row in rows:
-            item = self._items[row.job_id]
-            self._outcomes[item.position] = Created(job_insertion.inserted(item.new, item.params, row), is_new=True)
+        for repeating, insert in ((False, job_insertion.ONE_SHOTS), (True, job_insertion.SEVERAL_REPEATING)):
+            each = [item.params for item in self._items.values() if (item.new.timetable is not None) is repeating]
+            if not each:
+                continue
+            for row in self._creator.database.fetch(insert, job_insertion.params_of_several(each, repeating=repeating)):
+                item = self._items[row.job_id]
+                job = job_insertion.inserted(item.new, item.params, row)
+                self._outcomes[item.position] = Created(job, is_new=True)
 
     def _look_up(self) -> None:
         """Determine the outcome of the jobs that the statement did not return."""
@@ -112,17 +102,15 @@ class _Chunk:
         by_key = {(job.endpoint, job.idempotency_key or ""): job for job in found if job.idempotency_key is not None}
         for position, new in missing.items():
             first = by_key.get((new.endpoint, new.idempotency_key or ""))
+            creator = self._items.get(first.job_id) if first is not None else None
             if own.get(position) in by_id:
                 # An earlier run of the statement inserted this job; its answer was lost.
                 self._outcomes[position] = Created(by_id[own[position]], is_new=True)
-            elif first is not None and not self._comes_later(first, position):
+            elif first is not None and (creator is None or creator.position <= position):
                 self._outcomes[position] = Created(first, is_new=False)
             else:
+                # Also if a later item created `first`: the key was still free at this position.
                 self._outcomes[position] = self._refused.get(position) or self._alone(new)
-
-    def _comes_later(self, job: Job, position: int) -> bool:
-        """Return whether a later item of this chunk created the job: its key was then still free."""
-        return job.job_id in self._items and self._items[job.job_id].position > position
 
     def _alone(self, new: NewJob) -> Outcome:
         try:

@@ -1,17 +1,21 @@
 """Job cancellation: retires the job and cancels its executions that have not begun.
 
-Executions of a repeating job that have begun run to their end.
+Executions of a repeating job that have begun run to their end, retries included; a pause no longer holds them.
 """
+
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from app.kernel.db import Database
 from app.kernel.errors import JobNotFoundError
 from app.kernel.sql import statement
-from app.queue.executions import execution_cancellation
+from app.queue.ending.execution_events import ChangeReason
+from app.queue.executions import execution_cancellation, on_hold
 from app.queue.executions.execution_cancellation import CancellationScope, Cancelled, IfRunning
-from app.queue.jobs import job_retirement
-from app.queue.jobs.job_retirement import Settled
+from app.queue.executions.on_hold import Freed
+from app.queue.jobs import unfinished_changes
+from app.queue.jobs.unfinished_changes import Change
 from schema.states import ExecutionStatus, Trigger
 
 TRIGGER = statement("jobs.trigger", "SELECT trigger_type FROM jobs WHERE job_id = :job_id")
@@ -24,6 +28,15 @@ RETIRE_CRON = statement(
     """,
 )
 EXECUTIONS = statement("jobs.executions", "SELECT execution_id, status FROM executions WHERE job_id = :job_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """First batch after a retirement: executions cancelled and released, and the id of the change if batches follow."""
+
+    cancelled: Cancelled
+    freed: Freed
+    unfinished: str | None = None
 
 
 def cancel_job(
@@ -42,18 +55,14 @@ def cancel_job(
         raise JobNotFoundError.of(job_id)
     if not Trigger(trigger.trigger_type).repeats:
         return _cancel_one_shot(database, job_id, CancellationScope(actor=actor, begun=True, running=if_running))
-    return _cancel_repeating(
-        database, job_id, CancellationScope(actor=actor, begun=if_running is not None, running=if_running)
-    )
+    scope = CancellationScope(actor=actor, begun=if_running is not None, running=if_running)
 
-
-def _cancel_repeating(database: Database, job_id: str, scope: CancellationScope) -> Cancelled:
     def body(connection: Connection) -> Settled:
         # The job first: the scheduler locks the job before it inserts a tick, so no tick is inserted after this.
         connection.execute(RETIRE_CRON, {"job_id": job_id})
-        return job_retirement.settle(connection, job_id, scope)
+        return settle(connection, job_id, scope)
 
-    return job_retirement.settle_the_rest(database, job_id, scope, database.transact(body))
+    return settle_the_rest(database, job_id, scope, database.transact(body))
 
 
 def _cancel_one_shot(database: Database, job_id: str, scope: CancellationScope) -> Cancelled:
@@ -62,9 +71,27 @@ def _cancel_one_shot(database: Database, job_id: str, scope: CancellationScope) 
         done = execution_cancellation.cancel_executions_of(connection, job_id, scope)
         if not (done.ended or done.asked):
             for row in connection.execute(EXECUTIONS, {"job_id": job_id}):
-                error = execution_cancellation.not_cancellable(row.execution_id, ExecutionStatus(row.status))
-                if error is not None:
-                    raise error
+                if row.status != ExecutionStatus.CANCELLED:
+                    raise execution_cancellation.not_cancellable(row.execution_id, row.status)
         return done
 
     return database.transact(body)
+
+
+def settle(connection: Connection, job_id: str, scope: CancellationScope) -> Settled:
+    """Cancel one batch and release one batch of executions, in the transaction that retires their repeating job."""
+    cancelled = execution_cancellation.cancel_executions_of(connection, job_id, scope)
+    # With a look-ahead of 0, executions that are due later wait for the promoter.
+    freed = on_hold.let_go(connection, job_id, 0, scope.actor, retired_by=scope.reason)
+    if cancelled.last is None and freed.last is None:
+        return Settled(cancelled, freed)
+    change = Change.UPDATE if scope.reason is ChangeReason.JOB_UPDATED else Change.CANCEL
+    return Settled(cancelled, freed, unfinished_changes.begin(connection, job_id, change, scope))
+
+
+def settle_the_rest(database: Database, job_id: str, scope: CancellationScope, first: Settled) -> Cancelled:
+    """Cancel and release the following batches, one transaction each; returns the total cancelled."""
+    done = execution_cancellation.cancel_the_rest(database, job_id, scope, first.cancelled)
+    on_hold.let_the_rest_go(database, job_id, 0, scope.actor, after=first.freed.last, retired_by=scope.reason)
+    unfinished_changes.end(database, job_id, first.unfinished)
+    return done

@@ -107,7 +107,7 @@ class Creator:
         if len(each) == 1:
             rows = self.database.fetch(job_insertion.ONE_SHOT, each[0])
             return [rows[0] if rows else None]
-        rows = self.database.fetch(job_insertion.ONE_SHOTS, job_insertion.params_of_one_shots(each))
+        rows = self.database.fetch(job_insertion.ONE_SHOTS, job_insertion.params_of_several(each))
         found = {row.job_id: row for row in rows}
         return [found.get(params["job_id"]) for params in each]
 

@@ -6,7 +6,7 @@ new version and a deletion of the endpoint; the deletion then finds the job. It 
 priority, limits or pause: under FOR SHARE, a flood of jobs would keep an endpoint from being paused on PostgreSQL.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -21,17 +21,32 @@ from app.queue.ending.subscriptions import followed_for
 from app.queue.executions.execution_insertion import OF_ENDPOINT, OF_JOB_FOR_EXECUTION, insert_executions
 from app.queue.jobs.endpoint_cache import CachedEndpoint
 from app.queue.jobs.job_model import Job, NewJob
-from app.queue.jobs.new_job_columns import DEFAULTS, JOB_COLUMNS, REPEATING_COLUMNS
 from app.schedule.timetable import Timetable
+from schema import tables
 from schema.states import JobStatus
 
+JOB_COLUMNS = (
+    *("job_id", "endpoint", "endpoint_version", "endpoint_type", "trigger_type", "idempotency_key", "name", "labels"),
+    *("queue", "priority", "limit_key", "input", "max_attempts", "max_age_ms", "run_at", "trace_context"),
+    *("callbacks", "followed", "callback_of"),
+)
+REPEATING_COLUMNS = (
+    *JOB_COLUMNS,
+    *("status", "version", "previous_version_id", "first_version_id", "cron_expression", "cron_timezone"),
+    *("cron_starts_at", "cron_ends_at", "interval_ms", "fixed_delay", "cron_next_run_at"),
+    *("catch_up", "max_catch_up", "overlap"),
+)
+# Initial values of the other columns, which therefore need no read.
+DEFAULTS: dict[str, Any] = {"skipped_catch_up": 0, "skipped_overlap": 0} | dict.fromkeys(
+    ("replaced_by_id", "cron_last_tick_at", "paused_at", "retired_at", "ended_at", "end_reason")
+)
 # Parameters without a column in `jobs`: the version of the payload spec, the flow revision that the limit key was
 # rendered with, and a one-shot job's execution.
 _MORE = {"spec_updated_at": "TIMESTAMPTZ", "flow_revision": "BIGINT", "execution_id": "TEXT", "shard": "BIGINT"}
 # A statement for several jobs gets each cached endpoint once, and each job the number of its endpoint.
 _NUMBERS = {"number": "BIGINT", "target": "BIGINT"}
 
-_TYPES = JOB_COLUMNS | REPEATING_COLUMNS | _MORE
+_TYPES = {name: str(tables.jobs.c[name].type).replace("DATETIME", "TIMESTAMPTZ") for name in REPEATING_COLUMNS} | _MORE
 # CockroachDB has no arrays of JSONB.
 _ARRAYS = {name: "TEXT" if type_ == "JSONB" else type_ for name, type_ in (_TYPES | _NUMBERS).items()}
 _ONE = {name: f"CAST(:{name} AS {type_})" for name, type_ in _TYPES.items()}
@@ -42,8 +57,8 @@ _OF_TARGET = (
 )
 # unnest fills a shorter array up with NULLs.
 _SEVERAL = _EACH | {name: f"e.{name}" for name in _OF_TARGET} | {"limit_key": "COALESCE(u.limit_key, '')"}
-_OF_ONE_SHOT = tuple(name for name in JOB_COLUMNS | _MORE if name not in _OF_TARGET)
-_OF_REPEATING = tuple(name for name in JOB_COLUMNS | REPEATING_COLUMNS if name not in _OF_TARGET)
+_OF_ONE_SHOT = tuple(name for name in (*JOB_COLUMNS, *_MORE) if name not in _OF_TARGET)
+_OF_REPEATING = tuple(name for name in REPEATING_COLUMNS if name not in _OF_TARGET)
 
 
 def _unnested(names: Iterable[str], alias: str) -> str:
@@ -117,7 +132,7 @@ ONE_SHOT = hot_statement(
 REPEATING = statement(
     "jobs.create_repeating",
     f"""{_CURRENT}
-    {_insert_jobs(JOB_COLUMNS | REPEATING_COLUMNS, _ONE)}
+    {_insert_jobs(REPEATING_COLUMNS, _ONE)}
         FROM e
     ON CONFLICT DO NOTHING
     RETURNING created_at, paused_at
@@ -140,7 +155,7 @@ ONE_SHOTS = hot_statement(
 SEVERAL_REPEATING = statement(
     "jobs.create_several_repeating",
     f"""{_of_several(_OF_REPEATING)}
-    {_insert_jobs(JOB_COLUMNS | REPEATING_COLUMNS, _SEVERAL)}
+    {_insert_jobs(REPEATING_COLUMNS, _SEVERAL)}
         FROM u JOIN e ON e.number = u.target
     ON CONFLICT DO NOTHING
     RETURNING job_id, created_at, paused_at
@@ -197,28 +212,24 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
     return params | _NO_TIMETABLE | execution
 
 
-def params_of_one_shots(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the parameters of ONE_SHOTS from the parameters of each job; all have the same look-ahead."""
-    return _params_of_several(each, _OF_ONE_SHOT) | {"look_ahead_ms": each[0]["look_ahead_ms"]}
+def params_of_several(each: Iterable[Mapping[str, Any]], *, repeating: bool = False) -> dict[str, Any]:
+    """Return the parameters of ONE_SHOTS, or SEVERAL_REPEATING, from the parameters of each job.
 
-
-def params_of_several_repeating(each: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the parameters of SEVERAL_REPEATING from the parameters of each job."""
-    return _params_of_several(each, _OF_REPEATING)
-
-
-def _params_of_several(each: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
+    All jobs have the same look-ahead.
+    """
     # In key order, so that two groups with equal keys do not deadlock.
     ordered = sorted(each, key=lambda params: (params["endpoint"], params["idempotency_key"] or ""))
     numbers: dict[tuple[Any, ...], int] = {}
     targets = [numbers.setdefault(_target_of(params), len(numbers)) for params in ordered]
     of_targets = zip(_OF_TARGET, zip(*numbers, strict=True), strict=True)
+    names = _OF_REPEATING if repeating else _OF_ONE_SHOT
     columns: dict[str, Any] = {name: [params[name] for params in ordered] for name in names}
     # An empty array for a column that no job has.
     columns |= {name: "{}" for name in _RARE if set(columns[name]) <= _NOTHING}
     # Text arrays for short columns that are never NULL.
     columns |= {name: array_literal(columns[name]) for name in _PLAIN if name in columns}
     columns |= {name: list(values) for name, values in of_targets}
+    columns["look_ahead_ms"] = ordered[0].get("look_ahead_ms")
     return columns | {"number": list(numbers.values()), "target": array_literal(targets)}
 
 

@@ -55,7 +55,8 @@ def pause_job(database: Database, job_id: str, actor: str | None = None) -> None
     """
 
     def body(connection: Connection) -> tuple[str | None, str | None]:
-        _refuse_retired(job_queries.lock_job(connection, job_id).job, "paused")
+        job, _ = job_queries.lock_job(connection, job_id)
+        _refuse_retired(job, "paused")
         connection.execute(PAUSE, {"job_id": job_id})
         last = on_hold.hold(connection, job_id, actor)
         return last, _begin(connection, job_id, Change.PAUSE, last, actor)
@@ -73,10 +74,10 @@ def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str |
     """
 
     def body(connection: Connection) -> tuple[Freed, str | None]:
-        locked = job_queries.lock_job(connection, job_id)
-        _refuse_retired(locked.job, "resumed")
-        if locked.job.status is JobStatus.PAUSED:
-            connection.execute(RESUME, {"job_id": job_id} | _next(connection, locked.job, locked.now))
+        job, now = job_queries.lock_job(connection, job_id)
+        _refuse_retired(job, "resumed")
+        if job.status is JobStatus.PAUSED:
+            connection.execute(RESUME, {"job_id": job_id} | _next(connection, job, now))
         freed = on_hold.let_go(connection, job_id, look_ahead_ms, actor)
         return freed, _begin(connection, job_id, Change.RESUME, freed.last, actor)
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -29,14 +29,6 @@ _WITH_EXECUTION = tables.jobs.outerjoin(
 LOCK = statement("jobs.lock", "SELECT job_id, now() AS now FROM jobs WHERE job_id = :job_id FOR UPDATE")
 
 
-@dataclass(frozen=True, slots=True)
-class LockedJob:
-    """A job whose row is locked, and the database's clock."""
-
-    job: Job
-    now: datetime
-
-
 def get_job(database: Database, job_id: str) -> Job:
     """Read a job; raises JobNotFoundError."""
     job = find_job(database, job_id)
@@ -45,12 +37,12 @@ def get_job(database: Database, job_id: str) -> Job:
     return job
 
 
-def lock_job(connection: Connection, job_id: str) -> LockedJob:
-    """Lock a job's row until the transaction ends, and read it; raises JobNotFoundError."""
+def lock_job(connection: Connection, job_id: str) -> tuple[Job, datetime]:
+    """Lock a job's row, and return the job and the database's clock; raises JobNotFoundError."""
     row = connection.execute(LOCK, {"job_id": job_id}).first()
     if row is None:
         raise JobNotFoundError.of(job_id)
-    return LockedJob(_job(connection.execute(_select().where(_J.job_id == job_id)).one()), row.now)
+    return _job(connection.execute(_select().where(_J.job_id == job_id)).one()), row.now
 
 
 def find_job(database: Database, job_id: str) -> Job | None:

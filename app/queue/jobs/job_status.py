@@ -1,13 +1,16 @@
-"""Status of a job: its last execution, its open executions, and the statistics of the last 24 hours."""
+"""Status of a job: its last, open and next executions, and the statistics of the last 24 hours."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from app.kernel.db import Database, chunked_scan
+from app.kernel.formats import MICROSECOND
 from app.kernel.sql import statement
 from app.queue.jobs import job_queries
 from app.queue.jobs.job_model import Job
+from app.schedule.cron import Schedule
+from app.schedule.preview import NextRun, runs
 from schema.states import FINAL, ExecutionStatus
 
 HEALTHY_SHARE = 0.95
@@ -149,3 +152,29 @@ def status_of(database: Database, job_id: str) -> JobStatusReport:
     average = None if row.avg_duration_ms is None else round(row.avg_duration_ms)
     stats = DayStats(row.succeeded, row.failed, average, row.p99_duration_ms)
     return JobStatusReport(job, last, row.pending, row.running, stats)
+
+
+def next_runs(job: Job, count: int) -> list[NextRun]:
+    """Return up to `count` next runs of a job; none if it is paused or retired.
+
+    A fixed delay counts from the end of an execution, so only one next run is known.
+    """
+    table, tick = job.timetable, job.next_run_at
+    if table is None:
+        execution = job.execution
+        if execution is None or job.paused_at is not None:
+            return []
+        return [_run(execution.run_at)] if execution.status in {ExecutionStatus.PENDING, ExecutionStatus.QUEUED} else []
+    if tick is None or table.is_over(tick):
+        return []
+    if table.cron is not None:
+        return runs(Schedule.parse(table.cron, table.timezone or ""), tick - MICROSECOND, count, table.ends_at)
+    found: list[NextRun] = []
+    while tick is not None and len(found) < (1 if table.fixed_delay else count):
+        found.append(_run(tick))
+        tick = table.next_after(tick)
+    return found
+
+
+def _run(instant: datetime) -> NextRun:
+    return NextRun(instant, instant.astimezone(UTC), None)

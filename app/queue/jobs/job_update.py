@@ -14,11 +14,11 @@ from app.kernel.sql import statement
 from app.kernel.tracing.context import TraceContext
 from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions.execution_cancellation import CancellationScope
-from app.queue.jobs import job_insertion, job_queries, job_retirement
+from app.queue.jobs import job_cancellation, job_insertion, job_queries
 from app.queue.jobs.endpoint_cache import CachedEndpoint
+from app.queue.jobs.job_cancellation import Settled
 from app.queue.jobs.job_creation import MAX_TRIES, Creator
 from app.queue.jobs.job_model import Job, NewJob
-from app.queue.jobs.job_retirement import Settled
 from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
 from schema.states import CatchUp, JobStatus, Trigger
 
@@ -78,7 +78,7 @@ def update_job(
     for _ in range(MAX_TRIES):
         try:
             first = _replace(creator, (job_id, new_id), changes, target, scope, trace=trace)
-            job_retirement.settle_the_rest(database, job_id, scope, first)
+            job_cancellation.settle_the_rest(database, job_id, scope, first)
         except _EndpointChangedError:
             target = creator.targets.checked(wanted.endpoint, wanted.input)
         else:
@@ -103,17 +103,17 @@ def _replace(
     job_id, new_id = ids_
 
     def body(connection: Connection) -> Settled:
-        locked = job_queries.lock_job(connection, job_id)
-        if locked.job.replaced_by_id == new_id:
+        locked, now = job_queries.lock_job(connection, job_id)
+        if locked.replaced_by_id == new_id:
             # An earlier run of this transaction was committed, but its answer was lost.
-            return job_retirement.settle(connection, job_id, scope)
-        old = _updatable(locked.job, new_id)
+            return job_cancellation.settle(connection, job_id, scope)
+        old = _updatable(locked, new_id)
         # This statement decides, since a lock can be lost: the second of two updates finds the old version retired.
         if connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id}).first() is None:
             raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired concurrently.")
-        settled = job_retirement.settle(connection, job_id, scope)
-        taken = _last_taken_tick(connection, old, locked.now, creator.look_ahead_ms)
-        new = replace(_scheduled(old, changes, locked.now, taken), trace=trace)
+        settled = job_cancellation.settle(connection, job_id, scope)
+        taken = _last_taken_tick(connection, old, now, creator.look_ahead_ms)
+        new = replace(_scheduled(old, changes, now, taken), trace=trace)
         params = job_insertion.params_of(new, target, new_id, creator.shards) | _versions(old)
         if connection.execute(job_insertion.REPEATING, params).first() is None:
             raise _EndpointChangedError

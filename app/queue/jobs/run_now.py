@@ -74,7 +74,7 @@ def run_job(
     execution_id, event_id = ids.execution_id(), ids.event_id()
 
     def body(connection: Connection) -> RunNow:
-        job = job_queries.lock_job(connection, job_id).job
+        job, _ = job_queries.lock_job(connection, job_id)
         forwarded = execution_events.recorded(connection, event_id)
         if forwarded is not None:
             # An earlier run was committed but its answer was lost; the execution may be running or ended.

@@ -6,8 +6,7 @@ from marshmallow import validate
 
 from app.kernel.errors import JobNotFoundError
 from app.queue.jobs import job_queries
-from app.queue.jobs.job_status import status_of
-from app.queue.jobs.next_runs import next_runs
+from app.queue.jobs.job_status import next_runs, status_of
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Body, Count
 from app.web.jobs.answer_schemas import JobSchema, shape_job
