@@ -8,7 +8,7 @@ from typing import Any, Self, get_args, get_type_hints
 from sqlalchemy import Row
 
 
-class Record:
+class RowValue:
     """Base of a dataclass that is built from a row with a column for each field."""
 
     __slots__ = ()

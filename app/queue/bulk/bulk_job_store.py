@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, Position, newest_first, page_of
-from app.kernel.db.rows import Record
+from app.kernel.db.rows import RowValue
 from app.kernel.errors import ConflictError, NotFoundError
 from app.kernel.formats import EPOCH, rfc3339
 from app.kernel.sql import statement
@@ -26,7 +26,7 @@ _MAX_REFUSAL = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BulkJob(Record):
+class BulkJob(RowValue):
     """Fields of every kind of bulk job; `refused` counts rows that failed, `last_refusal` is the last error.
 
     `waits_for_turn` is true if the bulk job is RUNNING but no scheduler holds it.

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.kernel.db.paging import Position
-from app.kernel.db.rows import Record
+from app.kernel.db.rows import RowValue
 from schema.states import Resolution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter(Record):
+class DeadLetter(RowValue):
     """An execution that has failed; `redriven_as` is the one that it went on as, if it was retried or redriven."""
 
     letter_id: str

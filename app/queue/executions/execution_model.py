@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from app.kernel.db.rows import Record
+from app.kernel.db.rows import RowValue
 from app.kernel.errors import TaskExecutorError
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Execution(Record):
+class Execution(RowValue):
     """A stored execution: one run of a job; `last_error` is the error of its last ended attempt."""
 
     execution_id: str
@@ -48,7 +48,7 @@ class ExecutionWithInput(Execution):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptRecord(Record):
+class AttemptRecord(RowValue):
     """A stored attempt: one try within an execution."""
 
     attempt_id: str
@@ -65,7 +65,7 @@ class AttemptRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogRecord(Record):
+class LogRecord(RowValue):
     """A stored line of an execution's log."""
 
     log_id: str

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from app.kernel.db.rows import Record
+from app.kernel.db.rows import RowValue
 from app.kernel.formats import rfc3339
 from app.kernel.sql import statement
 from schema.states import ExecutionStatus, WorkerStatus
@@ -43,7 +43,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts(Record):
+class Facts(RowValue):
     """Facts behind an explanation: the execution, its job, endpoint and worker, and its last attempt's error."""
 
     now: datetime

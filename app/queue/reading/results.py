@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from app.kernel.db import Database
-from app.kernel.db.rows import Record
+from app.kernel.db.rows import RowValue
 from app.kernel.errors import ExecutionNotFoundError, ResultExpiredError
 from app.kernel.sql import statement
 from schema.states import ExecutionStatus
@@ -27,7 +27,7 @@ RESULT = statement(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result(Record):
+class Result(RowValue):
     """Result of an execution; `completed_at`, output and error are None until it has ended.
 
     `kept_until` is None if the result is kept as long as the execution. The error is the last attempt's, also if
