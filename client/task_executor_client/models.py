@@ -1064,7 +1064,7 @@ class Move(TypedDict):
 
 class RouteAnswer(TypedDict):
     queue: str | None
-    """`null`: the queue of its transport, unknown because no endpoint has the name."""
+    """`null` if no endpoint has the name: its transport decides."""
     pattern: str | None
     position: int | None
     """Position of the route, from 0."""

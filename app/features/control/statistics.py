@@ -15,8 +15,8 @@ from app.features.dead_letters import metrics as dead_letters
 from app.features.dead_letters.metrics import LATE_SECONDS, Unseen
 from app.features.limits.rules import limiters_of
 from app.features.limits.store import read_limiter, waiting_of_endpoints
-from app.features.queues import queue_statistics as queues
-from app.features.queues.queue_statistics import Queue
+from app.features.queues import store as queues
+from app.features.queues.store import Queue
 from app.kernel.db import Database
 from app.kernel.sql import statement
 from app.queue.claiming.endpoint_rules import readable_limits
@@ -68,7 +68,7 @@ class HeldEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatistics:
-    """Statistics of the whole service; `queues` has MOST_QUEUES entries at most."""
+    """Statistics of the whole service; `queues` has MAX_QUEUES entries at most."""
 
     queues: Sequence[Queue]
     held: Sequence[HeldEndpoint]
@@ -83,7 +83,7 @@ class ServiceStatistics:
     def read(cls, database: Database, shards: int) -> Self:
         """Read all statistics."""
         return cls(
-            queues.read(database, queues.known(database, queues.MOST_QUEUES), shards),
+            queues.read(database, queues.known(database, queues.MAX_QUEUES), shards),
             held_endpoints(database),
             database.fetch(PAUSED)[0].n,
             breakers.count_by_state(database),

@@ -9,7 +9,6 @@ from app.catalog.endpoints import live_settings
 from app.features.breakers import store as breakers_store
 from app.features.control import deliveries
 from app.features.control.deliveries import DeliveryReport
-from app.features.queues import queue_statistics
 from app.features.queues import store as queues_store
 from app.web.http.request_fields import Body, Count, Instant, Name
 from app.web.openapi.resource import Resource
@@ -104,7 +103,7 @@ class UnservedQueueSchema(Schema):
     oldest_due_at = Instant(required=True)
     oldest_due_seconds = fields.Float(required=True, metadata={"example": 12.5})
     due = fields.Integer(
-        required=True, metadata={"description": f"up to {queue_statistics.MOST_UNSERVED:,} are counted", "example": 412}
+        required=True, metadata={"description": f"up to {queues_store.MAX_UNSERVED:,} are counted", "example": 412}
     )
 
 
@@ -150,7 +149,7 @@ def operations() -> dict[str, Any]:
     database = services().database
     paused = queues_store.paused(database)
     return {
-        "unserved_queues": queue_statistics.unserved(database),
+        "unserved_queues": queues_store.unserved(database),
         "open_breakers": sum(breakers_store.count_by_state(database).values()),
         "paused_endpoints": live_settings.paused(database),
         "paused_queues": [

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row
 
 from app.features.notifications.rules import Occurrence, job_subject
-from app.features.queues import queue_statistics
+from app.features.queues import store as queues_store
 from app.kernel.db import Database
 from app.kernel.sql import statement
 from schema.states import NotificationEvent
@@ -92,7 +92,7 @@ def current_facts(database: Database, event: NotificationEvent, now: datetime, s
     if event is _E.QUEUE_LATE:
         return [
             Fact(name, Occurrence(event=event, subject=name, at=now, queues=(name,)), _seconds(now - since))
-            for name, since in queue_statistics.oldest_due(database).items()
+            for name, since in queues_store.oldest_due(database).items()
         ]
     rows = database.fetch(OVERDUE, {"seconds": seconds})
     return [Fact(row.job_id, _overdue(row, now), _seconds(now - row.cron_next_run_at)) for row in rows]

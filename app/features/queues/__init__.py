@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 
 class Queues(Feature):
-    """Queues: pause and resume a queue; routes from endpoints to queues."""
-
     name = "queues"
 
     def resources(self) -> "Sequence[Resource]":

@@ -5,9 +5,8 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.features.queues import queue_statistics
-from app.features.queues import store as queues_store
-from app.features.queues.queue_statistics import Queue
+from app.features.queues import store
+from app.features.queues.store import Queue
 from app.kernel.audit.change import AuditedChange
 from app.kernel.errors import QueueNotFoundError
 from app.web.http.conditions import actor
@@ -18,8 +17,6 @@ from app.web.services import services, wake
 
 resource = Resource("queues", "Queues of waiting executions.")
 
-_OLDEST = {"description": "due instant of the oldest one"}
-
 
 class QueueSchema(Schema):
     """A queue."""
@@ -29,10 +26,9 @@ class QueueSchema(Schema):
         required=True, metadata={"description": "live worker processes of the queue", "example": 2}
     )
     due = fields.Integer(
-        required=True,
-        metadata={"description": f"executions; up to {queue_statistics.MOST_DUE:,} are counted", "example": 412},
+        required=True, metadata={"description": f"executions; up to {store.MAX_DUE:,} are counted", "example": 412}
     )
-    oldest_due_at = Instant(required=True, allow_none=True, metadata=_OLDEST)
+    oldest_due_at = Instant(required=True, allow_none=True, metadata={"description": "due instant of the oldest one"})
     oldest_due_seconds = fields.Float(required=True, allow_none=True, metadata={"example": 12.5})
     paused_at = Instant(required=True, allow_none=True, metadata={"description": "start of the pause", "example": None})
 
@@ -40,7 +36,7 @@ class QueueSchema(Schema):
 @resource.route("GET", "/queues", query=PageQuery, returns=page_schema(QueueSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List queues: those with workers or waiting executions, paused ones, and the queues of endpoints and routes."""
-    page = queue_statistics.page(services().database, services().shards, page_request(query))
+    page = store.page(services().database, services().shards, page_request(query))
     return page_answer(page, asdict, query)
 
 
@@ -51,16 +47,16 @@ def pause(queue: str) -> Queue:
     New jobs are accepted, and waiting executions keep their order. Pausing a paused queue changes nothing.
     """
     database = services().database
-    queue_statistics.get(database, queue, services().shards)
-    queues_store.pause(database, queue, AuditedChange(actor()))
-    return queue_statistics.get(database, queue, services().shards)
+    store.get(database, queue, services().shards)
+    store.set_paused(database, queue, AuditedChange(actor()), paused=True)
+    return store.get(database, queue, services().shards)
 
 
 @resource.route("POST", "/queues/<queue>/resume", returns=QueueSchema, errors=[QueueNotFoundError])
 def resume(queue: str) -> Queue:
     """Resume a queue: workers claim from it again. Resuming a queue that is not paused changes nothing."""
     database = services().database
-    found = queue_statistics.get(database, queue, services().shards)
-    queues_store.resume(database, queue, AuditedChange(actor()))
+    found = store.get(database, queue, services().shards)
+    store.set_paused(database, queue, AuditedChange(actor()), paused=False)
     wake(queue)
     return replace(found, paused_at=None)

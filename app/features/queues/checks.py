@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from app.features.queues.queue_statistics import unserved
+from app.features.queues.store import unserved
 from app.scheduler.chore import ChoreContext
 from app.scheduler.finding import Finding
 
@@ -10,7 +10,6 @@ from app.scheduler.finding import Finding
 def queues(context: ChoreContext) -> Iterator[Finding]:
     """Find queues with due executions and without a live worker."""
     for each in unserved(context.database):
-        problem = f"no worker serves the queue {each.queue!r}: {each.due} executions are due"
-        problem += f", the first for {each.oldest_due_seconds:.0f} s"
-        fix = f"start `dramatiq actors`, or `dramatiq actors -Q {each.queue}`"
-        yield Finding("queues", problem, fix)
+        problem = f"no worker serves the queue {each.queue!r}: {each.due} executions are due, "
+        problem += f"the first for {each.oldest_due_seconds:.0f} s"
+        yield Finding("queues", problem, f"start `dramatiq actors`, or `dramatiq actors -Q {each.queue}`")

@@ -1,7 +1,7 @@
 """`flask queues`, `queues pause` and `queues resume`."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 
 import click
@@ -13,10 +13,9 @@ from app.cli.commands import command, listing
 from app.cli.console import json_option, print_json, show_line, show_table, table_of
 from app.cli.options import gather, tell_more
 from app.cli.shell_completion import MAX_OFFERED, Found, offered
-from app.features.queues import queue_statistics
-from app.features.queues import store as queues_store
+from app.features.queues import store
 from app.features.queues.api import QueueSchema
-from app.features.queues.queue_statistics import Queue
+from app.features.queues.store import Queue
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.web.services import services, wake
@@ -25,7 +24,7 @@ _HEADER = ("QUEUE", "WORKERS", "DUE", "OLDEST", "")
 
 
 def _queues(database: Database, _start: str) -> Found:
-    return [(queue, "") for queue in queue_statistics.known(database, MAX_OFFERED)]
+    return [(queue, "") for queue in store.known(database, MAX_OFFERED)]
 
 
 @listing("queues")
@@ -41,7 +40,7 @@ def group(context: click.Context, limit: int, as_json: bool) -> None:
     if context.invoked_subcommand is not None:
         return
     with ready_database() as database:
-        found, is_more = gather(partial(queue_statistics.page, database, services().shards), limit)
+        found, is_more = gather(partial(store.page, database, services().shards), limit)
     if as_json:
         print_json({"items": [QueueSchema().dump(asdict(each)) for each in found], "more": is_more})
     else:
@@ -62,10 +61,10 @@ def pause(queue: str, yes: bool, as_json: bool) -> None:
     Exits with 3 when the queue is unknown.
     """
     with ready_database() as database:
-        found = queue_statistics.get(database, queue, services().shards)
+        found = store.get(database, queue, services().shards)
         confirm(f"Pause the queue {queue!r}, with {found.due} due executions?", yes=yes)
-        queues_store.pause(database, queue, AuditedChange(actor()))
-    _tell(queue, "paused", as_json=as_json)
+        store.set_paused(database, queue, AuditedChange(actor()), paused=True)
+        _show(store.get(database, queue, services().shards), as_json=as_json)
 
 
 @command("resume")
@@ -79,29 +78,26 @@ def resume(queue: str, yes: bool, as_json: bool) -> None:
     Exits with 3 when the queue is unknown.
     """
     with ready_database() as database:
-        found = queue_statistics.get(database, queue, services().shards)
+        found = store.get(database, queue, services().shards)
         confirm(f"Let the {found.due} due executions of the queue {queue!r} start?", yes=yes)
-        queues_store.resume(database, queue, AuditedChange(actor()))
+        store.set_paused(database, queue, AuditedChange(actor()), paused=False)
         wake(queue)
-    _tell(queue, "not paused", as_json=as_json)
+    _show(replace(found, paused_at=None), as_json=as_json)
 
 
-for _command in (pause, resume):
-    group.add_command(_command)
+group.add_command(pause)
+group.add_command(resume)
 
 
-def _tell(queue: str, state: str, *, as_json: bool) -> None:
-    if not as_json:
-        return show_line(f"the queue {queue} is {state}")
-    with ready_database() as database:
-        found = queue_statistics.read(
-            database, {queue: queue_statistics.serving(database).get(queue, 0)}, services().shards
-        )[0]
-    return print_json(QueueSchema().dump(asdict(found)))
+def _show(queue: Queue, *, as_json: bool) -> None:
+    if as_json:
+        print_json(QueueSchema().dump(asdict(queue)))
+    else:
+        show_line(f"the queue {queue.queue} is {'paused' if queue.paused_at else 'not paused'}")
 
 
 def _row(queue: Queue) -> tuple[str, ...]:
-    due = f"{queue.due:,}{'+' if queue.due >= queue_statistics.MOST_DUE else ''}"
+    due = f"{queue.due:,}{'+' if queue.due >= store.MAX_DUE else ''}"
     remark = "paused" if queue.paused_at else "no worker serves it" if queue.is_unserved else ""
     return (queue.queue, str(queue.workers), due, seconds_of(queue.oldest_due_seconds), remark)
 

@@ -19,7 +19,8 @@ from app.web.openapi.resource import Resource
 from app.web.services import services, wake
 from schema.states import RouteSource
 
-MOST_SHOWN = 100
+MAX_SHOWN = 100
+_SOURCE = {"description": "set by TE_ROUTES or by PUT", "example": RouteSource.API.value}
 
 resource = Resource("routes", "Queues for the executions of endpoints, by patterns of endpoint names.", is_tagged=True)
 # It stores nothing, so the scope `read` is enough.
@@ -36,12 +37,7 @@ class RoutesSchema(Schema):
     """The routes in force."""
 
     routes = fields.List(fields.Nested(RouteSchema), required=True)
-    source = fields.Enum(
-        RouteSource,
-        by_value=True,
-        required=True,
-        metadata={"description": "set by TE_ROUTES or by PUT", "example": RouteSource.API.value},
-    )
+    source = fields.Enum(RouteSource, by_value=True, required=True, metadata=_SOURCE)
 
 
 class RouteQuestionSchema(Body):
@@ -65,10 +61,7 @@ class RouteAnswerSchema(Schema):
     queue = fields.String(
         required=True,
         allow_none=True,
-        metadata={
-            "description": "`null`: the queue of its transport, unknown because no endpoint has the name",
-            "example": "bulk",
-        },
+        metadata={"description": "`null` if no endpoint has the name: its transport decides", "example": "bulk"},
     )
     pattern = fields.String(required=True, allow_none=True, metadata={"example": "billing-*"})
     position = fields.Integer(
@@ -77,7 +70,7 @@ class RouteAnswerSchema(Schema):
     is_default = fields.Boolean(required=True, metadata={"description": "no route matches", "example": False})
     moves = fields.List(
         fields.Nested(MoveSchema),
-        metadata={"description": f"with `routes`: the first {MOST_SHOWN} endpoints that would move"},
+        metadata={"description": f"with `routes`: the first {MAX_SHOWN} endpoints that would move"},
     )
     move_count = fields.Integer(metadata={"description": "with `routes`: number of endpoints that would move"})
 
@@ -108,15 +101,15 @@ def test(body: dict[str, Any]) -> dict[str, Any]:
     database = services().database
     routes = _routes(body) if "routes" in body else endpoint_queues.load(database).routes
     found = queue_for(routes, body["endpoint"])
-    answer: dict[str, Any] = {"queue": None, "pattern": None, "position": None, "is_default": found is None}
-    if found is not None:
-        position, route = found
-        answer |= {"queue": route.queue, "pattern": route.pattern, "position": position}
+    if found is None:
+        queue = _of_transport(body["endpoint"])
+        answer: dict[str, Any] = {"queue": queue, "pattern": None, "position": None, "is_default": True}
     else:
-        answer["queue"] = _of_transport(body["endpoint"])
+        position, route = found
+        answer = {"queue": route.queue, "pattern": route.pattern, "position": position, "is_default": False}
     if "routes" in body:
         moves = endpoint_queues.moves(database, routes)
-        answer["moves"] = list(islice(moves, MOST_SHOWN))
+        answer["moves"] = list(islice(moves, MAX_SHOWN))
         answer["move_count"] = len(answer["moves"]) + sum(1 for _ in moves)
     return answer
 

@@ -1,19 +1,35 @@
-"""Pauses of queues: nothing is claimed from a paused queue, and its executions keep their order.
+"""Queues: due executions, their age, live workers, and pauses.
 
-Workers read paused queues together with the rules of endpoints. Each claim carries the revision of the rules that its
-worker has read, and the database compares it: after a pause, a claim with an older revision takes nothing.
+Nothing is claimed from a paused queue, and its executions keep their order. Workers read paused queues together with
+the rules of endpoints. Each claim carries the revision of the rules that its worker has read, and the database compares
+it: after a pause, a claim with an older revision takes nothing.
 """
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from app.catalog import revision
 from app.kernel import audit
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
+from app.kernel.config import MOST_SHARDS
 from app.kernel.db import Database
+from app.kernel.db.paging import Page, PageRequest, Position
+from app.kernel.errors import QueueNotFoundError
+from app.kernel.formats import EPOCH
+from app.kernel.processes.worker_commands import IS_DRAINING
 from app.kernel.sql import statement
+from app.queue.claiming.claimable_queues import claimable_of, claimable_queues, named_queues
+
+MAX_QUEUES = 200  # queues with claimable executions
+MAX_DUE = 10_000  # counted executions of a queue
+MAX_UNSERVED = 1_000  # counted executions of a queue without workers
+MIN_OF_SHARD = 1_000
+AT_ONCE = 16  # shards in a statement
 
 PAUSE = statement(
     "queues.pause",
@@ -24,26 +40,114 @@ PAUSE = statement(
 )
 RESUME = statement("queues.resume", "DELETE FROM paused_queues WHERE queue = :queue RETURNING queue")
 PAUSED = statement("queues.paused", "SELECT queue, paused_at FROM paused_queues ORDER BY queue")
+SERVING = statement(
+    "stats.serving",
+    f"""
+    SELECT q.queue, count(*) AS workers
+      FROM workers AS w CROSS JOIN LATERAL jsonb_array_elements_text(w.queues) AS q (queue)
+     WHERE w.status = 'ALIVE' AND w.lease_expires_at > now() AND NOT {IS_DRAINING}
+     GROUP BY q.queue
+    """,  # noqa: S608 - a constant of ours
+)
+_SHARD = "CAST(:first AS BIGINT)"
+_CLAIMABLE = "status IN ('QUEUED', 'RETRYING')"
 
 
-def pause(database: Database, queue: str, change: AuditedChange) -> None:
-    """Pause a queue; a paused queue does not change."""
+# An index range for each shard, written out: CockroachDB turns a correlated subquery with LIMIT into a join with every
+# claimable row.
+def _due_in(number: int) -> str:
+    return f"""
+    SELECT CAST(NULL AS BIGINT) AS beyond, count(*) AS due, min(run_at) AS oldest_due_at, now() AS now
+      FROM (SELECT run_at FROM executions
+             WHERE queue = :queue AND shard = {_SHARD} + {number} AND {_CLAIMABLE} AND run_at <= now()
+             ORDER BY run_at, execution_id LIMIT :of_shard) AS due_{number}"""  # noqa: S608 - constants of this module
 
-    def body(connection: Connection) -> None:
-        if connection.execute(PAUSE, {"queue": queue, "paused_by": change.by.name}).first() is not None:
-            _note(connection, queue, change, paused=True)
 
-    change.make(database, body)
+# Finds rows in further shards: normally there are none, not even deleted ones.
+_BEYOND = f"""
+    SELECT shard, 0, NULL, now()
+      FROM (SELECT shard FROM executions
+             WHERE queue = :queue AND shard >= {_SHARD} + {AT_ONCE} AND shard < {MOST_SHARDS} AND {_CLAIMABLE}
+             ORDER BY shard DESC, run_at DESC, execution_id DESC LIMIT 1) AS more"""  # noqa: S608 - as above
+DUE = statement("stats.due", "\n    UNION ALL".join([*map(_due_in, range(AT_ONCE)), _BEYOND]))
 
 
-def resume(database: Database, queue: str, change: AuditedChange) -> None:
-    """Resume a queue; a queue that is not paused does not change."""
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue; `due` is counted up to a bound, `paused_at` is None for a queue that is not paused."""
 
-    def body(connection: Connection) -> None:
-        if connection.execute(RESUME, {"queue": queue}).first() is not None:
-            _note(connection, queue, change, paused=False)
+    queue: str
+    workers: int
+    due: int
+    oldest_due_at: datetime | None
+    oldest_due_seconds: float | None
+    paused_at: datetime | None = None
 
-    change.make(database, body)
+    @property
+    def is_unserved(self) -> bool:
+        """Whether executions are due that no live worker serves, in a queue that is not paused."""
+        return not self.workers and self.due > 0 and self.paused_at is None
+
+
+def known(database: Database, most: int | None = None) -> dict[str, int]:
+    """Return the known queues by name, each with the number of its live workers.
+
+    Known are queues with waiting executions (about MAX_QUEUES of them), with workers, named by endpoints or routes, or
+    paused. Beyond `most` queues in all, the ones without waiting executions are left out first.
+    """
+    claimable, served = claimable_queues(database, MAX_QUEUES), serving(database)
+    others = sorted({*served, *named_queues(database), *paused(database)}.difference(claimable))
+    return {queue: served.get(queue, 0) for queue in sorted([*claimable, *others][:most])}
+
+
+def read(database: Database, workers: Mapping[str, int], shards: int) -> list[Queue]:
+    """Read statistics of queues, given with their numbers of workers; counts about MAX_DUE executions of each."""
+    of_shard, pauses = max(MIN_OF_SHARD, MAX_DUE // shards), paused(database)
+    return [
+        _queue(database, name, count, of_shard, MAX_DUE, paused_at=pauses.get(name)) for name, count in workers.items()
+    ]
+
+
+def get(database: Database, queue: str, shards: int) -> Queue:
+    """Read a known queue; raises QueueNotFoundError."""
+    workers = serving(database).get(queue, 0)
+    is_named = workers or queue in paused(database) or queue in named_queues(database)
+    if not is_named and not claimable_of(database, [queue], 1):
+        raise QueueNotFoundError.of(queue)
+    return read(database, {queue: workers}, shards)[0]
+
+
+def page(database: Database, shards: int, wanted: PageRequest) -> Page[Queue]:
+    """Read a page of queues, by name."""
+    after = "" if wanted.after is None else wanted.after.key
+    listed = [(name, workers) for name, workers in known(database).items() if name > after]
+    shown = listed[: wanted.limit]
+    position = Position(EPOCH, shown[-1][0]) if len(listed) > len(shown) else None
+    return Page(read(database, dict(shown), shards), position)
+
+
+def unserved(database: Database) -> list[Queue]:
+    """Return the queues with due executions and without a live worker, by name; paused queues do not count.
+
+    Up to MAX_UNSERVED due executions of each are counted.
+    """
+    served = {*serving(database), *paused(database)}
+    names = (name for name in claimable_queues(database, MAX_QUEUES) if name not in served)
+    found = (_queue(database, name, 0, MAX_UNSERVED, MAX_UNSERVED) for name in names)
+    return [queue for queue in found if queue.is_unserved]
+
+
+def oldest_due(database: Database) -> dict[str, datetime]:
+    """Return the instant of the oldest due execution of each queue that is not paused, for MAX_QUEUES of them."""
+    pauses = paused(database)
+    names = [name for name in claimable_queues(database, MAX_QUEUES) if name not in pauses]
+    found = {name: _oldest(list(_due(database, name, 1))) for name in names}
+    return {name: since for name, since in found.items() if since is not None}
+
+
+def serving(database: Database) -> dict[str, int]:
+    """Return the number of live workers of each queue, without draining workers."""
+    return {row.queue: row.workers for row in database.fetch(SERVING)}
 
 
 def paused(database: Database) -> dict[str, datetime]:
@@ -51,15 +155,45 @@ def paused(database: Database) -> dict[str, datetime]:
     return {row.queue: row.paused_at for row in database.fetch(PAUSED)}
 
 
-def _note(connection: Connection, queue: str, change: AuditedChange, *, paused: bool) -> None:
-    revision.bump(connection, revision.FLOW)
-    audit.record(
-        connection,
-        change.audit_id,
-        by=change.by,
-        action=AuditAction.FLOW,
-        resource_type=ResourceType.QUEUE,
-        resource=queue,
-        before={"paused": not paused},
-        after={"paused": paused},
-    )
+def set_paused(database: Database, queue: str, change: AuditedChange, *, paused: bool) -> None:
+    """Pause or resume a queue; it does not change if it is in that state already."""
+
+    def body(connection: Connection) -> None:
+        query = PAUSE if paused else RESUME
+        if connection.execute(query, {"queue": queue, "paused_by": change.by.name}).first() is None:
+            return
+        revision.bump(connection, revision.FLOW)
+        audit.record(
+            connection,
+            change.audit_id,
+            by=change.by,
+            action=AuditAction.FLOW,
+            resource_type=ResourceType.QUEUE,
+            resource=queue,
+            before={"paused": not paused},
+            after={"paused": paused},
+        )
+
+    change.make(database, body)
+
+
+def _queue(
+    database: Database, queue: str, workers: int, of_shard: int, most: int, *, paused_at: datetime | None = None
+) -> Queue:
+    rows = list(_due(database, queue, of_shard))
+    oldest = _oldest(rows)
+    age = None if oldest is None else (rows[0].now - oldest).total_seconds()
+    return Queue(queue, workers, min(most, sum(row.due for row in rows)), oldest, age, paused_at)
+
+
+def _oldest(rows: Sequence[Row[Any]]) -> datetime | None:
+    return min((row.oldest_due_at for row in rows if row.oldest_due_at is not None), default=None)
+
+
+def _due(database: Database, queue: str, of_shard: int) -> Iterator[Row[Any]]:
+    first, last = 0, 0
+    while first <= last:
+        rows = database.fetch(DUE, {"queue": queue, "first": first, "of_shard": of_shard})
+        yield from rows
+        last = max((row.beyond for row in rows if row.beyond is not None), default=0)
+        first += AT_ONCE

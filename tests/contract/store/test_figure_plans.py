@@ -10,16 +10,16 @@ from sqlalchemy import TextClause, text
 
 from app.features.control import deliveries, statistics
 from app.features.limits import store as limits_store
-from app.features.queues import queue_statistics
+from app.features.queues import store as queues_store
 from app.kernel.db import Database, chunked_scan
 from tests.plans import due, later, never_analysed, over, running
 
 OF_SEVERAL: dict[str, object] = {f"endpoint_{number}": "target" for number in range(limits_store.AT_ONCE)}
 READS: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
     (
-        queue_statistics.DUE,
+        queues_store.DUE,
         {"queue": "http", "first": 0, "of_shard": 1000},
-        {"idx_executions_pickup": queue_statistics.AT_ONCE + 1},
+        {"idx_executions_pickup": queues_store.AT_ONCE + 1},
     ),
     (deliveries.RUNNING, {"endpoint": None}, {"idx_executions_running_lanes": 1}),
     (

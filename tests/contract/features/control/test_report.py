@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 
 from app.dev.process.proxy import Mode, Proxy
 from app.features.control.chores import set_gauges
-from app.features.queues import queue_statistics
+from app.features.queues import store as queues_store
 from app.kernel import db
 from app.kernel.db import Database
 from app.kernel.errors import UnavailableError
@@ -94,9 +94,7 @@ def test_all_that_the_database_tells(database: Database) -> None:
     for age, end_id in (("2 minutes", "late"), ("0 minutes", "new")):
         rows.add_end(database, end_id, age)
 
-    assert list(queue_statistics.known(database, 2)) == ["bulk", "http"], (
-        "those in which nothing waits are left out first"
-    )
+    assert list(queues_store.known(database, 2)) == ["bulk", "http"], "those in which nothing waits are left out first"
 
     values = Values(most_endpoints=1)
     set_gauges(database, 1, values)

@@ -17,11 +17,11 @@ from tests.waiting import eventually
 
 
 def pause(database: Database, queue: str = "http") -> None:
-    queues_store.pause(database, queue, AuditedChange(SYSTEM))
+    queues_store.set_paused(database, queue, AuditedChange(SYSTEM), paused=True)
 
 
 def resume(database: Database, queue: str = "http") -> None:
-    queues_store.resume(database, queue, AuditedChange(SYSTEM))
+    queues_store.set_paused(database, queue, AuditedChange(SYSTEM), paused=False)
 
 
 def succeed(attempt: Attempt) -> None:

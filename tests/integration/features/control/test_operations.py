@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import text
 
-from app.features.queues import queue_statistics
+from app.features.queues import store as queues_store
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from tests import rows
@@ -51,10 +51,10 @@ def test_what_is_due_in_all_shards_is_counted_up_to_a_bound(database: Database) 
     database.fetch(text("UPDATE executions SET queue = 'a' WHERE shard = 3"))
     database.fetch(text("UPDATE executions SET run_at = run_at - INTERVAL '1 hour' WHERE shard = 7"))
     database.fetch(text("ANALYZE executions"))
-    one, all_others = queue_statistics.unserved(database)
-    most = queue_statistics.MOST_UNSERVED
+    one, all_others = queues_store.unserved(database)
+    most = queues_store.MAX_UNSERVED
     assert [(found.queue, found.due) for found in (one, all_others)] == [("a", most), ("http", most)]
     assert all_others.oldest_due_seconds is not None
     assert all_others.oldest_due_seconds >= 3600
-    one, all_others = queue_statistics.read(database, {"a": 0, "http": 0}, 16)
-    assert (one.due, all_others.due) == (1_000, queue_statistics.MOST_DUE)
+    one, all_others = queues_store.read(database, {"a": 0, "http": 0}, 16)
+    assert (one.due, all_others.due) == (1_000, queues_store.MAX_DUE)
