@@ -29,7 +29,7 @@ from app.kernel.tracing.exporting import exporting
 from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER
 from brokers.listener import PostgresSource, RedisSource, WakeupListener
-from brokers.middleware import Lifecycle, Verdicts
+from brokers.middleware import Lifecycle
 from brokers.spans import WorkerSpans
 from brokers.worker_process import WorkerProcess
 from brokers.worker_settings import WorkerSettings
@@ -79,7 +79,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         spare_what_is_there()
 
     lifecycle = Lifecycle(process, threads, on_open=opened, finds_queues=True)
-    broker = ExecutionsBroker(process, [lifecycle, Verdicts()])
+    broker = ExecutionsBroker(process, [lifecycle])
     return broker, deliveries
 
 

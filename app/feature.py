@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from app.cli.catalog_section import CatalogSection
     from app.queue.claiming.admission import AdmissionRule
-    from app.queue.claiming.known_rules import FlowRules
+    from app.queue.claiming.endpoint_rules import FlowRules
     from app.queue.ending.handler import Handler
     from app.queue.reading.waiting_reasons import WaitingReason
     from app.scheduler.chore import Chore, ChoreContext

@@ -128,7 +128,7 @@ class Attempt:
 
     def pass_soft_limit(self, limit_ms: int) -> None:
         """Have it noted that its delivery goes on beyond its soft limit."""
-        self._finalizer.submit_soft_limit(SoftLimitPassed.now(self.claim.key, limit_ms))
+        self._finalizer.submit(SoftLimitPassed.now(self.claim.key, limit_ms))
 
     def abort(self) -> bool:
         """Note that its delivery is to be broken off; False where none is under way, or that was noted before."""
@@ -187,7 +187,7 @@ class Attempt:
             if self.stage is Stage.ENDED or (self.stage is Stage.STARTED and not even_if_started):
                 return False
             self.stage = Stage.ENDED
-        self._finalizer.submit_release(Release(self.claim.key, put_off_ms, is_noted, self.claim.windows))
+        self._finalizer.submit(Release(self.claim.key, put_off_ms, is_noted, self.claim.windows))
         self._shares.remove(self.claim.key)
         if self.target.probe is not None:
             self.target.probed(self, None)

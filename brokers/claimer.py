@@ -1,10 +1,8 @@
-"""Claimer: claims from the partitions of one queue whose turn it is, and takes in what the database answers."""
+"""Claimer: claims from the partitions of one queue and processes the answers of the database."""
 
 import time
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from operator import attrgetter
 
 from app.kernel.metrics import series
 from app.queue.claiming.admission import AdmissionRule, ClaimRequest
@@ -20,40 +18,25 @@ from brokers.worker_process import WorkerProcess
 
 
 class Claimer:
-    """Belongs to the thread of its queue's consumer, which finds the partitions."""
+    """Belongs to the consumer thread of its queue."""
 
-    def __init__(
-        self,
-        process: WorkerProcess,
-        queue: str,
-        partitions: KnownPartitions,
-        rules: Sequence[AdmissionRule],
-        discovery: Discovery,
-    ) -> None:
+    def __init__(self, process: WorkerProcess, queue: str, partitions: KnownPartitions, discovery: Discovery) -> None:
         self.claimed: list[Attempt] = []  # not handed out yet
+        self.rules = process.admission()
         self._process = process
         self._queue = queue
         self._partitions = partitions
-        self._rules = rules
-        self._choice = Choice(partitions, rules, process.shares, process.rules)
+        self._choice = Choice(queue, partitions, self.rules, process.shares, process.rules)
         self._discovery = discovery
         self._clock = DatabaseClock(learns=not process.database.is_cockroach)
-        # Of its queue no other thread counts.
-        self._seconds = process.values.cells(series.CLAIM_SECONDS)[queue,]
-        self._rows = process.values.cells(series.CLAIM_ROWS)[queue,]
 
-    def claim(self) -> bool:
-        """Claim from the partitions whose turn it is, as far as every rule has room for them.
+    def claim(self, revision: int) -> bool:
+        """Claim from the next partitions as many executions as all rules admit.
 
-        Returns whether the database has answered. Raises UnavailableError; what was claimed before it is kept.
+        `revision` is that of the endpoint rules, read before this call: a claim by older rules than the database's
+        claims nothing. Returns whether the database has answered. Raises UnavailableError; earlier claims are kept.
         """
         process, now = self._process, time.monotonic()
-        # Before the partitions are chosen: a claim with an older revision than the database's claims nothing.
-        revision = process.rules.revision
-        if self.is_paused():
-            return False
-        self._choice.begin(now)
-        process.shares.want(self._queue, self._partitions.wanting(now))
         wanted = self._choice.choose(now)
         if not wanted:
             return False
@@ -62,57 +45,42 @@ class Claimer:
             reserved[partition.endpoint] += quota
         claimed: list[Attempt] = []
         try:
-            for owner, part in self._parts(wanted):
+            for owner, part in self._by_owner(wanted).items() if process.rules.by_endpoint else ((None, wanted),):
                 self._ask(owner, part, revision, claimed)
         finally:
             process.shares.settle(reserved, claimed, now)
-            if process.finalizer.outcomes.spans is not None and claimed:
-                process.finalizer.outcomes.spans.claimed(self._queue, claimed, now)
-            self.claimed = _in_order(claimed)
+            spans = process.finalizer.outcomes.spans
+            if spans is not None and claimed:
+                spans.claimed(self._queue, claimed, now)
+            now = time.monotonic()  # due attempts by priority, then the others by instant
+            claimed.sort(key=lambda one: (0, -one.claim.priority, one.due_at) if one.due_at <= now else (1, one.due_at))
+            self.claimed = claimed
         return True
-
-    def freed(self, ended: Sequence[tuple[str, str]]) -> None:
-        """Tell the rules which endpoints and limit keys have room again; called by any thread."""
-        for rule in self._rules:
-            rule.freed(ended)
-
-    def is_paused(self) -> bool:
-        """Return whether its queue is paused; then it wants no slots that others could use."""
-        if self._queue not in self._process.rules.paused_queues:
-            return False
-        self._process.shares.want(self._queue, ())
-        return True
-
-    def learn(self, revision: int) -> None:
-        """Read rules that are newer than those that are known here."""
-        self._process.rules.observe(revision)
-        self._process.rules.refresh()
 
     def hand_back_strays(self) -> None:
-        """Hand back the executions of a claim whose answer was lost.
+        """Release the executions of a claim whose answer was lost.
 
-        Only this thread claims from this queue, so whatever is neither in flight nor being written is a stray.
+        Only this thread claims from this queue, so a claim neither in flight nor being written is a stray.
         """
         process = self._process
         known = process.shares.claims() | process.finalizer.pending()
         claimed = claims_of(process.database, process.worker_id, self._queue)
+        # Read again: a claim may have moved from the shares to the finalizer between the first two reads.
         strays = claimed - known - process.shares.claims() - process.finalizer.pending()
         for stray in strays:
-            process.finalizer.submit_release(Release(stray))
+            process.finalizer.submit(Release(stray))
         process.values.add(series.STRAYS, amount=len(strays))
 
-    def _parts(self, wanted: list[Wanted]) -> list[tuple[AdmissionRule | None, list[Wanted]]]:
-        """Divide partitions by the rule that claims from them itself, if any."""
-        if not self._process.rules.by_endpoint:
-            return [(None, wanted)]
+    def _by_owner(self, wanted: Sequence[Wanted]) -> dict[AdmissionRule | None, list[Wanted]]:
+        """Group partitions by the rule that claims from them with its own statement, if any."""
         parts: dict[AdmissionRule | None, list[Wanted]] = {}
         for one in wanted:
-            owner = next((rule for rule in self._rules if rule.claims(one.partition)), None)
+            owner = next((rule for rule in self.rules if rule.claims(one.partition)), None)
             parts.setdefault(owner, []).append(one)
-        return list(parts.items())
+        return parts
 
     def _ask(self, rule: AdmissionRule | None, wanted: Sequence[Wanted], revision: int, claimed: list[Attempt]) -> None:
-        """Claim from some partitions, and take in the answer."""
+        """Claim from partitions with one statement, and process its answer."""
         process, database, asked_at = self._process, self._process.database, time.monotonic()
         request = ClaimRequest(self._queue, process.worker_id, process.settings.claim_ahead_ms, revision, self._clock)
         if rule is None:
@@ -120,32 +88,15 @@ class Claimer:
         else:
             taken = rule.claim(database, wanted, request)
         if taken.flow_revision > revision:
-            # Nothing was claimed, and of its partitions nothing is known: they are asked again, by the rules in force.
-            self.learn(taken.flow_revision)
-            return
+            process.rules.refresh(taken.flow_revision)
+            return  # the claim took nothing and reported nothing: it is repeated by the new rules
         claimed += [Attempt(one, process.finalizer, process.shares) for one in taken.claims]
         now = time.monotonic()
         process.on_revision(taken.catalog_revision)
-        self._count(now - asked_at, len(taken.claims))
+        process.values.observe(series.CLAIM_SECONDS, now - asked_at, self._queue)
+        process.values.observe(series.CLAIM_ROWS, len(taken.claims), self._queue)
         self._partitions.claimed(wanted, taken.found, taken.now, now)
         if all(taken.found[partition].rows < quota for partition, quota, _ in wanted):
             self._discovery.drained(len(taken.claims), now)
         if rule is not None:
             rule.answered(database, wanted, taken, now)
-
-    def _count(self, seconds: float, rows: int) -> None:
-        for cell, bounds, value in (
-            (self._seconds, series.CLAIM_SECONDS.buckets, seconds),
-            (self._rows, series.CLAIM_ROWS.buckets, rows),
-        ):
-            cell[bisect_left(bounds, value) + 1] += 1
-            cell[0] += value
-
-
-def _in_order(claimed: list[Attempt]) -> list[Attempt]:
-    """Order attempts by instant, and those that are due already by priority before that."""
-    claimed.sort(key=attrgetter("due_at"))
-    if len({attempt.claim.priority for attempt in claimed}) > 1:
-        now = time.monotonic()
-        claimed.sort(key=lambda one: -one.claim.priority if one.due_at <= now else 1)
-    return claimed

@@ -1,14 +1,15 @@
 """Finalizer: the one thread of a process that writes results, in batches that form by themselves.
 
 Results that arrive while one batch commits form the next; none waits to fill a batch. `submit` neither blocks nor
-raises; the backlog is bounded by the consumers, which stop claiming above HIGH_WATER. What the database cannot write is
-kept and tried again, until it is written or its claim is known to be lost; the lease bounds that.
+raises; consumers bound the backlog, because they stop claiming above HIGH_WATER. A result that the database cannot
+write is kept and tried again, until it is written or its claim is known to be lost; the lease bounds that.
 """
 
 import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -23,16 +24,17 @@ from app.queue.executions.execution_model import ClaimKey
 from app.queue.executions.soft_limit import SoftLimitPassed
 from brokers.attempt_line import ids_of
 from brokers.outcomes import Outcomes
-from brokers.unwritten import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, T, Unwritten, by_bytes
+from brokers.unwritten import RETRY_SECONDS, TRIES_WHOLE, Batch, T, Unwritten
 
 log = logging.getLogger(__name__)
 
 HIGH_WATER = 5000  # results that wait to be written
 LONGEST_PAUSE_SECONDS = 1.0  # between two tries while none succeeds
+_Write = Callable[[Batch[Any]], None]
 
 
 class Finalizer(BackgroundThread):
-    """Writes conclusions and hand-backs of one worker process."""
+    """Writes the conclusions, releases and passed soft limits of one worker process."""
 
     is_vital = True
 
@@ -44,31 +46,26 @@ class Finalizer(BackgroundThread):
         self._ready = threading.Condition()
         self.conclusions = Unwritten[Conclusion](retry_seconds)
         self._releases = Unwritten[Release](retry_seconds)
-        self._limits = Unwritten[SoftLimitPassed](retry_seconds)
+        self._by_kind: dict[type, tuple[Unwritten[Any], _Write]] = {
+            # First, because nothing is noted of an attempt that has ended.
+            SoftLimitPassed: (Unwritten[SoftLimitPassed](retry_seconds), outcomes.note),
+            Release: (self._releases, outcomes.release),
+            Conclusion: (self.conclusions, outcomes.conclude),
+        }
         self._writing: set[ClaimKey] = set()
-        self._failures = 0  # in a row, of either kind
+        self._failures = 0  # in a row, of any kind
         self._abandoned = False
 
-    def submit(self, conclusion: Conclusion) -> None:
-        """Take a conclusion to write."""
+    def submit(self, item: Conclusion | Release | SoftLimitPassed) -> None:
+        """Take an item to write; a soft limit is written before the conclusion of its attempt."""
         with self._ready:
-            self.conclusions.add(conclusion)
-            self._ready.notify_all()
-
-    def submit_release(self, release: Release) -> None:
-        """Take an unstarted claim to hand back."""
-        with self._ready:
-            self._releases.add(release)
-            self._ready.notify_all()
-
-    def submit_soft_limit(self, passed: SoftLimitPassed) -> None:
-        """Take that an attempt goes on beyond its soft limit; written before what is submitted later."""
-        with self._ready:
-            self._limits.add(passed)
+            unwritten = self._by_kind[type(item)][0]
+            unwritten.new.append(item)
+            unwritten.count += 1
             self._ready.notify_all()
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Wait until all is written that was submitted and not refused for good; False after the timeout."""
+        """Wait until everything is written except what was refused for good; False after the timeout."""
         with self._ready:
             return self._ready.wait_for(self._is_done, timeout_seconds)
 
@@ -84,71 +81,49 @@ class Finalizer(BackgroundThread):
             self._ready.notify_all()
 
     def abandon(self) -> None:
-        """Drop everything: the lease is lost, the rows belong to others now."""
+        """Drop everything: the lease is lost, and other workers may have the executions."""
         with self._ready:
             self._abandoned = True
             self._values.add(series.ABANDONED, amount=self.conclusions.count)
-            self.conclusions.clear()
-            self._releases.clear()
-            self._limits.clear()
+            for unwritten, _ in self._by_kind.values():
+                unwritten.clear()
             self._ready.notify_all()
 
     def pending(self) -> set[ClaimKey]:
-        """List the claims whose end is not written yet."""
+        """Return the claims whose end is not written yet."""
         with self._ready:
             return self.conclusions.keys() | self._releases.keys() | self._writing
 
     def run(self) -> None:
-        """Write what is submitted, until nothing is left to do and the thread is stopping."""
-        while (taken := self._take()) is not None:
-            limits, releases, conclusions = taken
-            if limits is not None:  # first: of an attempt that has ended nothing is noted
-                self._try(self._limits, limits, self.outcomes.note)
-            if releases is not None:
-                self._try(self._releases, releases, self.outcomes.release)
-            if conclusions is None:
-                continue
-            parts = [conclusions]
-            if len(conclusions.items) > FITTING:
-                parts = list(by_bytes(conclusions))
-            for part in parts:
-                self._try(self.conclusions, part, self.outcomes.conclude)
+        """Write submitted items until the thread is stopping and nothing is left to do."""
+        while batches := self._take():
+            for unwritten, batch, write in batches:
+                try:
+                    write(batch)
+                except (UnavailableError, SQLAlchemyError, ValueError) as error:
+                    if is_rows_fault(error) and not is_statements_fault(error):
+                        self._divide(unwritten, batch, error)
+                    else:
+                        self._postpone(unwritten, batch, error)
+                else:
+                    self._failures = 0
 
-    def _take(self) -> tuple[Batch[SoftLimitPassed] | None, Batch[Release] | None, Batch[Conclusion] | None] | None:
-        """Wait for something to write; None at the end."""
+    def _take(self) -> list[tuple[Unwritten[Any], Batch[Any], _Write]]:
+        """Wait for batches to write, at most one of each kind; none when the thread is stopping."""
         with self._ready:
             self._writing = set()
             self._ready.notify_all()
             while True:
-                now = time.monotonic()
-                limits = self._limits.take(now)
-                releases, conclusions = self._releases.take(now), self.conclusions.take(now)
-                if limits is not None or releases is not None or conclusions is not None:
-                    held = {item.key for batch in (limits, releases) if batch is not None for item in batch.items}
-                    results = conclusions.items if conclusions is not None else []
-                    self._writing = held | {conclusion.claim.key for conclusion in results}
-                    return limits, releases, conclusions
-                if self.stopping.is_set():
-                    return None
-                lanes = (self._limits, self._releases, self.conclusions)
-                dues = [unwritten.next_due() - now for unwritten in lanes if unwritten.count]
-                self._ready.wait(max(0.0, min(dues)) if dues else None)
-
-    def _try(self, unwritten: Unwritten[T], batch: Batch[T], write: Callable[[Batch[T]], None]) -> None:
-        """Write a batch, or keep it; no item may hold up the others."""
-        try:
-            write(batch)
-        except (UnavailableError, SQLAlchemyError, ValueError) as error:
-            if is_rows_fault(error) and not is_statements_fault(error):
-                self._divide(unwritten, batch, error)
-            else:
-                self._postpone(unwritten, batch, error)
-        else:
-            self._failures = 0
+                now, waiting = time.monotonic(), [one for one in self._by_kind.values() if one[0].count]
+                taken = [(kept, batch, write) for kept, write in waiting if (batch := kept.take(now)) is not None]
+                if taken or self.stopping.is_set():
+                    items = [item for _, batch, _ in taken for item in batch.items]
+                    self._writing = {(item.claim if isinstance(item, Conclusion) else item).key for item in items}
+                    return taken
+                self._ready.wait(max(0.0, min(kept.next_due() for kept, _ in waiting) - now) if waiting else None)
 
     def _is_done(self) -> bool:
-        waiting = (self.conclusions, self._releases, self._limits)
-        return all(each.may_end() for each in waiting) and not self._writing
+        return not self._writing and all(unwritten.may_end() for unwritten, _ in self._by_kind.values())
 
     def _is_over(self) -> bool:
         return self._abandoned or self.stopping.is_set()
@@ -160,7 +135,7 @@ class Finalizer(BackgroundThread):
             if self._abandoned:
                 return
             unwritten.retry(batch, time.monotonic())
-            # Said at the beginning of an outage, and of the one item that fails while others pass.
+            # Logged once in an outage, and once for a single item that fails while others pass.
             is_news = batch.failures == 1 or len(batch.items) == 1
             if self._failures == 1 and is_news and not batch.is_reported:
                 batch.is_reported = True
@@ -170,7 +145,7 @@ class Finalizer(BackgroundThread):
                 self._ready.wait_for(self._is_over, min(pause, LONGEST_PAUSE_SECONDS))
 
     def _divide(self, unwritten: Unwritten[T], batch: Batch[T], error: Exception) -> None:
-        """Find the item that the database refuses; store its bare outcome, or else keep it until its claim is lost."""
+        """Find the item that the database refuses; store its bare outcome, or keep it until its claim is lost."""
         now = time.monotonic()
         with self._ready:
             if self._abandoned:
@@ -196,8 +171,6 @@ class Finalizer(BackgroundThread):
 
 
 def _named(batch: Batch[T]) -> str:
-    """Return the id of a single execution, else how many there are."""
+    """Return the id of a single execution, else the number of results."""
     first, *others = batch.items
-    if others:
-        return f"{len(batch.items)} results"
-    return first.key.execution_id
+    return f"{len(batch.items)} results" if others else first.key.execution_id

@@ -1,4 +1,4 @@
-"""Middleware of Dramatiq's worker: its life cycle, and the rule that only a verdict is a success."""
+"""Middleware of Dramatiq's worker: its start and its end."""
 
 import logging
 import signal
@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from dramatiq.middleware import Middleware
 from sqlalchemy.exc import SQLAlchemyError
@@ -20,36 +20,13 @@ from brokers.queue_survey import QueueSurvey
 from brokers.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
-    from dramatiq.broker import Broker, MessageProxy
+    from dramatiq.broker import Broker
     from dramatiq.worker import Worker
 
 log = logging.getLogger(__name__)
 
 TERM_REPEAT_SECONDS = 2.0
 EXIT_NOT_STARTED = 3  # the status with which Dramatiq itself exits when a broker is unreachable
-
-
-class Verdicts(Middleware):
-    """Marks a message as failed when its actor raised or was skipped.
-
-    Without Retries, Dramatiq acknowledges such messages as done.
-    """
-
-    def after_process_message(
-        self,
-        broker: "Broker",
-        message: "MessageProxy",
-        *,
-        result: Any = None,
-        exception: BaseException | None = None,
-    ) -> None:
-        """Reject what raised."""
-        if exception is not None:
-            message.fail()
-
-    def after_skip_message(self, broker: "Broker", message: "MessageProxy") -> None:
-        """Reject what another middleware skipped."""
-        message.fail()
 
 
 class Lifecycle(Middleware):

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from app.kernel.db import Database
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
-from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.claiming.release import Release, hand_back
 from app.queue.executions.completion import Conclusion, conclude, still_held, written
 from app.queue.executions.soft_limit import SoftLimitPassed, note

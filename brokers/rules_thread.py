@@ -11,8 +11,7 @@ from app.kernel.db import Database
 from app.kernel.db.retries import explained
 from app.kernel.errors import UnavailableError
 from app.kernel.threads import BackgroundThread
-from app.queue.claiming.endpoint_rules import Pulse, pulse
-from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.endpoint_rules import FlowRules, Pulse, pulse
 from brokers.inbox import Inboxes
 
 log = logging.getLogger(__name__)
@@ -66,8 +65,7 @@ class FlowThread(BackgroundThread):
 
     def _beat(self) -> None:
         found = pulse(self._database, self._worker_id)
-        self._rules.observe(found.revision)
-        if self._rules.refresh() or self._rules.correct(found.revision):
+        if self._rules.refresh(found.revision) or self._rules.correct(found.revision):
             self._inboxes.wake()
         with ExitStack() as all_of_them:  # the last one first, also after one that raised
             for listen in self._listeners:

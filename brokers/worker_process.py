@@ -20,8 +20,7 @@ from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from app.kernel.processes.region import REGION
 from app.kernel.processes.worker_commands import CommandKind
 from app.queue.claiming.admission import AdmissionRule
-from app.queue.claiming.endpoint_rules import Pulse
-from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.endpoint_rules import FlowRules, Pulse
 from app.queue.ending.outbox_processor import OutboxProcessor
 from brokers import worker_metrics
 from brokers.command_handler import Commands
@@ -33,9 +32,8 @@ from brokers.outbox_thread import OutboxThread
 from brokers.outcomes import Outcomes
 from brokers.rules_thread import FlowThread
 from brokers.sharing.bindings import Bindings
-from brokers.sharing.breaker_admission import BreakerAdmission
-from brokers.sharing.connections import ConnectionAdmission
 from brokers.sharing.fair_shares import Shares
+from brokers.sharing.target_admission import TargetAdmission
 from brokers.watchdog import Watchdog
 from brokers.worker_breakers import WorkerBreakers
 from brokers.worker_settings import WorkerSettings
@@ -170,8 +168,7 @@ class WorkerProcess:
     def admission(self) -> list[AdmissionRule]:
         """Build the rules for the consumer of one queue, in the order in which they are asked."""
         rules = [rule for feature in self._features for rule in feature.admission(self.rules, self.settings.capacity)]
-        connections = ConnectionAdmission(self.bindings, self.shares, self.rules)
-        return [*rules, BreakerAdmission(self.breakers, self.bindings), connections]
+        return [*rules, TargetAdmission(self.breakers, self.bindings, self.shares, self.rules)]
 
     def _pulsed(self, _pulse: Pulse) -> None:
         self.bindings.follow()

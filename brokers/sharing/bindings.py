@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from typing import NamedTuple
 
-from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.endpoint_rules import FlowRules
 from brokers.target_state import Target
 from brokers.worker_breakers import WorkerBreakers
 
@@ -42,8 +42,8 @@ class Bindings:
         self._breakers = breakers
         self._rules = rules
         self._rules_revision = rules.revision
-        # By name of the target: the endpoints that share its connections. A reader without the lock may find one gone.
-        self._sharing = defaultdict[str, set[str]](set)
+        # by name of the target: its endpoints, which share its connections; read without the lock
+        self.sharing = defaultdict[str, set[str]](set)
         self._forget_seconds = forget_seconds
         self._forget_at = time.monotonic() + forget_seconds
         self._lock = threading.Lock()
@@ -69,7 +69,7 @@ class Bindings:
                 bound = bound._replace(as_of=max(as_of, before.as_of))
                 self._unbind(endpoint, before)
             self.bound[endpoint] = bound
-            self._sharing[name].add(endpoint)
+            self.sharing[name].add(endpoint)
             target.endpoints.add(endpoint)
             if before is not None and before.target is not target:
                 self._breakers.change = object()
@@ -81,15 +81,6 @@ class Bindings:
             self._rules_revision = self._rules.revision
             for endpoint, (name, has_turns, target, as_of) in list(self.bound.items()):
                 self.bind(endpoint, name, target.timeout_ms, has_turns=has_turns, as_of=as_of)
-
-    def sharing(self, name: str) -> tuple[str, ...]:
-        """Return the endpoints that share the connections of a target."""
-        return tuple(self._sharing[name])
-
-    def open_target(self, endpoint: str) -> Target | None:
-        """Return the target of an endpoint if its breaker is not closed."""
-        bound = self.bound.get(endpoint)
-        return bound.target if bound is not None and bound.target.is_open else None
 
     def behind_open(self) -> list[str]:
         """Return the endpoints whose breaker is not closed."""
@@ -109,10 +100,10 @@ class Bindings:
                 if endpoint not in held and not bound.target.is_open:
                     self._unbind(endpoint, bound)
                     del self.bound[endpoint]
-            for name in [name for name, sharing in self._sharing.items() if not sharing]:
-                del self._sharing[name]
+            for name in [name for name, sharing in self.sharing.items() if not sharing]:
+                del self.sharing[name]
         self._breakers.forget(now)
 
     def _unbind(self, endpoint: str, bound: Bound) -> None:
-        self._sharing[bound.name].discard(endpoint)
+        self.sharing[bound.name].discard(endpoint)
         bound.target.endpoints.discard(endpoint)

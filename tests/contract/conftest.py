@@ -17,7 +17,7 @@ from app.kernel.function_types import Call
 from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER
-from brokers.middleware import Lifecycle, Verdicts
+from brokers.middleware import Lifecycle
 from brokers.worker_process import WorkerProcess
 from brokers.worker_settings import WorkerSettings
 from tests import rows
@@ -103,7 +103,7 @@ def start_worker(database_url: str, shards: int) -> Iterator[StartWorker]:
         database = db.connect(database_url, pool_size=5, application_name="te-test-worker")
         lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
         process = worker_process(database, lease, **({"shards": shards} | changes))
-        broker = ExecutionsBroker(process, [Lifecycle(process, []), Verdicts()])
+        broker = ExecutionsBroker(process, [Lifecycle(process, [])])
 
         def actor(attempts: Sequence[Attempt]) -> None:
             for attempt in attempts:

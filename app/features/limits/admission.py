@@ -12,8 +12,7 @@ from app.features.limits.rules import UNBOUNDED, Limiter, LimiterState, limiters
 from app.features.limits.store import add
 from app.kernel.db import Database
 from app.queue.claiming.admission import OPEN, AdmissionRule, ClaimRequest, Opened, Room
-from app.queue.claiming.endpoint_rules import Rules
-from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.endpoint_rules import FlowRules, Rules
 from app.queue.claiming.partition import Partition, Wanted
 from app.queue.claiming.taken import Taken
 

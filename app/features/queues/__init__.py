@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import click
 
     from app.queue.claiming.admission import AdmissionRule
-    from app.queue.claiming.known_rules import FlowRules
+    from app.queue.claiming.endpoint_rules import FlowRules
     from app.scheduler.finding import Check
     from app.web.openapi.resource import Resource
 

@@ -3,7 +3,7 @@
 from math import inf
 
 from app.queue.claiming.admission import OPEN, AdmissionRule, Opened, Room
-from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.claiming.partition import Partition
 
 

@@ -1,18 +1,20 @@
-"""Rules as workers have them: limits, breaker settings and pauses of endpoints, and which queues are paused."""
+"""Endpoint rules: limits, breaker settings and pauses of endpoints, and paused queues, as a worker knows them."""
 
 import logging
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from app.catalog.endpoints.limits import EndpointLimits
+from app.catalog.endpoints.limits import EndpointLimits, KeyLimits
 from app.kernel.db import Database
 from app.kernel.sql import statement
 
 log = logging.getLogger(__name__)
 
-# All in one statement: the rules are those of the revision.
+# One statement, so that the rules are those of the revision.
 RULES = statement(
     "flow.rules",
     """
@@ -26,7 +28,7 @@ RULES = statement(
     SELECT 0, NULL, NULL, NULL, true, queue FROM paused_queues
     """,
 )
-# An index has no more than the requests to abort that stand.
+# An index has the open requests to abort only.
 PULSE = statement(
     "flow.pulse",
     """
@@ -44,20 +46,26 @@ PULSE = statement(
 )
 
 Aborts = list[tuple[str, int, datetime]]
-"""Claims whose attempt is to be broken off, as `app.queue.executions.execution_model.ClaimKey` has them."""
+"""Claims whose attempt is to be aborted, as `app.queue.executions.execution_model.ClaimKey` has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Bounds on the deliveries of an endpoint; `breaker` is as it is stored, and None for the defaults."""
+    """Rules of one endpoint; `breaker` is as it is stored, and None for the defaults."""
 
     limits: EndpointLimits | None
     breaker: Any
     is_paused: bool
 
+    @property
+    def bounds(self) -> list[EndpointLimits | KeyLimits]:
+        """The limits of the endpoint and of each of its keys."""
+        limits = self.limits
+        return [] if limits is None else [limits] if limits.per_key is None else [limits, limits.per_key]
+
 
 class Loaded(NamedTuple):
-    """The rules of all endpoints that have any, and the queues that are paused, as of a revision."""
+    """The rules of all endpoints that have any, and the paused queues, as of a revision."""
 
     revision: int
     rules: dict[str, Rules]
@@ -66,15 +74,72 @@ class Loaded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """What each worker asks for twice a second; `revision` is that of the rules, `aborts` are of its own claims."""
+    """Answer to the query that each worker sends twice a second; `aborts` are of its own claims."""
 
-    revision: int
+    revision: int  # of the rules
     catalog_revision: int
     aborts: Aborts
 
 
+class FlowRules:
+    """The rules of the endpoints that have any, as of `revision`; thread-safe.
+
+    An endpoint without rules costs one dictionary lookup.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.revision = -1
+        self.by_endpoint: Mapping[str, Rules] = MappingProxyType({})
+        self.capped: frozenset[str] = frozenset()  # endpoints that limit running executions, in all or by key
+        self.windowed: frozenset[str] = frozenset()  # endpoints with a sliding window, for all or by key
+        self.paused_queues: frozenset[str] = frozenset()
+        self._database = database
+        self._loading = threading.Lock()
+
+    def of(self, endpoint: str) -> Rules | None:
+        """Return the rules of an endpoint; None for one without rules."""
+        return self.by_endpoint.get(endpoint)
+
+    def refresh(self, revision: int = 0) -> bool:
+        """Read the rules if the database has reported a newer revision; return whether. Raises UnavailableError."""
+        if revision <= self.revision:
+            return False
+        with self._loading:
+            if revision > self.revision:
+                loaded = load(self._database)
+                self._take(loaded, max(loaded.revision, revision))
+        return True
+
+    def correct(self, revision: int) -> bool:
+        """Read the rules if the database, asked just now, has an older revision; return whether it had.
+
+        It has lost changes, as after a failover to a replica that lagged behind. Raises UnavailableError.
+        """
+        if revision >= self.revision:
+            return False
+        with self._loading:
+            loaded = load(self._database)
+            self._take(loaded, loaded.revision)
+        return True
+
+    def _take(self, loaded: Loaded, revision: int) -> None:
+        rules = loaded.rules
+        self.paused_queues = loaded.paused_queues
+        self.by_endpoint = MappingProxyType(dict(rules))
+        self.capped = frozenset(
+            endpoint for endpoint, its in rules.items() if any(one.max_in_flight is not None for one in its.bounds)
+        )
+        self.windowed = frozenset(
+            endpoint
+            for endpoint, its in rules.items()
+            if any(one.rate is not None and one.rate.is_sliding for one in its.bounds)
+        )
+        # Last: a reader of the revision must find all rules of it.
+        self.revision = revision
+
+
 def load(database: Database) -> Loaded:
-    """Read what is in force now."""
+    """Read the rules that are in force."""
     revision, rules, queues = 0, dict[str, Rules](), set[str]()
     for row in database.fetch(RULES):
         if row.queue is not None:
@@ -87,18 +152,18 @@ def load(database: Database) -> Loaded:
 
 
 def pulse(database: Database, worker_id: str) -> Pulse:
-    """Read what may have changed since the last pulse."""
+    """Read revisions and requests to abort."""
     (row,) = database.fetch(PULSE, {"worker": worker_id})
     aborts = Aborts(zip(row.executions, row.attempts, row.claimed, strict=True)) if row.executions else []
     return Pulse(row.flow_revision, row.catalog_revision, aborts)
 
 
 def readable_limits(stored: Mapping[str, Any] | None, endpoint: str) -> EndpointLimits | None:
-    """Return the limits of an endpoint; none where the row was edited and is invalid, for the sake of all others."""
+    """Return the limits of an endpoint; None for an invalid row, so that all other endpoints keep theirs."""
     if stored is None:
         return None
     try:
         return EndpointLimits.from_json(stored)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        log.error("the limits of %s cannot be read and are left out: %s", endpoint, type(error).__name__)  # noqa: TRY400
+        log.error("the limits of %s are invalid and not applied: %s", endpoint, type(error).__name__)  # noqa: TRY400
         return None

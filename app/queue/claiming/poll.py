@@ -1,7 +1,7 @@
-"""Poll: find the partitions of a queue that have something due now or soon, by the index in order of time."""
+"""Poll: find the partitions of a queue with executions that are due now or soon, by the index in order of time."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -13,8 +13,8 @@ from app.queue.executions.watermark import SLACK
 
 PROBED = 16  # shards per statement
 MAX_ROWS = 1000  # read of a shard, of due rows and of later ones each
-STEP_MS = 25  # what is due within so much is one instant
-COMMITTED_WITHIN = timedelta(seconds=1)  # of its transaction's start, nearly everything
+STEP_MS = 25  # executions due within one step count as due at one instant
+COMMITTED_WITHIN = timedelta(seconds=1)  # nearly all transactions last less
 
 
 # Two ranges of the index per shard, written out: CockroachDB turns a correlated subquery with LIMIT into a join with
@@ -61,10 +61,10 @@ class Due(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """The answer to a poll: for each partition the instants at which it has something due, in no order.
+    """Answer to a poll: for each partition the instants at which executions are due, in no order.
 
-    `now` is the database's clock. Up to `known_until` nothing else is due. With `is_full` there may be partitions with
-    something due that neither this poll nor the previous one has reached.
+    `now` is the database's clock. Up to `known_until` nothing else is due. With `is_full` there may be due partitions
+    that neither this poll nor the previous one has reached.
     """
 
     now: datetime
@@ -77,25 +77,28 @@ class Polled:
     def of(cls, rows: Sequence[Any], since: Sequence[datetime], horizon_ms: int) -> "Polled":
         """Read the rows of an answer, in any order, to a poll from `since` of each shard on."""
         now: datetime = max(row.db_now for row in rows)
-        # A shard beyond the known ones is another process's.
-        found = [row for row in rows if row.shard is not None and row.shard < len(since)]
-        due = [row for row in found if row.run_at <= now]
-        later = [row for row in found if row.run_at > now]
-        return cls(
-            now=now,
-            flow_revision=max(row.flow_revision or 0 for row in rows),
-            due=[_due(row, row.run_at) for row in due] + [_due(row, row.seen) for row in later],
-            known_until=min(_reached(later, max).values(), default=now + timedelta(milliseconds=horizon_ms)),
-            is_full=any(
-                instant > since[shard] + SLACK - COMMITTED_WITHIN for shard, instant in _reached(due, min).items()
-            ),
-        )
+        ranges = defaultdict[tuple[int, bool], list[Any]](list)
+        for row in rows:
+            if row.shard is not None and row.shard < len(since):  # another process serves more shards
+                ranges[row.shard, row.run_at > now].append(row)
+        due, known_until, is_full = list[Due](), now + timedelta(milliseconds=horizon_ms), False
+        for (shard, is_later), found in ranges.items():
+            for row in found:
+                partition = Partition(row.shard, row.endpoint, row.limit_key, row.priority)
+                due.append(Due(partition, row.seen if is_later else row.run_at))
+            if sum(row.found for row in found) < MAX_ROWS:
+                continue
+            if is_later:
+                known_until = min(known_until, max(row.seen for row in found))
+            elif min(row.run_at for row in found) > since[shard] + SLACK - COMMITTED_WITHIN:
+                is_full = True
+        return cls(now, max(row.flow_revision or 0 for row in rows), due, known_until, is_full)
 
 
 def poll(database: Database, *, queue: str, since: Sequence[datetime], horizon_ms: int) -> Polled:
-    """Find the partitions of each shard with something due by `horizon_ms` from now, from `since` of that shard on.
+    """Find the partitions of each shard with executions due by `horizon_ms` from now, from `since` of that shard on.
 
-    `since` is SLACK before the last poll.
+    `since` is SLACK before the previous poll.
     """
     probed, statement = (1, POLL_1) if len(since) == 1 else (PROBED, POLL_16)
     rows = list[Any]()
@@ -104,19 +107,3 @@ def poll(database: Database, *, queue: str, since: Sequence[datetime], horizon_m
         params = {f"since_{number}": instant for number, instant in enumerate(padded)}
         rows += database.fetch(statement, params | {"queue": queue, "first": first, "horizon_ms": horizon_ms})
     return Polled.of(rows, since, horizon_ms)
-
-
-def _reached(rows: Sequence[Any], furthest: Callable[[Iterable[datetime]], datetime]) -> dict[int, datetime]:
-    """Return how far each shard was read that has more rows than a poll reads."""
-    counts = Counter[int]()
-    for row in rows:
-        counts[row.shard] += row.found
-    return {
-        shard: furthest(instant for row in rows if row.shard == shard for instant in (row.run_at, row.seen))
-        for shard, count in counts.items()
-        if count >= MAX_ROWS
-    }
-
-
-def _due(row: Any, run_at: datetime) -> Due:
-    return Due(Partition(row.shard, row.endpoint, row.limit_key, row.priority), run_at)

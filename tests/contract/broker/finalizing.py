@@ -9,7 +9,7 @@ from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
-from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions.completion import Conclusion
 from app.queue.executions.execution_model import Claim, LogLine

@@ -114,19 +114,22 @@ def test_a_claim_whose_answer_was_lost_is_handed_back(
         started.set()
 
     worker, process = start_worker(body, poll_interval_ms=20)
+    rows.add_executions(database, 1, shards=shards)
+    assert started.wait(60), "a consumer releases strays before its first claim"
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
+    started.clear()
     stray = rows.add_executions(database, 1, due_in=timedelta(hours=1), shards=shards)[0]
     database.fetch(
         text(
             "UPDATE executions SET status = 'RUNNING', worker_id = :w, attempt_count = 1, started_at = now(), "
-            "run_at = now()"
+            "run_at = now() WHERE execution_id = :id"
         ),
-        {"w": process.worker_id},
+        {"w": process.worker_id, "id": stray},
     )
     assert rows.execution(database, stray).status == "RUNNING"
-    eventually(lambda: worker.consumers["http"].consumer is not None)
     worker.consumers["http"].consumer.after_lost_answer()
     assert started.wait(60)
-    eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 2})
     assert [a.attempt_number for a in rows.attempts(database, stray)] == [1]
 
 

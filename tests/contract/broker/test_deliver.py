@@ -21,7 +21,7 @@ from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
 from app.kernel.config import Settings
 from app.kernel.db import Database
-from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.claiming.release import SHORTEST_PUT_OFF_MS
 from brokers.attempt import Stage
 from brokers.worker_process import WorkerProcess

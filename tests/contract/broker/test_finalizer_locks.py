@@ -60,8 +60,8 @@ def test_a_locked_hand_back_holds_up_no_other_and_no_result(database: Database, 
     running = run(impatient)
     kept, given, ended = running.claim(3)
     with locked(database, kept):
-        running.finalizer.submit_release(Release(kept.key))
-        running.finalizer.submit_release(Release(given.key))
+        running.finalizer.submit(Release(kept.key))
+        running.finalizer.submit(Release(given.key))
         running.end(ended)
         running.wait_for(ended)
         eventually(lambda: rows.execution(database, given.execution_id).status == "QUEUED")

@@ -23,7 +23,7 @@ from app.queue.jobs.job_pause import pause_job
 from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER
-from brokers.middleware import Lifecycle, Verdicts
+from brokers.middleware import Lifecycle
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.conftest import worker_process
@@ -61,7 +61,7 @@ class Running:
             for _ in attempts:
                 self.taken.release()
 
-        broker = ExecutionsBroker(process, [Lifecycle(process, [loop]), Verdicts()])
+        broker = ExecutionsBroker(process, [Lifecycle(process, [loop])])
         dramatiq.Actor(actor, broker=broker, actor_name=DELIVER, queue_name="http", priority=0, options={})
         self.worker = Worker(broker, worker_threads=2, worker_timeout=100)
         self.worker.start()

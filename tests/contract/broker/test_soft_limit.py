@@ -67,7 +67,7 @@ def test_it_is_written_before_the_end_of_the_attempt(database: Database, run: Ru
     running = run(database)
     claims = running.claim(20)
     for claim in claims:
-        running.finalizer.submit_soft_limit(passed(claim))
+        running.finalizer.submit(passed(claim))
         running.end(claim)
     running.wait_for(*claims)
     assert len(noted(database)) == len(warnings(database)) == len(claims)

@@ -6,8 +6,7 @@ from sqlalchemy import text
 from app.catalog.endpoints.limits import EndpointLimits
 from app.kernel import db
 from app.kernel.db import Database
-from app.queue.claiming.endpoint_rules import PULSE, Pulse, Rules, load
-from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.endpoint_rules import PULSE, FlowRules, Pulse, Rules, load
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.conftest import worker_process
@@ -65,15 +64,13 @@ def test_a_change_that_is_told_while_the_rules_are_read_is_not_missed(
     def late(one: Database) -> tuple[int, dict[str, Rules]]:
         found = load(one)
         change(database, (PAUSE, {"name": "target"}))
-        rules.observe(found[0] + 1)
         return found
 
     with monkeypatch.context() as reading:
-        reading.setattr("app.queue.claiming.known_rules.load", late)
-        rules.observe(0)
+        reading.setattr("app.queue.claiming.endpoint_rules.load", late)
         assert rules.refresh()
     assert rules.of("target") is None
-    assert rules.refresh()
+    assert rules.refresh(rules.revision + 1)
     assert rules.of("target") == Rules(None, None, is_paused=True)
 
 

@@ -15,7 +15,7 @@ from app.kernel.db import Database
 from app.kernel.errors import UnavailableError
 from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
-from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.claiming.release import Release
 from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions import reclaim
@@ -124,7 +124,7 @@ def test_a_hand_back_returns_its_attempt_once(
     finalizer = finalizer_of(faulty, Values())
     finalizer.start()
     proxy.arm("unnest", fault)
-    finalizer.submit_release(Release(claim.key))
+    finalizer.submit(Release(claim.key))
     assert finalizer.stop(60)
     assert proxy.fired == 1
     row = rows.execution(database, claim.execution_id)

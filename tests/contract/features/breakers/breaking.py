@@ -11,12 +11,10 @@ from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
 from app.kernel.db import Database
 from app.kernel.metrics.values import Values
-from app.queue.claiming.endpoint_rules import Rules
-from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.endpoint_rules import FlowRules, Rules
 from app.queue.claiming.partition import Partition
 from brokers.sharing.bindings import NO_LIMIT, Bindings
-from brokers.sharing.breaker_admission import BreakerAdmission
-from brokers.sharing.connections import ConnectionAdmission
+from brokers.sharing.target_admission import TargetAdmission
 from brokers.target_state import Target
 from brokers.worker_breakers import WorkerBreakers
 from brokers.worker_process import WorkerProcess
@@ -97,19 +95,18 @@ class Rooms:
     ) -> None:
         slots: Any = SimpleNamespace(slots=held, quick=frozenset(quick), others=frozenset(others))
         no_rules: Any = SimpleNamespace(windowed=frozenset())
-        self._rules = [BreakerAdmission(breakers, bindings), ConnectionAdmission(bindings, slots, no_rules)]
-        for rule in self._rules:
-            rule.begin(time.monotonic())
+        self._rule = TargetAdmission(breakers, bindings, slots, no_rules)
+        self._rule.begin(time.monotonic())
 
     def room(self, endpoint: str) -> int:
         """Return how many more of an endpoint may be claimed."""
-        return min(rule.room(_partition(endpoint), time.monotonic()).slots for rule in self._rules)
+        return self._rule.room(_partition(endpoint), time.monotonic()).slots
 
     def take(self, endpoint: str, most: int) -> int:
         """Reserve up to so many for an endpoint; returns how many."""
         slots = min(most, self.room(endpoint))
-        for rule in self._rules:
-            rule.reserved(_partition(endpoint), slots)
+        if slots:
+            self._rule.reserved(_partition(endpoint), slots)
         return slots
 
 

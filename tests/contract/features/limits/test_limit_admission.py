@@ -11,7 +11,7 @@ from app.features.limits.admission import LimitAdmission
 from app.features.limits.rules import LimiterState
 from app.features.queues.admission import PauseAdmission
 from app.kernel.db import Database
-from app.queue.claiming.known_rules import FlowRules
+from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.claiming.partition import Partition, Wanted
 from app.queue.claiming.taken import Found, Taken
 from brokers.sharing.choice import Choice
@@ -34,14 +34,13 @@ class Side:
         self.partitions = KnownPartitions(1, ahead=0.0)
         self.database = database
         self.limits = LimitAdmission(self.rules, 200)
-        self.choice = Choice(self.partitions, [PauseAdmission(self.rules), self.limits], Shares(10_000), self.rules)
-        self.choice.begin(0.0)
+        rules = [PauseAdmission(self.rules), self.limits]
+        self.choice = Choice("http", self.partitions, rules, Shares(10_000), self.rules)
 
     def notice(self, *partitions: Partition) -> None:
         self.partitions.found([(partition, NOW - timedelta(seconds=1)) for partition in partitions], NOW, 0.0)
 
     def pick(self, now: float) -> list[Wanted]:
-        self.choice.begin(now)
         return self.choice.choose(now)
 
     def nothing_got_through(self, wanted: list[Wanted], state: LimiterState, now: float) -> None:
@@ -106,26 +105,22 @@ def test_a_change_of_another_endpoint_opens_nothing(database: Database, side: Si
     side.nothing_got_through(side.pick(0.0), FULL, 0.0)
     rows.add_endpoint(database, "other")
     database.fetch(text("UPDATE endpoints SET paused_at = now() WHERE name = 'other' RETURNING 1"))
-    side.rules.observe(side.rules.revision + 1)
-    assert side.rules.refresh()
+    assert side.rules.refresh(side.rules.revision + 1)
     assert side.pick(0.01) == []
     set_rules(database, {"per_key": {"key": "{{input.x}}", "max_in_flight": 2}})
-    side.rules.observe(side.rules.revision + 1)
-    assert side.rules.refresh()
+    assert side.rules.refresh(side.rules.revision + 1)
     assert len(side.pick(0.02)) == len(KEYS)
 
 
 def test_what_is_paused_stays_so_whatever_else_opens_it(database: Database, side: Side) -> None:
     set_rules(database, paused=True)
-    side.rules.observe(side.rules.revision + 1)
-    side.rules.refresh()
+    side.rules.refresh(side.rules.revision + 1)
     side.notice(*KEYS)
     assert side.pick(0.0) == []
     side.partitions.shut("target", 0.0)  # a breaker that has closed
     assert side.pick(0.01) == []
     assert side.partitions.next_at() == math.inf
     set_rules(database)
-    side.rules.observe(side.rules.revision + 1)
-    side.rules.refresh()
+    side.rules.refresh(side.rules.revision + 1)
     assert not side.rules.by_endpoint
     assert len(side.pick(1.0)) == 3

@@ -58,6 +58,5 @@ def test_nothing_is_claimed_after_a_pause_even_by_who_has_not_heard_of_it(
     assert database.fetch(text("SELECT execution_id, run_at FROM executions WHERE status = 'QUEUED'")) == places
 
     resume(database)
-    process.rules.observe(process.rules.revision + 1)
-    assert process.rules.refresh()
+    assert process.rules.refresh(process.rules.revision + 1)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 3_000}, what="all to be claimed")
