@@ -7,9 +7,7 @@ from flask import Response, current_app, g, request
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.features.events import store as events_store
-from app.features.events.event import GROUPS, EventFilter, EventKind
-from app.features.events.event_cursor import EventPosition
-from app.features.events.event_messages import beginning, message, shape_event
+from app.features.events.event import GROUPS, Event, EventFilter, EventKind, EventPosition, beginning
 from app.features.events.stream import Subscription
 from app.features.events.streams import Streams
 from app.kernel.errors import EventsExpiredError
@@ -26,9 +24,9 @@ LAST_EVENT_ID = "Last-Event-ID"
 EXTENSION = "task_executor_streams"
 # A position ahead of the database's clock was made before that clock was set back: no position later than now is ever
 # returned. The slack covers the different clocks of a cluster and of clients.
-MOST_AHEAD = timedelta(seconds=1)
+MAX_AHEAD = timedelta(seconds=1)
 CLIENTS_AHEAD = timedelta(minutes=1)
-MOST_PAGES = 10  # pages read for one request
+MAX_PAGES = 10  # pages read for one request
 STREAM_EXAMPLE = (
     "retry: 1000\nid: 1773565199000000\n\nid: 1773565200000000-j-job_8f3a6c1d2e4b\nevent: job.created\n"
     'data: {"event_id":"1773565200000000-j-job_8f3a6c1d2e4b","kind":"job.created"}\n\n'
@@ -133,8 +131,8 @@ def list_(query: dict[str, Any]) -> Any:
     after = _after(query, until, now, streams=streams)
     if streams:
         return _stream(wanted, after)
-    items: list[Any] = []
-    for _ in range(MOST_PAGES):
+    items: list[Event] = []
+    for _ in range(MAX_PAGES):
         page = events_store.read(services().database, after, until, wanted.groups, labelled=bool(wanted.labels))
         for event in page.events:
             if wanted.wants(event):
@@ -147,8 +145,8 @@ def list_(query: dict[str, Any]) -> Any:
     return _page(items, after)
 
 
-def _page(items: list[Any], up_to: EventPosition) -> dict[str, Any]:
-    return {"items": [shape_event(event) for event in items], "next": str(up_to)}
+def _page(items: list[Event], up_to: EventPosition) -> dict[str, Any]:
+    return {"items": [event.shape() for event in items], "next": str(up_to)}
 
 
 def _after(query: dict[str, Any], horizon: datetime, now: datetime, *, streams: bool) -> EventPosition:
@@ -166,7 +164,7 @@ def _after(query: dict[str, Any], horizon: datetime, now: datetime, *, streams: 
         raise EventsExpiredError(
             "after: the events after this one were deleted. Use the id of a later event, or since."
         )
-    if place.at > now + MOST_AHEAD:
+    if place.at > now + MAX_AHEAD:
         raise EventsExpiredError(
             f"after: this event is ahead of the database's clock ({rfc3339(now)}): the clock was set back, or the id "
             "is invalid. Start again, with since."
@@ -189,7 +187,7 @@ def _stream(wanted: EventFilter, after: EventPosition) -> Response:
     # A stream would occupy a thread here: send the existing events, and the client reconnects.
     until = events_store.horizon(services().database)
     page = events_store.read(services().database, after, until, wanted.groups, labelled=bool(wanted.labels))
-    messages = [message(event) for event in page.events if wanted.wants(event)]
+    messages = [event.message() for event in page.events if wanted.wants(event)]
     parts = iter([beginning(after), *messages, beginning(page.up_to)])
     return Response(parts, content_type=EVENT_STREAM, headers=headers)
 

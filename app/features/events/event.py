@@ -1,12 +1,47 @@
-"""Events: values read from the rows that record changes, in one order for all readers."""
+"""Events: values read from the rows that record changes, in one order for all readers; their form on the wire."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from app.features.events.event_cursor import EventPosition
+from app.kernel.formats import EPOCH, MICROSECOND, compact_json, rfc3339
+
+RETRY_MS = 1000  # for clients that lose a stream
+SOURCES = "abcejrst"
+_TEXT = re.compile(r"([0-9]{1,16})(?:-([abcejrst])-([A-Za-z0-9_]{1,128}))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class EventPosition:
+    """Position behind the event of a source and key at an instant; before all events of it if both are empty.
+
+    The text of the position behind an event is the event's id.
+    """
+
+    at: datetime
+    source: str = ""
+    key: str = ""
+
+    def __str__(self) -> str:
+        at = str((self.at - EPOCH) // MICROSECOND)
+        return f"{at}-{self.source}-{self.key}" if self.source else at
+
+    @classmethod
+    def parse(cls, text: str) -> "EventPosition | None":
+        """Parse the text of a position; returns None for any other text."""
+        match = _TEXT.fullmatch(text)
+        if match is None:
+            return None
+        return cls(EPOCH + timedelta(microseconds=int(match[1])), match[2] or "", match[3] or "")
+
+    def of_source(self, source: str) -> tuple[datetime, str]:
+        """Return the instant and the key after which the events of a source follow."""
+        if source < self.source:
+            return self.at + MICROSECOND, ""
+        return (self.at, self.key) if source == self.source else (self.at, "")
 
 
 class EventKind(StrEnum):
@@ -52,10 +87,22 @@ class Event:
     details: dict[str, Any]
     labels: Mapping[str, str] | None = None  # of its job; read only if a filter needs them
 
-    @property
-    def event_id(self) -> str:
-        """Return the id: the text of the position behind the event."""
-        return str(self.place)
+    def shape(self) -> dict[str, Any]:
+        """Return the event as answered, ready for JSON."""
+        return {
+            "event_id": str(self.place),
+            "kind": self.kind.value,
+            "at": rfc3339(self.at),
+            "endpoint": self.endpoint,
+            "job_id": self.job_id,
+            "execution_id": self.execution_id,
+            "subject": self.subject,
+            "details": self.details,
+        }
+
+    def message(self) -> bytes:
+        """Write the event for a stream; its JSON contains no line feed, so it fits into one line."""
+        return f"id: {self.place}\nevent: {self.kind}\ndata: {compact_json(self.shape())}\n\n".encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,3 +128,13 @@ class EventFilter:
     def groups(self) -> frozenset[str]:
         """Return the groups with events that may pass."""
         return frozenset(kind.partition(".")[0] for kind in self.kinds) or GROUPS
+
+
+def beginning(place: EventPosition) -> bytes:
+    """Write the start of a stream, with an id: a client that loses the connection early continues from there."""
+    return f"retry: {RETRY_MS}\nid: {place}\n\n".encode()
+
+
+def heartbeat(place: EventPosition) -> bytes:
+    """Write a heartbeat of a stream with its position; clients see no event in it."""
+    return f"id: {place}\n\n".encode()

@@ -12,8 +12,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from app.features.events.event import Event, EventKind
-from app.features.events.event_cursor import SOURCES, EventPosition
+from app.features.events.event import SOURCES, Event, EventKind, EventPosition
 from app.kernel.db import Database
 from app.kernel.sql import statement
 

@@ -5,14 +5,13 @@ import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from app.features.events.event import Event, EventFilter
-from app.features.events.event_cursor import EventPosition
+from app.features.events.event import Event, EventFilter, EventPosition
 from app.web.http.suspension import Over
 
-MOST_BYTES = 65_536  # of a stream in memory; more is read when the client has received some
+MAX_BYTES = 65_536  # of a stream in memory; more is read when the client has received some
 SEND_BUFFER_BYTES = 65_536  # the kernel's
 TAKE_SECONDS = 30.0  # for a client to receive the pending bytes
-MOST_READ_BYTES = 65_536
+MAX_READ_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Stream:
         self._unsent = bytearray()
         self._put_bytes = 0
         self._sent_bytes = 0
-        self._mark: tuple[int, float] | None = None  # of what was to be taken, and until when
+        self._mark: tuple[int, float] | None = None  # bytes to send until an instant
         self._read_bytes = 0
         sock.setblocking(False)
         with contextlib.suppress(OSError):
@@ -49,7 +48,7 @@ class Stream:
     @property
     def has_room(self) -> bool:
         """Return whether more bytes may be added."""
-        return len(self._unsent) < MOST_BYTES and not self.is_ending
+        return len(self._unsent) < MAX_BYTES and not self.is_ending
 
     @property
     def is_drained(self) -> bool:
@@ -58,14 +57,17 @@ class Stream:
 
     def put_events(self, events: Iterable[tuple[Event, bytes]], up_to: EventPosition) -> bool:
         """Add the events of a page that pass the filter, and move to its end; returns whether all had room."""
-        self.waits_for_room = False
         for event, written in events:
-            if not self.has_room and not self._make_room():
-                self.waits_for_room = True
+            if not self.has_room:
+                with contextlib.suppress(OSError):  # a lost client is noticed when the rest is sent
+                    self._send()
+            self.waits_for_room = not self.has_room
+            if self.waits_for_room:
                 return False
             if self.wanted.wants(event):
                 self.put(written)
                 self.place = event.place
+        self.waits_for_room = False
         self.place = up_to
         return True
 
@@ -86,37 +88,28 @@ class Stream:
             self._send()
         except OSError:
             return False
-        return self._is_in_time(now)
-
-    def _send(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while self._unsent:
-                sent = self.sock.send(memoryview(self._unsent)[:MOST_BYTES])
-                del self._unsent[:sent]
-                self._sent_bytes += sent
-
-    def _make_room(self) -> bool:
-        """Send as much as the kernel accepts; a lost client is noticed when the rest is sent."""
-        with contextlib.suppress(OSError):
-            self._send()
-        return self.has_room
-
-    def _is_in_time(self, now: float) -> bool:
         if self._mark is not None and self._sent_bytes < self._mark[0]:
             return now < self._mark[1]
         self._mark = (self._put_bytes, now + TAKE_SECONDS) if self._unsent else None
         return True
 
+    def _send(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._unsent:
+                sent = self.sock.send(memoryview(self._unsent)[:MAX_BYTES])
+                del self._unsent[:sent]
+                self._sent_bytes += sent
+
     def hear(self) -> bool:
         """Discard bytes from the client; returns whether it is still connected."""
         try:
-            heard = len(self.sock.recv(MOST_READ_BYTES))
+            heard = len(self.sock.recv(MAX_READ_BYTES))
         except BlockingIOError:
             return True
         except OSError:
             return False
         self._read_bytes += heard
-        return heard > 0 and self._read_bytes < MOST_READ_BYTES
+        return heard > 0 and self._read_bytes < MAX_READ_BYTES
 
     def give_back(self) -> None:
         """Return the connection to the main thread."""

@@ -1,4 +1,4 @@
-"""Streams: one thread that sends events to all subscribed clients of a web process."""
+"""Streams: one thread that sends events to all subscribed clients of a web process; each page is read once for all."""
 
 import contextlib
 import logging
@@ -8,37 +8,68 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 
-from app.features.events.event_messages import heartbeat
-from app.features.events.feed import Feed
+from app.features.events import store as events_store
+from app.features.events.event import EventPosition, heartbeat
 from app.features.events.stream import Stream, Subscription
 from app.kernel.access.key_ring import KeyRing
 from app.kernel.db import Database
 from app.kernel.errors import TaskExecutorError
+from app.kernel.formats import EPOCH
 from app.kernel.threads import BackgroundThread
 from app.web.http.suspension import Over
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 TROUBLE_SECONDS = 2.0
 HEARTBEAT_SECONDS = 15.0
 KEYS_SECONDS = 5.0
 LIFETIME_SECONDS = (600.0, 900.0)  # spread, so that clients do not come back together
 LAST_SECONDS = 2.0  # for the ends of streams when the process stops
+MAX_READS = 20  # in one poll; streams far behind wait for the next poll
+
+
+def serve(database: Database, streams: Iterable[Stream]) -> bool:
+    """Read new events for each stream that has room; returns whether a stream has more to read.
+
+    All streams without a backlog share one position, and so one statement.
+    """
+    # The latest position first: streams that are up to date do not wait for streams that are far behind.
+    waiting: dict[EventPosition, list[Stream]] = {}
+    for stream in sorted(streams, key=lambda stream: stream.place.at, reverse=True):
+        if stream.has_room:
+            waiting.setdefault(stream.place, []).append(stream)
+    until = events_store.horizon(database) if waiting else EPOCH
+    for _ in range(MAX_READS):
+        if not waiting:
+            return False
+        place = next(iter(waiting))
+        group = waiting.pop(place)
+        groups = frozenset().union(*(stream.wanted.groups for stream in group))
+        labelled = any(stream.wanted.labels for stream in group)
+        page = events_store.read(database, place, until, groups, labelled=labelled)
+        written = [(event, event.message()) for event in page.events]
+        with_room = [stream for stream in group if stream.put_events(written, page.up_to)]
+        if not page.is_end and with_room:
+            # At the end of the order, so that each position has its turn.
+            waiting.setdefault(page.up_to, []).extend(with_room)
+    return bool(waiting)
 
 
 class Streams(BackgroundThread):
     """Sends events to clients without blocking; at its end a connection returns to the main thread."""
 
-    def __init__(self, database: Database, keys: KeyRing) -> None:
+    def __init__(self, database: Database, keys: KeyRing, *, poll_seconds: float = POLL_SECONDS) -> None:
         super().__init__("te-streams")
-        self._feed = Feed(database)
+        self._poll_seconds = poll_seconds
+        self._database = database
         self._keys = keys
         self._lock = threading.Lock()
         self._new: deque[Stream] = deque()
         self._streams: dict[Stream, int] = {}  # with the selector events that each waits for
-        self._look_at = self._beat_at = self._keys_at = 0.0
+        self._poll_at = self._beat_at = self._keys_at = 0.0
 
     def open(self, asked: Subscription, sock: socket.socket, over: Over, *, chunked: bool) -> None:
         """Start sending to a client whose response has begun; `over` is called at the end."""
@@ -48,7 +79,7 @@ class Streams(BackgroundThread):
             if not self.stopping.is_set():
                 self.ensure_started()
                 self._new.append(stream)
-                self._wake()
+                self.interrupt()
                 return
         stream.end()
         stream.send(time.monotonic())
@@ -68,9 +99,6 @@ class Streams(BackgroundThread):
 
     def interrupt(self) -> None:
         """Wake the thread."""
-        self._wake()
-
-    def _wake(self) -> None:
         with contextlib.suppress(OSError, AttributeError):  # it is awake, or was never started
             self._writer.send(b"1")
 
@@ -88,7 +116,7 @@ class Streams(BackgroundThread):
 
     def _turn(self, selector: selectors.BaseSelector) -> None:
         self._take_new(selector)
-        rest = max(0.0, self._look_at - time.monotonic()) if self._streams else None
+        rest = max(0.0, self._poll_at - time.monotonic()) if self._streams else None
         for ready, events in selector.select(rest):
             stream = ready.data
             if stream is None:
@@ -97,28 +125,31 @@ class Streams(BackgroundThread):
                 self._drop(selector, stream)
             else:
                 self._send(selector, stream, time.monotonic())
-        if self._streams and time.monotonic() >= self._look_at:
-            self._look(selector)
+        if self._streams and time.monotonic() >= self._poll_at:
+            self._poll(selector)
 
     def _take_new(self, selector: selectors.BaseSelector) -> None:
         while self._new:
             stream = self._new.popleft()
             selector.register(stream.sock, selectors.EVENT_READ, stream)
             self._streams[stream] = selectors.EVENT_READ
-            self._look_at = 0.0
+            self._poll_at = 0.0
 
-    def _look(self, selector: selectors.BaseSelector) -> None:
+    def _poll(self, selector: selectors.BaseSelector) -> None:
         """Read new events; then drop clients that receive nothing and streams of invalid keys."""
         now = time.monotonic()
         try:
             if now >= self._keys_at:
                 self._keys_at = now + KEYS_SECONDS
-                self._end_strangers()
-            there_is_more = self._feed.serve(self._streams)
-            self._look_at = now if there_is_more else now + LOOK_SECONDS
+                valid = self._keys.ids()
+                for stream in self._streams:
+                    if stream.key_id not in valid:
+                        stream.end()
+            there_is_more = serve(self._database, self._streams)
+            self._poll_at = now if there_is_more else now + self._poll_seconds
         except TaskExecutorError as error:
             log.debug("cannot read events: %s", error.explained)
-            self._look_at = time.monotonic() + TROUBLE_SECONDS
+            self._poll_at = time.monotonic() + TROUBLE_SECONDS
         beats = now >= self._beat_at
         self._beat_at = now + HEARTBEAT_SECONDS if beats else self._beat_at
         for stream in tuple(self._streams):
@@ -127,12 +158,6 @@ class Streams(BackgroundThread):
             elif beats and stream.is_drained:
                 stream.put(heartbeat(stream.place))
             self._send(selector, stream, now)
-
-    def _end_strangers(self) -> None:
-        valid = self._keys.ids()
-        for stream in self._streams:
-            if stream.key_id not in valid:
-                stream.end()
 
     def _send(self, selector: selectors.BaseSelector, stream: Stream, now: float) -> None:
         if not stream.send(now):
@@ -143,7 +168,7 @@ class Streams(BackgroundThread):
             if stream.waits_for_room and stream.is_drained:
                 # Otherwise a client would get at most 64 KiB between two polls.
                 stream.waits_for_room = False
-                self._look_at = 0.0
+                self._poll_at = 0.0
             wanted = selectors.EVENT_READ | (0 if stream.is_drained else selectors.EVENT_WRITE)
             if self._streams[stream] != wanted:
                 self._streams[stream] = wanted

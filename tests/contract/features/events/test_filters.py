@@ -6,10 +6,9 @@ import socket
 from sqlalchemy import text
 
 from app.features.events import store as events_store
-from app.features.events.event import EventFilter
-from app.features.events.event_cursor import EventPosition
-from app.features.events.feed import Feed
+from app.features.events.event import EventFilter, EventPosition
 from app.features.events.stream import Stream, Subscription
+from app.features.events.streams import serve
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from tests import rows
@@ -36,7 +35,7 @@ def test_labels_are_looked_up_for_those_that_filter_by_them(database: Database) 
         Stream(Subscription(each, EventPosition(EPOCH), "key"), ours, lambda _whole: None, chunked=False, ends_at=1e9)
         for each, (ours, _) in zip(wanted, pairs, strict=True)
     ]
-    Feed(database).serve(streams)
+    serve(database, streams)
     got = []
     for stream, (ours, client) in zip(streams, pairs, strict=True):
         client.settimeout(HUNG_SECONDS)

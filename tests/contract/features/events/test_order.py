@@ -8,8 +8,7 @@ import pytest
 from sqlalchemy import make_url, text
 
 from app.features.events import store as events_store
-from app.features.events.event import GROUPS, EventKind
-from app.features.events.event_cursor import EventPosition
+from app.features.events.event import GROUPS, EventKind, EventPosition
 from app.kernel import audit, db, ids
 from app.kernel.audit import SYSTEM, AuditAction, ResourceType
 from app.kernel.db import Database
@@ -151,5 +150,5 @@ def test_a_place_is_read_as_it_is_written(database: Database) -> None:
     (event,) = eventually(
         lambda: events_store.read(database, EventPosition(EPOCH), events_store.horizon(database), GROUPS).events
     )
-    assert EventPosition.parse(event.event_id) == event.place
+    assert EventPosition.parse(str(event.place)) == event.place
     assert event.kind is EventKind.CATALOGUE_CHANGED
