@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
 
 class CatalogFiles(Feature):
-    """Payload specs, configs, endpoints, routes and notification rules as a YAML document."""
-
     name = "catalog_files"
 
     def commands(self) -> "Sequence[click.Command]":

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
 
 class Expiry(Feature):
-    """Expiry: fail executions that waited longer than `max_age_ms` allows."""
-
     name = "expiry"
 
     def chores(self, context: "ChoreContext") -> "Sequence[Chore]":

@@ -1,7 +1,6 @@
 """Statements of expiry: read which rules make executions wait, and fail executions that wait behind them too long."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -66,41 +65,25 @@ EXPIRE = statement(
 START = Position(EPOCH, "")
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingRules:
-    """The endpoints with limits, a pause or an open breaker, and the paused queues."""
-
-    endpoints: Sequence[str]
-    queues: Sequence[str]
-
-    def __bool__(self) -> bool:
-        return bool(self.endpoints or self.queues)
-
-
-@dataclass(frozen=True, slots=True)
-class ExpiredPage:
-    """The number of executions past their `expires_at` that were read and that were failed, and the last one read."""
-
-    seen: int
-    ended: int
-    reached: Position
-
-
-def waiting_rules(database: Database) -> WaitingRules:
-    """Read the rules behind which executions wait now."""
+def waiting_rules(database: Database) -> dict[str, list[str]]:
+    """Read the endpoints with limits, a pause or an open breaker, and the paused queues; empty if there are none."""
     rows = database.fetch(RULES)
     endpoints = {row.endpoint for row in rows if row.endpoint is not None}
-    return WaitingRules(sorted(endpoints), sorted(row.queue for row in rows if row.queue is not None))
+    queues = [row.queue for row in rows if row.queue is not None]
+    return {"endpoints": sorted(endpoints), "queues": sorted(queues)} if rows else {}
 
 
-def expire(database: Database, rules: WaitingRules, *, shard: int, limit: int, after: Position = START) -> ExpiredPage:
-    """Fail the executions behind the rules among the next `limit` of a shard that are past their `expires_at`."""
-    of_page = {"shard": shard, "limit": limit, "at": after.at, "key": after.key}
-    page = database.fetch(LATE, of_page | {"endpoints": rules.endpoints, "queues": rules.queues})
+def expire(
+    database: Database, rules: Mapping[str, Sequence[str]], *, shard: int, limit: int, after: Position = START
+) -> tuple[Position | None, int]:
+    """Fail the executions behind the rules among the next `limit` of a shard that are past their `expires_at`.
+
+    Returns the position to read on from, None at the end, and the number of failed executions.
+    """
+    page = database.fetch(LATE, {**rules, "shard": shard, "limit": limit, "at": after.at, "key": after.key})
     late = sorted((row for row in page if row.waits), key=attrgetter("execution_id"))
     ended = database.transact(partial(_end, late)) if late else 0
-    reached = Position(page[-1].expires_at, page[-1].execution_id) if page else after
-    return ExpiredPage(len(page), ended, reached)
+    return Position(page[-1].expires_at, page[-1].execution_id) if len(page) == limit else None, ended
 
 
 def _end(late: Sequence[Row[Any]], connection: Connection) -> int:

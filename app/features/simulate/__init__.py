@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
 
 class Simulate(Feature):
-    """Forecast of the executions that repeating jobs will start."""
-
     name = "simulate"
 
     def commands(self) -> "Sequence[click.Command]":

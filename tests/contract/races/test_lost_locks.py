@@ -44,7 +44,7 @@ def do_exhaust(database: Database, execution_id: str, job_id: str) -> None:
 
 
 def do_expire(database: Database, execution_id: str, job_id: str) -> None:
-    expiry_store.expire(database, expiry_store.WaitingRules(["target"], []), shard=0, limit=9)
+    expiry_store.expire(database, {"endpoints": ["target"], "queues": []}, shard=0, limit=9)
 
 
 def do_hold(database: Database, execution_id: str, job_id: str) -> None:

@@ -7,7 +7,7 @@ from itertools import product
 from sqlalchemy import text
 
 from app.catalog.retry_policy import RetryPolicy
-from app.features.expiry.store import WaitingRules, expire
+from app.features.expiry.store import expire
 from app.kernel.errors import TaskExecutorError
 from app.queue.claiming.release import release
 from app.queue.executions import on_hold, reclaim
@@ -137,7 +137,7 @@ def do_exhaust(process: WorkerProcess, execution_id: str) -> None:
 
 def do_expire(process: WorkerProcess, execution_id: str) -> None:
     process.database.fetch(text("UPDATE executions SET expires_at = now()"))
-    expire(process.database, WaitingRules(["target"], []), shard=0, limit=10)
+    expire(process.database, {"endpoints": ["target"], "queues": []}, shard=0, limit=10)
 
 
 def do_run(process: WorkerProcess, execution_id: str) -> None:
