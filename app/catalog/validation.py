@@ -20,7 +20,7 @@ import re2
 from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema_specifications import REGISTRY
 
-from app.catalog.validation_fast_path import quick_check
+from app.catalog.validation_fast_path import accepts
 from app.kernel.errors import Detail
 from app.kernel.formats import pointer
 
@@ -44,11 +44,11 @@ class Validator:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._validator = BoundedValidator(schema, registry=REGISTRY)
-        self._accepts = quick_check(schema)
+        self._schema = schema
 
     def faults(self, instance: Any) -> list[Detail]:
         """Return the first MAX_FAULTS faults of an input; empty if it is valid."""
-        if self._accepts is not None and self._accepts(instance):
+        if accepts(self._schema, instance):
             return []
         try:
             with Budget():
