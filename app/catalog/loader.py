@@ -17,8 +17,7 @@ from app.catalog import superseded_configs
 from app.catalog.crypto import HOW_TO_READ, VARIABLE, SecretBox, UndecryptableError
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.scrub import NO_SECRETS, Scrubber
-from app.catalog.specs import TRANSPORTS, compile_spec
-from app.catalog.target_name import target_name
+from app.catalog.specs import TRANSPORTS, compile_spec, target_name
 from app.catalog.templates.nodes import SpecTemplate
 from app.kernel.db import Database
 from app.kernel.errors import TemplateError

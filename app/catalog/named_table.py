@@ -1,28 +1,33 @@
-"""Named tables: rows with a name and a value, such as payload specs, configs and secrets."""
+"""Named tables: rows with a name and a value: payload specs, configs, secrets and others."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, Table, TextClause, delete, func, null, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.catalog import dependents, revision, superseded_configs
+from app.catalog.json_schema import check_schema
 from app.kernel import audit
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
-from app.kernel.errors import ConflictError, NotFoundError, UnavailableError
+from app.kernel.errors import (
+    ConfigNotFoundError,
+    ConflictError,
+    NotFoundError,
+    PayloadSpecNotFoundError,
+    SecretNotFoundError,
+    UnavailableError,
+)
+from schema import tables
 
-
-class Check(Protocol):
-    """Check of a value; raises to refuse the value."""
-
-    def __call__(self, connection: Connection, name: str, value: Any, *, is_new: bool) -> None:
-        """Read and lock the rows to which the value refers."""
+Check = Callable[[Connection, str, Any, bool], None]
+"""Refuses a value by an error, and locks the rows to which it refers; takes the name, the value and if it is new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +45,8 @@ class Named:
 class NamedTable:
     """Table of named values. Hidden values are never read; changes that workers must see increment the revision.
 
-    With `is_kept`, replaced and deleted values stay available to executions that have begun. `check` may refuse a
-    value in the transaction that stores the value; `forget` runs in the transaction of a deletion.
+    With `is_kept`, replaced and deleted values stay available to executions that have begun. `check_value` may refuse a
+    value before the transaction that stores the value, `check` in it; `forget` runs in the transaction of a deletion.
     """
 
     table: Table
@@ -53,15 +58,17 @@ class NamedTable:
     is_hidden: bool = False
     is_cached: bool = True
     is_kept: bool = False
-    check: "Check | None" = None
+    check_value: Callable[[Any], None] | None = None
+    check: Check | None = None
     forget: Callable[[Connection, str], None] | None = None
 
     def create(self, database: Database, name: str, value: Any, change: AuditedChange) -> Named:
-        """Add a row; raises ConflictError when the name is taken."""
+        """Add a row; raises ConflictError when the name is taken, and the errors of the checks."""
+        self._check_value(value)
 
         def body(connection: Connection) -> Named:
             if self.check is not None:
-                self.check(connection, name, value, is_new=True)
+                self.check(connection, name, value, True)
             statement = insert(self.table).values({"name": name, self.value.name: value})
             row = connection.execute(
                 statement.on_conflict_do_nothing(index_elements=["name"]).returning(*self._columns())
@@ -74,12 +81,13 @@ class NamedTable:
         return change.make(database, body, again=partial(self._read, name=name))
 
     def replace(self, database: Database, name: str, value: Any, change: AuditedChange) -> Named:
-        """Change the value of a row; raises `not_found` or PreconditionFailedError."""
+        """Change the value of a row; raises `not_found`, PreconditionFailedError, and the errors of the checks."""
+        self._check_value(value)
 
         def body(connection: Connection) -> Named:
             if self.check is not None:
                 # Lock the references before the row, as in `create`, to avoid deadlocks.
-                self.check(connection, name, value, is_new=False)
+                self.check(connection, name, value, False)
             before = self._lock(connection, name, change)
             columns = self.table.c
             row = connection.execute(
@@ -129,6 +137,10 @@ class NamedTable:
         query = select(*self._shown()).where(self.table.c.name.in_(names))
         rows = connection.execute(query.order_by(self.table.c.name).with_for_update(read=True))
         return {row.name: row.value for row in rows}
+
+    def _check_value(self, value: Any) -> None:
+        if self.check_value is not None:
+            self.check_value(value)
 
     def _lock(self, connection: Connection, name: str, change: AuditedChange) -> Row[Any]:
         """Lock a row and check the client's condition on its state."""
@@ -183,3 +195,36 @@ class NamedTable:
     def _named(self, row: Row[Any]) -> Named:
         value = None if self.is_hidden else row.value
         return Named(row.name, value, tag_of(row.created_at, row.revision), row.created_at, row.updated_at)
+
+
+# A change of a payload spec affects jobs created from then on.
+PAYLOAD_SPECS = NamedTable(
+    table=tables.payload_specs,
+    value=tables.payload_specs.c.schema_json,
+    noun="payload spec",
+    resource_type=ResourceType.PAYLOAD_SPEC,
+    not_found=PayloadSpecNotFoundError,
+    dependents=dependents.OF_PAYLOAD_SPEC,
+    is_cached=False,
+    check_value=check_schema,
+)
+# A change of a config affects executions that have not begun: all attempts use the values as of the first claim.
+CONFIGS = NamedTable(
+    table=tables.configs,
+    value=tables.configs.c.values_json,
+    noun="config",
+    resource_type=ResourceType.CONFIG,
+    not_found=ConfigNotFoundError,
+    dependents=dependents.OF_CONFIG,
+    is_kept=True,
+)
+# The value is the ciphertext. The next claim of any worker uses a changed secret.
+SECRETS = NamedTable(
+    table=tables.secrets,
+    value=tables.secrets.c.encrypted_value,
+    noun="secret",
+    resource_type=ResourceType.SECRET,
+    not_found=SecretNotFoundError,
+    dependents=dependents.OF_SECRET,
+    is_hidden=True,
+)

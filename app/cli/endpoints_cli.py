@@ -11,13 +11,11 @@ from urllib.parse import quote
 
 import click
 
-from app.catalog.configs import CONFIGS
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.endpoint_rows import Endpoint
+from app.catalog.named_table import CONFIGS, SECRETS
 from app.catalog.scrub import MASK
-from app.catalog.secrets import SECRETS
-from app.catalog.specs import TRANSPORTS, compile_spec
-from app.catalog.target_name import apart_of, with_digest
+from app.catalog.specs import TRANSPORTS, compile_spec, with_digest
 from app.catalog.templates.nodes import STAND_IN, Array, Placeholder, SpecTemplate, UrlNode
 from app.cli import executions_tail
 from app.cli.command_session import ready_database
@@ -112,7 +110,7 @@ def _target(
         target = TRANSPORTS[type_].target(spec).replace(STAND_IN, MASK)
     except ValueError:
         return None
-    apart = apart_of(type_, template, config)
+    apart = TRANSPORTS[type_].apart(template, config)
     return with_digest(target, apart) if apart else target
 
 

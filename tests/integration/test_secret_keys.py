@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.catalog import secrets
 from app.catalog.crypto import SecretBox, generate_key, key_id
+from app.catalog.named_table import SECRETS
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
@@ -23,7 +23,7 @@ def run(url: str, command: str, keys: str, *options: str) -> Any:
 @pytest.fixture
 def stored(database: Database) -> Database:
     for name in ("a", "b", "c"):
-        secrets.SECRETS.create(database, name, SecretBox.from_setting(OLD).encrypt(name), AuditedChange(SYSTEM))
+        SECRETS.create(database, name, SecretBox.from_setting(OLD).encrypt(name), AuditedChange(SYSTEM))
     return database
 
 

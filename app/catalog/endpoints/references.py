@@ -7,10 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from app.catalog import configs, payload_specs, secrets
 from app.catalog.check_spec import check_retry_policy, check_spec
 from app.catalog.endpoints.limit_key import check_key
-from app.catalog.named_table import NamedTable
+from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, SECRETS, NamedTable
 from app.kernel.errors import InvalidConfigRefError, InvalidPayloadSpecRefError, UnprocessableError
 from schema import tables
 from schema.states import EndpointType, KeepResponse
@@ -39,9 +38,9 @@ def check_references(connection: Connection, definition: EndpointDefinition, stu
         definition.type,
         definition.spec,
         payload_schema=_value(
-            connection, payload_specs.PAYLOAD_SPECS, definition.payload_spec, "payload_spec", InvalidPayloadSpecRefError
+            connection, PAYLOAD_SPECS, definition.payload_spec, "payload_spec", InvalidPayloadSpecRefError
         ),
-        config=_value(connection, configs.CONFIGS, definition.config, "config", InvalidConfigRefError),
+        config=_value(connection, CONFIGS, definition.config, "config", InvalidConfigRefError),
         secret_names_exist=partial(_existing_secrets, connection),
         stuck_timeout_ms=stuck_timeout_ms,
     )
@@ -68,4 +67,4 @@ def _value(
 
 
 def _existing_secrets(connection: Connection, names: Iterable[str]) -> set[str]:
-    return set(secrets.SECRETS.share(connection, list(names)))
+    return set(SECRETS.share(connection, list(names)))

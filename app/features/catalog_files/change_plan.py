@@ -9,12 +9,9 @@ from typing import Any
 
 from werkzeug.datastructures import ETags
 
-from app.catalog import payload_specs
 from app.catalog.check_spec import check_retry_policy, check_spec
-from app.catalog.configs import CONFIGS
 from app.catalog.endpoints import versions
-from app.catalog.named_table import Named, NamedTable
-from app.catalog.payload_specs import PAYLOAD_SPECS
+from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, Named, NamedTable
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.routing import endpoint_queues
 from app.catalog.routing.routes import Route
@@ -57,7 +54,7 @@ def missing_secrets(document: Document, stored: StoredCatalog) -> list[str]:
 def steps(document: Document, stored: StoredCatalog, *, delete: bool) -> list[CatalogChange]:
     """Return the changes in an order in which every reference exists; an equal definition has none."""
     changes = [
-        *_of_table("payload spec", document.payload_specs, stored.payload_specs, payload_specs),
+        *_of_table("payload spec", document.payload_specs, stored.payload_specs, PAYLOAD_SPECS),
         *_of_table("config", document.configs, stored.configs, CONFIGS),
         *_of_endpoints(document, stored, delete=delete),
         *_of_routes(document, stored),

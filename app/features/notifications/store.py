@@ -54,7 +54,7 @@ DELETE_ROWS = [
 ]
 
 
-def _check(connection: Connection, name: str, value: Mapping[str, Any], *, is_new: bool) -> None:
+def _check(connection: Connection, name: str, value: Mapping[str, Any], is_new: bool) -> None:
     """Check a rule and their number; lock the channels against deletion until the transaction ends."""
     rule = check(name, value)
     if is_new:

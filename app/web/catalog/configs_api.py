@@ -4,8 +4,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.catalog import configs
-from app.catalog.named_table import Named
+from app.catalog.named_table import CONFIGS, Named
 from app.kernel.errors import ConfigNotFoundError, ConflictError
 from app.web.http.conditions import change, tagged, unless_known
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
@@ -42,21 +41,21 @@ class ChangedConfigSchema(Body):
 @resource.route("POST", "/configs", body=NewConfigSchema, returns=ConfigSchema, status=201, errors=[ConflictError])
 def create(body: dict[str, Any]) -> Any:
     """Create a config."""
-    row = configs.CONFIGS.create(services().database, body["name"], body["values"], change())
+    row = CONFIGS.create(services().database, body["name"], body["values"], change())
     return tagged(_shape(row), row.tag, 201)
 
 
 @resource.route("GET", "/configs", query=PageQuery, returns=page_schema(ConfigSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List configs, newest first."""
-    page = configs.CONFIGS.page(services().database, page_request(query))
+    page = CONFIGS.page(services().database, page_request(query))
     return page_answer(page, _shape, query)
 
 
 @resource.route("GET", "/configs/<name>", returns=ConfigSchema, errors=[ConfigNotFoundError])
 def get(name: str) -> Any:
     """Get a config."""
-    row = configs.CONFIGS.get(services().database, name)
+    row = CONFIGS.get(services().database, name)
     return unless_known(_shape(row), row.tag)
 
 
@@ -67,14 +66,14 @@ def replace(body: dict[str, Any], name: str) -> Any:
     An execution that has begun keeps the values of its first attempt; a manual retry uses the new values.
     """
     same_name(body, name)
-    row = configs.CONFIGS.replace(services().database, name, body["values"], change())
+    row = CONFIGS.replace(services().database, name, body["values"], change())
     return tagged(_shape(row), row.tag)
 
 
 @resource.route("DELETE", "/configs/<name>", returns=None, status=204, errors=[ConfigNotFoundError, ConflictError])
 def delete(name: str) -> None:
     """Delete a config; refused while an endpoint or an unfinished job uses it."""
-    configs.CONFIGS.delete(services().database, name, change())
+    CONFIGS.delete(services().database, name, change())
 
 
 def _shape(row: Named) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.catalog import payload_specs
-from app.catalog.named_table import Named
+from app.catalog.named_table import PAYLOAD_SPECS, Named
 from app.kernel.errors import ConflictError, InvalidSchemaError, PayloadSpecNotFoundError
 from app.web.http.conditions import change, tagged, unless_known
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
@@ -51,21 +50,21 @@ class ChangedPayloadSpecSchema(Body):
 )
 def create(body: dict[str, Any]) -> Any:
     """Create a payload spec."""
-    row = payload_specs.create(services().database, body["name"], body["schema"], change())
+    row = PAYLOAD_SPECS.create(services().database, body["name"], body["schema"], change())
     return tagged(_shape(row), row.tag, 201)
 
 
 @resource.route("GET", "/payload-specs", query=PageQuery, returns=page_schema(PayloadSpecSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List payload specs, newest first."""
-    page = payload_specs.PAYLOAD_SPECS.page(services().database, page_request(query))
+    page = PAYLOAD_SPECS.page(services().database, page_request(query))
     return page_answer(page, _shape, query)
 
 
 @resource.route("GET", "/payload-specs/<name>", returns=PayloadSpecSchema, errors=[PayloadSpecNotFoundError])
 def get(name: str) -> Any:
     """Get a payload spec."""
-    row = payload_specs.PAYLOAD_SPECS.get(services().database, name)
+    row = PAYLOAD_SPECS.get(services().database, name)
     return unless_known(_shape(row), row.tag)
 
 
@@ -79,7 +78,7 @@ def get(name: str) -> Any:
 def replace(body: dict[str, Any], name: str) -> Any:
     """Replace the schema of a payload spec, for jobs created from now on."""
     same_name(body, name)
-    row = payload_specs.replace(services().database, name, body["schema"], change())
+    row = PAYLOAD_SPECS.replace(services().database, name, body["schema"], change())
     return tagged(_shape(row), row.tag)
 
 
@@ -88,7 +87,7 @@ def replace(body: dict[str, Any], name: str) -> Any:
 )
 def delete(name: str) -> None:
     """Delete a payload spec; refused while an endpoint or an unfinished job uses it."""
-    payload_specs.PAYLOAD_SPECS.delete(services().database, name, change())
+    PAYLOAD_SPECS.delete(services().database, name, change())
 
 
 def _shape(row: Named) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from app.catalog import secrets
-from app.catalog.named_table import Named
+from app.catalog.named_table import SECRETS, Named
 from app.kernel.errors import ConflictError, SecretNotFoundError
 from app.web.http.conditions import change, tagged, unless_known
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
@@ -60,21 +59,21 @@ class ChangedSecretSchema(Body):
 @resource.route("POST", "/secrets", body=NewSecretSchema, returns=SecretSchema, status=201, errors=[ConflictError])
 def create(body: dict[str, Any]) -> Any:
     """Create a secret."""
-    row = secrets.SECRETS.create(services().database, body["name"], secret_box().encrypt(body["value"]), change())
+    row = SECRETS.create(services().database, body["name"], secret_box().encrypt(body["value"]), change())
     return tagged(_shape(row), row.tag, 201)
 
 
 @resource.route("GET", "/secrets", query=PageQuery, returns=page_schema(SecretSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List secrets, newest first."""
-    page = secrets.SECRETS.page(services().database, page_request(query))
+    page = SECRETS.page(services().database, page_request(query))
     return page_answer(page, _shape, query)
 
 
 @resource.route("GET", "/secrets/<name>", returns=SecretSchema, errors=[SecretNotFoundError])
 def get(name: str) -> Any:
     """Get a secret."""
-    row = secrets.SECRETS.get(services().database, name)
+    row = SECRETS.get(services().database, name)
     return unless_known(_shape(row), row.tag)
 
 
@@ -82,14 +81,14 @@ def get(name: str) -> Any:
 def replace(body: dict[str, Any], name: str) -> Any:
     """Rotate a secret; workers use the new value from their next claim on."""
     same_name(body, name)
-    row = secrets.SECRETS.replace(services().database, name, secret_box().encrypt(body["value"]), change())
+    row = SECRETS.replace(services().database, name, secret_box().encrypt(body["value"]), change())
     return tagged(_shape(row), row.tag)
 
 
 @resource.route("DELETE", "/secrets/<name>", returns=None, status=204, errors=[SecretNotFoundError, ConflictError])
 def delete(name: str) -> None:
     """Delete a secret; refused while an endpoint or an unfinished job uses it."""
-    secrets.SECRETS.delete(services().database, name, change())
+    SECRETS.delete(services().database, name, change())
 
 
 def _shape(row: Named) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
 from actors.dispatch import Dispatchers, open_dispatchers
 from actors.loop import DeliveryLoop
-from app.catalog import secrets
 from app.catalog.crypto import SecretBox, generate_key
+from app.catalog.named_table import SECRETS
 from app.dev.receiver import Receiver
 from app.dev.servers import Valkey
 from app.kernel import db
@@ -191,7 +191,7 @@ def test_what_needs_a_secret_of_another_key_waits_for_a_worker_that_has_it(
 ) -> None:
     """The operator has forgotten to give this process the key, which is no fault of the job."""
     stored = SecretBox.from_setting(generate_key()).encrypt("hunter2")
-    secrets.SECRETS.create(database, "token", stored, AuditedChange(SYSTEM))
+    SECRETS.create(database, "token", stored, AuditedChange(SYSTEM))
     rows.add_endpoint(database, "sealed", spec={"url": "https://h/{{secret.token}}", "method": "POST"})
     (execution_id,) = rows.add_executions(database, endpoint="sealed")
     attempt = claimed(process)

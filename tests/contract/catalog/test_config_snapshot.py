@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import text
 
-from app.catalog import configs
 from app.catalog.loader import Catalog
+from app.catalog.named_table import CONFIGS
 from app.kernel import ids
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
@@ -25,13 +25,13 @@ AN_HOUR_AGO = text("UPDATE superseded_configs SET superseded_at = now() - INTERV
 
 @pytest.fixture(autouse=True)
 def endpoint(database: Database) -> None:
-    configs.CONFIGS.create(database, "conf", {"base": "https://one.example"}, AuditedChange(SYSTEM))
+    CONFIGS.create(database, "conf", {"base": "https://one.example"}, AuditedChange(SYSTEM))
     spec = {"url": "{{config.base}}/", "method": "POST"}
     rows.add_endpoint(database, "configured", spec=spec, config_ref="conf", retry_policy={"max_attempts": 3})
 
 
 def change(database: Database, base: str) -> None:
-    configs.CONFIGS.replace(database, "conf", {"base": base}, AuditedChange(SYSTEM))
+    CONFIGS.replace(database, "conf", {"base": base}, AuditedChange(SYSTEM))
 
 
 def add(database: Database) -> str:

@@ -3,9 +3,10 @@
 import pytest
 from sqlalchemy import text
 
-from app.catalog import configs, loader, revision, secrets
+from app.catalog import loader, revision
 from app.catalog.crypto import SecretBox, generate_key
 from app.catalog.loader import Catalog, SecretUnreadableError
+from app.catalog.named_table import CONFIGS, SECRETS
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.scrub import MASK
 from app.kernel import db
@@ -42,8 +43,8 @@ def clock():
 @pytest.fixture
 def catalog(database, clock):
     box = SecretBox.from_setting(KEY)
-    configs.CONFIGS.create(database, "conf", {"base": "https://one.example"}, AuditedChange(SYSTEM))
-    secrets.SECRETS.create(database, "token", box.encrypt("hunter2"), AuditedChange(SYSTEM))
+    CONFIGS.create(database, "conf", {"base": "https://one.example"}, AuditedChange(SYSTEM))
+    SECRETS.create(database, "token", box.encrypt("hunter2"), AuditedChange(SYSTEM))
     rows.add_endpoint(database, "e", spec=SPEC, config_ref="conf", retry_policy={"max_attempts": 3})
     catalog = Catalog(database, box, config_ttl_seconds=60, secret_ttl_seconds=300, clock=clock)
     catalog.observe(_revision(database))
@@ -91,12 +92,12 @@ def test_an_input_is_rendered(catalog):
 
 
 def rotate(database):
-    secrets.SECRETS.replace(database, "token", SecretBox.from_setting(KEY).encrypt("rotated"), AuditedChange(SYSTEM))
+    SECRETS.replace(database, "token", SecretBox.from_setting(KEY).encrypt("rotated"), AuditedChange(SYSTEM))
 
 
 def replace_config(database, base):
     """Change the config; returns the revision from which on it holds."""
-    configs.CONFIGS.replace(database, "conf", {"base": base}, AuditedChange(SYSTEM))
+    CONFIGS.replace(database, "conf", {"base": base}, AuditedChange(SYSTEM))
     return _revision(database)
 
 
@@ -127,7 +128,7 @@ def test_a_config_is_that_of_the_revision_whatever_came_later(catalog, database,
 def test_a_config_that_was_deleted_is_still_there_for_what_began_before(catalog, database):
     began = _revision(database)
     database.fetch(text("UPDATE endpoints SET deleted_at = now(), config_ref = NULL"))
-    configs.CONFIGS.delete(database, "conf", AuditedChange(SYSTEM))
+    CONFIGS.delete(database, "conf", AuditedChange(SYSTEM))
     assert prepare(catalog, config_revision=began).spec["url"] == "https://one.example/7"
     with pytest.raises(TemplateError, match="conf"):
         prepare(catalog, config_revision=_revision(database))
@@ -242,7 +243,7 @@ def test_a_database_that_is_away_is_not_the_attempts_fault():
 def test_a_target_follows_config_and_secrets_and_shows_no_secret(database, catalog, clock):
     before = prepare(catalog, config_revision=_revision(database)).target
     assert before == "https:one.example:443"
-    configs.CONFIGS.replace(database, "conf", {"base": "http://u:{{x}}@two.example:81"}, AuditedChange(SYSTEM))
+    CONFIGS.replace(database, "conf", {"base": "http://u:{{x}}@two.example:81"}, AuditedChange(SYSTEM))
     assert prepare(catalog, config_revision=_revision(database)).target == "http:two.example:81"
     assert prepare(catalog, config_revision=_revision(database) - 1).target == before
 
@@ -250,7 +251,7 @@ def test_a_target_follows_config_and_secrets_and_shows_no_secret(database, catal
     hidden = prepare(catalog, "hidden").target
     assert hidden.startswith(f"https:{MASK}.example:443~")
     box = SecretBox.from_setting(KEY)
-    secrets.SECRETS.replace(database, "token", box.encrypt("correct-horse"), AuditedChange(SYSTEM))
+    SECRETS.replace(database, "token", box.encrypt("correct-horse"), AuditedChange(SYSTEM))
     catalog.observe(_revision(database))
     rotated = prepare(catalog, "hidden").target
     assert rotated.startswith(f"https:{MASK}.example:443~")
@@ -269,7 +270,7 @@ def test_a_target_follows_config_and_secrets_and_shows_no_secret(database, catal
 def test_a_secret_in_a_host_is_masked_however_hosts_are_spelt(database, catalog, value, url, target):
     """Names of other scripts are sent as `xn--…`, and all in lower case."""
     box = SecretBox.from_setting(KEY)
-    secrets.SECRETS.replace(database, "token", box.encrypt(value), AuditedChange(SYSTEM))
+    SECRETS.replace(database, "token", box.encrypt(value), AuditedChange(SYSTEM))
     catalog.observe(_revision(database))
     rows.add_endpoint(database, "hidden", spec={"url": url})
     shown = prepare(catalog, "hidden").target
@@ -299,7 +300,7 @@ def test_each_channel_is_a_target_of_its_own_whatever_its_secrets_are(database, 
     }
     box = SecretBox.from_setting(KEY)
     for secret, value in (("other", "hunter2"), ("whole", "slack://hunter2/#ops")):
-        secrets.SECRETS.create(database, secret, box.encrypt(value), AuditedChange(SYSTEM))
+        SECRETS.create(database, secret, box.encrypt(value), AuditedChange(SYSTEM))
     for name, url in urls.items():
         spec = {"url": url, "title": "t", "body": "b"}
         rows.add_endpoint(database, name, type_=EndpointType.NOTIFICATION, spec=spec, config_ref="conf")
@@ -316,6 +317,6 @@ def test_each_channel_is_a_target_of_its_own_whatever_its_secrets_are(database, 
     slack = dict.fromkeys(("one", "same", "room", "other"), "slack")
     assert servers == {**slack, "whole": f"slack:{MASK}", "own": of_its_own}
 
-    secrets.SECRETS.replace(database, "token", box.encrypt("correct-horse"), AuditedChange(SYSTEM))
+    SECRETS.replace(database, "token", box.encrypt("correct-horse"), AuditedChange(SYSTEM))
     catalog.observe(_revision(database))
     assert targets() == found, "of the names of secrets, and not of what they hold"

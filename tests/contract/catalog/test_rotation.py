@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.catalog import rotation, secrets
+from app.catalog import rotation
 from app.catalog.crypto import SecretBox, generate_key, key_id
+from app.catalog.named_table import SECRETS
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
@@ -19,14 +20,14 @@ NAMES = [f"s{number:03}" for number in range(COUNT)]
 
 
 def put(database: Database, name: str, box: SecretBox, value: str) -> None:
-    secrets.SECRETS.replace(database, name, box.encrypt(value), AuditedChange(SYSTEM))
+    SECRETS.replace(database, name, box.encrypt(value), AuditedChange(SYSTEM))
 
 
 @pytest.fixture
 def many(database: Database) -> Database:
     """More secrets than fit into two batches, all under the old key."""
     for name in NAMES:
-        secrets.SECRETS.create(database, name, OLD_BOX.encrypt(f"value of {name}"), AuditedChange(SYSTEM))
+        SECRETS.create(database, name, OLD_BOX.encrypt(f"value of {name}"), AuditedChange(SYSTEM))
     return database
 
 
@@ -39,12 +40,12 @@ EXPECTED = {name: f"value of {name}" for name in NAMES}
 
 
 def test_all_secrets_move_to_the_first_key_and_keep_value_and_tag(many: Database) -> None:
-    before = [secrets.SECRETS.get(many, name).tag for name in NAMES]
+    before = [SECRETS.get(many, name).tag for name in NAMES]
     assert rotation.key_use(many, BOTH).counts == {key_id(OLD): COUNT}
     assert rotation.rotate(many, BOTH) == COUNT
     assert rotation.key_use(many, BOTH).counts == {key_id(NEW): COUNT}
     assert values(many, NEW_BOX) == EXPECTED
-    assert [secrets.SECRETS.get(many, name).tag for name in NAMES] == before
+    assert [SECRETS.get(many, name).tag for name in NAMES] == before
     assert rotation.rotate(many, BOTH) == 0, "nothing is left to do"
 
 
@@ -78,8 +79,8 @@ def test_what_is_deleted_and_created_anew_meanwhile_keeps_its_new_value(many: Da
     first = NAMES[0]
 
     def meanwhile() -> None:
-        secrets.SECRETS.delete(many, first, AuditedChange(SYSTEM))
-        secrets.SECRETS.create(many, first, OLD_BOX.encrypt("newer"), AuditedChange(SYSTEM))
+        SECRETS.delete(many, first, AuditedChange(SYSTEM))
+        SECRETS.create(many, first, OLD_BOX.encrypt("newer"), AuditedChange(SYSTEM))
 
     rotation.rotate(Interrupted(many, meanwhile), BOTH)
     assert values(many, BOTH) == EXPECTED | {first: "newer"}

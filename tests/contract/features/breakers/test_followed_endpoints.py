@@ -10,7 +10,7 @@ from sqlalchemy import event, text
 
 from actors.deliver import MAX_RESOLVED, Deliveries
 from actors.loop import DeliveryLoop
-from app.catalog.configs import CONFIGS
+from app.catalog.named_table import CONFIGS
 from app.dev.receiver import Receiver
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange

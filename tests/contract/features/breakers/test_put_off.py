@@ -10,8 +10,8 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.deliver import Deliveries
 from actors.dispatch import Dispatchers
 from actors.loop import DeliveryLoop
-from app.catalog import secrets
 from app.catalog.crypto import SecretBox, generate_key
+from app.catalog.named_table import SECRETS
 from app.dev.receiver import Receiver
 from app.features.breakers.store import close
 from app.kernel.audit import SYSTEM
@@ -31,7 +31,7 @@ def nothing_may_be_sent() -> Dispatchers:
 def sealed(database: Database, *, max_age_ms: int, due_in: timedelta = timedelta(0)) -> list[str]:
     """An execution that needs a secret of which no process here has the key."""
     stored = SecretBox.from_setting(generate_key()).encrypt("hunter2")
-    secrets.SECRETS.create(database, "token", stored, AuditedChange(SYSTEM))
+    SECRETS.create(database, "token", stored, AuditedChange(SYSTEM))
     spec = {"url": "https://h/{{secret.token}}", "method": "POST"}
     rows.add_endpoint(database, "sealed", spec=spec, retry_policy={"max_attempts": 3, "max_age_ms": max_age_ms})
     return rows.add_executions(database, endpoint="sealed", max_attempts=3, due_in=due_in)

@@ -8,8 +8,8 @@ from sqlalchemy import text
 
 from actors.deliver import Deliveries
 from actors.loop import DeliveryLoop
-from app.catalog.configs import CONFIGS
 from app.catalog.endpoints.live_settings import change_flow
+from app.catalog.named_table import CONFIGS
 from app.dev.receiver import Receiver
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange

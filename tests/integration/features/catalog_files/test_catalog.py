@@ -10,8 +10,8 @@ import pytest
 import yaml
 from sqlalchemy import text
 
-from app.catalog.configs import CONFIGS
-from app.catalog.target_name import with_digest
+from app.catalog.named_table import CONFIGS
+from app.catalog.specs import with_digest
 from app.cli.command_session import actor
 from app.kernel.db import Database
 from tests import rows
