@@ -4,8 +4,7 @@ from typing import Any
 
 from app.features.breakers import store
 from app.kernel.db import Database
-from app.queue.reading.explanation_facts import Explanation, Facts, at
-from app.queue.reading.waiting_reasons import Line, WaitingReason
+from app.queue.reading.waiting_reasons import Explanation, Facts, Line, WaitingReason, at
 from schema.states import BreakerState
 
 

@@ -8,8 +8,7 @@ from app.kernel.db import Database
 from app.kernel.sql import statement
 from app.queue.claiming.arms import CLAIMABLE
 from app.queue.claiming.endpoint_rules import readable_limits
-from app.queue.reading.explanation_facts import Explanation, Facts, at
-from app.queue.reading.waiting_reasons import MAX_AHEAD, Line, WaitingReason
+from app.queue.reading.waiting_reasons import MAX_AHEAD, Explanation, Facts, Line, WaitingReason, at
 
 _SHARED = ", while further executions take turns with it"
 

@@ -34,7 +34,8 @@ FACTS = statement(
            started_at, completed_at AS at, worker_id AS actor, CAST(NULL AS TEXT) AS reason, created_at, scheduled_at
       FROM executions WHERE execution_id = :execution_id
     UNION ALL
-    SELECT 'attempt', attempt_number, NULL, status, started_at, completed_at, worker_id, error, NULL, NULL FROM tried
+    SELECT 'attempt', attempt_number, NULL, status, started_at, COALESCE(completed_at, started_at), worker_id, error,
+           NULL, NULL FROM tried
     UNION ALL
     SELECT 'event', attempt_number, from_status, to_status, NULL, occurred_at, actor, reason, NULL, NULL FROM noted
     """,
@@ -81,102 +82,57 @@ class _Fact:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Life:
-    """Current state of the execution."""
-
-    status: ExecutionStatus
-    attempt: int
-    worker_id: str | None
-    started_at: datetime | None
-    completed_at: datetime | None
-    created_at: datetime
-    scheduled_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """Row of an attempt or an event; an event ends when it begins, and an attempt's `reason` is its error."""
-
-    kind: str
-    attempt: int
-    before: ExecutionStatus | None
-    after: ExecutionStatus
-    began_at: datetime
-    at: datetime
-    actor: str | None
-    reason: str | None
-
-
 def history_of(database: Database, execution_id: str, *, look_ahead: timedelta) -> ExecutionHistory:
     """Read the history of an execution; raises ExecutionNotFoundError."""
     rows = database.fetch(FACTS, {"execution_id": execution_id, "most": MAX_RECORDS})
-    lives = [_life(row) for row in rows if row.kind == "execution"]
-    if not lives:
+    life = next((row for row in rows if row.kind == "execution"), None)
+    if life is None:
         raise ExecutionNotFoundError.of(execution_id)
-    records = [_record(row) for row in rows if row.kind != "execution"]
-    latest = _latest(records, "attempt") + _latest(records, "event")
-    steps = _steps(lives[0], _facts(lives[0], latest), look_ahead)
-    return ExecutionHistory(steps, is_truncated=len(latest) < len(records))
+    attempts, events = _latest(rows, "attempt"), _latest(rows, "event")
+    steps = _steps(life, _facts(life, attempts, events), look_ahead)
+    return ExecutionHistory(steps, is_truncated=1 + len(attempts) + len(events) < len(rows))
 
 
-def _life(row: Row[Any]) -> _Life:
-    return _Life(_S(row.after), row.attempt, row.actor, row.started_at, row.at, row.created_at, row.scheduled_at)
+def _latest(rows: Sequence[Row[Any]], kind: str) -> list[Row[Any]]:
+    """Return the latest MAX_RECORDS rows of a kind."""
+    return sorted((row for row in rows if row.kind == kind), key=attrgetter("at", "attempt"))[-MAX_RECORDS:]
 
 
-def _record(row: Row[Any]) -> _Record:
-    before = None if row.before is None else _S(row.before)
-    at = row.at or row.started_at
-    return _Record(row.kind, row.attempt, before, _S(row.after), row.started_at or at, at, row.actor, row.reason)
-
-
-def _latest(records: Sequence[_Record], kind: str) -> list[_Record]:
-    """Return the latest MAX_RECORDS records of a kind."""
-    of_kind = [record for record in records if record.kind == kind]
-    return sorted(of_kind, key=attrgetter("at", "attempt"))[-MAX_RECORDS:]
-
-
-def _facts(life: _Life, records: Sequence[_Record]) -> list[_Fact]:
-    facts = [_of_event(record) for record in records if record.kind == "event"]
+def _facts(life: Row[Any], attempts: Sequence[Row[Any]], events: Sequence[Row[Any]]) -> list[_Fact]:
+    facts = [_Fact(row.at, _S(row.before), _S(row.after), row.attempt, row.actor, row.reason) for row in events]
     within = [fact for fact in facts if fact.reason in _WITHIN]
     noted = {fact.attempt: fact.at for fact in sorted(within, key=attrgetter("at"), reverse=True)}
-    for record in records:
-        if record.kind == "attempt":
-            facts += _of_attempt(record, noted.get(record.attempt))
-    if life.status is _S.RUNNING and life.started_at is not None:
-        facts.append(_claim(life.started_at, life.attempt, life.worker_id, noted.get(life.attempt)))
+    for row in attempts:
+        facts += _of_attempt(row, noted.get(row.attempt))
+    if life.after == _S.RUNNING and life.started_at is not None:
+        facts.append(_claim(life, noted.get(life.attempt)))
     return sorted(facts, key=lambda fact: (fact.at, fact.attempt, fact.reason != ChangeReason.CLAIMED))
 
 
-def _of_event(event: _Record) -> _Fact:
-    return _Fact(event.at, event.before, event.after, event.attempt, event.actor, event.reason or "")
-
-
-def _of_attempt(tried: _Record, noted_at: datetime | None) -> list[_Fact]:
+def _of_attempt(tried: Row[Any], noted_at: datetime | None) -> list[_Fact]:
     by = "scheduler" if tried.reason in _RECLAIMED else tried.actor
-    after = _S.SUCCESS if tried.after is _S.SUCCESS else None
+    after = _S.SUCCESS if tried.after == _S.SUCCESS else None
     reason = tried.reason or ("DELIVERED" if after else "FAILED")
-    end = _Fact(tried.at, _S.RUNNING, after, tried.attempt, by, reason)
-    return [_claim(tried.began_at, tried.attempt, tried.actor, noted_at), end]
+    return [_claim(tried, noted_at), _Fact(tried.at, _S.RUNNING, after, tried.attempt, by, reason)]
 
 
-def _claim(at: datetime, attempt: int, worker_id: str | None, noted_at: datetime | None) -> _Fact:
+def _claim(row: Row[Any], noted_at: datetime | None) -> _Fact:
     # An attempt starts at its due time, which may be shortly after the claim.
-    at = min(at, noted_at) if noted_at else at
-    return _Fact(at, _S.QUEUED if attempt == 1 else None, _S.RUNNING, attempt, worker_id, ChangeReason.CLAIMED)
+    at = min(row.started_at, noted_at) if noted_at else row.started_at
+    return _Fact(at, _S.QUEUED if row.attempt == 1 else None, _S.RUNNING, row.attempt, row.actor, ChangeReason.CLAIMED)
 
 
-def _steps(life: _Life, facts: list[_Fact], look_ahead: timedelta) -> list[HistoryStep]:
-    promoted_at = life.scheduled_at - look_ahead
+def _steps(life: Row[Any], facts: list[_Fact], look_ahead: timedelta) -> list[HistoryStep]:
+    promoted_at, status = life.scheduled_at - look_ahead, _S(life.after)
     first = _moved_from(facts) or (_S.PENDING if promoted_at > life.created_at else _S.QUEUED)
     steps = [HistoryStep(life.created_at, None, first, 0, None, "CREATED")]
     for fact, later in zip(facts, [*facts[1:], None], strict=False):
         _fill(steps, fact.before, promoted_at, fact.at)
-        after = fact.after or _outcome(later, life.status)
+        after = fact.after or _outcome(later, status)
         is_put_down_to_request = fact.after is None and after is _S.CANCELLED and fact.reason != "ABORTED"
         reason = ChangeReason.CANCEL_REQUESTED if is_put_down_to_request else fact.reason
         steps.append(HistoryStep(fact.at, steps[-1].after, after, fact.attempt, fact.actor, str(reason)))
-    _fill(steps, life.status, promoted_at, life.completed_at)
+    _fill(steps, status, promoted_at, life.at)
     return steps
 
 

@@ -4,12 +4,12 @@ Each status is read separately by an index that begins with it (app.queue.readin
 the other conditions.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, false, func, literal, select, true, tuple_, union_all
+from sqlalchemy import ColumnElement, Select, and_, false, func, literal, select, true, tuple_, union_all
 
 from app.kernel.db import Database, chunked_scan
 from app.kernel.db.paging import Position
@@ -84,19 +84,10 @@ def next_selected(database: Database, wanted: Selection, after: Position, limit:
     found = union_all(*reads).subquery("found")
     query = select(*found.c).order_by(found.c.created_at, found.c.execution_id).limit(limit)
     rows = chunked_scan.in_order(database, query)
-    of_jobs = wanted.conditions_of_jobs()
-    jobs = _jobs_of(database, {row.job_id for row in rows if row.is_wanted}, of_jobs) if of_jobs else None
-    return [_selected(row, jobs) for row in rows]
-
-
-def _selected(row: Row[Any], jobs: Collection[str] | None) -> Selected:
-    return Selected(Position(row.created_at, row.execution_id), row.is_wanted and (jobs is None or row.job_id in jobs))
-
-
-def _jobs_of(database: Database, job_ids: Collection[str], conditions: Sequence[ColumnElement[bool]]) -> set[str]:
-    if not job_ids:
-        return set()
-    return {row.job_id for row in database.fetch(select(_J.job_id).where(_J.job_id.in_(job_ids), *conditions))}
+    jobs, conditions = {row.job_id for row in rows if row.is_wanted}, wanted.conditions_of_jobs()
+    if jobs and conditions:
+        jobs = {row.job_id for row in database.fetch(select(_J.job_id).where(_J.job_id.in_(jobs), *conditions))}
+    return [Selected(Position(row.created_at, row.execution_id), row.is_wanted and row.job_id in jobs) for row in rows]
 
 
 def _read(wanted: Selection, status: ExecutionStatus, after: Position) -> Select[Any]:

@@ -1,16 +1,14 @@
 """Explanation of an execution's state in a sentence, from bounded queries."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.kernel.db import Database
 from app.kernel.errors import ExecutionNotFoundError
 from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason
-from app.queue.reading.explanation_facts import FACTS, Explanation, Facts, at
-from app.queue.reading.waiting_reasons import WaitingReason, explain_due
+from app.queue.reading.waiting_reasons import FACTS, Explanation, Facts, WaitingReason, at, explain_due
 from schema.states import ExecutionStatus, WorkerStatus
 
 LAST_EVENT = statement(
@@ -26,10 +24,7 @@ _ENDING = [ChangeReason.EXPIRED, ChangeReason.NO_ATTEMPTS_LEFT, ChangeReason.RET
 _CANCELLING = [ChangeReason.CANCELLED, ChangeReason.JOB_CANCELLED, ChangeReason.JOB_UPDATED, *_REQUESTS]
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """Latest event with one of several reasons."""
-
+class _Event(NamedTuple):
     actor: str | None = None
     reason: ChangeReason | None = None
 
@@ -59,7 +54,9 @@ def _waiting(database: Database, facts: Facts, reasons: Iterable[WaitingReason])
     details: dict[str, Any] = {"attempts": facts.attempt_count, "max_attempts": facts.max_attempts}
     if error:
         details["last_error"] = error
-    if facts.on_hold or _is_about_to_be_held(facts):
+    # A retry is put on hold shortly after its failure, unless the execution was requested during the pause.
+    is_retry = status is ExecutionStatus.RETRYING
+    if facts.on_hold or (is_retry and facts.paused_at is not None and facts.created_at <= facts.paused_at):
         held = "Its job is paused; it continues when the job is resumed."
         return Explanation(status, "JOB_PAUSED", held, facts.paused_at or since, None, details)
     if facts.run_at > facts.now and error:
@@ -72,12 +69,6 @@ def _waiting(database: Database, facts: Facts, reasons: Iterable[WaitingReason])
         text = f"It has been due since {at(facts.run_at)}, and no scheduler has queued it; perhaps none is running."
         return Explanation(status, "WAITING_FOR_SCHEDULER", text, facts.run_at, None, details)
     return explain_due(database, facts, details, reasons)
-
-
-def _is_about_to_be_held(facts: Facts) -> bool:
-    # It was running when its job was paused. Executions requested during the pause are not put on hold.
-    is_retry = facts.status is ExecutionStatus.RETRYING
-    return is_retry and facts.paused_at is not None and facts.created_at <= facts.paused_at
 
 
 def _running(database: Database, facts: Facts, reclaim_every: timedelta) -> Explanation:
@@ -143,6 +134,7 @@ def _failed(database: Database, facts: Facts) -> Explanation:
 
 
 def _event(database: Database, facts: Facts, reasons: Sequence[ChangeReason] = _CANCELLING) -> _Event:
+    """Return the latest event with one of the reasons."""
     params = {"execution_id": facts.execution_id, "reasons": [reason.value for reason in reasons]}
     rows = database.fetch(LAST_EVENT, params)
     return _Event(rows[0].actor, ChangeReason(rows[0].reason)) if rows else _Event()

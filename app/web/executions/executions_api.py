@@ -11,7 +11,7 @@ from app.queue.reading import execution_queries, explanation
 from app.queue.reading.execution_history import history_of
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
 from app.queue.reading.execution_queries import LogFilter
-from app.queue.reading.explanation_facts import Explanation
+from app.queue.reading.waiting_reasons import Explanation
 from app.web.executions.execution_schemas import (
     AttemptSchema,
     CancelQuery,

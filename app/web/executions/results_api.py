@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from app.kernel.errors import ExecutionNotFoundError, ResultExpiredError
-from app.queue.reading.results import Result, get_result
+from app.queue.reading.execution_queries import Result, get_result
 from app.web.executions.executions_api import resource
 from app.web.executions.result_schemas import ResultQuery, ResultSchema
 from app.web.http import suspension

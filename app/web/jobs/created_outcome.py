@@ -7,7 +7,7 @@ from flask import g
 from app.kernel.errors import ResultExpiredError
 from app.queue.jobs.job_creation import Created
 from app.queue.jobs.job_queries import get_job
-from app.queue.reading.results import get_result
+from app.queue.reading.execution_queries import get_result
 from app.web.executions.result_schemas import MAX_WAIT_SECONDS, ResultSchema
 from app.web.executions.results_api import RETRY_AFTER, shape_result, wait_for
 from app.web.http import suspension
