@@ -4,22 +4,21 @@ from functools import partial
 from typing import Any
 
 from app.kernel import ids
-from app.queue.bulk.bulk_job_runner import BulkCounts, BulkJobKind, BulkJobRunner
+from app.queue.bulk.bulk_job_runner import BulkJobKind, BulkJobRunner
 from app.scheduler.chore import Chore, ChoreContext, Counts, counts_so_far
 
 
 def bulk_chores(name: str, kind: BulkJobKind[Any, Any, Any], context: ChoreContext) -> list[Chore]:
     """Return the chores of one kind of bulk job; `name` is its plural."""
-    runner = BulkJobRunner(context.database, [kind], ids.process_id(), hint=context.hint, stopping=context.stopping)
+    runner = BulkJobRunner(
+        database=context.database, kind=kind, who=ids.process_id(), hint=context.hint, stopping=context.stopping
+    )
 
     def run() -> Counts:
+        """Run the bulk jobs under way, each at its rate."""
         counts = counts_so_far()
-
-        def add(batch: BulkCounts) -> None:
-            counts.update(processed=batch.done, refused=batch.refused)
-
-        add(BulkCounts())
-        runner.run(add)
+        counts.update(processed=0, refused=0)
+        runner.run(counts)
         return counts
 
     def prune() -> Counts:

@@ -7,7 +7,8 @@ bulk job at that row, which the log names.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -89,112 +90,89 @@ class BulkCounts(NamedTuple):
         return BulkCounts(self.done + other.done, self.refused + other.refused)
 
 
-Tell = Callable[[BulkCounts], object]
-"""Takes the counts of a batch after its commit."""
-
-
 class _NotHeldError(Exception):
     """The bulk job was paused or stopped, or another scheduler has continued it."""
 
 
-def preview(database: Database, kind: BulkJobKind[Any, Q, T], wanted: Q) -> BulkPreview[T]:
-    """Preview a bulk job with this filter, from at most MAX_COUNTED rows of its index."""
+def preview(
+    database: Database, kind: BulkJobKind[Any, Q, T], wanted: Q, *, at_once: int = AT_ONCE, most: int = MAX_COUNTED
+) -> BulkPreview[T]:
+    """Preview a bulk job with this filter, from at most `most` rows of its index, `at_once` per read."""
     found, after, read = list[T](), BEGINNING, 0
-    while read < MAX_COUNTED:
-        places = kind.next(database, wanted, after, AT_ONCE)
+    while read < most:
+        places = kind.next(database, wanted, after, at_once)
         found += [place.item for place in places if place.item is not None]
         read += len(places)
-        if len(places) < AT_ONCE:
+        if len(places) < at_once:
             return BulkPreview(len(found), found[:SAMPLE], is_complete=True)
         after = places[-1].position
     return BulkPreview(len(found), found[:SAMPLE], is_complete=not kind.next(database, wanted, after, 1))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BulkJobRunner:
-    """Runner of bulk jobs of several kinds, for the scheduler `who`."""
+    """Runner of the bulk jobs of a kind, for the scheduler `who`."""
 
-    def __init__(
-        self,
-        database: Database,
-        kinds: Sequence[BulkJobKind[Any, Any, Any]],
-        who: str,
-        *,
-        hint: Hint,
-        stopping: Stopping,
-    ) -> None:
-        self._database = database
-        self._kinds = kinds
-        self._who = who
-        self._hint = hint
-        self._stopping = stopping
+    database: Database
+    kind: BulkJobKind[Any, Any, Any]
+    who: str
+    hint: Hint
+    stopping: Stopping
+    at_once: int = AT_ONCE
+    max_running: int = MAX_RUNNING
 
-    def run(self, tell: Tell | None = None) -> BulkCounts:
+    def run(self, counts: Counter[str] | None = None) -> BulkCounts:
         """Process each bulk job for one turn, up to one second's worth of its rate; returns the sum of the counts.
 
-        `tell` gets the counts of each batch after its commit. The error of a failed bulk job is raised after the turns
-        of all other bulk jobs.
+        Adds the counts of each batch to `counts` after its commit. The error of a failed bulk job is raised after the
+        turns of all other bulk jobs.
         """
-        total, failure = BulkCounts(), None
-        for kind in self._kinds:
-            for bulk_job_id in kind.bulk_jobs.running(self._database, limit=MAX_RUNNING):
-                if self._stopping():
-                    break
-                try:
-                    total = total.plus(self._go_on(kind, bulk_job_id, tell))
-                except Exception as error:  # noqa: BLE001 - raised below
-                    why = " ".join([explained(error), *getattr(error, "__notes__", ())])
-                    log.warning("could not continue %s %s: %s; retrying", kind.bulk_jobs.noun, bulk_job_id, why)
-                    failure = failure or error
+        total, failure, store = BulkCounts(), None, self.kind.bulk_jobs
+        counts = Counter() if counts is None else counts
+        for bulk_job_id in store.running(self.database, limit=self.max_running):
+            if self.stopping():
+                break
+            try:
+                if store.hold(self.database, bulk_job_id, self.who):
+                    turn = _Turn(self, store.get(self.database, bulk_job_id), bulk_job_id, counts)
+                    total = total.plus(turn.take())
+            except Exception as error:  # noqa: BLE001 - raised below
+                why = " ".join([explained(error), *getattr(error, "__notes__", ())])
+                log.warning("could not continue %s %s: %s; retrying", store.noun, bulk_job_id, why)
+                failure = failure or error
         if failure is not None:
             raise failure
         return total
 
-    def _go_on(self, kind: BulkJobKind[Any, Any, Any], bulk_job_id: str, tell: Tell | None) -> BulkCounts:
-        if not kind.bulk_jobs.hold(self._database, bulk_job_id, self._who):
-            return BulkCounts()
-        batch = _Batch(self._database, kind, bulk_job_id, self._who, hint=self._hint, tell=tell)
-        return batch.take(self._stopping)
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Turn of one bulk job, which the scheduler holds."""
 
-class _Batch(Generic[W, Q, T]):
-    """Turn of one bulk job, which this scheduler holds."""
+    runner: BulkJobRunner
+    bulk_job: BulkJob
+    bulk_job_id: str
+    counts: Counter[str]
 
-    def __init__(
-        self,
-        database: Database,
-        kind: BulkJobKind[W, Q, T],
-        bulk_job_id: str,
-        who: str,
-        *,
-        hint: Hint,
-        tell: Tell | None,
-    ) -> None:
-        self._database = database
-        self._kind = kind
-        self._bulk_job_id = bulk_job_id
-        self._who = who
-        self._hint = hint
-        self._tell = tell
-        self._bulk_job = kind.bulk_jobs.get(database, bulk_job_id)
-
-    def take(self, stopping: Stopping) -> BulkCounts:
+    def take(self) -> BulkCounts:
         """Process batches until the rate, TURN_SECONDS or the end is reached, or the hold is lost."""
-        wanted, at_once = self._kind.filter_of(self._bulk_job), self._kind.at_once(self._bulk_job)
-        after, until, total = self._bulk_job.reached, time.monotonic() + TURN_SECONDS, BulkCounts()
-        while not stopping():
-            places = self._kind.next(self._database, wanted, after, AT_ONCE)
-            taken = up_to(places, min(self._bulk_job.rate - total.rows, at_once))
-            is_last = len(taken) == len(places) < AT_ONCE
+        kind, at_once, rate = self.runner.kind, self.runner.at_once, self.bulk_job.rate
+        wanted, most = kind.filter_of(self.bulk_job), kind.at_once(self.bulk_job)
+        after, until, total = self.bulk_job.reached, time.monotonic() + TURN_SECONDS, BulkCounts()
+        while not self.runner.stopping():
+            places = kind.next(self.runner.database, wanted, after, at_once)
+            taken = up_to(places, min(rate - total.rows, most))
+            is_last = len(taken) == len(places) < at_once
             try:
                 total = total.plus(self._process(after, taken, is_last=is_last))
             except _NotHeldError:
                 break
-            if is_last or total.rows >= self._bulk_job.rate or time.monotonic() >= until:
+            if is_last or total.rows >= rate or time.monotonic() >= until:
                 break
             after = taken[-1].position
         return total
 
-    def _process(self, after: Position, places: Sequence[FilteredRow[T]], *, is_last: bool) -> BulkCounts:
+    def _process(self, after: Position, places: Sequence[FilteredRow[Any]], *, is_last: bool) -> BulkCounts:
         """Process the matching rows, in one transaction if possible."""
         items = [place.item for place in places if place.item is not None]
         try:
@@ -203,7 +181,8 @@ class _Batch(Generic[W, Q, T]):
             raise
         except Exception as error:
             refusal = _refusal(error)
-            if not items or (refusal is None and _is_no_rows(error)):
+            # Without a refusal, these errors are not caused by a row.
+            if not items or (refusal is None and isinstance(error, DBAPIError | TaskExecutorError)):
                 raise
             if len(items) == 1:
                 if refusal is None:
@@ -215,29 +194,29 @@ class _Batch(Generic[W, Q, T]):
         return first.plus(self._process(places[half - 1].position, places[half:], is_last=is_last))
 
     def _step(
-        self, after: Position, places: Sequence[FilteredRow[T]], refused: Treated | None = None, *, is_last: bool
+        self, after: Position, places: Sequence[FilteredRow[Any]], refused: Treated | None = None, *, is_last: bool
     ) -> BulkCounts:
         """Process the matching rows, unless they are refused, and move the cursor behind all rows."""
         items = [place.item for place in places if place.item is not None]
         reached = places[-1].position if places else after
+        database, kind = self.runner.database, self.runner.kind
 
         def body() -> tuple[Treated, BulkCounts]:
-            self._database.transact(hardly_wait)
-            if not self._kind.bulk_jobs.lock(self._database, self._bulk_job_id, after):
+            database.transact(hardly_wait)
+            if not kind.bulk_jobs.lock(database, self.bulk_job_id, after):
                 raise _NotHeldError
-            treated = refused or (self._kind.process(self._bulk_job, items) if items else Treated())
+            treated = refused or (kind.process(self.bulk_job, items) if items else Treated())
             counts = BulkCounts(len(items) - len(treated.refused), len(treated.refused))
             refusal = next((error.message for error in [*treated.refused.values()][::-1]), None)
             step = BatchResult(reached, counts.done, counts.refused, refusal, is_last=is_last)
-            if not self._kind.bulk_jobs.advance(self._database, self._bulk_job_id, self._who, after, step):
+            if not kind.bulk_jobs.advance(database, self.bulk_job_id, self.runner.who, after, step):
                 raise _NotHeldError
             return treated, counts
 
-        treated, counts = self._database.transact_jointly(body)
-        if self._tell is not None:
-            self._tell(counts)
+        treated, counts = database.transact_jointly(body)
+        self.counts.update(processed=counts.done, refused=counts.refused)
         for queue in treated.queues:
-            self._hint(queue)
+            self.runner.hint(queue)
         return counts
 
 
@@ -249,11 +228,6 @@ def _refusal(error: Exception) -> TaskExecutorError | None:
         return None
     log.warning("bulk job: cannot process row: %s", explained(error))
     return ConflictError(f"A stored row is invalid ({type(error).__name__}): repair or archive it.")
-
-
-def _is_no_rows(error: Exception) -> bool:
-    """Return whether the error cannot be caused by a row."""
-    return isinstance(error, DBAPIError | TaskExecutorError)
 
 
 def up_to(places: Sequence[FilteredRow[T]], most: int) -> Sequence[FilteredRow[T]]:

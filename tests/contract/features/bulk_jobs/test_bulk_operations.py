@@ -12,8 +12,7 @@ from app.features.bulk_jobs.operation_job import OperationJob, selection_of
 from app.features.bulk_jobs.store import BULK_OPERATIONS, BulkFilter, BulkOperation, Parameters
 from app.features.dead_letters import letter_list
 from app.kernel.db import Database
-from app.queue.bulk import bulk_job_runner
-from app.queue.bulk.bulk_job_runner import BulkCounts, BulkJobRunner, preview
+from app.queue.bulk.bulk_job_runner import AT_ONCE, BulkCounts, BulkJobRunner, preview
 from app.queue.executions import manual_retry
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
 from app.queue.jobs.job_creation import Creator
@@ -32,8 +31,15 @@ def kind(database: Database) -> OperationJob:
     return OperationJob(Creator(database, shards=1, look_ahead_ms=LOOK_AHEAD_MS))
 
 
-def runner(database: Database, who: str = "one", hint: Callable[[str], object] = lambda _queue: None) -> BulkJobRunner:
-    return BulkJobRunner(database, [kind(database)], who, hint=hint, stopping=lambda: False)
+def runner(
+    database: Database,
+    who: str = "one",
+    hint: Callable[[str], object] = lambda _queue: None,
+    at_once: int = AT_ONCE,
+) -> BulkJobRunner:
+    return BulkJobRunner(
+        database=database, kind=kind(database), who=who, hint=hint, stopping=lambda: False, at_once=at_once
+    )
 
 
 def begun(
@@ -42,10 +48,12 @@ def begun(
     return bulk_jobs_store.begin(database, action, wanted, Parameters(**given), rate=rate, actor="me")
 
 
-def done(database: Database, action: BulkAction, wanted: BulkFilter = OF_TARGET, **given: Any) -> BulkCounts:
+def done(
+    database: Database, action: BulkAction, wanted: BulkFilter = OF_TARGET, at_once: int = AT_ONCE, **given: Any
+) -> BulkCounts:
     """Begin one, and bulk job to its end."""
     operation = begun(database, action, wanted, **given)
-    counts = runner(database).run()
+    counts = runner(database, at_once=at_once).run()
     assert BULK_OPERATIONS.get(database, operation.operation_id).status is BulkJobStatus.DONE
     return counts
 
@@ -182,8 +190,7 @@ def test_what_is_spread_has_places_of_its_own(database: Database) -> None:
     assert timedelta(minutes=40) < instants[-1] - instants[0] < HOUR
 
 
-def test_a_delay_is_added_once_whoever_dies(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_job_runner, "AT_ONCE", 4)
+def test_a_delay_is_added_once_whoever_dies(database: Database) -> None:
     mine = rows.add_executions(database, 10, status="PENDING", due_in=HOUR)
     before = {each: rows.execution(database, each).run_at for each in mine}
     operation = begun(database, BulkAction.RESCHEDULE, delay_seconds=-3_590)
@@ -192,7 +199,7 @@ def test_a_delay_is_added_once_whoever_dies(database: Database, monkeypatch: pyt
         raise SystemExit
 
     with pytest.raises(SystemExit):
-        runner(database, hint=die).run()
+        runner(database, hint=die, at_once=4).run()
     assert BULK_OPERATIONS.get(database, operation.operation_id).changed == 4
     database.fetch(text("UPDATE bulk_operations SET held_until = now() - INTERVAL '1 second'"))
     assert runner(database, "other").run() == (6, 0)
@@ -222,10 +229,7 @@ def test_several_schedulers_process_each_row_once(
         assert set(changes(database)) == {*mine}
 
 
-def test_it_archives_the_open_letters_of_a_filter_with_one_note(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bulk_job_runner, "AT_ONCE", 2)
+def test_it_archives_the_open_letters_of_a_filter_with_one_note(database: Database) -> None:
     rows.add_endpoint(database, "other")
     wanted = BulkFilter(error_type="TIMEOUT", labels={"team": "a"})
     of_wanted: dict[str, Any] = {"error_type": "TIMEOUT", "labels": {"team": "a"}}
@@ -237,7 +241,7 @@ def test_it_archives_the_open_letters_of_a_filter_with_one_note(
     again = kind(database).process(operation, [letter_list.get_letter(database, mine[0])])
     assert not again.refused
     assert [*kind(database).process(operation, [letter_list.get_letter(database, mine[0])]).refused] == [mine[0]]
-    assert runner(database).run() == (4, 0)
+    assert runner(database, at_once=2).run() == (4, 0)
     done = BULK_OPERATIONS.get(database, operation.operation_id)
     assert (done.status, done.changed, done.refused) == (BulkJobStatus.DONE, 4, 0)
     found = database.fetch(text("SELECT * FROM dead_letters WHERE resolved_at IS NOT NULL ORDER BY failed_at"))
@@ -288,26 +292,22 @@ def found(database: Database, wanted: BulkFilter) -> list[str]:
     return list(preview(database, kind(database), chosen).sample)
 
 
-def test_a_preview_looks_at_a_bounded_number(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_job_runner, "AT_ONCE", 5)
-    monkeypatch.setattr(bulk_job_runner, "MAX_COUNTED", 10)
+def test_a_preview_looks_at_a_bounded_number(database: Database) -> None:
     rows.add_executions(database, 12)
     chosen = selection_of(BulkAction.CANCEL, OF_TARGET, Parameters(), rows.database_now(database))
-    seen = preview(database, kind(database), chosen)
+    seen = preview(database, kind(database), chosen, at_once=5, most=10)
     assert (seen.count, len(seen.sample), seen.is_complete) == (10, 10, False)
-    monkeypatch.setattr(bulk_job_runner, "MAX_COUNTED", 15)
     rows.add_executions(database, 3)
     chosen = selection_of(BulkAction.CANCEL, OF_TARGET, Parameters(), rows.database_now(database))
-    assert preview(database, kind(database), chosen).is_complete, "they are as many as it looks at"
+    assert preview(database, kind(database), chosen, at_once=5, most=15).is_complete, "they are as many as it looks at"
 
 
-def test_what_is_not_wanted_between_is_passed_over(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_wanted_between_is_passed_over(database: Database) -> None:
     """Also where a whole page has nothing."""
-    monkeypatch.setattr(bulk_job_runner, "AT_ONCE", 3)
     (first,) = rows.add_executions(database)
     rows.add_executions(database, 10)
     (last,) = rows.add_executions(database)
     for each in (first, last):
         set_column(database, "executions", each, "queue", "'bulk'")
-    assert done(database, BulkAction.CANCEL, BulkFilter(queue="bulk")) == (2, 0)
+    assert done(database, BulkAction.CANCEL, BulkFilter(queue="bulk"), at_once=3) == (2, 0)
     assert set(changes(database)) == {first, last}

@@ -22,9 +22,12 @@ def runner(
     hint: Callable[[str], object] = lambda _queue: None,
     *,
     kind: RedriveJob | None = None,
+    **bounds: int,
 ) -> BulkJobRunner:
     """Make a runner of redrives."""
-    return BulkJobRunner(database, [kind or of(database)], who, hint=hint, stopping=lambda: False)
+    return BulkJobRunner(
+        database=database, kind=kind or of(database), who=who, hint=hint, stopping=lambda: False, **bounds
+    )
 
 
 def creator(database: Database) -> Creator:

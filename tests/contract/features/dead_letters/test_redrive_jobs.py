@@ -1,6 +1,7 @@
 """BulkJobs, by the example of redrives: whoever dies, is held up, or comes beside, each row is seen to once."""
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,8 +15,7 @@ from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.kernel.errors import ConflictError, UnavailableError
 from app.kernel.sql import REGISTRY
-from app.queue.bulk import bulk_job_runner
-from app.queue.bulk.bulk_job_runner import BulkCounts, FilteredRow
+from app.queue.bulk.bulk_job_runner import FilteredRow
 from app.queue.ending.letters import archive
 from app.queue.executions.execution_model import Treated
 from app.queue.jobs.job_creation import Creator
@@ -26,10 +26,7 @@ from tests.contract.races.racing import WAYS, schedulers
 from tests.racing import at_once
 
 
-def test_who_goes_on_after_a_death_begins_behind_the_last_letter(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bulk_job_runner, "AT_ONCE", 5)
+def test_who_goes_on_after_a_death_begins_behind_the_last_letter(database: Database) -> None:
     mine = add_letters(database, 12)
     redrive = begun(database, rate=100)
 
@@ -37,8 +34,8 @@ def test_who_goes_on_after_a_death_begins_behind_the_last_letter(
         raise SystemExit
 
     with pytest.raises(SystemExit):
-        runner(database, hint=die).run()
-    other = runner(database, "other")
+        runner(database, hint=die, at_once=5).run()
+    other = runner(database, "other", at_once=5)
     assert other.run() == (0, 0), "it is held for a while"
     assert REDRIVES.get(database, redrive.redrive_id).redriven == 5
     database.fetch(text("UPDATE redrives SET held_until = now() - INTERVAL '1 second'"))
@@ -79,10 +76,7 @@ def test_it_is_paused_resumed_and_stopped(database: Database) -> None:
         REDRIVES.change(database, redrive_id, BulkJobStatus.RUNNING)
 
 
-def test_more_than_have_room_in_a_round_take_turns_and_say_that_they_wait(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bulk_job_runner, "MAX_RUNNING", 1)
+def test_more_than_have_room_in_a_round_take_turns_and_say_that_they_wait(database: Database) -> None:
     filters = [LetterFilter(error_type="TIMEOUT"), LetterFilter(error_type="HTTP_ERROR")]
     for wanted in filters:
         add_letters(database, 3, error_type=wanted.error_type)
@@ -93,26 +87,23 @@ def test_more_than_have_room_in_a_round_take_turns_and_say_that_they_wait(
         return sorted((each.redriven, each.waits_for_turn) for each in found)
 
     assert seen() == [(0, True), (0, True)]
-    assert runner(database).run() == (1, 0)
+    assert runner(database, max_running=1).run() == (1, 0)
     assert seen() == [(0, True), (1, False)]
     for _ in range(3):
-        runner(database).run()
+        runner(database, max_running=1).run()
     assert seen() == [(2, False), (2, False)]
     for status in (BulkJobStatus.PAUSED, BulkJobStatus.RUNNING):
         assert REDRIVES.change(database, redrives_[0], status).waits_for_turn is (status is BulkJobStatus.RUNNING)
 
 
-def test_a_pause_in_the_middle_leaves_the_letters_that_were_about_to_be_redriven(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bulk_job_runner, "AT_ONCE", 3)
+def test_a_pause_in_the_middle_leaves_the_letters_that_were_about_to_be_redriven(database: Database) -> None:
     add_letters(database, 10)
     redrive_id = begun(database, rate=100).redrive_id
 
     def pause(_queue: str) -> None:
         REDRIVES.change(database, redrive_id, BulkJobStatus.PAUSED)
 
-    assert runner(database, hint=pause).run() == (3, 0)
+    assert runner(database, hint=pause, at_once=3).run() == (3, 0)
     assert rows.statuses(database) == {"FAILED": 7, "QUEUED": 3}
 
 
@@ -145,16 +136,13 @@ class Broken(RedriveJob):
         return super().process(bulk_job, items)
 
 
-def test_what_is_no_fault_of_a_letter_is_not_counted_against_it_and_what_was_done_is(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bulk_job_runner, "AT_ONCE", 2)
+def test_what_is_no_fault_of_a_letter_is_not_counted_against_it_and_what_was_done_is(database: Database) -> None:
     add_letters(database, 6)
     redrive = begun(database, rate=100)
-    counts = list[BulkCounts]()
+    counts = Counter[str]()
     with pytest.raises(OSError, match="full"):
-        runner(database, kind=Broken(creator(database))).run(counts.append)
-    assert counts == [(2, 0), (2, 0)]
+        runner(database, kind=Broken(creator(database)), at_once=2).run(counts)
+    assert counts == {"processed": 4, "refused": 0}
     found = REDRIVES.get(database, redrive.redrive_id)
     assert (found.status, found.redriven, found.refused) == (BulkJobStatus.RUNNING, 4, 0)
     assert runner(database).run() == (2, 0)

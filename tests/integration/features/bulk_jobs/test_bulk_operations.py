@@ -15,7 +15,7 @@ from tests.integration.registered import created, one_shot, register
 def run(database: Database) -> None:
     """Do what the scheduler does every second."""
     kind = OperationJob(Creator(database, shards=1, look_ahead_ms=0))
-    BulkJobRunner(database, [kind], "one", hint=lambda _queue: None, stopping=lambda: False).run()
+    BulkJobRunner(database=database, kind=kind, who="one", hint=lambda _queue: None, stopping=lambda: False).run()
 
 
 def test_one_is_previewed_begun_looked_at_and_steered(api: Api, database: Database) -> None:

@@ -54,7 +54,9 @@ def test_stalled_bulk_jobs_are_reported(api: Api, cli: Cli, database: Database) 
     database.fetch(text(ago.format("status = 'PAUSED'")), {"id": kept})
     database.fetch(text(ago.format("""wanted = '{"failed_after": "?"}'""")), {"id": stuck})
     creator = Creator(database, shards=1, look_ahead_ms=0)
-    runner = BulkJobRunner(database, [RedriveJob(creator)], "sched", hint=lambda _queue: None, stopping=lambda: False)
+    runner = BulkJobRunner(
+        database=database, kind=RedriveJob(creator), who="sched", hint=lambda _queue: None, stopping=lambda: False
+    )
     over = threading.Event()
 
     def walk() -> None:
