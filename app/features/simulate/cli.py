@@ -1,10 +1,11 @@
 """`flask simulate`: forecast of the executions of repeating jobs, hour by hour, with an optional outage."""
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from flask.cli import with_appcontext
@@ -28,14 +29,11 @@ from app.web.http.request_fields import Instant
 from app.web.services import services
 from schema.states import CatchUp, JobStatus, Overlap, Trigger
 
-MOST_COLLISIONS = 10
+MAX_SHOWN = 10
 _WIDTH = 50  # of the longest bar
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A job to simulate."""
-
+class Subject(NamedTuple):
     name: str
     timetable: Timetable
     next_tick: datetime | None
@@ -68,7 +66,13 @@ def command(
     outage_after: timedelta | None,
     outage_for: timedelta,
     as_json: bool,
-    **options: Any,
+    job_ids: Sequence[str],
+    cron: str | None,
+    timezone: str,
+    every: str | None,
+    catch_up: CatchUp | None,
+    max_catch_up: int | None,
+    overlap: Overlap | None,
 ) -> None:
     """Count the executions that repeating jobs will start, hour by hour, by the rules of the scheduler.
 
@@ -80,30 +84,22 @@ def command(
     outage = None if down is None else (down, down + outage_for)
     if outage is not None and outage[1] > begin + length:
         raise click.BadParameter("the outage has to end within --for", param_hint="--outage-for")
-    grace = timedelta(seconds=services().settings.misfire_grace_seconds)
-    stretch = SimulatedPeriod(begin, begin + length, outage, takes, grace)
-    subjects = [_what_if(subject, **options) for subject in _subjects(begin, **options)]
-    if start is not None:
-        # Earlier ticks have been started by then.
-        subjects = [replace(subject, next_tick=None) for subject in subjects]
-    loads = _simulate(subjects, stretch)
-    total = SimulatedLoad()
-    for load in loads.values():
-        total.add(load)
-    if as_json:
-        return print_json(_shape(stretch, loads, total))
-    _show(stretch, loads, total)
-    return None
-
-
-def _subjects(
-    begin: datetime, job_ids: Sequence[str], cron: str | None, timezone: str, every: str | None, **_: Any
-) -> list[Subject]:
     if sum(map(bool, (job_ids, cron, every))) > 1:
         raise click.UsageError("use only one of --job, --cron and --every")
-    if cron or every:
-        return [_asked(begin, cron, timezone, every)]
-    return _stored(job_ids)
+    grace = timedelta(seconds=services().settings.misfire_grace_seconds)
+    period = SimulatedPeriod(begin, begin + length, outage, takes, grace)
+    changes: dict[str, Any] = {} if catch_up is None else {"catch_up": catch_up, "max_catch_up": max_catch_up}
+    changes |= {} if overlap is None else {"overlap": overlap}
+    subjects = [_asked(begin, cron, timezone, every)] if cron or every else _stored(job_ids)
+    # At a given start, earlier ticks have been started.
+    subjects = [
+        Subject(each.name, replace(each.timetable, **changes), None if start else each.next_tick) for each in subjects
+    ]
+    loads, total = _simulate(subjects, period)
+    if as_json:
+        print_json(_shape(period, loads, total))
+    else:
+        _show(period, loads, total)
 
 
 def _asked(begin: datetime, cron: str | None, timezone: str, every: str | None) -> Subject:
@@ -124,104 +120,88 @@ def _stored(job_ids: Sequence[str]) -> list[Subject]:
             for trigger in Trigger:
                 if trigger.repeats:
                     wanted = JobFilter(status=JobStatus.ACTIVE, trigger=trigger)
-                    found, is_more = gather(partial(page_of_jobs, database, wanted), MAX_LISTED)
-                    jobs += found
+                    newest, is_more = gather(partial(page_of_jobs, database, wanted), MAX_LISTED)
+                    jobs += newest
                     if is_more:
                         click.echo(f"only the newest {MAX_LISTED:,} {trigger} jobs are simulated", err=True)
-    repeating = [job for job in jobs if job.timetable is not None and job.status is JobStatus.ACTIVE]
-    if len(repeating) < len(job_ids):
-        raise click.BadParameter(
-            "only ACTIVE jobs with the trigger CRON or INTERVAL have future ticks", param_hint="--job"
-        )
-    return [Subject(job.name or job.job_id, job.timetable, job.next_run_at) for job in repeating if job.timetable]
+    active = [job for job in jobs if job.status is JobStatus.ACTIVE]
+    found = [Subject(job.name or job.job_id, job.timetable, job.next_run_at) for job in active if job.timetable]
+    if len(found) < len(job_ids):
+        fault = "only ACTIVE jobs with the trigger CRON or INTERVAL have future ticks"
+        raise click.BadParameter(fault, param_hint="--job")
+    return found
 
 
-def _what_if(
-    subject: Subject, catch_up: CatchUp | None, max_catch_up: int | None, overlap: Overlap | None, **_: Any
-) -> Subject:
-    table = subject.timetable
-    if catch_up is not None:
-        table = replace(table, catch_up=catch_up, max_catch_up=max_catch_up)
-    if overlap is not None:
-        table = replace(table, overlap=overlap)
-    return replace(subject, timetable=table)
-
-
-def _simulate(subjects: Sequence[Subject], stretch: SimulatedPeriod) -> dict[str, SimulatedLoad]:
-    loads: dict[str, SimulatedLoad] = {}
+def _simulate(subjects: Sequence[Subject], period: SimulatedPeriod) -> tuple[dict[str, SimulatedLoad], SimulatedLoad]:
+    """Return the loads by name, and their sum."""
+    loads, total = defaultdict[str, SimulatedLoad](SimulatedLoad), SimulatedLoad()
     with progress("jobs", len(subjects)) as advance:
         for subject in subjects:
             try:
-                load = simulate(subject.timetable, stretch, subject.next_tick)
+                load = simulate(subject.timetable, period, subject.next_tick)
             except TaskExecutorError as error:
                 click.echo(plain(f"skipping {subject.name}: {error.message}"), err=True)
             else:
-                loads.setdefault(subject.name, SimulatedLoad()).add(load)
+                loads[subject.name].add(load)
+                total.add(load)
             advance(1)
-    return loads
+    return loads, total
 
 
-def _shape(stretch: SimulatedPeriod, loads: dict[str, SimulatedLoad], total: SimulatedLoad) -> dict[str, Any]:
+def _shape(period: SimulatedPeriod, loads: dict[str, SimulatedLoad], total: SimulatedLoad) -> dict[str, Any]:
     return {
-        "start": rfc3339(stretch.start),
-        "end": rfc3339(stretch.end),
-        "jobs": [{"name": name, **_figures(load)} for name, load in loads.items()],
-        "total": _figures(total),
+        "start": rfc3339(period.start),
+        "end": rfc3339(period.end),
+        "jobs": [{"name": name, **_counts(load)} for name, load in loads.items()],
+        "total": _counts(total),
         "hours": [{"hour": rfc3339(hour), "starts": total.hours[hour]} for hour in sorted(total.hours)],
         "collisions": [{"at": rfc3339(at), "starts": number} for at, number in _collisions(total)],
     }
 
 
-def _figures(load: SimulatedLoad) -> dict[str, int]:
-    return {
-        "starts": load.starts,
-        "made_up": load.made_up,
-        "skipped_catch_up": load.skipped_catch_up,
-        "skipped_overlap": load.skipped_overlap,
-    }
+def _counts(load: SimulatedLoad) -> dict[str, int]:
+    return {name: getattr(load, name) for name in ("starts", "made_up", "skipped_catch_up", "skipped_overlap")}
 
 
 def _collisions(total: SimulatedLoad) -> list[tuple[datetime, int]]:
-    most = sorted(total.seconds.items(), key=lambda each: (-each[1], each[0]))[:MOST_COLLISIONS]
+    most = sorted(total.seconds.items(), key=lambda each: (-each[1], each[0]))[:MAX_SHOWN]
     return [(at, number) for at, number in most if number > 1]
 
 
-def _show(stretch: SimulatedPeriod, loads: dict[str, SimulatedLoad], total: SimulatedLoad) -> None:
-    busiest = max(total.hours.items(), key=lambda each: each[1], default=(stretch.start, 0))
+def _show(period: SimulatedPeriod, loads: dict[str, SimulatedLoad], total: SimulatedLoad) -> None:
+    (busiest, starts), *_ = [*total.hours.most_common(1), (period.start, 0)]
     show_fields(
         {
-            "from": stretch.start,
-            "to": stretch.end,
-            "outage": None if stretch.outage is None else " to ".join(map(shown, stretch.outage)),
+            "from": period.start,
+            "to": period.end,
+            "outage": None if period.outage is None else " to ".join(map(shown, period.outage)),
             "jobs": f"{len(loads):,}",
             "starts": f"{total.starts:,}",
-            "busiest hour": f"{shown(busiest[0])}: {busiest[1]:,} starts, {busiest[1] / 3600:.2f} a second",
-            "made up for": f"{total.made_up:,} (they start in portions)" if total.made_up else None,
-            "left out": f"{total.skipped_catch_up:,} by catch_up, {total.skipped_overlap:,} by overlap",
+            "busiest hour": f"{shown(busiest)}: {starts:,} starts, {starts / 3600:.2f} a second",
+            "caught up": f"{total.made_up:,} (they start in portions)" if total.made_up else None,
+            "skipped": f"{total.skipped_catch_up:,} by catch_up, {total.skipped_overlap:,} by overlap",
         }
     )
     show_line("")
-    _chart(stretch, total)
+    _chart(period, total)
     collisions = _collisions(total)
     if collisions:
         show_line("")
         show_table(("AT ONE SECOND", "STARTS"), [(at, f"{number:,}") for at, number in collisions], right=["STARTS"])
     show_line("")
-    header = ("JOB", "STARTS", "MADE UP", "CATCH-UP", "OVERLAP")
-    busy = sorted(loads.items(), key=lambda each: -each[1].starts)[:MOST_COLLISIONS]
-    rows = [(name, *(f"{number:,}" for number in _figures(load).values())) for name, load in busy]
+    header = ("JOB", "STARTS", "CAUGHT UP", "CATCH-UP", "OVERLAP")
+    busy = sorted(loads.items(), key=lambda each: -each[1].starts)[:MAX_SHOWN]
+    rows = [(name, *(f"{number:,}" for number in _counts(load).values())) for name, load in busy]
     show_table(header, rows, right=header[1:])
 
 
-def _chart(stretch: SimulatedPeriod, total: SimulatedLoad) -> None:
+def _chart(period: SimulatedPeriod, total: SimulatedLoad) -> None:
     """Draw the mean and the maximum of each hour of the day, in UTC."""
-    by_hour: dict[int, list[int]] = {hour: [] for hour in range(24)}
-    for at, number in total.hours.items():
-        by_hour[at.hour].append(number)
-    days = max(1.0, (stretch.end - stretch.start) / timedelta(days=1))
-    highest = max((max(numbers, default=0) for numbers in by_hour.values()), default=0)
+    days = max(1.0, (period.end - period.start) / timedelta(days=1))
+    highest = max(total.hours.values(), default=0)
     show_line("starts in each hour of the day, UTC: mean █, maximum ░")
-    for hour, numbers in by_hour.items():
+    for hour in range(24):
+        numbers = [number for at, number in total.hours.items() if at.hour == hour]
         mean, most = sum(numbers) / days, max(numbers, default=0)
         solid, light = (round(_WIDTH * number / highest) if highest else 0 for number in (mean, most))
         bar = "█" * solid + "░" * (light - solid)

@@ -6,7 +6,6 @@ Only the duration of an execution is assumed.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -18,7 +17,7 @@ from app.schedule.timetable import Timetable
 from schema.states import EndpointType, Overlap
 
 HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
-MOST_MADE_UP = 100_000  # of a job
+MAX_CAUGHT_UP = 100_000  # ticks of a job
 # A job that starts more often is left out of the busiest instants: it starts all the time.
 _SELDOM = timedelta(seconds=10)
 # An execution sets the next tick at its end, and the scheduler polls once a second.
@@ -64,49 +63,28 @@ class SimulatedLoad:
         self.seconds[instant.replace(microsecond=0)] += number
 
 
-def simulate(timetable: Timetable, stretch: SimulatedPeriod, next_tick: datetime | None = None) -> SimulatedLoad:
+def simulate(timetable: Timetable, period: SimulatedPeriod, next_tick: datetime | None = None) -> SimulatedLoad:
     """Simulate one job from its next tick, or from the first tick of the period.
 
     Raises InvalidCronError or InvalidRequestError for a timetable that cannot be read.
     """
-    load = SimulatedLoad()
-    first = next_tick if next_tick is not None else timetable.next_after(stretch.start - MICROSECOND)
+    job = _Job(timetable, period)
+    first = timetable.next_after(period.start - MICROSECOND) if next_tick is None else next_tick
     if first is None:
-        return load
-    first = max(first, stretch.start) if timetable.fixed_delay else first
-    if first < stretch.start:
-        first = _make_up(timetable, replace(stretch, outage=(first, stretch.start)), first, load) or stretch.end
-    if stretch.outage is None:
-        _run(timetable, stretch, first, stretch.end, load)
-        return load
-    down, up = stretch.outage
-    missed = _run(timetable, stretch, first, down, load)
+        return job.load
+    first = max(first, period.start) if timetable.fixed_delay else first
+    if first < period.start:
+        first = job.catch_up(first, period.start) or period.end
+    if period.outage is None:
+        job.run(first, period.end)
+        return job.load
+    down, up = period.outage
+    missed = job.run(first, down)
     if missed is not None and missed < up:
-        missed = _make_up(timetable, stretch, missed, load)
+        missed = job.catch_up(missed, up)
     if missed is not None:
-        _run(timetable, stretch, missed, stretch.end, load)
-    return load
-
-
-def _run(
-    timetable: Timetable, stretch: SimulatedPeriod, first: datetime, until: datetime, load: SimulatedLoad
-) -> datetime | None:
-    """Count the ticks from `first` on; returns the first tick at or after `until`."""
-    if first >= until:
-        return first
-    period = _period(timetable, stretch)
-    if period is not None:
-        return _run_evenly(timetable, first, until, period, load)
-    ticks = _cron_ticks(timetable.cron or "", timetable.timezone or "", stretch.start, stretch.end)
-    number = bisect_left(ticks, first)
-    idle = max(stretch.takes, _SHORTEST) if _skips(timetable, stretch) else MICROSECOND
-    while number < len(ticks) and ticks[number] < until and not timetable.is_over(ticks[number]):
-        load.start(ticks[number])
-        free = bisect_left(ticks, ticks[number] + idle)
-        load.skipped_overlap += sum(tick < until for tick in ticks[number + 1 : free])
-        number = free
-    # After the last tick, nothing of the period is left.
-    return None if number >= len(ticks) or timetable.is_over(ticks[number]) else ticks[number]
+        job.run(missed, period.end)
+    return job.load
 
 
 @lru_cache(maxsize=64)
@@ -120,71 +98,82 @@ def _cron_ticks(cron: str, timezone: str, start: datetime, end: datetime) -> tup
     return tuple(ticks)
 
 
-def _skips(timetable: Timetable, stretch: SimulatedPeriod) -> bool:
-    return timetable.overlap is Overlap.SKIP and stretch.takes > timedelta(0)
+class _Job:
+    """One simulated job, and the load that it has caused so far."""
 
+    def __init__(self, timetable: Timetable, period: SimulatedPeriod) -> None:
+        self.load = SimulatedLoad()
+        self._timetable = timetable
+        self._period = period
+        self._every = timedelta(milliseconds=timetable.every_ms or 0)
+        self._skips = timetable.overlap is Overlap.SKIP and period.takes > timedelta(0)
 
-def _period(timetable: Timetable, stretch: SimulatedPeriod) -> timedelta | None:
-    """Return the interval between starts if it is constant, else None."""
-    if timetable.every_ms is None:
-        return None
-    every = timedelta(milliseconds=timetable.every_ms)
-    if timetable.fixed_delay:
-        return max(every + stretch.takes, _SHORTEST)
-    if _skips(timetable, stretch) and stretch.takes > every:
-        return -(-max(stretch.takes, _SHORTEST) // every) * every
-    return every
+    def run(self, first: datetime, until: datetime) -> datetime | None:
+        """Count the ticks from `first` on; returns the first tick at or after `until`."""
+        table, load = self._timetable, self.load
+        if first >= until:
+            return first
+        if table.every_ms is not None:
+            return self._run_evenly(first, until)
+        ticks = _cron_ticks(table.cron or "", table.timezone or "", self._period.start, self._period.end)
+        number = bisect_left(ticks, first)
+        idle = max(self._period.takes, _SHORTEST) if self._skips else MICROSECOND
+        while number < len(ticks) and ticks[number] < until and not table.is_over(ticks[number]):
+            load.start(ticks[number])
+            free = bisect_left(ticks, ticks[number] + idle)
+            load.skipped_overlap += sum(tick < until for tick in ticks[number + 1 : free])
+            number = free
+        # After the last tick, nothing of the period is left.
+        return None if number >= len(ticks) or table.is_over(ticks[number]) else ticks[number]
 
+    def catch_up(self, missed: datetime, up: datetime) -> datetime | None:
+        """Start the caught-up ticks at the end of an outage; returns the next tick after it."""
+        now = up - MICROSECOND  # a tick at the end of the outage is in time
+        job = DueJob("", EndpointType.HTTP, self._timetable, missed, busy=False, now=now, horizon=now)
+        made_up = 0
+        tick: datetime | None = missed
+        while tick is not None and tick < up and made_up < MAX_CAUGHT_UP:
+            advance = choose_ticks(replace(job, next_run_at=tick), MAX_CAUGHT_UP, self._period.grace, MAX_CAUGHT_UP)
+            if advance is None:
+                break
+            made_up += len(advance.ticks)
+            self.load.skipped_catch_up += advance.skipped_catch_up
+            self.load.skipped_overlap += advance.skipped_overlap
+            job = replace(job, busy=self._skips and bool(made_up))
+            tick = advance.next_run_at
+            if advance.waits:
+                # The end of the execution sets the next tick.
+                tick = up + max(self._period.takes + self._every, _SHORTEST)
+        if made_up:
+            self.load.start(up, made_up)
+            self.load.made_up += made_up
+        return tick
 
-def _run_evenly(
-    timetable: Timetable, first: datetime, until: datetime, period: timedelta, load: SimulatedLoad
-) -> datetime | None:
-    """Count by arithmetic: an interval of 10 ms has 259 million ticks in a month."""
-    end = until if timetable.ends_at is None else min(until, timetable.ends_at)
-    runs = max(0, -((first - end) // period))
-    every = timedelta(milliseconds=timetable.every_ms or 0)
-    if not timetable.fixed_delay and period > every:
-        load.skipped_overlap += runs * (period // every - 1)
-    if period >= _SELDOM:
-        for number in range(runs):
-            load.start(first + number * period)
-    else:
-        for hour in _hours(first, end):
-            before, after = (max(0, -((first - at) // period)) for at in (max(hour, first), min(hour + HOUR, end)))
-            load.hours[hour] += after - before
-    following = first + runs * period
-    return None if timetable.is_over(following) else following
+    def _run_evenly(self, first: datetime, until: datetime) -> datetime | None:
+        """Count by arithmetic: an interval of 10 ms has 259 million ticks in a month."""
+        table, load, interval = self._timetable, self.load, self._interval()
+        end = until if table.ends_at is None else min(until, table.ends_at)
+        runs = max(0, -((first - end) // interval))
+        if not table.fixed_delay and interval > self._every:
+            load.skipped_overlap += runs * (interval // self._every - 1)
+        if interval >= _SELDOM:
+            for number in range(runs):
+                load.start(first + number * interval)
+        else:
+            hour = first.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+            while hour < end:
+                bounds = max(hour, first), min(hour + HOUR, end)
+                before, after = (max(0, -((first - at) // interval)) for at in bounds)
+                load.hours[hour] += after - before
+                hour += HOUR
+        following = first + runs * interval
+        return None if table.is_over(following) else following
 
-
-def _make_up(timetable: Timetable, stretch: SimulatedPeriod, missed: datetime, load: SimulatedLoad) -> datetime | None:
-    """Start the caught-up ticks at the end of the outage; returns the next tick after it."""
-    if stretch.outage is None:
-        return missed
-    up = stretch.outage[1]
-    # A tick at that instant is in time.
-    job = DueJob("", EndpointType.HTTP, timetable, missed, busy=False, now=up - MICROSECOND, horizon=up - MICROSECOND)
-    made_up = 0
-    tick: datetime | None = missed
-    while tick is not None and tick < up and made_up < MOST_MADE_UP:
-        advance = choose_ticks(replace(job, next_run_at=tick), MOST_MADE_UP, stretch.grace, MOST_MADE_UP)
-        if advance is None:
-            break
-        made_up += len(advance.ticks)
-        load.skipped_catch_up += advance.skipped_catch_up
-        load.skipped_overlap += advance.skipped_overlap
-        job = replace(job, busy=_skips(timetable, stretch) and bool(made_up))
-        tick = advance.next_run_at
-        if advance.waits:
-            # Its end sets the next one.
-            tick = up + max(stretch.takes + timedelta(milliseconds=timetable.every_ms or 0), _SHORTEST)
-    if made_up:
-        load.start(up, made_up)
-        load.made_up += made_up
-    return tick
-
-
-def _hours(first: datetime, end: datetime) -> Iterator[datetime]:
-    hour = first.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    while hour < end:
-        yield hour
-        hour += HOUR
+    def _interval(self) -> timedelta:
+        """Return the time between two starts."""
+        takes, every = self._period.takes, self._every
+        if self._timetable.fixed_delay:
+            return max(every + takes, _SHORTEST)
+        if self._skips and takes > every:
+            return -(-max(takes, _SHORTEST) // every) * every
+        return every
