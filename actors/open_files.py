@@ -4,7 +4,7 @@ import resource
 
 from actors.dispatch.connector import ADDRESSES_AT_ONCE
 from app.kernel.config import SettingError, Settings
-from brokers.sharing.quota import most
+from brokers.sharing.quota import max_claims
 
 # Connections to the database besides the pool, to the source of hints and to Kafka's brokers, idle ones to targets,
 # lookups of names, the loop's own, pipes to Dramatiq's parent, certificates that are being read.
@@ -18,7 +18,7 @@ def ensure_open_files(settings: Settings) -> None:
     A process without descriptors fails deliveries that nothing else was wrong with, and spends their attempts. Each
     needs one; while it connects to a name with several addresses that do not answer it takes a few more.
     """
-    deliveries = most(settings.worker_max_concurrent)
+    deliveries = max_claims(settings.worker_max_concurrent)
     needed = deliveries + (settings.db_pool_size or DEFAULT_POOL_SIZE) + RESERVE
     wanted = needed + (ADDRESSES_AT_ONCE - 1) * deliveries
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""Attempt: one claimed execution inside a worker process, from the claim to its single end."""
+"""Attempt: one claimed execution in a worker process, from the claim to its end."""
 
 import logging
 import math
@@ -29,47 +29,47 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A window counts a start at its claim, and for one hundredth more. That of a short one is too little
-# for a worker that is busy.
+# A window counts a start in the hundredth of its claim and in the next one: too short for a busy worker if the window
+# is short.
 LATEST_SECONDS = 0.25
-# For which a process that was too late for a window leaves its endpoint to others: it would be late again at once.
-LATE_REST_SECONDS = 1.0
+LATE_REST_SECONDS = 1.0  # for which a process skips an endpoint after a late start: it would be late again at once
 
 
 class Stage(IntEnum):
-    """How far an attempt has come in this process."""
+    """Progress of an attempt in this process."""
 
-    CLAIMED = auto()  # nobody has taken it up yet
-    TAKEN = auto()  # an actor sees to its end; nothing was sent: it may be handed back
-    STARTED = auto()  # the delivery is under way: it must be concluded
-    ENDED = auto()  # concluded or handed back
+    CLAIMED = auto()
+    TAKEN = auto()  # by an actor; nothing was sent, so it may be released
+    STARTED = auto()  # the delivery runs, so it must be concluded
+    ENDED = auto()  # concluded or released
 
 
 class Attempt:
     """One try of an execution, which this process owns from the claim until it ends.
 
-    An actor takes it up and prepares it, it is started at `due_at`, and it ends exactly once: concluded with a verdict,
-    or released (handed back, with no attempt spent) while nothing has been sent. The completion of the delivery, an
-    actor that fails and a shutdown may all try to end it, each on a thread of its own: the first one wins, the others
-    get False and change nothing. The end gives the slot in `shares` back at once and leaves the writing to the
-    finalizer, whose statement finds out whether the claim is still this process's.
+    An actor prepares it, it starts at `due_at`, and it ends exactly once: concluded with a verdict, or released unsent,
+    with no attempt spent. The delivery, a failing actor and a shutdown may try to end it at the same time, on different
+    threads: the first wins, the others get False and change nothing. The end gives the slot in `shares` back at once;
+    the finalizer writes it, by a statement that checks the fence.
 
-    A list of attempts is the single argument of an actor, passed by identity. The repr shows ids only, because Dramatiq
-    logs the arguments of failed messages.
+    The single argument of an actor is a list of attempts, passed by identity. The repr shows ids only, because Dramatiq
+    logs the arguments of failed messages. Instants are on `time.monotonic()`.
     """
 
     __slots__ = (
         *("_finalizer", "_lock", "_shares"),
-        *("began_at", "claim", "due_at", "has_waited", "is_aborted", "is_sent", "latest_at", "stage", "started_at"),
-        *("claim_span", "span", "spans", "tally", "target"),
+        *("began_at", "claim", "due_at", "has_waited", "held_until", "is_aborted", "is_sent", "latest_at", "stage"),
+        *("claim_span", "span", "spans", "started_at", "tally", "target"),
     )
 
     def __init__(self, claim: Claim, finalizer: Finalizer, shares: Shares) -> None:
         self.claim = claim
-        # On time.monotonic(), and not before run_at by the database's clock: `claimed_here` errs late.
+        # Never before run_at by the database's clock: `claimed_here` errs late.
         self.due_at = claim.claimed_here + claim.due_in_seconds
-        # If it starts later than this, on time.monotonic(), something else may have started in its place.
-        self.latest_at = self.due_at + _longest_delay(claim) if claim.windows else math.inf
+        # A later start may exceed the sliding windows, which count the start at its claim.
+        bucket_seconds = min((bucket_ns for _, bucket_ns in claim.windows), default=math.inf) / 1e9
+        self.latest_at = self.due_at + max(LATEST_SECONDS, bucket_seconds)
+        self.held_until = -math.inf  # set by the shares
         self.stage = Stage.CLAIMED
         self.target = NO_TARGET  # until it is prepared
         self._finalizer = finalizer
@@ -79,17 +79,17 @@ class Attempt:
         self.span: Span | None = None  # while it is sent
         self.claim_span: SpanContext | None = None
         self._lock = threading.Lock()
-        self.started_at = 0.0  # when its delivery started, on time.monotonic()
-        self.began_at = 0.0  # when it began nevertheless, if it had to wait for a connection from then on
-        self.has_waited = False  # maybe behind a limit, a pause or a breaker, even if it is the first
+        self.started_at = 0.0  # when its delivery started
+        self.began_at = 0.0  # when a delivery that waited for a connection has got one
+        self.has_waited = False  # maybe for a limit, a pause or a breaker
         self.is_aborted = False
-        self.is_sent = False  # whether a byte of it may have left
+        self.is_sent = False  # a byte may have been sent
 
     def __repr__(self) -> str:
         return f"Attempt({self.claim.execution_id}, attempt={self.claim.attempt})"
 
     def enter(self, stage: Stage) -> bool:
-        """Go on to a stage; False when it is not further on: the attempt was handed back or given up meanwhile."""
+        """Go on to a later stage; False when the attempt is past it already, or was released."""
         with self._lock:
             if stage <= self.stage:
                 return False
@@ -99,9 +99,9 @@ class Attempt:
             return True
 
     def begin(self) -> None:
-        """Begin now, after a wait for a connection; raises NotSentError when that is too late for its windows.
+        """Begin after a wait for a connection; raises NotSentError when that is too late for its sliding windows.
 
-        It counts as started from now on. Too late, it keeps its place, and this process claims no other for a while.
+        It counts as started now. If too late, it keeps its place, and this process skips the endpoint for a while.
         """
         self.began_at = time.monotonic()
         if self.began_at > self.latest_at:
@@ -109,29 +109,30 @@ class Attempt:
             raise NotSentError("its windows count it no longer", is_noted=False)
 
     def may_send(self) -> bool:
-        """Return whether the claim is certainly still this process's, so that it may be sent; false once it has ended.
+        """Return whether it may be sent: it is started, no other worker can have claimed it, and the breaker allows it.
 
-        False too while the breaker of its target is open, unless this is the probe.
+        Other workers cannot while the lease holds and the claim is too young to be reclaimed as stuck.
         """
+        now = time.monotonic()
+        if self.stage is not Stage.STARTED or now >= self.held_until or now >= self._shares.lease.valid_until:
+            return False
         if self.target.is_open and not self.target.lets(self):
             return False
-        is_held = self.stage is Stage.STARTED and self._shares.holds(self.claim.key)
-        if is_held and not self.is_sent:
+        if not self.is_sent:
             self.is_sent, claim = True, self.claim
-            # A limit may have put off what was due before: what counts is how long it has been due.
-            due_at = claim.claimed_here - claim.late_seconds if claim.late_seconds else self.due_at
-            late = max(0.0, time.monotonic() - due_at)
+            # Since run_at, which a limit may have delayed.
+            late = max(0.0, now - (claim.claimed_here - claim.late_seconds if claim.late_seconds else self.due_at))
             cell = self.tally.lateness[claim.endpoint_type,]
             cell[bisect_left(LATENESS.buckets, late) + 1] += 1
             cell[0] += late
-        return is_held
+        return True
 
     def pass_soft_limit(self, limit_ms: int) -> None:
-        """Have it noted that its delivery goes on beyond its soft limit."""
+        """Record that its delivery exceeds its soft limit."""
         self._finalizer.submit(SoftLimitPassed.now(self.claim.key, limit_ms))
 
     def abort(self) -> bool:
-        """Note that its delivery is to be broken off; False where none is under way, or that was noted before."""
+        """Mark its delivery as aborted; False when no delivery runs, or it is marked already."""
         with self._lock:
             if self.is_aborted or self.stage is not Stage.STARTED:
                 return False
@@ -168,20 +169,20 @@ class Attempt:
         return True
 
     def put_off(self, *, briefly: bool = False, most_ms: float = math.inf, is_noted: bool = True) -> bool:
-        """Hand back, for later or for another worker, a delivery that was begun but stopped before its first byte.
+        """Defer a delivery that was stopped before its first byte, for a later try or another worker.
 
-        The longer it has waited the longer it is put off, unless what stopped it is likely to pass.
+        The wait grows with the age of the execution; `briefly` keeps it short.
         """
         delay = SHORTEST_PUT_OFF_MS if briefly else put_off_ms(self.claim.claimed_at - self.claim.scheduled_at)
-        # Spread, because what failed together would otherwise come back together.
+        # Spread, or all that failed together would come back together.
         spread = min(delay * random.uniform(0.8, 1.2), most_ms)
         return self.release(even_if_started=True, put_off_ms=round(spread), is_noted=is_noted)
 
     def release(self, *, even_if_started: bool = False, put_off_ms: int = 0, is_noted: bool = True) -> bool:
-        """Hand the execution back with no attempt spent; only legal while nothing was sent.
+        """Return the execution with no attempt spent; only legal while nothing was sent.
 
-        `even_if_started` is for a delivery that was begun but stopped before its first byte. With `put_off_ms` nobody
-        claims it again before that has passed; else it keeps its place. Without `is_noted` its history says nothing.
+        `even_if_started` is for a delivery that was stopped before its first byte. The execution keeps its place, or
+        is due `put_off_ms` from now. Without `is_noted` its history does not show the claim.
         """
         with self._lock:
             if self.stage is Stage.ENDED or (self.stage is Stage.STARTED and not even_if_started):
@@ -195,7 +196,7 @@ class Attempt:
 
 
 def _tell(conclusion: Conclusion) -> None:
-    """Log how an attempt ended: ids, names of ours and numbers, no payloads nor what a receiver said, maybe secrets."""
+    """Log how an attempt ended, without payloads and responses, which may contain secrets."""
     claim, verdict = conclusion.claim, conclusion.verdict
     told = verdict.output or verdict.error or {}
     outcome = [verdict.status, told.get("type"), told.get("status_code")]
@@ -212,8 +213,3 @@ def _tell(conclusion: Conclusion) -> None:
         conclusion.duration_ms,
         extra={"fields": partial(fields_of, conclusion)},
     )
-
-
-def _longest_delay(claim: Claim) -> float:
-    """Return how many seconds after its instant the start of a claim still belongs to where its windows count it."""
-    return max(LATEST_SECONDS, min(bucket_ns for _, bucket_ns in claim.windows) / 1e9)

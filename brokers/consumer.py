@@ -55,7 +55,7 @@ class ClaimConsumer(Consumer):
         settings = process.settings
         ahead = settings.claim_ahead_ms / 1000
         # Start small: a busy queue cannot use the slots that an idle queue reserves for its claim.
-        self._partitions = KnownPartitions(settings.shards, ahead=ahead, appetite=max(1, settings.capacity // 8))
+        self._partitions = KnownPartitions(settings.shards, ahead=ahead, batch=max(1, settings.capacity // 8))
         longest_wait = settings.poll_interval_ms / 1000
         self._discovery = Discovery(process.database, queue, self._partitions, longest_wait=longest_wait, ahead=ahead)
         self._claimer = Claimer(process, queue, self._partitions, self._discovery)

@@ -10,7 +10,7 @@ from actors.dispatch.base import Dispatcher, Network
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.resolver import Resolver
 from app.kernel.config import Settings
-from brokers.sharing.quota import most
+from brokers.sharing.quota import max_claims
 from schema.states import EndpointType
 
 OPENERS: Mapping[EndpointType, Callable[[Network], Dispatcher]] = {
@@ -46,7 +46,7 @@ def open_dispatchers(settings: Settings) -> Dispatchers:
     network = Network(
         guard=EgressGuard.from_settings(settings.egress_policy, settings.egress_allow, settings.egress_deny),
         resolver=Resolver(),
-        connections=most(settings.worker_max_concurrent),
+        connections=max_claims(settings.worker_max_concurrent),
         connections_per_host=settings.connections_per_host,
         stuck_seconds=settings.stuck_timeout_seconds,
     )

@@ -38,7 +38,7 @@ class Choice:
         for rule in self._rules if has_settings or self._had_settings else self._plain_rules:
             opened = rule.begin(now)
             for endpoint in opened.endpoints:
-                partitions.shut(endpoint, now)
+                partitions.close(endpoint, now)
             for partition in opened.partitions:
                 partitions.rest(partition, now)
         self._had_settings = has_settings
@@ -48,7 +48,7 @@ class Choice:
             closed, self._closed = self._closed, {}
             for partition, room in closed.items():
                 if room.of_endpoint:
-                    partitions.shut(partition.endpoint, room.closed_until)
+                    partitions.close(partition.endpoint, room.closed_until)
                 else:
                     partitions.rest(partition, room.closed_until)
             if wanted or not closed:

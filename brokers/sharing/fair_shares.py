@@ -1,4 +1,4 @@
-"""Shares: what a worker process has claimed and not yet ended, by endpoint, and how much more each may claim."""
+"""Shares: the slots of a worker process that each endpoint holds, and how many more it may take."""
 
 import math
 import threading
@@ -12,23 +12,24 @@ from app.kernel.function_types import Clock
 from app.queue.executions.execution_model import Claim, ClaimKey
 from brokers.inbox import Inboxes
 from brokers.lease_heartbeat import Lease
-from brokers.sharing.quota import Crowd, Pace, allowance, most, pace, reserve
+from brokers.sharing.quota import Latency, Load, latency, quota, reserve
 
-REMEMBERED_SECONDS = 60.0  # how long an endpoint that holds nothing is remembered by its last end, at least
-SURVEY_SECONDS = 0.005  # for so long the count of who wants slots is good enough
-SURVEYED_SHARE = 10  # to count very many takes no more than this part of the time
+REMEMBERED_SECONDS = 60.0  # an endpoint without slots is remembered for at least this long after its last delivery
+SURVEY_SECONDS = 0.005  # age up to which the load is not counted again
+SURVEYED_SHARE = 10  # counting takes at most this part of the time
 
 
 class Held(Protocol):
-    """What holds a slot: an attempt."""
+    """An attempt, which holds a slot; instants are on `time.monotonic()`."""
 
     claim: Claim
-    started_at: float  # when its delivery started, on time.monotonic(); 0.0 before
+    started_at: float  # of its delivery; 0.0 before
+    held_until: float  # from then on it may be reclaimed as stuck; -inf once it ended or was claimed again here
 
 
 @dataclass(slots=True)
 class _Share:
-    """What runs of one endpoint, and how long its last delivery took."""
+    """Running attempts of an endpoint, and the duration of its last delivery."""
 
     held: dict[ClaimKey, Held] = field(default_factory=dict)  # in the order of their claims
     last_took: float | None = None
@@ -36,23 +37,22 @@ class _Share:
 
 
 class _Nothing:
-    """Stands for what runs of an endpoint of which nothing does."""
+    """Stands for the longest running attempt of an endpoint without one."""
 
     started_at = 0.0
 
 
 _NO_SHARE = _Share()
-_ANSWERING = (Pace.QUICK, Pace.MIDDLING)
+_ANSWERING = (Latency.QUICK, Latency.MEDIUM)
 
 
 class Shares:
-    """Shares the slots of a process between the endpoints that want them, over all queues; see `allowance`.
+    """Shares the slots of a process between the endpoints that request them, over all queues; see `quota`.
 
     A slot is reserved before the claim is sent and given back when the attempt ends, not when its result is written.
-    An execution that was taken back and claimed again takes a slot for each of its attempts that has not ended here.
-
-    A claim is certainly held while the lease holds, and for `stuck_seconds` from when it was asked for: after that
-    another worker may have it.
+    An execution that was reclaimed and claimed again takes a slot for each of its attempts that has not ended here.
+    A claim is held while `lease` holds, and for `stuck_seconds` from when it was sent: after that another worker may
+    have reclaimed it.
     """
 
     def __init__(
@@ -65,28 +65,28 @@ class Shares:
         clock: Clock = time.monotonic,
     ) -> None:
         self.capacity = capacity
+        self.lease = lease or Lease(math.inf, math.inf)
         self._stuck_seconds = stuck_seconds
-        self._lease = lease or Lease(math.inf, math.inf)
         self._inboxes = inboxes or Inboxes()
         self._clock = clock
         self._changed = threading.Condition()
-        self._claims: dict[ClaimKey, tuple[float, str]] = {}  # until when it is held, on the clock; its endpoint
-        self._newest: dict[str, ClaimKey] = {}
+        self._held: dict[ClaimKey, Held] = {}
+        self._newest: dict[str, Held] = {}  # by execution
         self._shares: dict[str, _Share] = {}
         self._slots: dict[str, int] = {}
         self._taken = 0  # all slots
         self.slots: Mapping[str, int] = MappingProxyType(self._slots)
-        # Endpoints that hold or want a slot: those that answer quickly, and the others.
+        # Endpoints that hold or request a slot: the quick ones, and the others.
         self.quick: frozenset[str] = frozenset()
         self.others: frozenset[str] = frozenset()
         self._wants: dict[str, Collection[str]] = {}
-        self._crowd = Crowd(capacity, reserve(capacity), 0, 0, 0, 0, 0, is_answering=False)
+        self._load = Load(capacity, reserve(capacity), 0, 0, 0, 0, 0, is_answering=False)
         self._survey_at = self._forgot_at = -math.inf
         self._refused: set[str] = set()
-        self._resting: dict[str, float] = {}  # endpoints that get no slots, and until when, on the clock
+        self._resting: dict[str, float] = {}  # endpoints that get no slots, and until when
 
     def __len__(self) -> int:
-        return len(self._claims)
+        return len(self._held)
 
     def in_use(self) -> int:
         """Return the slots that claims and reservations hold."""
@@ -96,13 +96,8 @@ class Shares:
         """Return the slots in use as a share of the capacity."""
         return self.in_use() / self.capacity
 
-    @property
-    def most(self) -> int:
-        """Return how many claims there may be at once, with the reserve."""
-        return most(self.capacity)
-
     def want(self, queue: str, endpoints: Collection[str]) -> None:
-        """Take in which endpoints of a queue have something due, before slots are reserved for some of them."""
+        """Set the endpoints of a queue with due executions, before slots are reserved for some of them."""
         with self._changed:
             self._wants[queue] = endpoints
             now = self._clock()
@@ -113,23 +108,23 @@ class Shares:
             quick, others, slow, is_answering = list[str](), 0, 0, False
             for endpoint in claimants:
                 slots, share = self._slots.get(endpoint, 0), self._shares.get(endpoint, _NO_SHARE)
-                its_pace = pace(share.last_took, next(iter(share.held.values()), _Nothing).started_at, now)
-                if its_pace is Pace.QUICK:
+                its_latency = latency(share.last_took, next(iter(share.held.values()), _Nothing).started_at, now)
+                if its_latency is Latency.QUICK:
                     quick.append(endpoint)
                 else:
                     others += slots
-                slow += slots if its_pace is Pace.SLOW else 0
-                is_answering = is_answering or (its_pace in _ANSWERING and endpoint in wanting)
+                slow += slots if its_latency is Latency.SLOW else 0
+                is_answering = is_answering or (its_latency in _ANSWERING and endpoint in wanting)
             wants = sum(endpoint in wanting for endpoint in quick)
-            crowd = self._crowd._replace(claimants=len(claimants), quick=wants, is_answering=is_answering)
-            self._crowd = crowd._replace(held_by_others=others, held_by_slow=slow)
+            load = self._load._replace(claimants=len(claimants), quick=wants, is_answering=is_answering)
+            self._load = load._replace(held_by_others=others, held_by_slow=slow)
             self.quick, self.others = frozenset(quick), frozenset(claimants.difference(quick))
             self._survey_at = now + max(SURVEY_SECONDS, (self._clock() - now) * SURVEYED_SHARE)
             if not now < self._forgot_at + REMEMBERED_SECONDS:
                 self._forget(now)
 
     def reserve(self, endpoint: str, slots: int) -> int:
-        """Take up to so many slots for a claim about to be sent; returns how many."""
+        """Reserve up to `slots` slots for a claim about to be sent; return how many."""
         with self._changed:
             share = self._shares.get(endpoint)
             if share is None:
@@ -137,34 +132,35 @@ class Shares:
             now, started_at = self._clock(), next(iter(share.held.values()), _Nothing).started_at
             if self._resting and now < self._resting.get(endpoint, now):
                 return 0
-            its_pace, own = pace(share.last_took, started_at, now), self._slots.get(endpoint, 0)
-            crowd = self._crowd = self._crowd._replace(capacity=self.capacity, in_flight=self._taken)
-            room = min(slots, allowance(crowd, its_pace, own))
+            its_latency, own = latency(share.last_took, started_at, now), self._slots.get(endpoint, 0)
+            load = self._load = self._load._replace(capacity=self.capacity, in_flight=self._taken)
+            room = min(slots, quota(load, its_latency, own))
             if room <= 0:
                 self._refused.add(endpoint)
                 return 0
             self._slots[endpoint] = own + room
             self._taken += room
-            if its_pace is not Pace.QUICK:
-                slow = crowd.held_by_slow + room if its_pace is Pace.SLOW else crowd.held_by_slow
-                self._crowd = crowd._replace(held_by_others=crowd.held_by_others + room, held_by_slow=slow)
+            if its_latency is not Latency.QUICK:
+                slow = load.held_by_slow + room if its_latency is Latency.SLOW else load.held_by_slow
+                self._load = load._replace(held_by_others=load.held_by_others + room, held_by_slow=slow)
             return room
 
     def rest(self, endpoint: str, seconds: float) -> None:
-        """Give an endpoint no more slots for so long: this process cannot start its deliveries when it should."""
+        """Give an endpoint no slots for a while: this process cannot start its deliveries in time."""
         with self._changed:
             self._resting[endpoint] = self._clock() + seconds
 
     def settle(self, reserved: Mapping[str, int], attempts: Collection[Held], asked_at: float) -> None:
-        """Turn reserved slots into attempts that were asked for at an instant, and give the rest back."""
+        """Turn reserved slots into the attempts of a claim sent at an instant, and give the rest back."""
         with self._changed:
             before = self._taken
             slots, until = self._slots, asked_at + self._stuck_seconds
             for attempt in attempts:
                 key, endpoint = attempt.claim.key, attempt.claim.endpoint
-                self._claims[key] = until, endpoint
-                self._newest[key.execution_id] = key
-                self._shares[endpoint].held[key] = attempt
+                if (older := self._newest.get(key.execution_id)) is not None:
+                    older.held_until = -math.inf
+                self._held[key] = self._newest[key.execution_id] = self._shares[endpoint].held[key] = attempt
+                attempt.held_until = until
                 slots[endpoint] += 1  # it was reserved
             for endpoint, count in reserved.items():
                 left = slots.pop(endpoint, 0) - count
@@ -175,12 +171,13 @@ class Shares:
                 self._wake_refused(before, reserved)
 
     def remove(self, claim: ClaimKey, took: float | None = None) -> None:
-        """Give back the slot of a claim that ended, `took` seconds after its delivery started if it did."""
+        """Give back the slot of an ended claim; `took` is the duration of its delivery in seconds, if it started."""
         with self._changed:
-            _, endpoint = self._claims.pop(claim, (0.0, None))
-            if endpoint is None:
+            attempt = self._held.pop(claim, None)
+            if attempt is None:
                 return
-            share, before = self._shares[endpoint], self._taken
+            attempt.held_until, endpoint, before = -math.inf, attempt.claim.endpoint, self._taken
+            share = self._shares[endpoint]
             del share.held[claim]
             self._taken -= 1
             left = self._slots.pop(endpoint) - 1
@@ -188,22 +185,17 @@ class Shares:
                 self._slots[endpoint] = left
             if took is not None:
                 share.last_took, share.ended_at = took, self._clock()
-            if self._newest.get(claim.execution_id) == claim:
+            if self._newest.get(claim.execution_id) is attempt:
                 del self._newest[claim.execution_id]
-            if not self._claims:
+            if not self._held:
                 self._changed.notify_all()
             if self._refused:
                 self._wake_refused(before, (endpoint,))
 
-    def holds(self, claim: ClaimKey) -> bool:
-        """Return whether a claim is certainly held; may turn false early, since the database decides."""
-        is_newest = self._newest.get(claim.execution_id) == claim
-        return is_newest and self._clock() < min(self._claims.get(claim, (0.0,))[0], self._lease.valid_until)
-
     def claims(self) -> set[ClaimKey]:
-        """List the claims in flight."""
+        """Return the claims in flight."""
         with self._changed:
-            return set(self._claims)
+            return set(self._held)
 
     def wait_until_empty(self, timeout_seconds: float) -> bool:
         """Wait until every attempt has ended; False after the timeout."""
@@ -211,10 +203,10 @@ class Shares:
             return self._changed.wait_for(self._is_empty, timeout_seconds)
 
     def _is_empty(self) -> bool:
-        return not self._claims
+        return not self._held
 
     def _forget(self, now: float) -> None:
-        """Forget endpoints that hold nothing and have had no end for long."""
+        """Forget endpoints that hold nothing and whose last delivery ended long ago."""
         self._forgot_at = now
         self._resting = {endpoint: until for endpoint, until in self._resting.items() if now < until}
         for endpoint in self._shares.keys() - self._slots.keys():
@@ -222,9 +214,9 @@ class Shares:
                 del self._shares[endpoint]
 
     def _wake_refused(self, before: int, endpoints: Collection[str]) -> None:
-        """Wake the consumers if slots were given back after a reservation was refused.
+        """Wake the consumers if slots were given back after a refused reservation.
 
-        Nothing else wakes them: a consumer asks again after a while, in case that others want less or are slower.
+        Nothing else wakes them; a consumer tries again after a while, as other endpoints may request less by then.
         """
         if before >= self.capacity or not self._refused.isdisjoint(endpoints):
             self._refused.clear()

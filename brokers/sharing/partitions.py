@@ -1,4 +1,4 @@
-"""Known partitions of a queue: those with something due, from when on, and where each is read from."""
+"""Known partitions of a queue: when each has due executions, and from which mark a claim reads it."""
 
 import heapq
 import itertools
@@ -11,49 +11,50 @@ from app.queue.claiming.partition import Partition, Wanted
 from app.queue.executions.watermark import SLACK
 from brokers.sharing.ready_partitions import Known, Ready, Take
 
-FIRST_APPETITE = 25
-MOST_PER_CLAIM = 200
-MOST_PARTITIONS = 20_000  # of one endpoint that are known of; the next full scans find the others
-FEW_INSTANTS = 1000  # to come, of which it does not matter how many are those of forgotten partitions
-REFUSED_SECONDS = 0.05  # after which what found no room is tried again, though nobody told of room
+FIRST_BATCH = 25
+MAX_PER_CLAIM = 200
+MAX_PARTITIONS = 20_000  # known partitions of one endpoint; later full scans find the others
+FEW_INSTANTS = 1000  # up to this number, instants of forgotten partitions are not dropped
+REFUSED_SECONDS = 0.05  # until the next try after no rule had capacity, without a wake-up
 
 
 class KnownPartitions:
-    """The known partitions of one queue; belongs to one thread, does no I/O and is told the time.
+    """The known partitions of one queue; belongs to one thread, does no I/O and reads no clock.
 
-    `now` and what is compared with it is on one monotonic clock, datetimes are by the database's. A partition is known
-    while it has something due, or due soon, so what is forgotten has nothing that a poll or a full scan will not find.
-    It may be picked `ahead` seconds before its instant. A read of a partition begins at its mark, behind which only
-    what was handed back can wait: dead entries of what was claimed stay in the index until they are vacuumed.
+    `now` and all floats are on one monotonic clock; datetimes are on the database's clock. A partition is known while
+    it has due executions, or will have some soon: a poll or a full scan finds them again once it is forgotten. It may
+    be picked `ahead` seconds before its instant. A claim reads a partition from its mark on, because dead entries of
+    claimed executions stay in the index until vacuum. Only released executions can wait behind the mark.
     """
 
-    def __init__(self, shards: int, *, ahead: float, appetite: int = FIRST_APPETITE) -> None:
+    def __init__(
+        self, shards: int, *, ahead: float, batch: int = FIRST_BATCH, max_partitions: int = MAX_PARTITIONS
+    ) -> None:
         self._ahead = ahead
-        self._first_appetite = appetite
+        self._first_batch = batch
+        self._max_partitions = max_partitions
         self.since: list[datetime] = []  # the `run_at` from which a poll reads each shard; replaced, never changed
         self._known: dict[Partition, Known] = {}
-        self._counts: dict[str, int] = {}  # of each endpoint
-        self._resting: dict[str, dict[Partition, None]] = {}  # those that rest, of each endpoint
+        self._counts: dict[str, int] = {}  # of known partitions, by endpoint
+        self._resting: dict[str, dict[Partition, None]] = {}  # by endpoint
         self._instants: list[tuple[float, int, Partition, datetime | float]] = []  # a heap
-        self._most_instants = FEW_INSTANTS
+        self._max_instants = FEW_INSTANTS
         self._order = itertools.count()
         self._ready = Ready()
-        self._event_at = inf  # when the next instant comes, or the next endpoint that is shut opens
-        self._pick_at = inf  # when a pick may find room
-        self._start = (
-            EPOCH  # where to begin to read a partition of which nothing is known but that it has got something
-        )
+        self._event_at = inf  # when the next instant comes, or the next closed endpoint opens
+        self._pick_at = inf  # when a pick may find capacity
+        self._start = EPOCH  # mark of a partition of which only a wake-up is known
         self.extend(shards)
 
     def __len__(self) -> int:
         return len(self._known)
 
     def extend(self, shards: int) -> None:
-        """Look at so many shards at least from now on."""
+        """Poll at least this number of shards from now on."""
         self.since = self.since + [EPOCH] * (shards - len(self.since))
 
     def wanting(self, now: float) -> Collection[str]:
-        """Return the endpoints that have something due and are not shut."""
+        """Return the open endpoints with due executions."""
         if self._event_at <= now:
             self._come_due(now)
         return self._ready.wanting
@@ -61,40 +62,66 @@ class KnownPartitions:
     def found(
         self, due: Iterable[tuple[Partition, datetime]], db_now: datetime, now: float, *, by_poll: bool = False
     ) -> None:
-        """Take in rows that a poll of all shards or a full scan found; they may lie behind the marks of partitions."""
+        """Add the rows found by a poll of all shards or by a full scan; they may lie behind the marks of partitions."""
         self._start = db_now - SLACK
         if by_poll:
             self.since = [self._start] * len(self.since)
         for partition, run_at in due:
-            is_new_to_many = self._counts.get(partition.endpoint, 0) >= MOST_PARTITIONS and partition not in self._known
-            if is_new_to_many and not self._give_place(partition.endpoint):
-                continue  # the next full scan finds it
             pick_at = now + (run_at - db_now).total_seconds() - self._ahead
-            self._expect(partition, run_at, pick_at, min(run_at, self._start), now)
+            self.noticed(partition, now, min(run_at, self._start), pick_at=pick_at, instant=run_at)
 
-    def noticed(self, partition: Partition, due_at: float, since: datetime | None = None) -> None:
-        """Take in that a partition has something due at an instant, and nothing before `since`."""
-        if self._counts.get(partition.endpoint, 0) < MOST_PARTITIONS or partition in self._known:
-            self._expect(partition, due_at - self._ahead, due_at - self._ahead, since)
+    def noticed(
+        self,
+        partition: Partition,
+        now: float,
+        since: datetime | None = None,
+        *,
+        pick_at: float = -inf,
+        instant: datetime | float = -inf,
+    ) -> Known | None:
+        """Add something due in a partition, now or at an instant from `pick_at` on; nothing waits before `since`.
+
+        Returns None for a new partition of an endpoint with too many: the next full scan finds it.
+        """
+        known = self._known.get(partition)
+        if known is None:
+            endpoint = partition.endpoint
+            if self._counts.get(endpoint, 0) >= self._max_partitions and not self._give_place(endpoint):
+                return None
+            known = self._known[partition] = Known(self._start if since is None else since, self._first_batch)
+            self._counts[endpoint] = self._counts.get(endpoint, 0) + 1
+        elif since is not None:
+            known.since = min(known.since, since)
+        if pick_at > now:
+            if instant not in known.instants:
+                known.instants.add(instant)
+                heapq.heappush(self._instants, (pick_at, next(self._order), partition, instant))
+                self._event_at = min(self._event_at, pick_at)
+        elif known.rests_until <= now and not known.is_ready:
+            known.is_ready = True
+            self._ready.add(partition)
+            self._pick_at = -inf
+        return known
 
     def rest(self, partition: Partition, until: float, since: datetime | None = None) -> None:
-        """Leave a partition that has something due alone until an instant."""
-        known = self._expect(partition, until, until, since)
-        known.rests_until = until
-        if known.is_ready:
-            self._ready.discard(partition)
-            known.is_ready = False
-        self._resting.setdefault(partition.endpoint, {})[partition] = None
+        """Skip a partition with due executions until an instant."""
+        known = self.noticed(partition, -inf, since, pick_at=until, instant=until)
+        if known is not None:
+            known.rests_until = until
+            if known.is_ready:
+                self._ready.discard(partition)
+                known.is_ready = False
+            self._resting.setdefault(partition.endpoint, {})[partition] = None
 
-    def shut(self, endpoint: str, until: float) -> None:
-        """Leave all partitions of an endpoint alone until an instant; one that has passed opens them."""
-        self._ready.shut(endpoint, until)
+    def close(self, endpoint: str, until: float) -> None:
+        """Close all partitions of an endpoint until an instant; a past instant opens them."""
+        self._ready.close(endpoint, until)
         self._event_at = min(self._event_at, until)
 
-    def pick(self, now: float, take: Take, arms: int = 16, most: int = MOST_PER_CLAIM) -> list[Wanted]:
-        """Choose the partitions of the next claim and reserve slots for them, their quotas, `most` in all.
+    def pick(self, now: float, take: Take, arms: int = 16, most: int = MAX_PER_CLAIM) -> list[Wanted]:
+        """Choose the partitions of the next claim and reserve their slots, `most` in all; `take` reserves.
 
-        After an empty one `next_at` tells when to pick again; so should whoever refused, once there is room.
+        Pick again after an empty pick at `next_at`, or when a rule that refused has capacity.
         """
         if self._event_at <= now:
             self._come_due(now)
@@ -109,7 +136,7 @@ class KnownPartitions:
     def claimed(
         self, wanted: Sequence[Wanted], found: Mapping[Partition, tuple[int, datetime]], db_now: datetime, now: float
     ) -> None:
-        """Take in how many rows were found of each partition that was wanted, and up to where everything was seen."""
+        """Apply the answer to a claim: by partition, the number of rows found and the instant up to which all were."""
         self._start = db_now - SLACK
         ready = self._ready
         if ready.top is not None:
@@ -118,10 +145,10 @@ class KnownPartitions:
             count, seen = found[partition]
             known = self._known.get(partition)
             if known is None:
-                continue  # it was put to rest meanwhile
+                continue  # it gave its place to another one
             if count >= quota:
                 known.since = min(seen, self._start)
-                known.appetite = min(max(known.appetite, quota) * 2, MOST_PER_CLAIM)
+                known.batch = min(max(known.batch, quota) * 2, MAX_PER_CLAIM)
                 continue
             known.since = self._start
             if known.is_ready:
@@ -135,40 +162,19 @@ class KnownPartitions:
             self._pick_at = inf
 
     def next_at(self) -> float:
-        """Return the instant of the next pick that may find something; one that has passed means now."""
+        """Return when the next pick may find something; a past instant means now."""
         return min(self._event_at, self._pick_at)
 
-    def _expect(
-        self, partition: Partition, instant: datetime | float, pick_at: float, since: datetime | None, now: float = -inf
-    ) -> Known:
-        """Know a partition, to be picked from now on if its instant has come, else then."""
-        known = self._known.get(partition)
-        if known is None:
-            known = self._known[partition] = Known(self._start if since is None else since, self._first_appetite)
-            self._counts[partition.endpoint] = self._counts.get(partition.endpoint, 0) + 1
-        elif since is not None:
-            known.since = min(known.since, since)
-        if pick_at <= now and known.rests_until <= now:
-            if not known.is_ready:
-                known.is_ready = True
-                self._ready.add(partition)
-                self._pick_at = -inf
-        elif instant not in known.instants:
-            known.instants.add(instant)
-            heapq.heappush(self._instants, (pick_at, next(self._order), partition, instant))
-            self._event_at = min(self._event_at, pick_at)
-        return known
-
     def _give_place(self, endpoint: str) -> bool:
-        """Forget a partition of an endpoint that rests; False when there is none."""
+        """Forget a resting partition of an endpoint; False when there is none."""
         resting = self._resting.get(endpoint, {})
         while resting:
             partition = next(iter(resting))
             del resting[partition]
             known = self._known.get(partition)
-            if known is not None and not known.is_ready:  # it may have come back meanwhile
+            if known is not None and not known.is_ready:
                 self._forget(partition)
-                if len(self._instants) > self._most_instants:
+                if len(self._instants) > self._max_instants:
                     self._drop_instants()
                 return True
         return False
@@ -185,22 +191,22 @@ class KnownPartitions:
             self._resting.pop(partition.endpoint, None)
 
     def _drop_instants(self) -> None:
-        """Drop the instants of forgotten partitions; seldom enough that each costs little."""
+        """Drop the instants of forgotten partitions; rarely, so that each costs little."""
         kept = [
             entry for entry in self._instants if entry[2] in self._known and entry[3] in self._known[entry[2]].instants
         ]
         heapq.heapify(kept)
-        self._instants, self._most_instants = kept, max(FEW_INSTANTS, 2 * len(kept))
+        self._instants, self._max_instants = kept, max(FEW_INSTANTS, 2 * len(kept))
 
     def _come_due(self, now: float) -> None:
-        """Let the partitions be picked whose instants have come."""
+        """Make the partitions ready whose instants have come."""
         while self._instants and self._instants[0][0] <= now:
             _, _, partition, instant = heapq.heappop(self._instants)
             known = self._known.get(partition)
             if known is None or instant not in known.instants:
-                continue  # it was claimed before
+                continue
             known.instants.discard(instant)
-            # One that rests has another instant to come.
+            # A resting partition has another instant to come.
             if not known.is_ready and known.rests_until <= now:
                 known.is_ready = True
                 self._ready.add(partition)
@@ -210,7 +216,7 @@ class KnownPartitions:
         self._event_at = min(self._instants[0][0] if self._instants else inf, opens_at)
 
     def _to_come(self, instants: set[datetime | float], db_now: datetime, now: float) -> set[datetime | float]:
-        """Return the instants that a claim at this moment has not reached."""
+        """Return the instants that a claim at this moment does not reach."""
         reach = db_now + timedelta(seconds=self._ahead)
         return {
             instant for instant in instants if (instant > reach if isinstance(instant, datetime) else instant > now)

@@ -1,9 +1,9 @@
-"""Allowance: how many more slots of a worker process an endpoint may take now.
+"""Quota: how many more slots of a worker process an endpoint may take now.
 
-A process has as many slots as TE_WORKER_MAX_CONCURRENT says, and a reserve beside them. An endpoint that answers
-quickly may use all slots, because it gives them back soon, and its part of the reserve. Any other has an even share of
-the slots and none of the reserve: however many deliveries hang, what answers quickly finds a slot. An endpoint alone
-may hold all slots, quick or not.
+A process has as many slots as TE_WORKER_MAX_CONCURRENT, and a reserve of a quarter more. A quick endpoint may use all
+slots, because it gives them back soon, and its part of the reserve. Any other endpoint has an even share of the slots
+and none of the reserve, so a quick endpoint finds a slot however many deliveries hang. A single endpoint may hold all
+slots, quick or not.
 """
 
 from enum import Enum, auto
@@ -13,65 +13,65 @@ QUICK_SECONDS = 0.25
 SLOW_SECONDS = 2.0
 
 
-class Pace(Enum):
-    """How long an endpoint keeps a slot, by its last end and by what runs longest."""
+class Latency(Enum):
+    """Latency class of an endpoint, by its last delivery and its longest running one."""
 
-    NEW = auto()  # nothing has ended lately
+    NEW = auto()  # no delivery has ended lately
     QUICK = auto()  # at most QUICK_SECONDS
-    MIDDLING = auto()
+    MEDIUM = auto()
     SLOW = auto()  # more than SLOW_SECONDS
 
 
-class Crowd(NamedTuple):
-    """What all endpoints of a process hold and want together; `reserve` comes on top of `capacity`."""
+class Load(NamedTuple):
+    """Slots that all endpoints of a process hold and request together; `reserve` comes on top of `capacity`."""
 
     capacity: int
     reserve: int
-    in_flight: int  # slots that are held, by all
-    claimants: int  # endpoints that hold or want a slot
-    quick: int  # quick endpoints that want one
+    in_flight: int  # slots held
+    claimants: int  # endpoints that hold or request a slot
+    quick: int  # quick endpoints that request a slot
     held_by_others: int  # slots of endpoints that are not quick
     held_by_slow: int
-    is_answering: bool  # a quick or a middling endpoint wants one
+    is_answering: bool  # a quick or medium endpoint requests a slot
 
 
 def reserve(capacity: int) -> int:
-    """Return how many slots there are besides those of the setting."""
+    """Return the number of slots beside those of the setting."""
     return max(1, capacity // 4)
 
 
-def most(capacity: int) -> int:
-    """Return how many claims a process may hold at once: the slots of the setting and the reserve."""
+def max_claims(capacity: int) -> int:
+    """Return how many claims a process may hold at once, with the reserve."""
     return capacity + reserve(capacity)
 
 
-def pace(last_took: float | None, started_at: float, now: float) -> Pace:
-    """Judge an endpoint by the seconds that its last delivery took, None for none lately, and by what runs longest.
+def latency(last_took: float | None, started_at: float, now: float) -> Latency:
+    """Return the class for the seconds of the last delivery, None if none ended lately, and the longest running one.
 
-    `started_at` is 0.0 where nothing runs.
+    `started_at` is 0.0 if nothing runs.
     """
     runs = now - started_at if started_at else 0.0
     if last_took is None and runs <= QUICK_SECONDS:
-        return Pace.NEW
+        return Latency.NEW
     seconds = max(last_took or 0.0, runs)
     if seconds <= QUICK_SECONDS:
-        return Pace.QUICK
-    return Pace.MIDDLING if seconds <= SLOW_SECONDS else Pace.SLOW
+        return Latency.QUICK
+    return Latency.MEDIUM if seconds <= SLOW_SECONDS else Latency.SLOW
 
 
-def allowance(crowd: Crowd, its_pace: Pace, own: int) -> int:
-    """Return how many slots an endpoint that holds `own` may take besides."""
-    capacity, free = crowd.capacity, crowd.capacity - crowd.in_flight
-    if its_pace is Pace.QUICK:
-        # What the others leave, and its part of the reserve; alone it holds no more than anybody may.
-        part = max(2, crowd.reserve // (2 * max(1, crowd.quick)))
-        return max(0, min(free + crowd.reserve, capacity - own, max(0, free + own) + part - own))
-    room = min(free, max(1, capacity // max(1, crowd.claimants)) - own)
-    if its_pace is Pace.SLOW and crowd.is_answering:
-        # Slow ones together keep to a fifth beside others: a single endpoint whose receiver takes 100 ms is as fast as
-        # it has slots, and would be left with its even share beside many that hang.
-        return max(0, min(room, max(1, capacity // 5) - crowd.held_by_slow))
-    if room <= 0 and its_pace is Pace.NEW and not own and free + crowd.reserve > 0:
-        # Let it show how quick it is, while such trials hold little of the reserve.
-        return int(crowd.held_by_others < capacity + max(1, crowd.reserve // 4))
+def quota(load: Load, its_latency: Latency, own: int) -> int:
+    """Return how many slots an endpoint that holds `own` may take in addition."""
+    capacity, free = load.capacity, load.capacity - load.in_flight
+    if its_latency is Latency.QUICK:
+        # Free slots and a part of the reserve; at most the capacity.
+        part = max(2, load.reserve // (2 * max(1, load.quick)))
+        return max(0, min(free + load.reserve, capacity - own, max(0, free + own) + part - own))
+    room = min(free, max(1, capacity // max(1, load.claimants)) - own)
+    if its_latency is Latency.SLOW and load.is_answering:
+        # Slow endpoints together keep to a fifth. The rate of an endpoint whose receiver takes 100 ms depends on its
+        # slots; it would be left with its even share beside many endpoints that hang.
+        return max(0, min(room, max(1, capacity // 5) - load.held_by_slow))
+    if room <= 0 and its_latency is Latency.NEW and not own and free + load.reserve > 0:
+        # A trial shows its latency, as long as trials hold little of the reserve.
+        return int(load.held_by_others < capacity + max(1, load.reserve // 4))
     return max(0, room)

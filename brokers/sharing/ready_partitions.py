@@ -1,4 +1,4 @@
-"""Ready: the partitions that have something due, in the order in which they are claimed."""
+"""Ready: the partitions with due executions, in the order in which they are claimed."""
 
 import heapq
 import itertools
@@ -11,60 +11,60 @@ from math import inf
 from app.queue.claiming.partition import Partition
 
 Take = Callable[[Partition, int], int]
-"""Reserves up to so many slots for a partition; returns how many, 0 where its endpoint has no room."""
+"""Reserves up to a number of slots for a partition; returns how many, 0 if a rule refuses its endpoint."""
 
 ONE_IN = 8  # rows go to lower priorities
-MOST_PASSED_OVER = 1400  # rows for which lower priorities are owed some, once they have room
-MOST_REMEMBERED = 4096  # endpoints, by when they were served; the others count as never served
+MAX_PASSED_OVER = 1400  # rows of the highest priority for which lower ones get a part later
+MAX_REMEMBERED = 4096  # endpoints with their last turn; others count as never served
 
 
 @dataclass(slots=True)
 class Known:
-    """A partition with something due, or due soon."""
+    """A partition with executions that are due now or soon."""
 
-    since: datetime  # nothing before it is known to wait
-    appetite: int
-    instants: set[datetime | float] = field(default_factory=set)  # to come, by the database's clock or by ours
+    since: datetime  # a claim reads from here
+    batch: int  # rows to claim at once
+    instants: set[datetime | float] = field(default_factory=set)  # to come, on the database's clock or on ours
     is_ready: bool = False
     rests_until: float = -inf
 
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    """The partitions of one endpoint and priority, the one served longest ago first."""
+    """The partitions of one endpoint and priority, by their last turn."""
 
     endpoint: str
     priority: int
     partitions: OrderedDict[Partition, None] = field(default_factory=OrderedDict)
-    entry: int = 0  # the number of its valid entry in the heap of its priority; 0 for none
+    entry: int = 0  # number of its valid entry in the heap of its priority; 0 for none
 
 
 class Ready:
-    """Partitions that have something due, by priority, then the endpoint and the partition served longest ago.
+    """Partitions with due executions, by priority, then by the last turn of the endpoint and of the partition.
 
-    Lower priorities get one of ONE_IN rows as long as the highest one takes all others. Not thread-safe.
+    Lower priorities get one of ONE_IN rows while the highest priority takes all others. Not thread-safe.
     """
 
     def __init__(self) -> None:
-        self.open_partitions: dict[int, int] = {}  # how many, by priority
-        self.wanting: set[str] = set()  # endpoints that have a partition here and are not shut
-        self.top: int | None = None  # the priority of which each row counts for the lower ones
+        self.open_partitions: dict[int, int] = {}  # their number, by priority
+        self.wanting: set[str] = set()  # open endpoints with a partition here
+        self.top: int | None = None  # the priority whose rows count for the lower ones
         self._groups: dict[str, dict[int, _Group]] = {}
-        self._bands: dict[int, list[tuple[int, int, _Group]]] = {}  # heaps, by when the endpoint was served
+        self._bands: dict[int, list[tuple[int, int, _Group]]] = {}  # heaps, by the last turn of the endpoint
         self._served: dict[str, int] = {}
         self._numbers = itertools.count(1)
-        self._shut: dict[str, float] = {}
+        self._closed: dict[str, float] = {}
         self._passed_over = 0  # rows of the highest priority that were claimed while lower ones waited
 
     def add(self, partition: Partition) -> None:
-        """Take in a partition that is not here yet, as the last one of its endpoint."""
+        """Add a new partition, as the last one of its endpoint."""
         endpoint, priority = partition.endpoint, partition.priority
         groups = self._groups.setdefault(endpoint, {})
         group = groups.get(priority)
         if group is None:
             group = groups[priority] = _Group(endpoint, priority)
         group.partitions[partition] = None
-        if endpoint not in self._shut:
+        if endpoint not in self._closed:
             self.wanting.add(endpoint)
             self.open_partitions[priority] = self.open_partitions.get(priority, 0) + 1
             if not group.entry:
@@ -73,11 +73,11 @@ class Ready:
                 heapq.heappush(self._bands.setdefault(priority, []), entry)
 
     def discard(self, partition: Partition) -> None:
-        """Let a partition go that is here."""
+        """Remove a partition."""
         groups = self._groups[partition.endpoint]
         group = groups[partition.priority]
         del group.partitions[partition]
-        if partition.endpoint not in self._shut:
+        if partition.endpoint not in self._closed:
             left = self.open_partitions.pop(partition.priority) - 1
             if left:
                 self.open_partitions[partition.priority] = left
@@ -90,28 +90,28 @@ class Ready:
             del self._groups[partition.endpoint]
             self.wanting.discard(partition.endpoint)
 
-    def shut(self, endpoint: str, until: float) -> None:
-        """Offer no partition of an endpoint before an instant."""
-        was_open = endpoint not in self._shut
-        self._shut[endpoint] = until
+    def close(self, endpoint: str, until: float) -> None:
+        """Close the partitions of an endpoint until an instant."""
+        was_open = endpoint not in self._closed
+        self._closed[endpoint] = until
         self.wanting.discard(endpoint)
         for group in self._groups.get(endpoint, {}).values() if was_open else ():
             group.entry = 0
             self._count(group.priority, -len(group.partitions))
 
     def open_until(self, now: float) -> float:
-        """Open whatever was shut until now; returns when the next one opens."""
-        for endpoint in [endpoint for endpoint, until in self._shut.items() if until <= now]:
-            del self._shut[endpoint]
+        """Open the endpoints that were closed until now; return when the next one opens."""
+        for endpoint in [endpoint for endpoint, until in self._closed.items() if until <= now]:
+            del self._closed[endpoint]
             for group in self._groups.get(endpoint, {}).values():
                 self._count(group.priority, len(group.partitions))
                 self.wanting.add(endpoint)
                 self._enqueue(group)
-        return min(self._shut.values(), default=inf)
+        return min(self._closed.values(), default=inf)
 
     def pick(self, take: Take, known: Mapping[Partition, Known], *, arms: int, most: int) -> dict[Partition, int]:
-        """Choose up to `arms` partitions and reserve slots for them, `most` in all; returns how many each has got."""
-        if len(self._served) > MOST_REMEMBERED:
+        """Choose up to `arms` partitions and reserve slots for them, `most` in all; return the slots of each."""
+        if len(self._served) > MAX_REMEMBERED:
             self._served.clear()
         priorities = sorted(self.open_partitions, reverse=True)
         if len(priorities) == 1 and self.open_partitions[priorities[0]] == 1:
@@ -119,33 +119,33 @@ class Ready:
             (endpoint,) = self.wanting
             (partition,) = self._groups[endpoint][priorities[0]].partitions
             self._served[endpoint] = next(self._numbers)
-            got = take(partition, min(most, known[partition].appetite))
+            got = take(partition, min(most, known[partition].batch))
             return {partition: got} if got else {}
         choice = _Choice(take, known, arms, most)
         owed = self._passed_over // (ONE_IN - 1) if len(priorities) > 1 else 0
         if owed:
             self._fill(choice, priorities[1:], min(owed, most))
         if len(priorities) > 1:
-            # Priority goes before appetite: the highest takes all it may, but for the part of lower ones in this claim.
+            # The highest priority takes more than its batch size, except for the part of lower ones in this claim.
             choice.eager = priorities[0]
             self._fill(choice, priorities[:1], choice.most if owed else choice.most - choice.most // ONE_IN)
         for priority in (*priorities[1:], priorities[0]):
             self._fill(choice, [priority], most)
-        # With few slots there may be none left for the highest after what was owed: it is no less the highest.
+        # With few slots, the part of lower priorities may leave none for the highest: it stays the highest.
         self.top = priorities[0] if owed else max((partition.priority for partition in choice.slots), default=None)
         if self.top is None or min(priorities) == self.top:
             self.top, self._passed_over = None, 0
-        self._passed_over = min(self._passed_over, MOST_PASSED_OVER)
+        self._passed_over = min(self._passed_over, MAX_PASSED_OVER)
         return choice.slots
 
     def claimed(self, found: Mapping[Partition, int]) -> None:
-        """Take in how many rows were found of the partitions that were picked last, if that was with a `top`."""
+        """Count the rows found in the partitions of the last pick, if that had a `top`."""
         for partition, count in found.items():
             self._passed_over += count if partition.priority == self.top else -count * (ONE_IN - 1)
         self._passed_over = max(0, self._passed_over)
 
     def _fill(self, choice: "_Choice", priorities: Sequence[int], most: int) -> None:
-        """Choose partitions of some priorities, one of each endpoint before a second one of any."""
+        """Choose partitions of these priorities, one of each endpoint before a second one of any."""
         most, waiting = min(most, choice.most), sum(self.open_partitions[priority] for priority in priorities)
         chosen: list[Partition] = []
         aside: list[_Group] = []
@@ -173,7 +173,7 @@ class Ready:
             self._enqueue(group)
 
     def _next(self, priorities: Sequence[int]) -> _Group | None:
-        """Take the group whose endpoint was served longest ago out of the heaps of some priorities."""
+        """Remove and return the group whose endpoint had its last turn first, from the heaps of these priorities."""
         while True:
             first: list[tuple[int, int, _Group]] | None = None
             for heap in (self._bands[priority] for priority in priorities):
@@ -187,7 +187,7 @@ class Ready:
             group.entry = 0
             if self._served.get(group.endpoint, 0) == served:
                 return group
-            self._enqueue(group)  # it was served by another priority meanwhile
+            self._enqueue(group)  # another priority of the endpoint had a turn
 
     def _enqueue(self, group: _Group) -> None:
         group.entry = next(self._numbers)
@@ -204,7 +204,7 @@ class Ready:
 
 @dataclass(slots=True)
 class _Choice:
-    """What a pick has chosen so far."""
+    """State of one pick."""
 
     take: Take
     known: Mapping[Partition, Known]
@@ -212,13 +212,13 @@ class _Choice:
     most: int
     slots: dict[Partition, int] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
-    eager: int | None = None  # the priority whose partitions are asked for more than their appetite
+    eager: int | None = None  # priority whose partitions may exceed their batch size
 
     def ask(self, partition: Partition, most: int) -> int:
-        """Reserve up to so many more slots for a partition, within its appetite; returns how many."""
+        """Reserve up to `most` more slots for a partition, within its batch size; return how many."""
         most = min(most, self.most)
         if partition.priority != self.eager:
-            most = min(most, self.known[partition].appetite - self.slots.get(partition, 0))
+            most = min(most, self.known[partition].batch - self.slots.get(partition, 0))
         if most <= 0:
             return 0
         got = self.take(partition, most)

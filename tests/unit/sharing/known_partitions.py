@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from app.queue.claiming.partition import Partition, Wanted
-from brokers.sharing.partitions import MOST_PER_CLAIM, KnownPartitions
+from brokers.sharing.partitions import MAX_PER_CLAIM, KnownPartitions
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AHEAD = 0.05
@@ -33,7 +33,7 @@ def at(seconds: float) -> datetime:
 
 def answer(partitions: KnownPartitions, wanted: Sequence[Wanted], now: float, *counts: int) -> None:
     """Take in that so many were found of each partition, all that were wanted by default."""
-    found = dict.fromkeys((one.partition for one in wanted), (MOST_PER_CLAIM, at(now)))
+    found = dict.fromkeys((one.partition for one in wanted), (MAX_PER_CLAIM, at(now)))
     found.update((one.partition, (count, at(now))) for one, count in zip(wanted, counts, strict=False))
     partitions.claimed(wanted, found, at(now), now)
 

@@ -43,6 +43,7 @@ class Running:
 
     claim: Claim
     started_at: float
+    held_until: float = inf
 
 
 def quick(number: int, seed: random.Random, **more: Any) -> Endpoint:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.kernel.formats import EPOCH
 from app.queue.claiming.partition import Partition
 from app.queue.executions.watermark import SLACK
-from brokers.sharing.partitions import FIRST_APPETITE, KnownPartitions
+from brokers.sharing.partitions import FIRST_BATCH, KnownPartitions
 from tests.unit.sharing.known_partitions import AHEAD, answer, at, everything, known, partition, picked
 
 
@@ -19,7 +19,7 @@ def test_a_partition_is_picked_shortly_before_its_instant_and_forgotten_once_it_
     assert picked(partitions, 0.0) == []
     assert 0.14 < partitions.next_at() < 0.16
     (wanted,) = partitions.pick(0.16, everything)
-    assert (wanted.partition, wanted.quota) == (partition(), FIRST_APPETITE)
+    assert (wanted.partition, wanted.quota) == (partition(), FIRST_BATCH)
     answer(partitions, [wanted], 0.16, 1)
     assert (len(partitions), partitions.next_at()) == (0, inf)
 
@@ -81,16 +81,16 @@ def test_a_look_begins_shortly_before_the_last_one_also_when_the_clock_was_set_b
 
 def test_a_shut_endpoint_is_left_alone_until_its_instant_and_opens_at_once_when_it_is_told() -> None:
     partitions = known(partition("a"), partition("b"))
-    partitions.shut("a", 3.0)
+    partitions.close("a", 3.0)
     assert (list(partitions.wanting(0.0)), picked(partitions, 0.0)) == (["b"], [partition("b")])
     answer(partitions, partitions.pick(0.0, everything), 0.0, 0)
     partitions.noticed(partition("a", key="=1"), 1.0)
     assert picked(partitions, 1.0) == []
     assert partitions.next_at() == 3.0
     assert set(picked(partitions, 3.0)) == {partition("a"), partition("a", key="=1")}
-    partitions.shut("a", inf)
+    partitions.close("a", inf)
     assert (list(partitions.wanting(4.0)), picked(partitions, 4.0), partitions.next_at()) == ([], [], inf)
-    partitions.shut("a", 0.0)
+    partitions.close("a", 0.0)
     assert len(picked(partitions, 4.0)) == 2
     assert list(partitions.wanting(4.0)) == ["a"]
 
@@ -146,7 +146,7 @@ def test_nothing_that_is_due_is_forgotten_whatever_comes(events: list[tuple[str,
             partitions.rest(one, rests[one])
         elif what in ("shut", "open"):
             opens[endpoint] = now + seconds if what == "shut" else now
-            partitions.shut(endpoint, opens[endpoint])
+            partitions.close(endpoint, opens[endpoint])
         elif what in ("pick", "drain"):
             wanted = partitions.pick(now, everything)
             assert all(opens[each.endpoint] <= now and rests[each] <= now for each, *_ in wanted)

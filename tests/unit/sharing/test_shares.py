@@ -5,14 +5,19 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import inf
+from types import SimpleNamespace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.kernel.metrics.values import Values
 from app.queue.executions.execution_model import ClaimKey
+from brokers.attempt import Attempt, Stage
 from brokers.inbox import Inbox, Inboxes
 from brokers.lease_heartbeat import Lease
+from brokers.outcomes import AttemptCounters
 from brokers.sharing.fair_shares import REMEMBERED_SECONDS, Shares
+from brokers.sharing.quota import max_claims
 from tests.unit.sharing.simulation import Endpoint, Running, claim_of
 
 
@@ -135,27 +140,31 @@ def test_to_count_very_many_endpoints_takes_a_small_part_of_the_time() -> None:
 def test_an_execution_claimed_again_takes_a_slot_for_each_attempt_that_goes_on() -> None:
     """It was taken back meanwhile: the first attempt may still be waiting for its target."""
     shares = Shares(2)
-    first, second = key(1), key(2)
+    first, second = running(key(1)), running(key(2))
     for one in (first, second):
-        shares.settle({"a": shares.reserve("a", 1)}, [running(one)], time.monotonic())
+        shares.settle({"a": shares.reserve("a", 1)}, [one], time.monotonic())
     assert shares.reserve("a", 1) == 0
-    assert (shares.holds(first), shares.holds(second)) == (False, True)
-    shares.remove(first)
-    assert (shares.reserve("a", 5), shares.holds(second)) == (1, True)
-    shares.remove(second)
-    assert not shares.holds(second)
+    assert (first.held_until, second.held_until) == (-inf, inf)
+    shares.remove(key(1))
+    assert (shares.reserve("a", 5), second.held_until) == (1, inf)
+    shares.remove(key(2))
+    assert second.held_until == -inf
 
 
-def test_a_claim_is_held_for_as_long_as_nobody_can_have_taken_it_back() -> None:
-    lease, clock = Lease(15.0, inf), Clock()
-    shares = Shares(1, stuck_seconds=3600.0, lease=lease, clock=clock)
-    shares.settle({"a": shares.reserve("a", 1)}, [running(key())], clock.now)
-    assert shares.holds(key())
-    lease.valid_until = clock.now
-    assert not shares.holds(key()), "the lease may be over"
+def test_attempt_may_be_sent_only_while_no_other_worker_can_have_its_execution() -> None:
+    shares = Shares(1, stuck_seconds=3600.0, lease=(lease := Lease(15.0, inf)))
+    outcomes = SimpleNamespace(tally=AttemptCounters(Values()), spans=None)
+    attempt = Attempt(running(key()).claim, SimpleNamespace(outcomes=outcomes), shares)  # type: ignore[arg-type]
+    shares.settle({"a": shares.reserve("a", 1)}, [attempt], time.monotonic())
+    assert not attempt.may_send(), "it was not started"
+    attempt.enter(Stage.STARTED)
+    assert attempt.may_send()
+    lease.valid_until = time.monotonic()
+    assert not attempt.may_send(), "the lease may be over"
     lease.valid_until = inf
-    clock.now += 3600.0
-    assert not shares.holds(key()), "it may be stuck"
+    assert attempt.may_send()
+    attempt.held_until -= 3600.0
+    assert not attempt.may_send(), "it may be stuck"
 
 
 def test_an_endpoint_is_quick_once_something_ended_soon_and_until_something_runs_long() -> None:
@@ -210,7 +219,7 @@ def test_slots_are_counted_whatever_comes(capacity: int, steps: list[tuple[str, 
     for endpoint, most, found, ends, seconds in steps:
         shares.want("http", "abcdefgh")
         reserved = shares.reserve(endpoint, most)
-        assert sum(shares.slots.values()) <= shares.most
+        assert sum(shares.slots.values()) <= max_claims(capacity)
         keys = [key(number + place) for place in range(min(found, reserved))]
         number += len(keys)
         shares.settle({endpoint: reserved}, [running(one, endpoint, clock.now) for one in keys], clock.now)

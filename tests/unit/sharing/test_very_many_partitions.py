@@ -2,21 +2,15 @@
 
 import tracemalloc
 
-import pytest
-
 from app.queue.claiming.partition import Partition
-from brokers.sharing import partitions as partitions_module
 from brokers.sharing.partitions import KnownPartitions
 from tests.unit.sharing.known_partitions import AHEAD, answer, at, everything, partition, picked
 
 
-def test_of_an_endpoint_with_very_many_keys_so_many_are_known_of_and_all_of_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_an_endpoint_with_very_many_keys_so_many_are_known_of_and_all_of_others() -> None:
     """The others are found by the next full scan: what a worker remembers is bounded."""
-    monkeypatch.setattr(partitions_module, "MOST_PARTITIONS", 5)
     many = [partition("a", key=f"={number}") for number in range(9)]
-    partitions = KnownPartitions(1, ahead=AHEAD)
+    partitions = KnownPartitions(1, ahead=AHEAD, max_partitions=5)
     for _ in range(2):
         for one in (*many, partition("b")):
             partitions.found([(one, at(-60.0))], at(0.0), 0.0)
@@ -28,11 +22,10 @@ def test_of_an_endpoint_with_very_many_keys_so_many_are_known_of_and_all_of_othe
     assert set(picked(partitions, 0.0)) == set(many[5:])
 
 
-def test_of_very_many_keys_those_that_rest_give_their_places_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_keys_those_that_rest_give_their_places_to_others() -> None:
     """Else whoever comes behind them in the index would wait for as long as their limits do."""
-    monkeypatch.setattr(partitions_module, "MOST_PARTITIONS", 5)
     many = [partition("a", key=f"={number}") for number in range(9)]
-    partitions, served = KnownPartitions(1, ahead=AHEAD), set[Partition]()
+    partitions, served = KnownPartitions(1, ahead=AHEAD, max_partitions=5), set[Partition]()
     for _ in range(2):
         partitions.found([(one, at(-60.0)) for one in many], at(0.0), 0.0)
         wanted = partitions.pick(0.0, everything)
@@ -47,10 +40,9 @@ def test_of_very_many_keys_those_that_rest_give_their_places_to_others(monkeypat
     assert len(partitions) == 5
 
 
-def test_partitions_that_gave_their_places_to_others_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partitions_that_gave_their_places_to_others_leave_nothing_behind() -> None:
     """Else each key of a rate per hour would take memory for an hour."""
-    monkeypatch.setattr(partitions_module, "MOST_PARTITIONS", 5)
-    partitions = KnownPartitions(1, ahead=AHEAD)
+    partitions = KnownPartitions(1, ahead=AHEAD, max_partitions=5)
     tracemalloc.start()
     for number in range(20_000):
         partitions.found([(partition("a", key=f"={number}"), at(-60.0))], at(0.0), 0.0)

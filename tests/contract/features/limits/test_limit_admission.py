@@ -117,7 +117,7 @@ def test_what_is_paused_stays_so_whatever_else_opens_it(database: Database, side
     side.rules.refresh(side.rules.revision + 1)
     side.notice(*KEYS)
     assert side.pick(0.0) == []
-    side.partitions.shut("target", 0.0)  # a breaker that has closed
+    side.partitions.close("target", 0.0)  # a breaker that has closed
     assert side.pick(0.01) == []
     assert side.partitions.next_at() == math.inf
     set_rules(database)
