@@ -11,7 +11,7 @@ class ConflictError(ApiError):
 
 
 class EventsExpiredError(ApiError):
-    """Nothing can go on from that place: what followed is not kept any more, or it is ahead of the database's
+    """Reading cannot continue at that position: later events were deleted, or it is ahead of the database's
     clock.
     """
 
@@ -25,7 +25,7 @@ class ForbiddenError(ApiError):
 
 
 class GatewayTimeoutError(ApiError):
-    """The request took too long; what it asked for may have been done, look or try again."""
+    """The request took too long. Its work may have been done: check, or try again."""
 
 
 class HeadersTooLargeError(ApiError):
@@ -45,7 +45,7 @@ class InternalError(ApiError):
 
 
 class InvalidCallbackError(ApiError):
-    """An endpoint to call back does not exist, refuses outcomes, or leads back to where it is called from."""
+    """An endpoint to call back does not exist, refuses outcomes, or leads back to the calling endpoint."""
 
 
 class InvalidConfigRefError(ApiError):
@@ -53,11 +53,11 @@ class InvalidConfigRefError(ApiError):
 
 
 class InvalidCronError(ApiError):
-    """The cron expression is not one, or never fires."""
+    """The cron expression is malformed, or never fires."""
 
 
 class InvalidNotificationRuleError(ApiError):
-    """The notification rule matches everything, or nothing, or names a channel that is none."""
+    """The notification rule matches everything, or nothing, or names an invalid channel."""
 
 
 class InvalidPayloadSpecRefError(ApiError):
@@ -93,9 +93,7 @@ class PreconditionFailedError(ApiError):
 
 
 class RateLimitedError(ApiError):
-    """Too many requests with this API key, or too many of it that wait, or too many with bad keys from this
-    address.
-    """
+    """Too many requests or waiting requests with this API key, or too many bad keys from this address."""
 
 
 class RequestTimeoutError(ApiError):
@@ -103,13 +101,11 @@ class RequestTimeoutError(ApiError):
 
 
 class ResultExpiredError(ApiError):
-    """The execution is over, and its result is not kept any more: the endpoint's `result_retention` has
-    passed.
-    """
+    """The execution has ended and its result was deleted: the endpoint's `result_retention` has passed."""
 
 
 class ServiceUnavailableError(ApiError):
-    """The server is busy, or the database cannot be reached or is not migrated; nothing was lost, try again."""
+    """The server is busy, or the database is unreachable or not migrated; nothing was lost, try again."""
 
 
 class TemplateResolutionFailedError(ApiError):
@@ -133,7 +129,7 @@ class WorkerNotAliveError(ApiError):
 
 
 class BreakerNotFoundError(NotFoundError):
-    """No delivery to that target has failed of late, so it has no breaker: all is sent."""
+    """No recent delivery to that target has failed, so the target has no breaker: every delivery is sent."""
 
 
 class BulkOperationNotFoundError(NotFoundError):
@@ -169,7 +165,7 @@ class PayloadSpecNotFoundError(NotFoundError):
 
 
 class QueueNotFoundError(NotFoundError):
-    """Nothing waits in a queue of that name, and no worker, endpoint or route knows it."""
+    """No execution waits in a queue of that name, and no worker, endpoint or route names it."""
 
 
 class RedriveNotFoundError(NotFoundError):

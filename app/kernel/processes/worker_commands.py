@@ -120,7 +120,10 @@ def ask(database: Database, worker_id: str, kind: CommandKind, change: AuditedCh
         if addressee is None:
             raise WorkerNotFoundError.of(worker_id)
         if not addressee.is_alive:
-            raise WorkerNotAliveError.of(worker_id)
+            raise WorkerNotAliveError(
+                f"The worker {worker_id!r} has ended or is lost: it claims nothing, and its executions are taken back. "
+                "GET /workers?state=ALIVE lists the live workers."
+            )
         standing = _standing(connection, worker_id, kind)
         if standing is not None:
             return standing

@@ -1,0 +1,242 @@
+"""Tree of errors. Each class has a code and an HTTP status; the API only formats them.
+
+The first line of a class's docstring describes the error in the OpenAPI document.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, Self, TypedDict
+
+
+class Detail(TypedDict):
+    """One fault in a request; `pointer` is a JSON pointer into the body, or the name of a parameter."""
+
+    pointer: str
+    message: str
+
+
+class TaskExecutorError(Exception):
+    """An error with a message for the client."""
+
+    code: ClassVar[str] = "INTERNAL_ERROR"
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+    retry_after_seconds: int = 1  # for retryable errors
+
+    def __init_subclass__(cls, *, code: str = "", status: int = 0, retryable: bool | None = None) -> None:
+        cls.code = code or cls.code
+        cls.status = status or cls.status
+        cls.retryable = cls.retryable if retryable is None else retryable
+
+    def __init__(self, message: str, details: Sequence[Detail] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = list(details)
+
+    @property
+    def explained(self) -> str:
+        """The message for logs and command lines, which may hold more than the message for the client."""
+        return self.message
+
+    @classmethod
+    def summary(cls) -> str:
+        """Return one sentence on when this error occurs."""
+        return (cls.__doc__ or "").split("\n", 1)[0]
+
+
+class InternalError(TaskExecutorError):
+    """Something went wrong on our side; the request id finds it in the log."""
+
+
+class InvalidRequestError(TaskExecutorError, code="INVALID_REQUEST", status=400):
+    """The request itself is malformed."""
+
+
+class UnauthorizedError(TaskExecutorError, code="UNAUTHORIZED", status=401):
+    """The API key is missing, unknown, expired or revoked."""
+
+
+class ForbiddenError(TaskExecutorError, code="FORBIDDEN", status=403):
+    """The API key lacks the scope that the operation needs."""
+
+
+class NotFoundError(TaskExecutorError, code="NOT_FOUND", status=404):
+    """The base of the *_NOT_FOUND codes; itself for an unknown path."""
+
+    message_format: ClassVar[str]
+
+    @classmethod
+    def of(cls, name: str) -> Self:
+        """Return the error for the id or the name of an absent resource."""
+        return cls(cls.message_format.format(name))
+
+
+class PayloadSpecNotFoundError(NotFoundError, code="PAYLOAD_SPEC_NOT_FOUND"):
+    """No payload spec has that name."""
+
+
+class ConfigNotFoundError(NotFoundError, code="CONFIG_NOT_FOUND"):
+    """No config has that name."""
+
+
+class SecretNotFoundError(NotFoundError, code="SECRET_NOT_FOUND"):
+    """No secret has that name."""
+
+
+class NotificationRuleNotFoundError(NotFoundError, code="NOTIFICATION_RULE_NOT_FOUND"):
+    """No notification rule has that name."""
+
+
+class EndpointNotFoundError(NotFoundError, code="ENDPOINT_NOT_FOUND"):
+    """No live endpoint has that name."""
+
+
+class JobNotFoundError(NotFoundError, code="JOB_NOT_FOUND"):
+    """No job has that id."""
+
+    message_format = "Job with ID {!r} does not exist."
+
+
+class ExecutionNotFoundError(NotFoundError, code="EXECUTION_NOT_FOUND"):
+    """No execution has that id."""
+
+    message_format = "Execution with ID {!r} does not exist."
+
+
+class DeadLetterNotFoundError(NotFoundError, code="DEAD_LETTER_NOT_FOUND"):
+    """No dead letter has that id."""
+
+    message_format = "Dead letter with ID {!r} does not exist; GET /dead-letters lists the dead letters."
+
+
+class RedriveNotFoundError(NotFoundError, code="REDRIVE_NOT_FOUND"):
+    """No redrive has that id."""
+
+    message_format = "Redrive with ID {!r} does not exist; GET /redrives lists the redrives."
+
+
+class BulkOperationNotFoundError(NotFoundError, code="BULK_OPERATION_NOT_FOUND"):
+    """No bulk operation has that id."""
+
+    message_format = "Bulk operation with ID {!r} does not exist; GET /bulk-operations lists the bulk operations."
+
+
+class BreakerNotFoundError(NotFoundError, code="BREAKER_NOT_FOUND"):
+    """No recent delivery to that target has failed, so the target has no breaker: every delivery is sent."""
+
+    message_format = "The target {!r} has no breaker: no recent delivery to it has failed, and every delivery is sent."
+
+
+class WorkerNotFoundError(NotFoundError, code="WORKER_NOT_FOUND"):
+    """No worker process has that id, or it ended more than a day ago."""
+
+    message_format = "Worker with ID {!r} does not exist. GET /workers lists the workers of the last day."
+
+
+class QueueNotFoundError(NotFoundError, code="QUEUE_NOT_FOUND"):
+    """No execution waits in a queue of that name, and no worker, endpoint or route names it."""
+
+    message_format = (
+        "The queue {!r} is not known: no execution waits in it, no live worker serves it, and no endpoint or route "
+        "names it. GET /queues lists the known queues."
+    )
+
+
+class ConflictError(TaskExecutorError, code="CONFLICT", status=409):
+    """Something else depends on the resource, or its name is taken."""
+
+
+class WorkerNotAliveError(TaskExecutorError, code="WORKER_NOT_ALIVE", status=409):
+    """The worker process has ended or is lost, so it takes no commands."""
+
+
+class JobNotUpdatableError(TaskExecutorError, code="JOB_NOT_UPDATABLE", status=409):
+    """Only a CRON or INTERVAL job that is not retired can be updated."""
+
+
+class ExecutionNotCancellableError(TaskExecutorError, code="EXECUTION_NOT_CANCELLABLE", status=409):
+    """The execution is running or final."""
+
+
+class ResultExpiredError(TaskExecutorError, code="RESULT_EXPIRED", status=410):
+    """The execution has ended and its result was deleted: the endpoint's `result_retention` has passed."""
+
+
+class EventsExpiredError(TaskExecutorError, code="EVENTS_EXPIRED", status=410):
+    """Reading cannot continue at that position: later events were deleted, or it is ahead of the database's clock."""
+
+
+class PreconditionFailedError(TaskExecutorError, code="PRECONDITION_FAILED", status=412):
+    """The resource is not in the state that If-Match or If-None-Match asks for; nothing was changed."""
+
+
+class PayloadTooLargeError(TaskExecutorError, code="PAYLOAD_TOO_LARGE", status=413):
+    """The request body is too large."""
+
+
+class UnsupportedMediaTypeError(TaskExecutorError, code="UNSUPPORTED_MEDIA_TYPE", status=415):
+    """The body must be JSON, with Content-Type: application/json."""
+
+
+class UnprocessableError(TaskExecutorError, code="INVALID_REQUEST", status=422):
+    """The base of the 422 codes: the request is well-formed, but it cannot work."""
+
+
+class InvalidCronError(UnprocessableError, code="INVALID_CRON"):
+    """The cron expression is malformed, or never fires."""
+
+
+class InvalidSchemaError(UnprocessableError, code="INVALID_SCHEMA"):
+    """The payload spec's schema is not a JSON Schema that can be used."""
+
+
+class InvalidPayloadSpecRefError(UnprocessableError, code="INVALID_PAYLOAD_SPEC_REF"):
+    """The endpoint names a payload spec that does not exist."""
+
+
+class InvalidConfigRefError(UnprocessableError, code="INVALID_CONFIG_REF"):
+    """The endpoint names a config that does not exist."""
+
+
+class InvalidCallbackError(UnprocessableError, code="INVALID_CALLBACK"):
+    """An endpoint to call back does not exist, refuses outcomes, or leads back to the calling endpoint."""
+
+
+class InvalidNotificationRuleError(UnprocessableError, code="INVALID_NOTIFICATION_RULE"):
+    """The notification rule matches everything, or nothing, or names an invalid channel."""
+
+
+class InputValidationError(UnprocessableError, code="INPUT_VALIDATION_FAILED"):
+    """The job's input does not match the endpoint's payload spec."""
+
+
+class IdempotencyKeyReusedError(UnprocessableError, code="IDEMPOTENCY_KEY_REUSED"):
+    """The Idempotency-Key was used for another request before."""
+
+
+class TemplateError(UnprocessableError, code="TEMPLATE_RESOLUTION_FAILED"):
+    """A template is malformed, or a variable in it cannot be resolved."""
+
+
+class RateLimitedError(TaskExecutorError, code="RATE_LIMITED", status=429, retryable=True):
+    """Too many requests or waiting requests with this API key, or too many bad keys from this address."""
+
+    def __init__(self, message: str, retry_after_seconds: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class UnavailableError(TaskExecutorError, code="SERVICE_UNAVAILABLE", status=503, retryable=True):
+    """The server is busy, or the database is unreachable or not migrated; nothing was lost, try again."""
+
+    def __init__(self, message: str, details: Sequence[Detail] = (), *, reason: str = "") -> None:
+        super().__init__(message, details)
+        self._reason = reason
+
+    @property
+    def explained(self) -> str:
+        """The message, and the reason if there is one: it may name hosts and users."""
+        return f"{self.message} ({self._reason})" if self._reason else self.message
+
+
+class TimedOutError(TaskExecutorError, code="GATEWAY_TIMEOUT", status=504, retryable=True):
+    """The request took too long. Its work may have been done: check, or try again."""
