@@ -1,36 +1,40 @@
-"""Sending: one dispatcher per transport, all on the event loop of the worker process.
-
-The dispatcher of a transport is found by the name of its queue: `open_dispatcher` in the module of that name.
-"""
+"""Sending: one dispatcher per transport, all on the event loop of the worker process."""
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 
-from actors.dispatch.base import Dispatcher, Network
+from actors.dispatch.base import Dispatcher
 from actors.dispatch.egress import EgressGuard
+from actors.dispatch.http import HttpDispatcher
+from actors.dispatch.kafka import KafkaDispatcher
+from actors.dispatch.network import Network, PerHostLimit
+from actors.dispatch.notification import NotificationDispatcher
+from actors.dispatch.redis_stream import RedisStreamDispatcher
 from actors.dispatch.resolver import Resolver
 from app.kernel.config import Settings
 from brokers.sharing.quota import max_claims
 from schema.states import EndpointType
 
-OPENERS: Mapping[EndpointType, Callable[[Network], Dispatcher]] = {
-    endpoint_type: import_module(f"{__name__}.{endpoint_type.queue}").open_dispatcher for endpoint_type in EndpointType
+DISPATCHERS: Mapping[EndpointType, Callable[[Network], Dispatcher]] = {
+    EndpointType.HTTP: HttpDispatcher,
+    EndpointType.KAFKA: KafkaDispatcher,
+    EndpointType.REDIS_STREAM: RedisStreamDispatcher,
+    EndpointType.NOTIFICATION: NotificationDispatcher,
 }
 
 
 class Dispatchers:
-    """The dispatchers of a process, and the network that they share."""
+    """The dispatchers of a process and their network; each connects at its first use, on the loop of that use."""
 
-    def __init__(self, by_type: Mapping[EndpointType, Dispatcher], network: Network) -> None:
-        self.by_type = by_type
+    def __init__(self, network: Network) -> None:
+        self.by_type = {endpoint_type: dispatcher(network) for endpoint_type, dispatcher in DISPATCHERS.items()}
         self._network = network
 
     def drain(self) -> None:
-        """Let no delivery wait for a turn at its target any more."""
-        self._network.drain()
+        """End all waits for a turn at a target."""
+        self._network.turns.drain()
 
     async def sweep(self) -> None:
-        """Close connections that have been idle for long."""
+        """Close connections that were idle for long."""
         for dispatcher in self.by_type.values():
             await dispatcher.sweep()
 
@@ -42,13 +46,12 @@ class Dispatchers:
 
 
 def open_dispatchers(settings: Settings) -> Dispatchers:
-    """Make a dispatcher for each transport; each connects when it is first used, on the loop that uses it."""
-    network = Network(
-        guard=EgressGuard.from_settings(settings.egress_policy, settings.egress_allow, settings.egress_deny),
-        resolver=Resolver(),
-        connections=max_claims(settings.worker_max_concurrent),
-        connections_per_host=settings.connections_per_host,
-        stuck_seconds=settings.stuck_timeout_seconds,
+    """Return a dispatcher for each transport."""
+    return Dispatchers(
+        Network(
+            guard=EgressGuard.from_settings(settings.egress_policy, settings.egress_allow, settings.egress_deny),
+            resolver=Resolver(),
+            connections=max_claims(settings.worker_max_concurrent),
+            turns=PerHostLimit(settings.connections_per_host, settings.stuck_timeout_seconds),
+        )
     )
-    by_type = {endpoint_type: open_dispatcher(network) for endpoint_type, open_dispatcher in OPENERS.items()}
-    return Dispatchers(by_type, network)

@@ -1,46 +1,70 @@
-"""Dispatcher: the interface of all transports, and the network that they share."""
+"""Interface of all transports: identity of a delivery, permission to send it, and the dispatcher."""
 
 import hashlib
-import math
 import random
-from collections.abc import Hashable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol, Self
 
-from actors.dispatch.egress import EgressGuard
-from actors.dispatch.per_host import PerHostLimit
-from actors.dispatch.permission import UNCONDITIONAL, Permission
-from actors.dispatch.resolver import Resolver
 from app.catalog.scrub import NO_SECRETS, Scrubber
 from app.kernel.formats import rfc3339
 from app.kernel.tracing.context import TraceContext
 from app.queue.executions.execution_model import Claim
 
 MAX_BODY_BYTES = 16_384
-"""Length to which a receiver's answer is kept. Dispatchers return SCRUB_MARGIN_BYTES more, so that the caller, who
-knows the secrets, sees a short one whole, and enough of a long one, before it cuts:
+"""Stored length of an answer.
+
+Dispatchers return SCRUB_MARGIN_BYTES more, because secrets are removed before the cut:
 `scrubber.scrub(output, MAX_BODY_BYTES)`."""
 SCRUB_MARGIN_BYTES = 8_192
-
-# How long a delivery waits for a turn.
-PATIENCE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What a transport that remembers deliveries has to know of the other attempts of an execution."""
+    """Earlier attempts of an execution, for transports that avoid duplicates."""
 
     longest_wait_seconds: float = 0.0
-    """The longest wait of the retry policy."""
+    """Longest wait of the retry policy."""
     uncertain_since: float | None = None
-    """When the first attempt began that may have been delivered, on time.monotonic(); None when there is none."""
+    """Start of the first attempt with an unknown outcome, on time.monotonic(); None if there is none."""
     channels: Sequence[Mapping[str, Any]] = ()
-    """What became of a message in each of its channels by the attempt before, where that is known."""
+    """Result of the previous attempt by channel, if known."""
 
 
 NO_HISTORY = History()
+
+
+class Permission(Protocol):
+    """Permission of one attempt to send, used on the event loop."""
+
+    def may_send(self) -> bool:
+        """Return whether the first byte may leave: this process holds the claim, and the attempt is not too late.
+
+        `Progress.begin_sending` calls this right before the first byte. Another worker may be sending by then.
+        """
+
+    def begin(self) -> None:
+        """Begin after a wait for a connection; raises NotSentError if the attempt must not start any longer."""
+
+    def pass_soft_limit(self, limit_ms: int) -> None:
+        """Record that the attempt continues beyond its soft limit."""
+
+
+class Unconditional:
+    """Permission of a send that is no attempt of an execution."""
+
+    def may_send(self) -> bool:
+        return True
+
+    def begin(self) -> None:
+        pass
+
+    def pass_soft_limit(self, limit_ms: int) -> None:
+        pass
+
+
+UNCONDITIONAL = Unconditional()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +82,11 @@ class Identity:
     traceparent: str
     tracestate: str = ""
     scrubber: Scrubber = NO_SECRETS
-    """Knows the secrets in the spec: for what a library logs by itself."""
+    """Removes the secrets of the spec from log lines of libraries."""
     permission: Permission = UNCONDITIONAL
     history: History = NO_HISTORY
     soft_limit_ms: int | None = None
-    """Time after which `permission.pass_soft_limit` is called, counted as the time limit is."""
+    """Time until the call of `permission.pass_soft_limit`, with the same start as the time limit."""
 
     @classmethod
     def of(
@@ -77,8 +101,8 @@ class Identity:
     ) -> Self:
         """Return the identity of a claimed attempt.
 
-        `trace` is the span that is recorded of it. Without one its trace is that of the request which created its job,
-        if that was in one, and nothing is added to it; else it is the execution's, and the span the attempt's.
+        `trace` is the recorded span of the attempt. Without it, the delivery continues the trace of the request that
+        created the job; without that, it begins a trace with the execution's id.
         """
         context = trace
         if context is None and claim.trace_context is not None:
@@ -102,7 +126,7 @@ class Identity:
         )
 
     def as_metadata(self) -> dict[str, str]:
-        """Return it by the names that begin with `te-` on every transport that has room for names."""
+        """Return the identity as headers or fields, for transports with names."""
         return {
             "te-idempotency-key": self.execution_id,
             "te-job-id": self.job_id,
@@ -113,57 +137,19 @@ class Identity:
         } | ({"tracestate": self.tracestate} if self.tracestate else {})
 
 
-class Network:
-    """Access to the targets, shared by the dispatchers of a process: egress rules, resolver, connection limits.
-
-    A claim may be taken back `stuck_seconds` after it was made. A delivery waits for one of the connections to its host
-    for PATIENCE_SECONDS at most, and never for so long that too little is left for its own timeout: no more is claimed
-    for a host than it has connections, so who waits here was claimed before anybody knew that it leads there.
-    """
-
-    def __init__(
-        self,
-        guard: EgressGuard,
-        resolver: Resolver,
-        connections: int,
-        connections_per_host: int,
-        stuck_seconds: float = math.inf,
-    ) -> None:
-        self.guard = guard
-        self.resolver = resolver
-        self.connections = connections
-        self.connections_per_host = connections_per_host
-        self._stuck_seconds = stuck_seconds
-        self._turns = PerHostLimit(connections_per_host)
-        # Where a process can never have more deliveries than one host may get, none has to wait.
-        self._has_to_wait = connections > connections_per_host
-
-    def turn(self, identity: Identity, timeout_ms: int, *target: Hashable) -> AbstractAsyncContextManager[None]:
-        """Wait for a turn of a delivery at its target, and hold it; raises NotSentError when none comes in time."""
-        if not self._has_to_wait:
-            return nullcontext()
-        patience_seconds = min(PATIENCE_SECONDS, self._stuck_seconds - timeout_ms / 1000)
-        return self._turns.take(target, patience_seconds, identity.permission)
-
-    def drain(self) -> None:
-        """Let no delivery wait for a turn any more."""
-        self._turns.drain()
-
-
-class Dispatcher(Protocol):
+class Dispatcher:
     """Sends one rendered endpoint spec and returns the output of its transport.
 
-    `send` raises `DeliveryError` (app.queue.executions.execution_model) when it failed,
-    NotSentError when it sent nothing and may not,
-    and nothing else. It returns or raises within the spec's `timeout_ms`. `close` releases connections; `sweep` closes
-    those to targets that are no longer used.
+    `send` returns or raises within the spec's `timeout_ms`: DeliveryError after a failure, NotSentError if it sent
+    nothing and may not send, and nothing else.
     """
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Deliver; the returned object is stored as the attempt's output."""
+        raise NotImplementedError
 
     async def sweep(self) -> None:
-        """Close connections that have been idle for long."""
+        """Close connections that were idle for long, unless the transport does so by itself."""
 
     async def close(self) -> None:
         """Close everything."""

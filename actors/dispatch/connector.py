@@ -4,32 +4,92 @@ import asyncio
 import os
 import socket
 import ssl
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from ipaddress import IPv6Address, ip_address
 from typing import Any, NamedTuple, TypeVar
 
 from aiohappyeyeballs import start_connection
 
-from actors.dispatch.addresses import Addresses
-from actors.dispatch.base import Network
 from actors.dispatch.egress import AddressInfo, EgressRefusedError
+from actors.dispatch.network import Network
+from actors.dispatch.resolver import Resolver
 from app.kernel.function_types import Run
 from app.queue.executions.execution_model import DeliveryError
 
 RECEIVE_BUFFER_BYTES = 65_536
-NEXT_ADDRESS_SECONDS = 0.25  # RFC 8305: how long an address is tried alone
+NEXT_ADDRESS_SECONDS = 0.25  # RFC 8305: time before the next address is tried concurrently
 ADDRESSES_AT_ONCE = 4
-"""How many sockets the opening of one connection takes at most: a name may have thousands of addresses."""
+"""Maximum number of sockets for the opening of one connection: a name may have thousands of addresses."""
+FRESH_SECONDS = 10.0  # lifetime of resolved addresses
+_MAX_NAMES = 1000
 
 P = TypeVar("P", bound=asyncio.Protocol)
 
 
 class Origin(NamedTuple):
-    """What a connection leads to."""
+    """Peer of a connection."""
 
     is_tls: bool
     host: str
     port: int
+
+
+@dataclass(slots=True)
+class _CachedAddresses:
+    """Addresses of a name."""
+
+    addresses: list[AddressInfo]
+    until: float
+    """Expiry on time.monotonic()."""
+    turn: int = 0
+
+    def next_order(self) -> list[AddressInfo]:
+        """Return the addresses, each time with another first address, so that they share the connections."""
+        first = self.turn % len(self.addresses)
+        self.turn += 1
+        return self.addresses[first:] + self.addresses[:first]
+
+
+class Addresses:
+    """Cache of the addresses of host names; belongs to one event loop."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self._found: dict[tuple[str, int], _CachedAddresses] = {}
+
+    async def of(self, host: str, port: int) -> list[AddressInfo]:
+        """Return the addresses of a host, at least one; raises OSError."""
+        literal = _literal(host, port)
+        if literal is not None:
+            return [literal]
+        found = self._found.get((host, port))
+        if found is None or time.monotonic() >= found.until:
+            # The resolver shares one lookup between concurrent calls.
+            found = self._remember((host, port), await self._resolver.look_up(host, port))
+        return found.next_order()
+
+    def _remember(self, name: tuple[str, int], addresses: list[AddressInfo]) -> _CachedAddresses:
+        self._found.pop(name, None)
+        while len(self._found) >= _MAX_NAMES:
+            del self._found[next(iter(self._found))]
+        found = self._found[name] = _CachedAddresses(addresses, time.monotonic() + FRESH_SECONDS)
+        return found
+
+
+def _literal(host: str, port: int) -> AddressInfo | None:
+    """Return the address if the host is an address without a zone; else the resolver is needed."""
+    if "%" in host or not (":" in host or host[-1:].isdigit()):
+        return None
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address):
+        return socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port, 0, 0)
+    return socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port)
 
 
 class Connector:
@@ -41,7 +101,7 @@ class Connector:
         self._tls_protocols = tls_protocols
 
     async def connect(self, origin: Origin, make_protocol: Run[P]) -> P:
-        """Open a connection to the first address that answers, TLS included; returns its protocol.
+        """Open a connection to the first address that answers, with TLS, and return its protocol.
 
         Raises DeliveryError: nothing was sent.
         """
@@ -58,24 +118,23 @@ class Connector:
             addresses = others
 
     async def reach(self, origin: Origin) -> socket.socket:
-        """Return a socket that is connected to the first address that answers, without TLS; raises DeliveryError."""
+        """Return a socket connected to the first address that answers, without TLS; raises DeliveryError."""
         return await self._reach(origin, await self._look_up(origin))
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
-        """Context of all connections with TLS."""
-        # Made when it is needed: it holds the certificates of all authorities.
+        # Made at the first use, because it loads the certificates of all authorities.
         context = ssl.create_default_context()
         if self._tls_protocols:
             context.set_alpn_protocols(list(self._tls_protocols))
-        # A server that asks for one handshake after the other would cost us more than itself.
+        # A server that requests repeated handshakes would cost us more than itself.
         context.options |= ssl.OP_NO_RENEGOTIATION
         return context
 
     async def _look_up(self, origin: Origin) -> list[AddressInfo]:
         host = origin.host
         try:
-            # A name that ends with several dots means the one that ends with one.
+            # A name with several final dots equals the name with one.
             return await self._addresses.of(host.rstrip(".") + "." if host.endswith("..") else host, origin.port)
         except OSError as error:
             reason = f"the host name {host} cannot be resolved: {error.strerror or error}"
@@ -91,14 +150,14 @@ class Connector:
                     socket_factory=self._open_socket,
                 )
             except OSError as error:
-                # An address that is refused for good says nothing about the others.
+                # A refusal of one address by the egress rules says nothing about the other addresses.
                 if first == 0 or isinstance(fault, EgressRefusedError):
                     fault = error
         raise _failure(origin, fault)
 
     def _open_socket(self, address: AddressInfo) -> socket.socket:
         sock = self._guard.open_socket(address)
-        # What the system keeps, and TLS decrypts at once, of an answer; the system would allow megabytes.
+        # Bounds the bytes of an answer that the system buffers and TLS decrypts at once; its default is megabytes.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         return sock
 
@@ -117,7 +176,7 @@ class Connector:
 def _peer(sock: socket.socket) -> Any:
     try:
         return sock.getpeername()
-    except OSError:  # it has hung up already
+    except OSError:  # already disconnected
         return ()
 
 

@@ -1,4 +1,4 @@
-"""Egress guard: checks each address just before it is connected to.
+"""Egress guard: checks each address immediately before the connection.
 
 The address itself is checked, so a host name that changes its address between check and connection (DNS rebinding)
 gains nothing.
@@ -13,7 +13,7 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[Any, ...]]
 
-# The metadata services of most clouds have link-local addresses; the others are listed one by one.
+# The metadata services of most clouds have link-local addresses; other clouds follow by name.
 _DENIED = tuple(
     ip_network(text)
     for text in (
@@ -27,7 +27,7 @@ _DENIED = tuple(
         "64:ff9b:1::/48",  # NAT64 of a local network, which may hold an IPv4 address in any of six places
     )
 )
-# What ipaddress takes for global, depending on its version, and is not.
+# Networks that are not public but may count as global in ipaddress, depending on its version.
 _NOT_PUBLIC = tuple(
     ip_network(text)
     for text in (
@@ -42,12 +42,11 @@ _IPV4_COMPATIBLE = IPv6Network("::/96")
 
 
 class EgressRefusedError(OSError):
-    """The address may not be connected to."""
+    """Connections to the address are forbidden."""
 
-    def __init__(self, address: str) -> None:
-        # The same text for every address: the type of the error of several addresses is kept only if they share it.
+    def __init__(self) -> None:
+        # One text for all addresses: aiohappyeyeballs keeps the type of several errors only if their texts are equal.
         super().__init__("the egress policy (TE_EGRESS_POLICY, TE_EGRESS_DENY) refuses its address")
-        self.address = address
 
 
 class EgressGuard:
@@ -68,35 +67,21 @@ class EgressGuard:
         )
 
     def check_address(self, address: str) -> None:
-        """Raise EgressRefusedError for an address that must not be reached."""
+        """Raise EgressRefusedError for a forbidden address."""
         try:
             given = ip_address(address)
         except ValueError:
-            # Not an address as we know it, such as 127.1, which the system would still understand.
-            raise EgressRefusedError(address) from None
+            # The system understands further forms, such as 127.1.
+            raise EgressRefusedError from None
         meant = _unwrap(given)
         if any(item in network for network in self._allow for item in (given, meant)):
             return
-        if any(item in network for network in self._deny for item in (given, meant)):
-            raise EgressRefusedError(address)
-        if self.public_only and not _is_public(meant):
-            raise EgressRefusedError(address)
-
-    def permitted(self, infos: Iterable[AddressInfo]) -> list[AddressInfo]:
-        """Return the addresses that may be reached; raises EgressRefusedError when there are none."""
-        permitted, refused = [], ""
-        for info in infos:
-            try:
-                self.check_address(info[4][0])
-                permitted.append(info)
-            except EgressRefusedError as error:
-                refused = error.address
-        if not permitted:
-            raise EgressRefusedError(refused)
-        return permitted
+        is_denied = any(item in network for network in self._deny for item in (given, meant))
+        if is_denied or (self.public_only and not _is_public(meant)):
+            raise EgressRefusedError
 
     def open_socket(self, info: AddressInfo) -> socket.socket:
-        """Open the socket for one address, or raise EgressRefusedError: called for each that is connected to."""
+        """Open the socket for an address, or raise EgressRefusedError; called before each connection."""
         self.check_address(info[4][0])
         return socket.socket(info[0], info[1], info[2])
 
@@ -115,7 +100,7 @@ def _unwrap(address: Address) -> Address:
         return address.sixtofour
     if address.teredo is not None:
         return address.teredo[1]
-    is_compatible = address in _IPV4_COMPATIBLE and int(address) > 0xFFFF  # ::1 and the like are IPv6's own
+    is_compatible = address in _IPV4_COMPATIBLE and int(address) > 0xFFFF  # ::1 and similar addresses are real IPv6
     if is_compatible or any(address in network for network in _TRANSLATED):
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address

@@ -1,17 +1,24 @@
-"""HTTP deliveries: the request of a spec, and what its answer means."""
+"""HTTP deliveries: the request of a spec, and the outcome of its answer."""
 
+import os
+import re
 import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
+from http import HTTPStatus
+from http.client import responses
 from typing import Any, NamedTuple
 
-from actors.dispatch.base import Dispatcher, Identity, Network
+from actors.dispatch.base import Dispatcher, Identity
 from actors.dispatch.connector import Origin
+from actors.dispatch.http1.answer import AnswerError
 from actors.dispatch.http1.client import Client
-from actors.dispatch.http1.request import LONGEST_KEPT, read_url, write_fields, write_head
-from actors.dispatch.http_outcome import failure, judge
-from actors.dispatch.send_progress import bounded
+from actors.dispatch.http1.request import MAX_KEPT_LENGTH, read_url, write_fields
+from actors.dispatch.network import Network
+from actors.dispatch.send_progress import Progress, bounded
 from actors.dispatch.signing import signed
+from app.catalog.retry_policy import MAX_RETRY_AFTER_MS
 from app.kernel.formats import compact_json, rfc3339
 from app.kernel.version import version
 from app.queue.executions.execution_model import DeliveryError
@@ -19,7 +26,7 @@ from app.queue.executions.execution_model import DeliveryError
 USER_AGENT = f"task-executor/{version()}"
 HEADERS_KEPT = 256
 
-# What no endpoint overrides.
+# Endpoints cannot override these headers.
 _OWN = frozenset(
     {
         "idempotency-key",
@@ -33,31 +40,35 @@ _OWN = frozenset(
         "content-length",
     }
 )
+# A 409 reports that another attempt is still at work; unlike the other two it indicates no fault of the host.
+_WITH_RETRY_AFTER = frozenset({409, 429, 503})
 
 
-def open_dispatcher(network: Network) -> Dispatcher:
-    """Make the dispatcher of HTTP."""
-    return HttpDispatcher(network)
-
-
-class HttpDispatcher:
+class HttpDispatcher(Dispatcher):
     """Sends HTTP requests; `send` and `close` belong to one event loop."""
 
     def __init__(self, network: Network) -> None:
-        self._network = network
+        self._turns = network.turns
         self._client = Client(network)
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Send one request and judge the answer; `timeout_ms` bounds everything from connecting to the last byte."""
         origin, request = compose(spec, identity)
-        timeout_ms = spec["timeout_ms"]
-        async with self._network.turn(identity, timeout_ms, origin.host, origin.port):
+        timeout_ms, expected = spec["timeout_ms"], spec["expected_status_codes"]
+        async with self._turns.take((origin.host, origin.port), timeout_ms, identity.permission):
             exchange = partial(self._client.exchange, origin, request)
             answer = await bounded(timeout_ms, identity, failure, exchange)
-        return judge(answer.status, answer.retry_after, answer.text, spec["expected_status_codes"])
-
-    async def sweep(self) -> None:
-        """Do nothing: the client closes idle connections by itself."""
+        status, output = answer.status, {"status_code": answer.status, "body": answer.text}
+        if status in expected:
+            return output
+        name = f"{status} {responses.get(status, '')}".rstrip()
+        raise DeliveryError(
+            "HTTP_ERROR",
+            f"the endpoint answered {name}; expected: {', '.join(map(str, expected))}",
+            permanent=status == HTTPStatus.GONE,
+            retry_after_ms=retry_after_ms(answer.retry_after, time.time()) if status in _WITH_RETRY_AFTER else None,
+            extra=output,
+        )
 
     async def close(self) -> None:
         """Close every connection."""
@@ -65,31 +76,33 @@ class HttpDispatcher:
 
 
 class _Given(NamedTuple):
-    """What an endpoint gives of the head: the same for all of its requests, as a rule."""
+    """Header fields of an endpoint, usually the same for all of its requests."""
 
     fields: str
     takes_text: bool
-    """Whether a body that is a text goes out as it is, and not as JSON."""
+    """True if a text as body is sent unchanged and not as JSON."""
 
 
 def compose(spec: Mapping[str, Any], identity: Identity) -> tuple[Origin, bytes]:
     """Return the origin of a request, and its bytes; raises DeliveryError."""
     method, template, headers = spec["method"], spec.get("body_template"), spec["headers"]
-    is_kept = len(spec["url"]) + sum(map(len, headers.values())) <= LONGEST_KEPT
+    is_kept = len(spec["url"]) + sum(map(len, headers.values())) <= MAX_KEPT_LENGTH
     read, give = (read_url, _given) if is_kept else (read_url.__wrapped__, _given.__wrapped__)
     try:
         url = read(spec["url"])
         given = give(tuple(headers.items()), url.authorization, template is not None)
     except ValueError as error:
         raise DeliveryError("CONNECTION_ERROR", str(error), permanent=True) from None
-    body = b"" if template is None else _encode(template, given)
+    text = template if given.takes_text and isinstance(template, str) else compact_json(template)
+    body = b"" if template is None else text.encode(errors="replace")
     fields = given.fields + _own(identity)
     if "signing" in spec:
         proofs = signed(spec["signing"], identity.execution_id, int(time.time()), body, identity.attempt)
         fields += write_fields(proofs.items())
     if template is not None or method != "GET":
         fields += f"Content-Length: {len(body)}\r\n"
-    return url.origin, write_head(method, url, fields) + body
+    head = f"{method} {url.target} HTTP/1.1\r\nHost: {url.host_header}\r\n{fields}\r\n"
+    return url.origin, head.encode(errors="ignore") + body
 
 
 @lru_cache(HEADERS_KEPT)
@@ -115,7 +128,29 @@ def _own(identity: Identity) -> str:
     ) + (f"tracestate: {identity.tracestate}\r\n" if identity.tracestate else "")
 
 
-def _encode(body: Any, given: _Given) -> bytes:
-    """Encode the body as JSON, or as it is when it is a text and the endpoint names another content type."""
-    text = body if given.takes_text and isinstance(body, str) else compact_json(body)
-    return text.encode(errors="replace")
+def retry_after_ms(value: str | None, now: float) -> int | None:
+    """Read a Retry-After header, seconds or a date; `now` is a Unix time. None if it is missing or invalid."""
+    if value is None:
+        return None
+    if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
+        seconds = float(value)
+    else:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - now
+        except (ValueError, OverflowError):
+            return None
+    return min(round(seconds * 1000), MAX_RETRY_AFTER_MS) if seconds > 0 else None
+
+
+def failure(error: Exception, progress: Progress) -> DeliveryError:
+    """Return the error of a request without an answer."""
+    if isinstance(error, TimeoutError):
+        return progress.timed_out("no complete answer came")
+    if isinstance(error, AnswerError):
+        message = str(error)
+    elif isinstance(error, OSError) and error.errno:
+        message = f"the connection broke: {os.strerror(error.errno)}"
+    else:
+        # The text of an unforeseen exception may contain anything, even a secret: only its type is shown.
+        message = f"the delivery failed: {type(error).__name__}"
+    return DeliveryError("CONNECTION_ERROR", message, may_have_been_delivered=progress.is_sent)

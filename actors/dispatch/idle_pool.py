@@ -1,4 +1,4 @@
-"""Pool of targets that deliveries share: opened at first use, closed when idle for long."""
+"""Pool of shared targets: opened at the first use, closed after a long idle time."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ CLOSE_SECONDS = 2.0
 
 @dataclass(slots=True)
 class _Shared(Generic[T]):
-    """A target, or its opening, and who uses it."""
+    """A target or its opening, and its use."""
 
     opening: asyncio.Task[T]
     users: int = 0
@@ -41,7 +41,7 @@ class _Use(Generic[T]):
         if target is not None:
             return target
         try:
-            # Others may wait for it too, so a user that runs out of time does not cancel it.
+            # Other deliveries may wait for it too, so the time limit of one delivery does not cancel it.
             return await asyncio.shield(self.shared.opening)
         except BaseException:
             self._end()
@@ -63,7 +63,7 @@ class IdlePool(Generic[T]):
         self._shared: dict[Hashable, _Shared[T]] = {}
 
     def use(self, key: Hashable, open_: Callable[[], Coroutine[Any, Any, T]]) -> "_Use[T]":
-        """Lend the target of a key; the first user opens it, and after a failure the next one does."""
+        """Lend the target of a key; the first user opens it, and after a failure the next user."""
         shared = self._shared.get(key)
         if shared is None:
             shared = self._shared[key] = _Shared(asyncio.create_task(open_()))
@@ -71,11 +71,11 @@ class IdlePool(Generic[T]):
         return _Use(shared)
 
     def forget(self, target: T) -> None:
-        """Stop lending a target, because it is broken; the caller closes it."""
+        """Stop lending a broken target; the caller closes it."""
         self._shared = {key: shared for key, shared in self._shared.items() if shared.target() is not target}
 
     async def sweep(self, idle_seconds: float) -> None:
-        """Close the targets that have been idle for longer than the limit."""
+        """Close the targets that were idle for longer than the limit."""
         now = time.monotonic()
         idle = {
             key: target
@@ -87,7 +87,7 @@ class IdlePool(Generic[T]):
         await self._close_all(idle.values())
 
     async def close(self) -> None:
-        """Close every target, and give up those that are being opened."""
+        """Close every target and cancel all openings."""
         openings = [shared.opening for shared in self._shared.values()]
         self._shared.clear()
         for opening in openings:

@@ -1,7 +1,7 @@
-"""Kafka deliveries: producers, shared by the deliveries to the same brokers with the same settings.
+"""Kafka deliveries: deliveries to the same brokers with the same settings share a producer.
 
-An attempt writes its record at most once: librdkafka resends where the broker can drop the duplicate (with `acks` "all"
-and a timeout of 2.4 s or more), and nowhere else. The record header `te-idempotency-key` is the same in all attempts.
+An attempt writes its record at most once: librdkafka resends only if the broker can drop the duplicate (with `acks`
+"all" and a timeout of 2.4 s or more). The record header `te-idempotency-key` is the same in all attempts.
 """
 
 import asyncio
@@ -12,40 +12,55 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from actors.dispatch.base import Dispatcher, Identity, Network
+from actors.dispatch.base import Dispatcher, Identity
+from actors.dispatch.egress import EgressRefusedError
 from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
-from actors.dispatch.kafka_bootstrap import checked_servers
-from actors.dispatch.kafka_outcome import broker_error, failure, timed_out
 from actors.dispatch.kafka_producer import ProducerFailedError, Report, SharedProducer
+from actors.dispatch.network import Network
 from actors.dispatch.send_progress import Progress, bounded
 from app.catalog.scrub import NO_SECRETS, Scrubber
+from app.catalog.specs.bootstrap_servers import normalised, parse
 from app.kernel.formats import compact_json
 from app.queue.executions.execution_model import DeliveryError
 
 _NO_CREDENTIALS = frozenset({"security.protocol", "sasl.mechanism"})
-# librdkafka looks for records that are out of time once a second. It gets a little more than that less time, so that
-# its report comes within the attempt and nothing is sent after it. (Below about 2 s that leaves too little: there the
-# attempt may end before the report.)
+# librdkafka checks for expired records once a second. Its time limit is shorter by a little more than that, so that its
+# report comes within the attempt and nothing is sent later. (With less than about 2 s the attempt may end first.)
 _SCAN_MS = 1_200
-# An idempotent producer asks for its id on a half-second timer, so that its first record takes 0.5 s or 1.0 s.
+# An idempotent producer requests its id on a half-second timer, so its first record takes 0.5 s or 1.0 s.
 _IDEMPOTENT_START_MS = 1_200
 
-# The longest answer of a broker. librdkafka takes memory for what a broker announces, 100 MB by default, and starts a
-# thread for each broker that it names. This is room for about 1,500 partitions of the topics that one producer uses.
-MOST_RECEIVED_BYTES = 65_536
+# Maximum answer of a broker. librdkafka allocates the announced length, by default up to 100 MB, and starts a thread
+# for each broker in it. This limit allows about 1,500 partitions of the topics of one producer.
+MAX_RECEIVED_BYTES = 65_536
+
+_NOT_UNDER_PUBLIC_ONLY = (
+    "TE_EGRESS_POLICY=public-only refuses Kafka: the brokers that a cluster names cannot be checked"
+)
+
+_AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})  # noqa: SLF001
+# Errors that another attempt would get again.
+_PERMANENT = _AUTHENTICATION | {
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.INVALID_RECORD,
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.RECORD_LIST_TOO_LARGE,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    KafkaError._INVALID_ARG,  # noqa: SLF001
+}
+# Errors after the append to the leader's log.
+_APPENDED = frozenset({KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
 
 
-def open_dispatcher(network: Network) -> Dispatcher:
-    """Make the dispatcher of Kafka."""
-    return KafkaDispatcher(network)
-
-
-class KafkaDispatcher:
+class KafkaDispatcher(Dispatcher):
     """Produces records; `send`, `sweep` and `close` belong to one event loop.
 
-    The egress guard checks the addresses of the bootstrap servers before a producer is made. librdkafka looks names
-    up again by itself, and connects to the brokers that the cluster names: those cannot be checked, because its
-    callbacks for that are out of reach in Python. So nothing is sent where only public addresses are allowed.
+    The egress guard checks the addresses of the bootstrap servers before a producer is made. librdkafka resolves names
+    again by itself and connects to the brokers that the cluster names. These cannot be checked, because its callbacks
+    for that do not exist in Python. So nothing is sent if only public addresses are allowed.
     """
 
     def __init__(self, network: Network) -> None:
@@ -74,23 +89,23 @@ class KafkaDispatcher:
     def producer(
         self, spec: Mapping[str, Any], scrubber: Scrubber = NO_SECRETS
     ) -> AbstractAsyncContextManager[SharedProducer]:
-        """Lend the producer for the brokers and the settings of a spec, with the scrubber of its secrets."""
+        """Lend the producer for the brokers and settings of a spec, with the scrubber of its secrets."""
         servers = spec["bootstrap_servers"]
-        # A producer logs for all who share it: to whom a server's name is a secret needs one that does not show it.
+        # A producer has one log: a delivery with a secret in a server's name needs a producer of its own.
         shown = scrubber.text(servers)
         key = servers, shown, frozenset(spec["properties"].items()), spec["acks"], spec["timeout_ms"]
         return self._producers.use(key, partial(self._open, spec, scrubber))
 
     async def sweep(self, idle_seconds: float = IDLE_SECONDS) -> None:
-        """Close producers that have not been used for long."""
+        """Close producers that were unused for long."""
         await self._producers.sweep(idle_seconds)
 
     async def close(self) -> None:
-        """Close every producer; records that were not confirmed stay so."""
+        """Close every producer; unconfirmed records remain unconfirmed."""
         await self._producers.close()
 
     async def _open(self, spec: Mapping[str, Any], scrubber: Scrubber) -> SharedProducer:
-        servers = await checked_servers(spec["bootstrap_servers"], self._network)
+        servers = await _checked_servers(spec["bootstrap_servers"], self._network)
         producer = SharedProducer(_configuration(spec, servers), log_scrubbers(spec, scrubber), self._producers)
         try:
             await producer.opened.wait()
@@ -102,26 +117,49 @@ class KafkaDispatcher:
         return producer
 
     def _judge(self, report: Report, progress: Progress, producer: SharedProducer) -> dict[str, Any]:
-        """Make the output of a record that was taken; raises DeliveryError for any other."""
+        """Return the output of a confirmed record; raises DeliveryError for other reports."""
         error = report.error
         if error is None:
             return {"partition": report.partition, "offset": report.offset}
         self._drop_broken(producer, error)
         if error.code() != KafkaError._MSG_TIMED_OUT:  # noqa: SLF001
             raise broker_error(error, report.partition)
-        # Without a partition the record was never on its way to a broker.
+        # A record without a partition was never sent to a broker.
         progress.is_sent = report.partition is not None
         raise timed_out(progress, producer.last_error)
 
     def _drop_broken(self, producer: SharedProducer | None, error: KafkaError | None = None) -> None:
-        """Give up a producer that will never produce again."""
+        """Stop and forget a permanently broken producer."""
         if producer is not None and (producer.is_broken or (error is not None and error.fatal())):
             self._producers.forget(producer)
             producer.stop()
 
 
+async def _checked_servers(bootstrap_servers: str, network: Network) -> str:
+    """Return the list for librdkafka; raises DeliveryError unless all addresses of all servers are permitted."""
+    if network.guard.public_only:
+        raise DeliveryError("CONNECTION_ERROR", _NOT_UNDER_PUBLIC_ONLY, permanent=True)
+    try:
+        servers = parse(bootstrap_servers)
+    except ValueError as error:
+        raise DeliveryError("CONNECTION_ERROR", f"the bootstrap servers: {error}", permanent=True) from None
+    for host, port in servers:
+        try:
+            infos = await network.resolver.look_up(host, port)
+            # librdkafka chooses among the addresses by itself.
+            for info in infos:
+                network.guard.check_address(info[4][0])
+        except EgressRefusedError as error:
+            message = f"cannot connect to {host}:{port}: {error}"
+            raise DeliveryError("CONNECTION_ERROR", message, permanent=True) from None
+        except OSError as error:
+            message = f"the host name {host} cannot be resolved: {error.strerror or error}"
+            raise DeliveryError("BROKER_ERROR", message) from None
+    return normalised(servers)
+
+
 def log_scrubbers(spec: Mapping[str, Any], scrubber: Scrubber) -> list[Scrubber]:
-    """Return what hides secrets from the log of a producer: those of the endpoint, and its credentials in any case."""
+    """Return the scrubbers for the log of a producer: of the endpoint's secrets, and always of its credentials."""
     credentials = [value for name, value in spec["properties"].items() if name not in _NO_CREDENTIALS]
     return [scrubber, Scrubber(credentials)]
 
@@ -130,14 +168,14 @@ def _configuration(spec: Mapping[str, Any], servers: str) -> dict[str, Any]:
     timeout_ms = spec["timeout_ms"]
     is_idempotent = spec["acks"] == "all" and timeout_ms >= _SCAN_MS + _IDEMPOTENT_START_MS
     return {
-        "receive.message.max.bytes": MOST_RECEIVED_BYTES,
+        "receive.message.max.bytes": MAX_RECEIVED_BYTES,
         **spec["properties"],
         "bootstrap.servers": servers,
         "client.id": "task-executor",
         "acks": spec["acks"],
         **({"enable.idempotence": True} if is_idempotent else {"retries": 0}),
         "message.timeout.ms": max(timeout_ms - _SCAN_MS, timeout_ms // 2, 10),
-        # A topic that does not exist is an error of its own, and must be found within the timeout.
+        # A missing topic is an error of its own, and must be detected within the timeout.
         "topic.metadata.propagation.max.ms": max(timeout_ms // 4, 1),
         "linger.ms": 1,
         "socket.keepalive.enable": True,
@@ -157,4 +195,44 @@ def _record(
         None if key is None else (key if isinstance(key, str) else compact_json(key)).encode(errors="replace"),
         None if value is None else compact_json(value).encode(errors="replace"),  # without a value: a tombstone
         [(name, text.encode(errors="replace")) for name, text in headers.items()],
+    )
+
+
+def failure(error: Exception, progress: Progress, last_error: KafkaError | None) -> Exception:
+    """Return the error of a record without a report; `last_error` is the last error of the producer."""
+    if isinstance(error, TimeoutError):
+        return timed_out(progress, last_error)
+    if isinstance(error, KafkaException):
+        return broker_error(error.args[0])
+    if isinstance(error, ProducerFailedError):
+        message = f"the connection to these brokers failed: {error}"
+        return DeliveryError("BROKER_ERROR", message, may_have_been_delivered=progress.is_sent)
+    if isinstance(error, BufferError):
+        return DeliveryError("BROKER_ERROR", "too many records wait for these brokers")
+    if isinstance(error, TypeError | ValueError):
+        message = f"librdkafka cannot take the record: {type(error).__name__}"
+        return DeliveryError("BROKER_ERROR", message, permanent=True)
+    return error
+
+
+def timed_out(progress: Progress, last_error: KafkaError | None) -> DeliveryError:
+    """Return the error of a record without a confirmation in time."""
+    if last_error is not None and last_error.code() in _AUTHENTICATION:
+        return broker_error(last_error)
+    quote = f"; last error: {last_error.str()}" if last_error is not None else ""
+    missing = "no confirmation came"
+    return progress.timed_out(missing, unsent=missing, quote=quote)
+
+
+def broker_error(error: KafkaError, partition: int | None = None) -> DeliveryError:
+    """Return the error for an error of librdkafka or a broker; `partition` is known once the record was sent."""
+    # Positive codes are answers of a broker, which are definite with two exceptions. Negative codes are local failures,
+    # which leave the outcome open once the record was sent.
+    is_open = error.code() in _APPENDED or (error.code() < 0 and partition is not None)
+    return DeliveryError(
+        "BROKER_ERROR",
+        str(error.name()),
+        quote=f": {error.str()}",
+        permanent=error.code() in _PERMANENT,
+        may_have_been_delivered=is_open,
     )

@@ -1,4 +1,4 @@
-"""Kafka producer: one of librdkafka, shared by all deliveries to the same brokers."""
+"""Kafka producer of librdkafka, shared by all deliveries to the same brokers."""
 
 import asyncio
 import contextlib
@@ -18,8 +18,8 @@ from app.kernel.threads import BackgroundThread
 
 log = logging.getLogger(__name__)
 
-# Between two looks at what librdkafka reports: at first, for those who wait for long, and while nobody waits. Looking
-# takes turns with the deliveries; a thread that waited for reports would fight them for the interpreter at each one.
+# Time between two polls of librdkafka's reports: at first, during long waits, and without waiting deliveries. Polls run
+# on the event loop, because a thread that waits for reports would compete with deliveries for the interpreter.
 SOON_SECONDS = 0.001
 LATE_SECONDS = 0.02
 IDLE_SECONDS = 0.2
@@ -27,7 +27,7 @@ IDLE_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Fate of one record; the partition is known once the record was on its way to a broker."""
+    """Report on one record; the partition is known once the record was sent to a broker."""
 
     error: KafkaError | None
     partition: int | None
@@ -35,14 +35,14 @@ class Report:
 
 
 class ProducerFailedError(Exception):
-    """The producer failed in a way that leaves the fate of its records open."""
+    """The producer failed, and the outcome of its records is unknown."""
 
 
 class SharedProducer(BackgroundThread):
-    """Makes and destroys the producer on a thread of its own, because either may take long; the event loop serves it.
+    """Creates and destroys the producer on a thread of its own, because both may take long; the event loop polls it.
 
-    What librdkafka reports comes from the brokers of one target, and costs that target's deliveries only: where it
-    cannot be read they fail with ProducerFailedError, and its pool forgets it, so that the producer is replaced.
+    Reports come from the brokers of one target and affect its deliveries only. If they cannot be read, the deliveries
+    fail with ProducerFailedError, and the pool forgets the producer, so that it is replaced.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class SharedProducer(BackgroundThread):
 
     @property
     def is_broken(self) -> bool:
-        """Return whether it met an error after which it never produces again."""
+        """Return whether an error has ended the producer for good."""
         return self._fault is not None or (self.last_error is not None and self.last_error.fatal())
 
     async def produce(
         self, topic: str, key: bytes | None, value: bytes | None, headers: list[tuple[str, str | bytes | None]]
     ) -> Report:
-        """Send one record and wait for its report; raises KafkaException or BufferError when it is not taken."""
+        """Send one record and wait for its report; raises KafkaException or BufferError."""
         if self._producer is None:
             raise KafkaException(KafkaError(KafkaError._STATE, "the producer is closed"))  # noqa: SLF001
         future: asyncio.Future[Report] = self._loop.create_future()
@@ -87,25 +87,25 @@ class SharedProducer(BackgroundThread):
         return await future
 
     def stop(self, timeout_seconds: float = 0.0) -> bool:
-        """End the thread and with it the producer; the event loop does not wait here, but for `closed`."""
+        """End the thread and with it the producer, without waiting; the event loop waits for `closed`."""
         self._producer = None
         if self._timer is not None:
             self._timer.cancel()
         return super().stop(timeout_seconds)
 
     async def close(self) -> None:
-        """Stop, and wait until the producer is gone."""
+        """Stop, and wait until the producer is destroyed."""
         self.stop()
         await self.closed.wait()
 
     def note_error(self, error: KafkaError) -> None:
-        """Note an error that belongs to no single record; called by librdkafka."""
-        # "All brokers are down" says less than the error before it, which gives the reason.
+        """Store an error that belongs to no single record; called by librdkafka."""
+        # "All brokers are down" follows the error with the reason.
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - confluent-kafka spells local errors so
             self.last_error = error
 
     def run(self) -> None:
-        """Make the producer, and destroy it in the end."""
+        """Create the producer, and destroy it at the end."""
         try:
             producer = Producer(self._configuration, logger=self._log)
         except Exception as error:  # noqa: BLE001 - see the class
@@ -118,17 +118,15 @@ class SharedProducer(BackgroundThread):
             self._wake(self.opened.set)
             self.stopping.wait()
             self._producer = None
-            # Every record gets its report, even those that will not be sent any more.
+            # Every record gets its report, even an unsent one.
             with contextlib.suppress(Exception):
                 producer.purge()
                 producer.flush(1)
             del producer  # waits for librdkafka's own threads, so not on the event loop
-        self._wake(self._settle)
-        self._wake(self._give_up_records)
-        self._wake(self.closed.set)
+        self._wake(self._end)
 
     def _serve(self) -> None:
-        """Take what librdkafka reports, now and again: often while somebody waits and something comes."""
+        """Poll librdkafka's reports, more often while deliveries wait and reports come."""
         producer = self._producer
         if producer is None:
             return
@@ -136,10 +134,10 @@ class SharedProducer(BackgroundThread):
         try:
             served = producer.poll(0)
         except KafkaException as error:
-            # A fatal error, such as a broker that forgot this producer. Whoever gets a report of it replaces the
-            # producer: until then there is nothing to do here.
+            # A fatal error, such as a broker that forgot this producer. The delivery that gets the report of it
+            # replaces the producer.
             self.last_error = error.args[0]
-        except Exception as error:  # noqa: BLE001 - see the class; a broker's text that is not UTF-8, for one
+        except Exception as error:  # noqa: BLE001 - see the class; for example invalid UTF-8 in a broker's text
             log.warning("the producer of a Kafka target is replaced after %s", type(error).__name__)
             self._fault = ProducerFailedError(type(error).__name__)
             self.stop()
@@ -155,11 +153,13 @@ class SharedProducer(BackgroundThread):
         self._pause = seconds
         self._timer = self._loop.call_later(seconds, self._serve)
 
-    def _give_up_records(self) -> None:
-        # The reports that came are settled before this.
+    def _end(self) -> None:
+        """Settle the last reports, and fail the records without one."""
+        self._settle()
         for future in list(self._waiting):
             if not future.done():
                 future.set_exception(self._fault or ProducerFailedError("no report"))
+        self.closed.set()
 
     def _note_report(self, future: asyncio.Future[Report], error: KafkaError | None, message: Message) -> None:
         if error is None and not self.is_broken:
@@ -173,16 +173,16 @@ class SharedProducer(BackgroundThread):
                 future.set_result(report)
 
     def _wake(self, callback: Call) -> None:
-        # The loop may be gone when the process is about to end.
+        # The loop may be closed at the end of the process.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback)
 
 
 class LibrdkafkaLog:
-    """Writes what librdkafka logs into our log, without secrets.
+    """Writes librdkafka's log into our log, without secrets.
 
-    Lost and refused connections come several times a second while a broker is unreachable, and each attempt says so
-    anyway: they are for debugging.
+    Lost and refused connections appear several times a second while a broker is unreachable, and each attempt reports
+    them anyway: their level is DEBUG.
     """
 
     def __init__(self, scrubbers: Iterable[Scrubber]) -> None:

@@ -5,12 +5,12 @@ import contextlib
 import ssl
 from email.message import EmailMessage
 from email.utils import formataddr, formatdate, getaddresses
-from typing import NamedTuple, cast
+from typing import cast
 from urllib.parse import unquote
 
 from aiosmtplib import SMTP, SMTPException, SMTPRecipientsRefused, SMTPResponseException, SMTPServerDisconnected
 
-from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES, Network
+from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES
 from actors.dispatch.channel_request import ERROR, Message, unusable
 from actors.dispatch.connector import Connector, Origin
 from actors.dispatch.send_progress import Progress
@@ -18,83 +18,67 @@ from app.catalog.specs.channels import SMTP_PORTS, Parts
 from app.queue.executions.execution_model import DeliveryError
 
 SENDER_NAME = "Task Executor"
-# The name of this machine would be looked up otherwise, and told to the server.
+# Replaces the name of this machine, which the library would look up and send to the server.
 _GREETING = "task-executor"
-_TAKEN = 250
+_ACCEPTED = 250
 _REFUSED, _REFUSED_FOR_GOOD = 400, 500
 
 
-class Envelope(NamedTuple):
-    """Sender and recipients of a mail."""
+async def send_mail(connector: Connector, parts: Parts, message: Message, progress: Progress) -> int:
+    """Send a mail over a connection of its own and return the status of the server's answer.
 
-    sender: str
-    recipients: tuple[str, ...]
-
-
-class MailChannels:
-    """Sends messages by SMTP, each over a connection of its own; belongs to one event loop."""
-
-    def __init__(self, network: Network) -> None:
-        self._connector = Connector(network)
-
-    async def send(self, parts: Parts, message: Message, progress: Progress) -> int:
-        """Send a mail and return the status of the server's answer; raises DeliveryError, SMTPException or OSError."""
-        host, port = parts.address
-        if parts.mode not in SMTP_PORTS:
-            raise unusable(parts, f"has a mode other than {', '.join(SMTP_PORTS)}")
-        envelope, mail = compose_mail(parts, message)
-        client = await self._connect(parts, Origin(parts.mode == "ssl", host.strip("[]"), port))
-        try:
-            await client.connect()
-            progress.begin_sending()
-            refused, _ = await client.send_message(mail, sender=envelope.sender, recipients=envelope.recipients)
-            with contextlib.suppress(SMTPServerDisconnected):
-                if client.protocol is not None:
-                    client.protocol.write(b"QUIT\r\n")  # nobody waits for the answer: the mail was taken
-        except BaseException:
-            if client.transport is not None:
-                # A server that reads nothing would hold up any other way to close.
-                cast("asyncio.WriteTransport", client.transport).abort()
-            raise
-        finally:
-            client.close()
-        if refused:
-            code, words = min((answer.code, answer.message) for answer in refused.values())
-            which = f" for {len(refused)} of {len(envelope.recipients)} recipients"
-            raise _refused(code, words, which, may_have_been_delivered=True)
-        return _TAKEN
-
-    def explain(self, error: Exception, progress: Progress) -> DeliveryError:
-        """Explain why a mail was not taken, or may not have been."""
-        return _explained(error, progress)
-
-    def close(self) -> None:
-        """Do nothing: no connection outlives its mail."""
-
-    async def _connect(self, parts: Parts, origin: Origin) -> SMTP:
-        sock = await self._connector.reach(origin)
-        has_login = parts.password is not None
-        return SMTP(
-            hostname=origin.host.rstrip("."),
-            sock=sock,
-            use_tls=origin.is_tls,
-            start_tls=parts.mode == "starttls",
-            tls_context=self._connector.tls if parts.mode != "insecure" else None,
-            timeout=None,  # `bounded` limits the attempt
-            local_hostname=_GREETING,
-            username=unquote(parts.user or "") if has_login else None,
-            password=unquote(parts.password or "") if has_login else None,
-        )
+    Raises DeliveryError, SMTPException or OSError.
+    """
+    host, port = parts.address
+    if parts.mode not in SMTP_PORTS:
+        raise unusable(parts, f"has a mode other than {', '.join(SMTP_PORTS)}")
+    sender, recipients, mail = compose_mail(parts, message)
+    client = await _connect(connector, parts, Origin(parts.mode == "ssl", host.strip("[]"), port))
+    try:
+        await client.connect()
+        progress.begin_sending()
+        refused, _ = await client.send_message(mail, sender=sender, recipients=recipients)
+        with contextlib.suppress(SMTPServerDisconnected):
+            if client.protocol is not None:
+                client.protocol.write(b"QUIT\r\n")  # without a wait for the answer, because the mail was accepted
+    except BaseException:
+        if client.transport is not None:
+            # A server that reads nothing would delay any other kind of close.
+            cast("asyncio.WriteTransport", client.transport).abort()
+        raise
+    finally:
+        client.close()
+    if refused:
+        code, words = min((answer.code, answer.message) for answer in refused.values())
+        which = f" for {len(refused)} of {len(recipients)} recipients"
+        raise _refused(code, words, which, may_have_been_delivered=True)
+    return _ACCEPTED
 
 
-def compose_mail(parts: Parts, message: Message) -> tuple[Envelope, EmailMessage]:
-    """Return the mail of a message; raises DeliveryError where the URL names no valid sender or recipient."""
+async def _connect(connector: Connector, parts: Parts, origin: Origin) -> SMTP:
+    sock = await connector.reach(origin)
+    has_login = parts.password is not None
+    return SMTP(
+        hostname=origin.host.rstrip("."),
+        sock=sock,
+        use_tls=origin.is_tls,
+        start_tls=parts.mode == "starttls",
+        tls_context=connector.tls if parts.mode != "insecure" else None,
+        timeout=None,  # `bounded` limits the attempt
+        local_hostname=_GREETING,
+        username=unquote(parts.user or "") if has_login else None,
+        password=unquote(parts.password or "") if has_login else None,
+    )
+
+
+def compose_mail(parts: Parts, message: Message) -> tuple[str, list[str], EmailMessage]:
+    """Return sender, recipients and mail; raises DeliveryError if the URL has no valid sender or recipient."""
     user = unquote(parts.user or "")
     host = parts.address[0]
     default = user if "@" in user else f"{user}@{host}" if user else ""
     senders = _addresses(parts.parameter("from") or default)
     to, cc, bcc = (_addresses(parts.parameter(name)) for name in ("to", "cc", "bcc"))
-    recipients = tuple(dict.fromkeys(address for _, address in (*(to or senders), *cc, *bcc)))
+    recipients = list(dict.fromkeys(address for _, address in (*(to or senders), *cc, *bcc)))
     if len(senders) != 1 or not all("@" in address.strip("@") for address in (senders[0][1], *recipients)):
         raise unusable(parts, "names no valid sender (from), or a recipient (to, cc, bcc) that is no address")
     mail = EmailMessage()
@@ -112,10 +96,11 @@ def compose_mail(parts: Parts, message: Message) -> tuple[Envelope, EmailMessage
         mail.set_content(message.body or message.title)
     except ValueError:
         raise unusable(parts, "has an address that is not valid") from None
-    return Envelope(senders[0][1], recipients), mail
+    return senders[0][1], recipients, mail
 
 
-def _explained(error: BaseException, progress: Progress) -> DeliveryError:
+def mail_failure(error: Exception, progress: Progress) -> DeliveryError:
+    """Return the error of a mail that was not accepted, or has an unknown outcome."""
     type_, message = "CONNECTION_ERROR", "the connection to the mail server broke"
     match error:
         case TimeoutError():
@@ -128,7 +113,7 @@ def _explained(error: BaseException, progress: Progress) -> DeliveryError:
         case OSError(__cause__=ssl.SSLError() as cause) | (ssl.SSLError() as cause):
             message = f"the TLS handshake with the mail server failed: {cause.reason}"
         case SMTPException() if not isinstance(error, OSError | SMTPResponseException):
-            type_, message = ERROR, error.message  # the library's words: the server has no STARTTLS, or no login
+            type_, message = ERROR, error.message  # a text of the library: the server has no STARTTLS, or no login
     return DeliveryError(type_, message, may_have_been_delivered=progress.is_sent)
 
 

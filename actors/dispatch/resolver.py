@@ -1,7 +1,7 @@
 """Resolver: looks up host names on threads of its own.
 
-The event loop's pool has only a few threads, which a few targets with dead name servers would occupy. And the threads
-of the standard library's pools are waited for at the end of the process, however long a lookup hangs.
+The event loop's pool has few threads, which a few targets with dead name servers would occupy. The standard library
+also joins the threads of its pools at the end of the process, however long a lookup hangs.
 """
 
 import asyncio
@@ -20,15 +20,15 @@ from app.kernel.function_types import Clock
 THREADS = 64
 THREADS_PER_ZONE = 8
 SLOW_SECONDS = 1.0  # a failure that took longer is remembered for as long as it took
-LONGEST_MEMORY_SECONDS = 30.0
-MOST_REMEMBERED = 1_000
+MAX_MEMORY_SECONDS = 30.0
+MAX_REMEMBERED = 1_000
 
 _Key = tuple[str, int]  # host, family
 
 
 @dataclass(slots=True, eq=False)
 class _Lookup:
-    """A lookup that is under way or waits for its turn, and how many wait for it."""
+    """A running or waiting lookup, and the number of its callers."""
 
     key: _Key
     answer: asyncio.Future[list[AddressInfo]]
@@ -37,7 +37,7 @@ class _Lookup:
 
 @dataclass(slots=True)
 class _Zone:
-    """The lookups of one zone: its name servers answer, or hang, for all of its names."""
+    """The lookups of one zone, whose name servers answer, or hang, for all of its names."""
 
     running: int = 0
     waiting: deque[_Lookup] = field(default_factory=deque)
@@ -46,8 +46,8 @@ class _Zone:
 class Resolver:
     """Looks names up with the system's resolver; belongs to one event loop.
 
-    A name that hangs holds one thread, however many deliveries wait for it, and a zone no more than THREADS_PER_ZONE of
-    them, so that the names of others are looked up meanwhile.
+    A hanging name holds one thread, however many deliveries wait for it. A zone holds THREADS_PER_ZONE threads at most,
+    so that other zones are not blocked.
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
@@ -57,7 +57,7 @@ class Resolver:
         self._threads = 0
         self._lookups: dict[_Key, _Lookup] = {}
         self._zones: dict[str, _Zone] = {}
-        self._failed: dict[_Key, tuple[float, OSError]] = {}  # until when, by the clock, and how
+        self._failed: dict[_Key, tuple[float, OSError]] = {}  # expiry by the clock, and the error
 
     async def look_up(self, host: str, port: int, family: int = socket.AF_UNSPEC) -> list[AddressInfo]:
         """Return the addresses of a host, at least one; raises OSError."""
@@ -68,20 +68,20 @@ class Resolver:
         lookup = self._lookups.get(key) or self._begin(key)
         lookup.waiters += 1
         try:
-            # Others may wait for it too, so one that runs out of time does not cancel it.
+            # Other deliveries may wait for it too, so the time limit of one delivery does not cancel it.
             found = await asyncio.shield(lookup.answer)
         finally:
             lookup.waiters -= 1
         return [(*info[:4], (info[4][0], port, *info[4][2:])) for info in found]
 
     def stop(self) -> None:
-        """Let the threads end; one whose lookup hangs is not waited for, neither here nor when the process ends."""
+        """End the threads; hanging lookups are not waited for, neither here nor at the end of the process."""
         for _ in range(self._threads):
             self._todo.put(None)
 
     def _begin(self, key: _Key) -> _Lookup:
         lookup = self._lookups[key] = _Lookup(key, asyncio.get_running_loop().create_future())
-        lookup.answer.add_done_callback(asyncio.Future.exception)  # nobody may wait for it any more
+        lookup.answer.add_done_callback(asyncio.Future.exception)  # retrieved, because all callers may have left
         zone = self._zones.setdefault(_zone_of(key[0]), _Zone())
         if zone.running < THREADS_PER_ZONE:
             self._run(zone, lookup)
@@ -97,7 +97,7 @@ class Resolver:
             threading.Thread(target=self._work, name=f"te-resolver-{self._threads}", daemon=True).start()
 
     def _ended(self, lookup: _Lookup, found: list[AddressInfo] | OSError, took: float) -> None:
-        """Take in the end of a lookup, and begin the next one of its zone."""
+        """Pass on the result of a lookup, and begin the next lookup of its zone."""
         del self._lookups[lookup.key]
         if isinstance(found, OSError):
             lookup.answer.set_exception(found)
@@ -113,7 +113,7 @@ class Resolver:
                 self._run(zone, following)
             else:
                 del self._lookups[following.key]
-                following.answer.set_exception(OSError("nobody waits for it"))
+                following.answer.set_exception(OSError("no delivery waits for it"))
         if not zone.running:
             del self._zones[name]
 
@@ -121,16 +121,16 @@ class Resolver:
         if took < SLOW_SECONDS:
             return
         now = self._clock()
-        if len(self._failed) >= MOST_REMEMBERED:
+        if len(self._failed) >= MAX_REMEMBERED:
             self._failed = {other: known for other, known in self._failed.items() if known[0] > now}
-        if len(self._failed) < MOST_REMEMBERED:
-            self._failed[key] = now + min(took, LONGEST_MEMORY_SECONDS), failure
+        if len(self._failed) < MAX_REMEMBERED:
+            self._failed[key] = now + min(took, MAX_MEMORY_SECONDS), failure
 
     def _work(self) -> None:
         while (lookup := self._todo.get()) is not None:
             began = self._clock()
             found = _addresses(*lookup.key)
-            # The loop may be gone when the process is about to end.
+            # The loop may be closed at the end of the process.
             with contextlib.suppress(RuntimeError):
                 loop = lookup.answer.get_loop()
                 loop.call_soon_threadsafe(self._ended, lookup, found, self._clock() - began)
@@ -144,7 +144,7 @@ def _addresses(host: str, family: int) -> list[AddressInfo] | OSError:
         return error
     except UnicodeError:
         return OSError("it is not a valid host name")
-    except Exception as error:  # noqa: BLE001 - it belongs to the lookup
+    except Exception as error:  # noqa: BLE001 - the error of one lookup
         return OSError(f"its lookup failed: {type(error).__name__}")
 
 

@@ -1,4 +1,4 @@
-"""Time limit of an attempt to send, and how far the attempt got: the same for every transport."""
+"""Time limit of an attempt to send, and its progress, for every transport."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,20 +13,21 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Progress:
-    """How far an attempt got within its time."""
+    """Progress of an attempt within its time."""
 
     timeout_ms: int
     identity: Identity
-    is_sent: bool = False  # from now on the receiver may have seen it
+    is_sent: bool = False
+    """True as soon as the receiver may have seen the delivery."""
 
     def begin_sending(self) -> None:
-        """Note that the first byte follows; raises NotSentError when it must not be sent any more."""
+        """Record that the first byte follows; raises NotSentError if it must not be sent."""
         if not self.identity.permission.may_send():
-            raise NotSentError("its claim is not held any more, or it is too late")
+            raise NotSentError("its claim is no longer held, or it is too late")
         self.is_sent = True
 
     def timed_out(self, missing: str, *, unsent: str = "no connection could be made", quote: str = "") -> DeliveryError:
-        """Make the error of an attempt whose time is up: what was `missing`, or why it was not even sent."""
+        """Return the error after the time limit: `missing` if the attempt was sent, else `unsent`."""
         message = f"{missing if self.is_sent else unsent} within {self.timeout_ms} ms"
         return DeliveryError("TIMEOUT", message, quote=quote, may_have_been_delivered=self.is_sent)
 
@@ -37,9 +38,9 @@ async def bounded(
     explain: Callable[[Exception, Progress], Exception],
     send: Callable[[Progress], Awaitable[T]],
 ) -> T:
-    """Bound an attempt to send; what ends it early is raised as `explain` puts it, a TimeoutError when its time is up.
+    """Send within a time limit; `explain` converts each error except DeliveryError and NotSentError.
 
-    A DeliveryError and a NotSentError say already what they mean.
+    At the time limit that error is a TimeoutError.
     """
     progress, soft_ms, timer = Progress(timeout_ms, identity), identity.soft_limit_ms, None
     if soft_ms is not None:
@@ -50,7 +51,7 @@ async def bounded(
             return await send(progress)
     except (DeliveryError, NotSentError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is a failed attempt
+    except Exception as error:  # noqa: BLE001 - any error is a failed attempt
         raise explain(error, progress) from None
     finally:
         if timer:

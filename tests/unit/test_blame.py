@@ -6,7 +6,7 @@ from confluent_kafka import KafkaError
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.blame import is_targets_fault
-from actors.dispatch.kafka_outcome import broker_error
+from actors.dispatch.kafka import broker_error
 from app.queue.executions.execution_model import DeliveryError
 from tests.cases import each_case
 

@@ -1,7 +1,6 @@
-"""HTTP/1.1 client of the deliveries: a protocol of our own around llhttp's parser (httptools).
+"""HTTP/1.1 client of the deliveries around llhttp's parser (httptools).
 
-A library's client decides by itself how much it reads, keeps and parses before its caller may say anything. Here each
-of these is bounded, so that no receiver can hold up the event loop or fill the memory that all deliveries share.
-The client does nothing on its own: no redirects, cookies, proxies, decompression, and no second try on a stale
-connection, because every send must be an attempt that is counted.
+A library's client reads, keeps and parses without a limit before its caller gets control. Here each of these is
+bounded, so that no receiver can block the event loop or fill the memory of all deliveries. The client has no redirects,
+cookies, proxies or decompression, and does not repeat a request on a stale connection: every send is a counted attempt.
 """

@@ -1,4 +1,4 @@
-"""Answer of a receiver, read from bytes, and bounded in every way in which a receiver could make it long; no I/O."""
+"""Answer of a receiver, parsed without I/O; the size of each of its parts is bounded."""
 
 from typing import NoReturn
 
@@ -8,27 +8,27 @@ from actors.dispatch.base import MAX_BODY_BYTES, SCRUB_MARGIN_BYTES
 
 KEPT_BYTES = MAX_BODY_BYTES + SCRUB_MARGIN_BYTES
 DRAINED_BYTES = 131_072
-"""Length of the longest body that is read to its end: reading a little more is cheaper than a new connection."""
-MOST_BYTES = 262_144
-"""Everything that is read of an answer: heads, body, and what surrounds the chunks of a body."""
-MOST_HEAD_BYTES = 65_536  # with the heads of interim answers
-MOST_INTERIM = 16
-MOST_FIELDS = 256  # in all heads, and in trailers
+"""Length up to which a body is read to its end: reading a little more is cheaper than a new connection."""
+MAX_BYTES = 262_144
+"""Maximum length of an answer: heads, body, and the framing of chunks."""
+MAX_HEAD_BYTES = 65_536  # with the heads of interim answers
+MAX_INTERIM = 16
+MAX_FIELDS = 256  # in all heads, and in trailers
 
 _SWITCHING_PROTOCOLS = 101
 _WITHOUT_BODY = (204, 304)
 
 
 class AnswerError(Exception):
-    """There is no answer, or none that is taken; the message says why."""
+    """The answer is missing or unacceptable; the message gives the reason."""
 
 
 class _EnoughError(Exception):
-    """What follows is of no interest: leaves the parser."""
+    """Leaves the parser: the rest is not needed."""
 
 
 class AnswerReader:
-    """Reads one answer from pieces of any size; the final one, after interim answers."""
+    """Reads one answer from pieces of any size, and skips interim answers."""
 
     __slots__ = (
         *("status", "retry_after", "kept", "has_head", "is_complete", "keeps_alive"),
@@ -43,22 +43,22 @@ class AnswerReader:
         self.has_head = False
         self.is_complete = False
         self.keeps_alive = False
-        """Whether another request may follow on the same connection."""
+        """True if another request may follow on the same connection."""
         self._read = self._body_bytes = self._interim = self._fields = 0
-        self._is_delimited = False  # otherwise the end of the connection ends the body
+        self._is_delimited = False  # if false, the end of the connection ends the body
         self._fault = ""
-        self._parser: HttpResponseParser | None = None  # thousands may wait for the first byte of an answer
+        self._parser: HttpResponseParser | None = None  # made late, because thousands of answers may be awaited
         self._is_released = False
 
     @property
     def text(self) -> str:
-        """Return the kept part of the body as a text that the database holds: JSON in it has no NUL."""
+        """Return the kept part of the body as text for the database, whose JSON cannot contain NUL."""
         return self.kept.decode(errors="replace").replace("\0", "")
 
     def feed(self, data: bytes) -> None:
-        """Read on; raises AnswerError for what is not HTTP, and for an answer beyond a limit."""
+        """Continue; raises AnswerError for invalid HTTP and for an answer beyond a limit."""
         while data and not self.is_complete and not self._is_released:
-            room = (MOST_BYTES if self.has_head else MOST_HEAD_BYTES) - self._read
+            room = (MAX_BYTES if self.has_head else MAX_HEAD_BYTES) - self._read
             if room <= 0:
                 self._overflow()
                 return
@@ -66,7 +66,7 @@ class AnswerReader:
             self._read += len(piece)
             if self._parser is None:
                 self._parser = HttpResponseParser(self)
-                # Common faults of servers that all parsers read in the same way.
+                # Common faults of servers that all parsers understand in the same way.
                 self._parser.set_dangerous_leniencies(
                     lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
                 )
@@ -78,7 +78,7 @@ class AnswerReader:
             self.keeps_alive = False
 
     def end(self) -> None:
-        """Take the end of the connection; raises AnswerError where it is not the end of the answer."""
+        """End with the connection; raises AnswerError if the answer is incomplete."""
         if self.is_complete:
             return
         if not self.has_head:
@@ -95,10 +95,10 @@ class AnswerReader:
 
     def _overflow(self) -> None:
         if not self.has_head:
-            self._give_up(f"the endpoint's answer has a head of more than {MOST_HEAD_BYTES // 1024} KiB")
+            self._give_up(f"the endpoint's answer has a head of more than {MAX_HEAD_BYTES // 1024} KiB")
         if len(self.kept) < KEPT_BYTES:
             self._give_up(
-                f"the endpoint's answer is longer than {MOST_BYTES // 1024} KiB, "
+                f"the endpoint's answer is longer than {MAX_BYTES // 1024} KiB, "
                 f"with a body of less than {KEPT_BYTES // 1024} KiB in it"
             )
         self.is_complete = True
@@ -108,7 +108,7 @@ class AnswerReader:
         raise AnswerError(fault)
 
     def release(self) -> None:
-        """Let go of the parser, which refers to this object: nothing has to wait for the collector of cycles."""
+        """Drop the parser, which refers to this object, so that no cycle waits for the garbage collector."""
         self._parser, self._is_released = None, True
 
     def _refuse(self, fault: str) -> NoReturn:
@@ -118,15 +118,14 @@ class AnswerReader:
     # called by the parser
 
     def on_message_begin(self) -> None:
-        """Stop at whatever follows the answer."""
+        """Stop at data after the answer."""
         if self.is_complete:
             raise _EnoughError
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a field of a head or trailer, and take what matters of it."""
         self._fields += 1
-        if self._fields > MOST_FIELDS:
-            self._refuse(f"the endpoint's answer has more than {MOST_FIELDS} header fields")
+        if self._fields > MAX_FIELDS:
+            self._refuse(f"the endpoint's answer has more than {MAX_FIELDS} header fields")
         if b"\0" in value:
             self._refuse("the endpoint's answer is not valid HTTP")
         if self.has_head:
@@ -140,22 +139,22 @@ class AnswerReader:
             self.retry_after = value.rstrip(b" \t").decode(errors="replace")
 
     def on_headers_complete(self) -> None:
-        """Take the head of the answer, or pass over that of an interim one."""
+        """Store the head of the answer, or skip the head of an interim answer."""
         status = 0 if self._parser is None else self._parser.get_status_code()
         if 100 <= status < 200 and status != _SWITCHING_PROTOCOLS:
             self._interim += 1
-            if self._interim > MOST_INTERIM:
-                self._refuse(f"the endpoint sent more than {MOST_INTERIM} interim answers before its answer")
+            if self._interim > MAX_INTERIM:
+                self._refuse(f"the endpoint sent more than {MAX_INTERIM} interim answers before its answer")
             self._is_delimited, self.retry_after = False, None
             return
         self.status, self.has_head = status, True
         if status in _WITHOUT_BODY:
             self._is_delimited = True
         if status == _SWITCHING_PROTOCOLS:
-            self.is_complete = True  # whatever follows is not HTTP
+            self.is_complete = True  # the following data is not HTTP
 
     def on_body(self, part: bytes) -> None:
-        """Keep what there is room for; the rest of a body that is too long is not read."""
+        """Keep the first bytes; stop reading a body that is too long."""
         if not self.has_head:
             return
         self._body_bytes += len(part)
@@ -167,6 +166,5 @@ class AnswerReader:
             raise _EnoughError
 
     def on_message_complete(self) -> None:
-        """Take the end of the answer."""
         if self.has_head and self._parser is not None and not self.is_complete:
             self.is_complete, self.keeps_alive = True, self._parser.should_keep_alive()

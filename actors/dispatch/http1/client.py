@@ -1,13 +1,13 @@
-"""HTTP client: exchanges requests for answers on connections that it keeps for a moment."""
+"""HTTP client: exchanges requests for answers, on connections that it keeps for a few seconds."""
 
 import asyncio
 import time
 from functools import partial
 
-from actors.dispatch.base import Network
 from actors.dispatch.connector import Connector, Origin
 from actors.dispatch.http1.answer import AnswerReader
 from actors.dispatch.http1.connection import HttpConnection, LoopShare
+from actors.dispatch.network import Network
 from actors.dispatch.send_progress import Progress
 
 KEEP_ALIVE_SECONDS = 4.0  # common servers close idle connections after 5: close them earlier
@@ -16,8 +16,7 @@ KEEP_ALIVE_SECONDS = 4.0  # common servers close idle connections after 5: close
 class Client:
     """Exchanges requests for answers; everything but the constructor belongs to one event loop.
 
-    Idle connections make room for busy ones and those that are being opened: together they are no more than the process
-    may have open.
+    Idle connections are closed when all connections together would exceed the limit of the process.
     """
 
     def __init__(self, network: Network) -> None:
@@ -26,7 +25,7 @@ class Client:
         self._share = LoopShare()
         self._busy: set[HttpConnection] = set()
         self._opening = 0
-        self._idle: dict[HttpConnection, tuple[Origin, float]] = {}  # with the instant of its last use, in that order
+        self._idle: dict[HttpConnection, tuple[Origin, float]] = {}  # with the time of the last use, in that order
         self._idle_of: dict[Origin, list[HttpConnection]] = {}
         self._sweeping: asyncio.TimerHandle | None = None
 
@@ -64,7 +63,7 @@ class Client:
             self._opening -= 1
 
     def _take(self, origin: Origin) -> HttpConnection | None:
-        """Return the connection to an origin that was used last, if it is not too old."""
+        """Return the most recently used connection to an origin, if it is not too old."""
         for connection in reversed(self._idle_of.get(origin, ())):
             _, used_at = self._idle[connection]
             if connection.is_usable and time.monotonic() - used_at < KEEP_ALIVE_SECONDS:
@@ -93,7 +92,7 @@ class Client:
         connection.abort()
 
     def _forget(self, connection: HttpConnection) -> None:
-        """Keep a connection no longer: it is taken, or lost."""
+        """Remove a connection from the idle ones: it is taken, or lost."""
         origin, _ = self._idle.pop(connection, (None, 0.0))
         if origin is not None:
             idle = self._idle_of[origin]

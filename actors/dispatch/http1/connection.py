@@ -1,19 +1,19 @@
-"""Connection to a receiver: carries one request and its answer at a time."""
+"""Connection to a receiver for one request and its answer at a time."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import cast
 
-from actors.dispatch.http1.answer import MOST_BYTES, AnswerError, AnswerReader
+from actors.dispatch.http1.answer import MAX_BYTES, AnswerError, AnswerReader
 from actors.dispatch.send_progress import Progress
 
-BYTES_PER_TURN = 131_072  # the costliest answer, with chunks of one byte, takes about 10 ms for as many
+BYTES_PER_TURN = 131_072  # about 10 ms for the costliest answer, which has chunks of one byte
 BYTES_AT_ONCE = 16_384
 
 
 class LoopShare:
-    """Hands out what may be read in this turn of the loop, and later turns, first come, first served."""
+    """Bytes that may be read in each iteration of the loop, first come, first served."""
 
     def __init__(self) -> None:
         self._left = BYTES_PER_TURN
@@ -21,35 +21,32 @@ class LoopShare:
         self._is_counting = False
 
     def take(self, wanted: int) -> int:
-        """Take up to that many bytes of this turn; returns how many may be read now, possibly 0."""
+        """Take up to that many bytes of this iteration; return the number that may be read now, possibly 0."""
         taken = min(wanted, self._left, BYTES_AT_ONCE)
         self._left -= taken
-        self._count()
-        return taken
-
-    def line_up(self, connection: "HttpConnection") -> None:
-        """Let a connection read on in a later turn, after the connections that wait already."""
-        self._line.append(connection)
-        self._count()
-
-    def _count(self) -> None:
         if not self._is_counting:
             self._is_counting = True
             asyncio.get_running_loop().call_soon(self._begin_turn)
+        return taken
+
+    def line_up(self, connection: "HttpConnection") -> None:
+        """Continue a connection in a later iteration, after the connections that already wait."""
+        self._line.append(connection)
+        self.take(0)
 
     def _begin_turn(self) -> None:
         self._is_counting = False
         self._left = BYTES_PER_TURN
-        # Who lines up again meanwhile has to wait for the next turn.
+        # A connection that lines up again waits for the next iteration.
         for _ in range(len(self._line)):
             if self._left <= 0:
-                self._count()
+                self.take(0)
                 return
             self._line.popleft().read_on()
 
 
 class HttpConnection(asyncio.Protocol):
-    """An open connection; unusable for good once it is closed or the receiver has sent what nobody asked for."""
+    """An open connection; permanently unusable once it is closed or the receiver has sent unrequested data."""
 
     def __init__(self, share: LoopShare, on_lost: Callable[["HttpConnection"], None]) -> None:
         self.is_usable = True
@@ -66,7 +63,7 @@ class HttpConnection(asyncio.Protocol):
     async def exchange(self, request: bytes, progress: Progress) -> AnswerReader:
         """Send a request and return its whole answer; `progress` permits the first byte.
 
-        Raises AnswerError, and OSError where the connection breaks before the head of an answer is there.
+        Raises AnswerError, and OSError if the connection breaks before the head of an answer has arrived.
         """
         if not self.is_usable:
             raise AnswerError("the endpoint closed the connection, or answered, before the request was sent")
@@ -78,33 +75,32 @@ class HttpConnection(asyncio.Protocol):
         try:
             await waiter
         finally:
-            # An error refers to all that it passed through: buffers would wait for the collector of cycles.
+            # An error refers to these frames: their buffers would wait for the garbage collector.
             self._reader = self._waiter = None
             del waiter
             reader.release()
-            # An answer may come before the whole request is sent: the rest of it would be read as the next one.
+            # An answer may arrive before the request is fully sent; its rest would be read as the next request.
             if not reader.keeps_alive or self._unread or self._transport.get_write_buffer_size():
                 self.abort()
         return reader
 
     def abort(self) -> None:
-        """Close at once: a receiver that does not read could hold up any other way to close."""
+        """Close at once: a receiver that does not read could delay any other kind of close."""
         self.is_usable = False
         self._unread.clear()
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the transport."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Read as much as this turn of the loop allows, and the rest in later ones."""
+        """Read as much as this iteration of the loop allows, and the rest in later iterations."""
         if self._reader is None or self._reader.is_complete:
             self.abort()
             return
         self._received += len(data)
-        if self._received >= MOST_BYTES:
-            self._transport.pause_reading()  # the answer ends within what is here, one way or another
+        if self._received >= MAX_BYTES:
+            self._transport.pause_reading()  # the answer ends within the received bytes, or fails
         if self._unread:
             self._unread += data
             return
@@ -116,11 +112,10 @@ class HttpConnection(asyncio.Protocol):
         self._read(data)
 
     def eof_received(self) -> None:
-        """Take the end of what the receiver sends; the transport closes by itself."""
+        """End the answer; the transport closes by itself."""
         self._end(None)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Take the end of the connection."""
         self._on_lost(self)
         self._end(error)
 
@@ -132,7 +127,7 @@ class HttpConnection(asyncio.Protocol):
                 self._read_end()
 
     def read_on(self) -> None:
-        """Read more of what has arrived; called by the share."""
+        """Read more of the received bytes; called by the share."""
         if self._reader is None or self._reader.is_complete or not self._unread:
             return
         share = self._share.take(len(self._unread))

@@ -1,4 +1,4 @@
-"""Request: where it goes, and its bytes."""
+"""Parts of a request: its URL and its header fields."""
 
 import base64
 import re
@@ -14,33 +14,32 @@ _URL = re.compile(
     r"(?P<target>[/?][!-\"$-~]*)?(?:#[!-~]*)?",
     re.IGNORECASE | re.ASCII,
 )
-# getaddrinfo takes more than one form of these, such as 127.1: only the one that the egress rules name is sent to.
+# getaddrinfo accepts short forms such as 127.1; only the form of the egress rules is accepted here.
 _NUMERIC = re.compile(r"[0-9.]+")
 _IPV4 = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}")
 _MAX_PORT = 65_535
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 URLS_KEPT = 256
-LONGEST_KEPT = 4096
-"""Characters of a URL and of header values that are worth remembering: a long one is made of an input, which may have a
-megabyte."""
+MAX_KEPT_LENGTH = 4096
+"""Maximum length of a URL with its header values in the caches: longer ones come from inputs of up to a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A URL as it is needed to send to it."""
+    """A parsed URL."""
 
     origin: Origin
     host_header: str
     target: str
-    """Path and query, as they are written."""
+    """Path and query, unchanged."""
     authorization: str | None
-    """Value of the header that says user and password of the URL."""
+    """Header value with the user and password of the URL."""
 
 
 @lru_cache(URLS_KEPT)
 def read_url(text: str) -> Url:
-    """Take a URL apart; raises ValueError, without the URL in its message."""
+    """Parse a URL; raises ValueError, without the URL in its message."""
     match = _URL.fullmatch(text)
     if match is None:
         raise ValueError("the URL is not valid")
@@ -50,12 +49,15 @@ def read_url(text: str) -> Url:
     is_odd = not host.isascii() or _FORBIDDEN.search(host) or (_NUMERIC.fullmatch(host) and not _IPV4.fullmatch(host))
     if port > _MAX_PORT or is_odd:
         raise ValueError("the URL is not valid")
-    target = match["target"] or "/"
+    target, authorization = match["target"] or "/", None
+    if user is not None:
+        name, _, password = map(unquote_to_bytes, user.partition(":"))
+        authorization = "Basic " + base64.b64encode(name + b":" + password).decode()
     return Url(
         Origin(scheme == "https", host.strip("[]"), port),
         host if port == default_port else f"{host}:{port}",
         target if target.startswith("/") else f"/{target}",
-        None if user is None else _basic(user),
+        authorization,
     )
 
 
@@ -65,13 +67,3 @@ def write_fields(fields: Iterable[tuple[str, str]]) -> str:
     if _FORBIDDEN.search("".join(lines)):
         raise ValueError("a control character in a header")
     return "".join(f"{line}\r\n" for line in lines)
-
-
-def write_head(method: str, url: Url, fields: str) -> bytes:
-    """Write the head of a request with these fields."""
-    return f"{method} {url.target} HTTP/1.1\r\nHost: {url.host_header}\r\n{fields}\r\n".encode(errors="ignore")
-
-
-def _basic(user: str) -> str:
-    name, _, password = user.partition(":")
-    return "Basic " + base64.b64encode(unquote_to_bytes(name) + b":" + unquote_to_bytes(password)).decode()

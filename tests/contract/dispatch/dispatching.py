@@ -10,9 +10,9 @@ import pytest
 import uvloop
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.base import Dispatcher, Identity, Network
+from actors.dispatch.base import Dispatcher, Identity, Unconditional
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.permission import Unconditional
+from actors.dispatch.network import PATIENCE_SECONDS, Network, PerHostLimit
 from actors.dispatch.resolver import Resolver
 from app.catalog.specs import compile_spec
 from app.queue.executions.execution_model import DeliveryError
@@ -47,12 +47,14 @@ class Opening:
     guard: EgressGuard = OPEN
     connections: int = 100
     per_host: int = 10
+    patience_seconds: float = PATIENCE_SECONDS
 
     @contextmanager
     def network(self) -> Iterator[Network]:
         resolver = Resolver()
         try:
-            yield Network(self.guard, resolver, self.connections, self.per_host)
+            turns = PerHostLimit(self.per_host, patience_seconds=self.patience_seconds)
+            yield Network(self.guard, resolver, self.connections, turns)
         finally:
             resolver.stop()
 

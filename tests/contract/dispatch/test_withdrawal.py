@@ -9,7 +9,7 @@ import redis
 from confluent_kafka import Consumer, TopicPartition
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch import OPENERS
+from actors.dispatch import DISPATCHERS
 from app.dev.receiver import Receiver
 from app.dev.servers import Tansu, Valkey
 from app.queue.executions.execution_model import NotSentError
@@ -21,7 +21,7 @@ WITHDRAWN = dataclasses.replace(identity(), permission=Withdrawn())
 
 def send(type_: EndpointType, **fields: Any) -> None:
     spec = rendered(type_, fields)
-    run(Opening(OPENERS[type_]), lambda dispatcher: dispatcher.send(spec, WITHDRAWN))
+    run(Opening(DISPATCHERS[type_]), lambda dispatcher: dispatcher.send(spec, WITHDRAWN))
 
 
 def test_no_request_is_sent_for_a_claim_that_is_lost(receiver: Receiver) -> None:

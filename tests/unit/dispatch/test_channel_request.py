@@ -7,7 +7,7 @@ import pytest
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.channel_request import Message, spec_of
 from actors.dispatch.http1.answer import AnswerReader
-from actors.dispatch.web_channels import status_of
+from actors.dispatch.notification import status_of
 from app.catalog.specs.channel_presets import PRESETS
 from app.catalog.specs.channels import divide
 from app.queue.executions.execution_model import DeliveryError

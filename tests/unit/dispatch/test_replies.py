@@ -3,7 +3,7 @@
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.resp.replies import LONGEST_REPLY, RefusedError, ReplyReader, UnreadableError, write_command
+from actors.dispatch.resp import MAX_REPLY_BYTES, RefusedError, ReplyReader, UnreadableError, write_command
 from tests.cases import each_case
 
 REPLIES = b"+OK\r\n$3\r\n1-2\r\n$0\r\n\r\n:7\r\n$4\r\na\r\nb\r\n-ERR no\r\n"
@@ -28,10 +28,10 @@ def test_replies_come_in_pieces(size: int) -> None:
         b"$-1\r\n",
         b"$+1\r\n",
         b"$\r\n",
-        b"$%d\r\n" % (LONGEST_REPLY + 1),
+        b"$%d\r\n" % (MAX_REPLY_BYTES + 1),
         b"$" + b"9" * 5000 + b"\r\n",
-        b"+" + b"x" * LONGEST_REPLY * 2,
-        b"$" + b"x" * LONGEST_REPLY * 2,
+        b"+" + b"x" * MAX_REPLY_BYTES * 2,
+        b"$" + b"x" * MAX_REPLY_BYTES * 2,
     ],
 )
 def test_what_is_no_reply_of_ours(data: bytes) -> None:
@@ -40,7 +40,7 @@ def test_what_is_no_reply_of_ours(data: bytes) -> None:
 
 
 def test_the_longest_reply_is_read() -> None:
-    text = b"x" * LONGEST_REPLY
+    text = b"x" * MAX_REPLY_BYTES
     assert list(ReplyReader().feed(b"$%d\r\n%b\r\n" % (len(text), text))) == [text]
 
 

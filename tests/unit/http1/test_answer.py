@@ -9,10 +9,10 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.http1.answer import (
     DRAINED_BYTES,
     KEPT_BYTES,
-    MOST_BYTES,
-    MOST_FIELDS,
-    MOST_HEAD_BYTES,
-    MOST_INTERIM,
+    MAX_BYTES,
+    MAX_FIELDS,
+    MAX_HEAD_BYTES,
+    MAX_INTERIM,
     AnswerError,
     AnswerReader,
 )
@@ -122,20 +122,20 @@ def test_what_is_not_http(data: bytes) -> None:
 @each_case(
     ("begin", "endless", "limit", "most"),
     [
-        (b"", INTERIM, f"more than {MOST_INTERIM} interim answers", 1024),
-        (HEAD, b"a:b\r\n", f"more than {MOST_FIELDS} header fields", 4096),
-        (b"HTTP/1.1 103 x\r\n", b"a:b\r\n", f"more than {MOST_FIELDS} header fields", 4096),
-        (b"", b"\r\n", "a head of more than 64 KiB", MOST_HEAD_BYTES),
-        (b"HTTP/1.1 200 ", b"O", "a head of more than 64 KiB", MOST_HEAD_BYTES),
-        (HEAD, b"x", "a head of more than 64 KiB", MOST_HEAD_BYTES),
-        (HEAD + b"x:", b" ", "a head of more than 64 KiB", MOST_HEAD_BYTES),
-        (HEAD + b"x:", b"y", "a head of more than 64 KiB", MOST_HEAD_BYTES),
-        (b"HTTP/1.1 199 x\r\nContent-Length: 999999\r\n\r\n", b"y", "a head of more than 64 KiB", MOST_HEAD_BYTES),
-        (CHUNKED, b"0", "longer than 256 KiB", MOST_BYTES),
-        (CHUNKED + b"1;", b"x", "longer than 256 KiB", MOST_BYTES),
-        (CHUNKED, b"1;aaaaaaaaaaaaaaaaaa\r\nx\r\n", "longer than 256 KiB", MOST_BYTES),
-        (CHUNKED + b"0\r\n", b"a:b\r\n", f"more than {MOST_FIELDS} header fields", 4096),
-        (CHUNKED + b"0\r\na:", b"b", "longer than 256 KiB", MOST_BYTES),
+        (b"", INTERIM, f"more than {MAX_INTERIM} interim answers", 1024),
+        (HEAD, b"a:b\r\n", f"more than {MAX_FIELDS} header fields", 4096),
+        (b"HTTP/1.1 103 x\r\n", b"a:b\r\n", f"more than {MAX_FIELDS} header fields", 4096),
+        (b"", b"\r\n", "a head of more than 64 KiB", MAX_HEAD_BYTES),
+        (b"HTTP/1.1 200 ", b"O", "a head of more than 64 KiB", MAX_HEAD_BYTES),
+        (HEAD, b"x", "a head of more than 64 KiB", MAX_HEAD_BYTES),
+        (HEAD + b"x:", b" ", "a head of more than 64 KiB", MAX_HEAD_BYTES),
+        (HEAD + b"x:", b"y", "a head of more than 64 KiB", MAX_HEAD_BYTES),
+        (b"HTTP/1.1 199 x\r\nContent-Length: 999999\r\n\r\n", b"y", "a head of more than 64 KiB", MAX_HEAD_BYTES),
+        (CHUNKED, b"0", "longer than 256 KiB", MAX_BYTES),
+        (CHUNKED + b"1;", b"x", "longer than 256 KiB", MAX_BYTES),
+        (CHUNKED, b"1;aaaaaaaaaaaaaaaaaa\r\nx\r\n", "longer than 256 KiB", MAX_BYTES),
+        (CHUNKED + b"0\r\n", b"a:b\r\n", f"more than {MAX_FIELDS} header fields", 4096),
+        (CHUNKED + b"0\r\na:", b"b", "longer than 256 KiB", MAX_BYTES),
     ],
 )
 def test_no_answer_is_read_for_ever(begin: bytes, endless: bytes, limit: str, most: int) -> None:
@@ -157,9 +157,9 @@ def test_no_answer_is_read_for_ever(begin: bytes, endless: bytes, limit: str, mo
     [
         (HEAD + b"\r\n", b"x", DRAINED_BYTES),
         (HEAD + b"Content-Length: 1000000000000000000\r\n\r\n", b"x", DRAINED_BYTES),
-        (CHUNKED, b"100\r\n" + b"x" * 256 + b"\r\n", MOST_BYTES),
+        (CHUNKED, b"100\r\n" + b"x" * 256 + b"\r\n", MAX_BYTES),
         (CHUNKED + b"fffffffffffffff\r\n", b"x", DRAINED_BYTES),
-        (CHUNKED, b"1\r\nx\r\n", MOST_BYTES),
+        (CHUNKED, b"1\r\nx\r\n", MAX_BYTES),
     ],
 )
 def test_a_body_that_is_too_long_is_cut(begin: bytes, endless: bytes, most: int) -> None:

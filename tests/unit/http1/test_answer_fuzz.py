@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.http1.answer import KEPT_BYTES, MOST_BYTES, AnswerError, AnswerReader
+from actors.dispatch.http1.answer import KEPT_BYTES, MAX_BYTES, AnswerError, AnswerReader
 
 SEEDS = [
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello",
@@ -34,7 +34,7 @@ def answers(draw: st.DrawFn) -> bytes:
             | st.just((part or b"x") * 20_000)
         )
         data = data[:begin] + new + data[end:]
-    return data[: 2 * MOST_BYTES]
+    return data[: 2 * MAX_BYTES]
 
 
 def outcome(pieces: list[bytes]) -> tuple[Outcome, bool]:

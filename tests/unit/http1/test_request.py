@@ -1,10 +1,14 @@
 """Requests as bytes, and URLs taken apart."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.base import Identity
 from actors.dispatch.connector import Origin
-from actors.dispatch.http1.request import read_url, write_fields, write_head
+from actors.dispatch.http import compose
+from actors.dispatch.http1.request import read_url, write_fields
 from tests.cases import each_case
 
 
@@ -66,10 +70,12 @@ def test_a_url_that_nobody_can_use(text: str) -> None:
 
 
 def test_a_head_is_written() -> None:
-    fields = write_fields([("X-A", "é\t"), ("b", ""), ("c", "\ud800")])
-    assert write_head("PUT", read_url("http://h:1/p?q"), fields) == (
-        b"PUT /p?q HTTP/1.1\r\nHost: h:1\r\nX-A: \xc3\xa9\t\r\nb: \r\nc: \r\n\r\n"
-    )
+    headers = {"X-A": "é\t", "b": "", "c": "\ud800"}
+    identity = Identity("exec_1", "job_1", 1, datetime(2030, 1, 1, tzinfo=UTC), "")
+    origin, request = compose({"method": "PUT", "url": "http://h:1/p?q", "headers": headers}, identity)
+    assert origin == Origin(is_tls=False, host="h", port=1)
+    assert request.startswith(b"PUT /p?q HTTP/1.1\r\nHost: h:1\r\nX-A: \xc3\xa9\t\r\nb: \r\nc: \r\n")
+    assert request.endswith(b"\r\nContent-Length: 0\r\n\r\n")
 
 
 @pytest.mark.parametrize("field", [("a", "b\r\nc: d"), ("a\n", "b"), ("a", "\0"), ("a", "\x7f")])

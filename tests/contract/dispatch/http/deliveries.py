@@ -3,9 +3,9 @@
 import asyncio
 import socket
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.base import Network
 from actors.dispatch.egress import AddressInfo
 from actors.dispatch.http import HttpDispatcher
 from actors.dispatch.resolver import Resolver
@@ -84,7 +84,4 @@ class Hosts(Resolver):
 def to_hosts(hosts, guard=OPEN):
     """Open a dispatcher that finds these addresses."""
 
-    def open_(network):
-        return HttpDispatcher(Network(network.guard, hosts, network.connections, network.connections_per_host))
-
-    return Opening(open_, guard)
+    return Opening(lambda network: HttpDispatcher(replace(network, resolver=hosts)), guard)

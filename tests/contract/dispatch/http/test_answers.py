@@ -6,8 +6,8 @@ import gzip
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch.http import retry_after_ms
 from actors.dispatch.http1.answer import KEPT_BYTES
-from actors.dispatch.http_outcome import retry_after_ms
 from tests.cases import each_case
 from tests.contract.dispatch.dispatching import identity, run
 from tests.contract.dispatch.http.deliveries import dispatcher, fail, read_request, send, server, spec

@@ -13,7 +13,7 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.base import Dispatcher
 from actors.dispatch.http1.answer import AnswerError, AnswerReader
 from actors.dispatch.http1.client import Client
-from actors.dispatch.http1.request import read_url, write_head
+from actors.dispatch.http1.request import read_url
 from actors.dispatch.send_progress import Progress
 from app.queue.executions.execution_model import DeliveryError
 from tests.contract.dispatch.dispatching import Opening, identity, run
@@ -95,7 +95,11 @@ async def by_aiohttp(session: aiohttp.ClientSession, url: str) -> Read:
 
 async def by_ours(client: Client, url: str) -> Read:
     target = read_url(url)
-    reader = await client.exchange(target.origin, write_head("GET", target, ""), Progress(1000, identity()))
+    reader = await client.exchange(
+        target.origin,
+        f"GET {target.target} HTTP/1.1\r\nHost: {target.host_header}\r\n\r\n".encode(),
+        Progress(1000, identity()),
+    )
     return reader.status, reader.retry_after, bytes(reader.kept)
 
 

@@ -3,11 +3,11 @@
 import asyncio
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch import base
 from actors.dispatch.egress import EgressGuard
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.http.deliveries import OK, dispatcher, fail, read_request, send, server, spec
@@ -156,14 +156,13 @@ def test_proxies_of_the_environment_are_not_used(receiver, monkeypatch):
     assert json.loads(send(receiver.url("/ok"))["body"]) == {"ok": True}
 
 
-def test_waiting_for_a_turn_does_not_count_against_the_timeout(receiver, monkeypatch):
+def test_waiting_for_a_turn_does_not_count_against_the_timeout(receiver):
     """One connection to the host and three deliveries: together they take longer than the timeout of each."""
-    monkeypatch.setattr(base, "PATIENCE_SECONDS", 30)
     slow = spec(receiver.url("/slow/800/turns"), timeout_ms=2000)
 
     async def three(http):
         return await asyncio.gather(*(http.send(slow, identity(f"exec_{n}")) for n in range(3)))
 
-    answers = run(dispatcher(per_host=1), three)
+    answers = run(replace(dispatcher(per_host=1), patience_seconds=30), three)
     assert [answer["status_code"] for answer in answers] == [200, 200, 200]
     assert len(receiver.wait_for(3, path="/slow/800/turns")) == 3

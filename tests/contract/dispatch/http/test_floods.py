@@ -14,7 +14,7 @@ import pytest
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.base import Dispatcher
-from actors.dispatch.http1.answer import KEPT_BYTES, MOST_BYTES, AnswerReader
+from actors.dispatch.http1.answer import KEPT_BYTES, MAX_BYTES, AnswerReader
 from actors.dispatch.http1.connection import HttpConnection
 from app.dev.receiver import Receiver
 from app.queue.executions.execution_model import DeliveryError
@@ -27,7 +27,7 @@ INTERIM = b"HTTP/1.1 103 Early Hints\r\n\r\n"
 LONG_MS = 150_000
 SOCKET_BYTES = 65_536
 MEGABYTE = 1_000_000
-MOST_SENT = MOST_BYTES + 3 * SOCKET_BYTES
+MOST_SENT = MAX_BYTES + 3 * SOCKET_BYTES
 
 
 @dataclass
@@ -177,4 +177,4 @@ def test_no_attempt_takes_more_than_its_bytes_however_they_come() -> None:
 
     sent = 0
     assert "more than 256 header fields" in run(dispatcher(), main).message
-    assert sent < MOST_BYTES
+    assert sent < MAX_BYTES

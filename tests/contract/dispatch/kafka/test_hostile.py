@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.kafka import MOST_RECEIVED_BYTES, KafkaDispatcher
+from actors.dispatch.kafka import MAX_RECEIVED_BYTES, KafkaDispatcher
 from app.dev.servers import Tansu
 from schema.states import EndpointType
 from tests.contract.dispatch.dispatching import Opening, failure, identity, rendered, run
@@ -32,8 +32,8 @@ def announcing(size: int) -> Iterator[bytes]:
 
 def dripping() -> Iterator[bytes]:
     """Announce an answer that is not too long, and never come to its end."""
-    yield struct.pack(">i", MOST_RECEIVED_BYTES - 1)
-    for _ in range(MOST_RECEIVED_BYTES - 2):
+    yield struct.pack(">i", MAX_RECEIVED_BYTES - 1)
+    for _ in range(MAX_RECEIVED_BYTES - 2):
         yield b"\0"
         threading.Event().wait(0.01)
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from actors.blame import is_targets_fault
-from actors.dispatch.base import Network
+from actors.dispatch.base import Unconditional
 from actors.dispatch.egress import EgressGuard
+from actors.dispatch.network import Network
 from actors.dispatch.notification import NotificationDispatcher
-from actors.dispatch.permission import Unconditional
 from app.dev.receiver import Receiver
 from app.queue.executions.execution_model import DeliveryError, NotSentError
 from tests.contract.dispatch.dispatching import Opening, failure, identity, run

@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import socket
 import time
+from dataclasses import replace
 
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch import base
 from actors.dispatch.egress import EgressGuard
 from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.lossy import LossyProxy
@@ -128,9 +128,8 @@ def test_an_answer_that_comes_too_late_is_not_given_to_the_next_delivery(valkey,
     assert client.xlen("s") == 3
 
 
-def test_waiting_for_a_connection_does_not_count_against_the_timeout(valkey, client, monkeypatch):
+def test_waiting_for_a_connection_does_not_count_against_the_timeout(valkey, client):
     """One connection and three deliveries: together they take longer than the timeout of each."""
-    monkeypatch.setattr(base, "PATIENCE_SECONDS", 30)
 
     async def main(streams):
         with LossyProxy(valkey.port) as proxy:
@@ -139,7 +138,7 @@ def test_waiting_for_a_connection_does_not_count_against_the_timeout(valkey, cli
             proxy.delay_seconds = 0.8
             await asyncio.gather(*(streams.send(slow, identity(f"exec_{n}")) for n in range(3)))
 
-    run(dispatcher(size=1), main)
+    run(replace(dispatcher(size=1), patience_seconds=30), main)
     assert client.xlen("s") == 4
 
 

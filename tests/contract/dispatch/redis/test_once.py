@@ -8,7 +8,7 @@ from redis.crc import key_slot
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.base import History
-from actors.dispatch.redis_stream import NOTE_SLACK_SECONDS, note_key
+from actors.dispatch.redis_stream import MARKER_SLACK_SECONDS, marker_key
 from app.kernel import ids
 from tests.cases import each_case
 from tests.contract.dispatch.dispatching import failure, identity, run
@@ -56,15 +56,15 @@ def remembering(who=None, **history):
 def test_the_note_of_a_delivery_is_small_and_outlives_the_longest_wait_only(valkey, client):
     send(valkey.url, remembering(identity(ids.execution_id()), longest_wait_seconds=60.0), stream="s" * 20)
     (note,) = set(client.keys()) - {"s" * 20}
-    assert NOTE_SLACK_SECONDS < client.ttl(note) <= NOTE_SLACK_SECONDS + 60
+    assert MARKER_SLACK_SECONDS < client.ttl(note) <= MARKER_SLACK_SECONDS + 60
     assert client.memory_usage(note) <= 200
 
 
 def test_an_entry_whose_note_may_have_expired_is_marked(valkey, client):
     """Only then: what is found is no duplicate, and a note that cannot have expired says that nothing was appended."""
     now = time.monotonic()
-    old = {"longest_wait_seconds": 60.0, "uncertain_since": now - NOTE_SLACK_SECONDS - 60}
-    recent = {"longest_wait_seconds": 3600.0, "uncertain_since": now - NOTE_SLACK_SECONDS - 60}
+    old = {"longest_wait_seconds": 60.0, "uncertain_since": now - MARKER_SLACK_SECONDS - 60}
+    recent = {"longest_wait_seconds": 3600.0, "uncertain_since": now - MARKER_SLACK_SECONDS - 60}
     assert send(valkey.url, remembering(identity("exec_old", attempt=2), **old))["may_be_duplicate"] is True
     assert "may_be_duplicate" not in send(valkey.url, remembering(identity("exec_old", attempt=3), **old))
     assert "may_be_duplicate" not in send(valkey.url, remembering(identity("exec_recent", attempt=2), **recent))
@@ -74,8 +74,8 @@ def test_an_entry_whose_note_may_have_expired_is_marked(valkey, client):
 
 @each_case("stream", ["s", "notifications:outbound", "a{b}c", "{a}", "a{", "a{{b}}", "{a{b}", "x{y}{z}"])
 def test_the_note_lies_in_the_slot_of_the_stream(stream):
-    assert key_slot(note_key(stream, "exec_1").encode()) == key_slot(stream.encode())
-    assert note_key(stream, "exec_1") != note_key(stream, "exec_2")
+    assert key_slot(marker_key(stream, "exec_1").encode()) == key_slot(stream.encode())
+    assert marker_key(stream, "exec_1") != marker_key(stream, "exec_2")
 
 
 def test_a_failed_append_leaves_no_note(valkey, client):

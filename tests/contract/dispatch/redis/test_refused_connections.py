@@ -8,8 +8,8 @@ import pytest
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.connector import Connector
-from actors.dispatch.resp.redis_target import open_connection, read_target
-from actors.dispatch.resp.replies import RefusedError
+from actors.dispatch.redis_stream import open_connection, read_target
+from actors.dispatch.resp import RefusedError
 from tests.contract.dispatch.dispatching import Opening, failure, identity, run
 from tests.contract.dispatch.redis.deliveries import dispatcher, spec
 

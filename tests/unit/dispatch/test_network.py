@@ -2,27 +2,23 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch.base import Identity, Network
-from actors.dispatch.egress import EgressGuard
-from actors.dispatch.per_host import PerHostLimit
-from actors.dispatch.permission import Unconditional
-from actors.dispatch.resolver import Resolver
+from actors.dispatch.base import Unconditional
+from actors.dispatch.network import PerHostLimit
 from app.queue.claiming.release import DUE_NOW_MS
 from app.queue.executions.execution_model import NotSentError
 
 Body = Callable[[PerHostLimit], Awaitable[None]]
 
 
-def run(body: Body, *, limit: int = 1) -> int:
+def run(body: Body, *, limit: int = 1, patience_seconds: float = 60.0) -> int:
     """Use a limit, and return how many targets it still knows afterwards."""
 
     async def main() -> int:
-        turns = PerHostLimit(limit)
+        turns = PerHostLimit(limit, patience_seconds=patience_seconds)
         await body(turns)
         return turns.targets_in_use
 
@@ -67,20 +63,20 @@ def test_turns_come_in_the_order_of_asking_and_never_more_than_allowed() -> None
     assert run(body, limit=2) == 0
 
 
-def test_who_waits_too_long_is_put_off() -> None:
+def test_a_wait_that_is_too_long_defers_the_delivery() -> None:
     async def body(turns: PerHostLimit) -> None:
         end, seen = asyncio.Event(), list[str]()
         holder = asyncio.create_task(hold(turns, end, seen))
         await step()
         with pytest.raises(NotSentError) as caught:
-            async with turns.take("target", 0.0):
+            async with turns.take("target"):
                 seen.append("second")
         assert (caught.value.put_off_ms, caught.value.is_noted) == (0, False)
         end.set()
         await holder
         assert seen == ["first"]
 
-    assert run(body) == 0
+    assert run(body, patience_seconds=0.0) == 0
 
 
 def test_nobody_waits_in_a_process_that_ends() -> None:
@@ -149,12 +145,10 @@ def test_nobody_waits_until_too_little_is_left_for_the_delivery() -> None:
     """A third of the stuck timeout, or what it leaves beside the delivery's own timeout: here nothing."""
 
     async def main() -> None:
-        guard = EgressGuard(public_only=False, allow=[], deny=[])
-        network = Network(guard, Resolver(), connections=2, connections_per_host=1, stuck_seconds=300.0)
-        identity = Identity("e", "j", 1, datetime(2030, 1, 1, tzinfo=UTC), "")
-        async with network.turn(identity, 300_000, "target"):
+        turns = PerHostLimit(1, stuck_seconds=300.0)
+        async with turns.take("target", 300_000):
             with pytest.raises(NotSentError):
-                async with network.turn(identity, 300_000, "target"):
+                async with turns.take("target", 300_000):
                     raise AssertionError
 
     asyncio.run(main())
