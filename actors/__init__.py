@@ -5,6 +5,7 @@ Dramatiq boots the worker.
 """
 
 import os
+import resource
 import sys
 from functools import partial
 
@@ -12,8 +13,8 @@ import dramatiq
 
 from actors.deliver import Deliveries
 from actors.dispatch import open_dispatchers
+from actors.dispatch.connector import ADDRESSES_AT_ONCE
 from actors.loop import DeliveryLoop
-from actors.open_files import DEFAULT_POOL_SIZE, ensure_open_files
 from app.catalog import rotation
 from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
@@ -30,14 +31,20 @@ from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER
 from brokers.listener import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle
+from brokers.sharing.quota import max_claims
 from brokers.spans import WorkerSpans
 from brokers.worker_process import WorkerProcess
 from brokers.worker_settings import WorkerSettings
 from schema.states import EndpointType
 
+# Descriptors besides deliveries and pool: other database connections, the source of wake-ups, Kafka's brokers, idle
+# connections, name lookups, the loop's own, pipes to Dramatiq's parent, certificates.
+RESERVE = 128
+DEFAULT_POOL_SIZE = 10
+
 
 def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
-    """Build the broker of a worker process and the object that its actors call."""
+    """Build the broker of a worker process, and the deliveries that its actors call."""
     database = db.connect(
         settings.database_url, pool_size=settings.db_pool_size or DEFAULT_POOL_SIZE, application_name="te-worker"
     )
@@ -70,8 +77,8 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     process.on_drain(loop.drain)
     process.flow.on_pulse(loop.take_pulse)
     spans = exporting(settings.traces, "worker")
-    for one in spans:
-        process.finalizer.outcomes.spans = WorkerSpans(one, process.worker_id)
+    for exporter in spans:
+        process.finalizer.outcomes.spans = WorkerSpans(exporter, process.worker_id)
     threads = [GatheredLog(), *spans, loop, *_listeners(settings, process), *_metrics(settings)]
 
     def opened() -> None:
@@ -112,6 +119,26 @@ def _worker_settings(settings: Settings, database: db.Database) -> WorkerSetting
     )
 
 
+def ensure_open_files(settings: Settings) -> None:
+    """Raise the soft limit of open files to the needs of the deliveries; raises SettingError if that is impossible.
+
+    A process without descriptors would fail deliveries and spend their attempts. A delivery needs one descriptor, and a
+    few more while it connects to a name with several addresses that do not answer.
+    """
+    deliveries = max_claims(settings.worker_max_concurrent)
+    needed = deliveries + (settings.db_pool_size or DEFAULT_POOL_SIZE) + RESERVE
+    wanted = needed + (ADDRESSES_AT_ONCE - 1) * deliveries
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise SettingError(
+            f"TE_WORKER_MAX_CONCURRENT={settings.worker_max_concurrent} needs {needed} open files, and the hard limit "
+            f"of this process (RLIMIT_NOFILE, ulimit -Hn) is {hard}"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+
+
 try:
     _settings = Settings.from_env(os.environ)
     log.restyle(_settings.log_level, _settings.log_format)
@@ -122,7 +149,7 @@ except SettingError as error:
 
 dramatiq.set_broker(broker)
 
-# One actor for all queues, of which those of the transports are there from the start.
+# One actor for all queues; the queues of the transports exist from the start.
 for _queue in (endpoint_type.queue for endpoint_type in EndpointType):
     broker.declare_queue(_queue)
 dramatiq.actor(actor_name=DELIVER, queue_name=EndpointType.HTTP.queue)(_deliveries.start)

@@ -1,7 +1,6 @@
-"""Delivery of claimed attempts: prepare, and have it sent and concluded (`actors.sending`).
+"""Preparation of claimed attempts for the delivery loop, which sends and concludes them (`actors.sending`).
 
-An actor only prepares deliveries; the loop starts each at its instant, and its completion concludes the attempt. No
-exception leaves this module, because Dramatiq would acknowledge the message as done.
+No exception leaves this module, because Dramatiq would acknowledge the message as done.
 """
 
 import logging
@@ -12,9 +11,9 @@ from heapq import nsmallest
 from sqlalchemy.exc import SQLAlchemyError
 
 from actors.dispatch.base import NO_HISTORY, History
-from actors.judge import line, unexpected
 from actors.lateness import expires_here, rest_ms, too_late, waited_too_long
 from actors.loop import Delivery, DeliveryLoop
+from actors.sending import conclude, unexpected
 from app.catalog.loader import Catalog, Prepared, SecretUnreadableError
 from app.catalog.retry_policy import RetryPolicy
 from app.kernel.db import Database
@@ -33,20 +32,14 @@ from schema.states import EndpointType
 log = logging.getLogger(__name__)
 
 MAX_RESOLVED = 100
-"""Endpoints behind open breakers whose targets are resolved at one pulse."""
+"""Maximum number of endpoints behind open breakers that are resolved again at one pulse."""
 _WITH_PAST = frozenset({EndpointType.REDIS_STREAM, EndpointType.NOTIFICATION})
 
 
 class Deliveries:
-    """Starts the delivery of attempts on the process's event loop."""
+    """Prepares attempts and starts their delivery on the process's event loop."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        loop: DeliveryLoop,
-        database: Database,
-        process: WorkerProcess,
-    ) -> None:
+    def __init__(self, catalog: Catalog, loop: DeliveryLoop, database: Database, process: WorkerProcess) -> None:
         self._catalog = catalog
         self._loop = loop
         self._database = database
@@ -61,7 +54,7 @@ class Deliveries:
         self._loop.submit([delivery for delivery in prepared if delivery is not None])
 
     def _prepare(self, attempt: Attempt) -> Delivery | None:
-        """Prepare an attempt, or its failure; None when it was handed back."""
+        """Prepare an attempt, or its error; None if it was released."""
         claim = attempt.claim
         try:
             prepared = self._catalog.prepare(claim.endpoint, claim.endpoint_version, claim.input, claim.config_revision)
@@ -75,21 +68,21 @@ class Deliveries:
             history = self._past(claim, prepared) if prepared.endpoint_type in _WITH_PAST else NO_HISTORY
             if attempt.target.is_open and not self._is_probe(attempt):
                 return None
-        except Exception as error:  # noqa: BLE001 - one odd row must not end the worker thread
+        except Exception as error:  # noqa: BLE001 - one invalid row must not end the worker thread
             return _unprepared(attempt, error)
-        # It is in the prepared request now, and an attempt may wait long for its answer.
+        # The prepared request contains the input, and an attempt may wait long for its answer.
         attempt.claim = attempt.claim._replace(input=None)
         return Delivery(attempt, prepared, history)
 
     def _may_have_waited(self, attempt: Attempt, policy: RetryPolicy) -> bool:
-        """Return whether a limit or a breaker may have kept an execution waiting since its first attempt was due."""
+        """Return whether a limit or a breaker may have delayed an execution since its first due time."""
         rules = self._rules.of(attempt.claim.endpoint)
         is_limited = rules is not None and rules.limits is not None
         due_here = expires_here(attempt.claim) - (policy.max_age_ms or 0) / 1000
         return is_limited or attempt.target.has_kept(due_here)
 
     def _is_probe(self, attempt: Attempt) -> bool:
-        """Let an attempt be the probe of its target, or hand it back; raises UnavailableError."""
+        """Make an attempt the probe of its target, or release it; raises UnavailableError."""
         claim = attempt.claim
         if self._breakers.probe(attempt.target, attempt, claim.endpoint):
             return True
@@ -97,52 +90,44 @@ class Deliveries:
         if bound is None or bound.target.is_open:
             attempt.release(is_noted=False)
         elif waited_too_long(attempt):
-            verdict = Verdict.fail(too_late(attempt))
-            attempt.conclude(verdict, line(claim, verdict))
+            conclude(attempt, Verdict.fail(too_late(attempt)))
         else:
-            # Executions of the newest version, which leads elsewhere, must not wait behind an earlier one's.
+            # Executions of the newest version, with another target, must not wait behind those of an earlier version.
             attempt.put_off(most_ms=rest_ms(attempt), is_noted=False)
         return False
 
     def follow(self, pulse: Pulse) -> None:
-        """Bind endpoints behind open breakers to where their newest versions lead, a part of them at each pulse.
+        """Bind endpoints behind open breakers to the targets of their newest versions, without claiming executions.
 
-        Each once, and again for each new revision of endpoints, configs and secrets. No execution is claimed for that.
-        Raises UnavailableError.
+        Each pulse handles a part of them: each endpoint once, and again after each new revision of endpoints, configs
+        and secrets. Raises UnavailableError.
         """
         revisions, behind = (pulse.revision, pulse.catalog_revision), self._bindings.behind_open()
         self._resolved = {endpoint: self._resolved[endpoint] for endpoint in behind if endpoint in self._resolved}
-        due = (endpoint for endpoint in behind if self._resolved_at(endpoint) != revisions)
-        for endpoint in nsmallest(MAX_RESOLVED, due, key=self._resolved_at):
-            self._resolve(endpoint, pulse.catalog_revision)
+        resolved_at = {endpoint: self._resolved.get(endpoint, (-1, -1)) for endpoint in behind}
+        due = (endpoint for endpoint, at in resolved_at.items() if at != revisions)
+        for endpoint in nsmallest(MAX_RESOLVED, due, key=resolved_at.__getitem__):
+            try:
+                self._bind(endpoint, *self._catalog.prepare_newest(endpoint, pulse.catalog_revision))
+            except UnavailableError:
+                raise
+            except Exception as error:  # noqa: BLE001 - one invalid row must not affect other endpoints
+                log.info("cannot resolve the target of endpoint %s: %s", endpoint, type(error).__name__)
             self._resolved[endpoint] = revisions
 
-    def _resolved_at(self, endpoint: str) -> tuple[int, int]:
-        return self._resolved.get(endpoint, (-1, -1))
-
-    def _resolve(self, endpoint: str, revision: int) -> None:
-        """Bind an endpoint to where its newest version leads. Deliveries report what else is wrong with that."""
-        try:
-            newest, as_of = self._catalog.prepare_newest(endpoint, revision)
-            self._bind(endpoint, newest, as_of)
-        except UnavailableError:
-            raise
-        except Exception as error:  # noqa: BLE001 - one odd row must not keep others from being resolved
-            log.info("cannot resolve the target of endpoint %s: %s", endpoint, type(error).__name__)
-
     def _bind(self, endpoint: str, prepared: Prepared, as_of: tuple[int, int]) -> Bound:
-        """Note where an endpoint leads."""
-        # Records to the same brokers share their connections.
+        """Record the target of an endpoint."""
+        # Kafka deliveries to the same brokers share their connections.
         has_turns = prepared.endpoint_type is not EndpointType.KAFKA
         timeout_ms = prepared.spec["timeout_ms"]
         return self._bindings.bind(endpoint, prepared.target, timeout_ms, has_turns=has_turns, as_of=as_of)
 
     def _past(self, claim: Claim, prepared: Prepared) -> History:
-        """Read what the dispatchers of Redis Streams and of notifications have to know."""
+        """Read the earlier attempts for the dispatchers of Redis Streams and of notifications."""
         if prepared.endpoint_type is EndpointType.NOTIFICATION:
-            # A manual retry takes the configs of its moment: its channels may be others.
-            is_anew = claim.max_attempts - claim.attempt + 1 >= prepared.policy.max_attempts
-            if is_anew or isinstance(prepared.spec["url"], str):
+            # A manual retry uses the current configs, and so perhaps other channels.
+            is_manual = claim.max_attempts - claim.attempt + 1 >= prepared.policy.max_attempts
+            if is_manual or isinstance(prepared.spec["url"], str):
                 return NO_HISTORY
             return History(channels=channels_of(self._database, claim.execution_id, claim.attempt - 1))
         doubt = uncertain_for(self._database, claim.execution_id) if claim.attempt > 1 else None
@@ -151,20 +136,20 @@ class Deliveries:
 
 
 def _unprepared(attempt: Attempt, error: Exception) -> Delivery | None:
-    """Fail an attempt that cannot be prepared; None when it was handed back, because it may be later or elsewhere."""
+    """Return the failure of an attempt that cannot be prepared; None if it was released for a later or another try."""
     match error:
         case TemplateError():
             failure = DeliveryError("TEMPLATE_RESOLUTION_FAILED", error.message, permanent=True)
         case SecretUnreadableError() if waited_too_long(attempt):
             failure = too_late(attempt)
         case SecretUnreadableError():
-            # The catalogue has told the operator once; all that meet this secret would fill the log.
+            # The catalog has logged the secret once; a line for each attempt would fill the log.
             attempt.put_off(most_ms=rest_ms(attempt))
             return None
         case UnavailableError() | SQLAlchemyError():
             # Nothing was sent: the attempt is not spent.
             claim = attempt.claim
-            log.warning("%s handed back: %s", claim.execution_id, explained(error), extra=ids_of(claim))
+            log.warning("%s released unsent: %s", claim.execution_id, explained(error), extra=ids_of(claim))
             attempt.put_off(briefly=isinstance(error, UnavailableError))
             return None
         case _:

@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 import uvloop
 
-from actors.alarm import Alarm
 from actors.dispatch import Dispatchers
 from actors.dispatch.base import NO_HISTORY, History
 from actors.sending import deliver, fail
 from app.catalog.loader import Prepared
-from app.kernel.function_types import Run
+from app.kernel.function_types import Call, Run
 from app.kernel.threads import BackgroundThread
 from app.queue.claiming.endpoint_rules import Pulse
 from app.queue.claiming.release import DUE_NOW_MS
@@ -29,8 +28,43 @@ SWEEP_SECONDS = 60.0
 SIGN_SECONDS = 0.2
 
 
+class Alarm(BackgroundThread):
+    """Calls `ring` once at the most recently set instant, on a thread of its own.
+
+    Timers of the event loop count in whole milliseconds and would start deliveries almost 1 ms late on average.
+    """
+
+    is_vital = True
+
+    def __init__(self, ring: Call) -> None:
+        super().__init__("te-alarm")
+        self._ring = ring
+        self._changed = threading.Condition()
+        self._at = math.inf
+
+    def set(self, at: float) -> None:
+        """Ring at an instant of `time.monotonic()` instead of the previous one; from any thread."""
+        with self._changed:
+            self._at = at
+            self._changed.notify()
+
+    def interrupt(self) -> None:
+        with self._changed:
+            self._changed.notify()
+
+    def run(self) -> None:
+        while not self.stopping.is_set():
+            with self._changed:
+                left = self._at - time.monotonic()
+                if left > 0:
+                    self._changed.wait(None if left == math.inf else left)
+                    continue
+                self._at = math.inf
+            self._ring()
+
+
 class Delivery(NamedTuple):
-    """An attempt that an actor has taken up, prepared to be sent at its instant, or its failure."""
+    """An attempt that is prepared for its instant, or the error of its preparation."""
 
     attempt: Attempt
     prepared: Prepared | DeliveryError
@@ -40,7 +74,7 @@ class Delivery(NamedTuple):
 class DeliveryLoop(BackgroundThread):
     """Runs deliveries on a uvloop in a thread of its own and owns the dispatchers, which live on that loop.
 
-    Each is held to its instant; those that still wait for it when the worker stops are handed back.
+    Deliveries wait for their instants; when the worker stops, waiting deliveries are released.
     """
 
     is_vital = True
@@ -48,7 +82,7 @@ class DeliveryLoop(BackgroundThread):
     def __init__(self, open_dispatchers: Run[Dispatchers]) -> None:
         super().__init__("te-delivery")
         self._open_dispatchers = open_dispatchers
-        self._held: list[tuple[float, int, Delivery]] = []  # a heap, by the instant to start at
+        self._waiting: list[tuple[float, int, Delivery]] = []  # a heap, by the instant of the start
         self._order = itertools.count()
         self._alarm = Alarm(self._wake)
         self._rings_at = -math.inf
@@ -65,34 +99,33 @@ class DeliveryLoop(BackgroundThread):
         self._alarm.start()
 
     def submit(self, deliveries: Iterable[Delivery]) -> None:
-        """Start deliveries, each at its instant; callable from any thread."""
+        """Start deliveries, each at its instant; from any thread."""
         self._loop.call_soon_threadsafe(self._start_due, deliveries)  # one wake-up for all of them
 
     def drain(self) -> None:
-        """Let no delivery wait for its instant or for a turn at its target any more; callable from any thread."""
+        """Release deliveries that wait for their instant or for a turn at their target; from any thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._drain.set)
 
     def abort(self, claims: Collection[tuple[str, int, datetime]]) -> None:
-        """Break off the deliveries of these claims, as `ClaimKey` has them; callable from any thread.
+        """Abort the deliveries of these claims, given as in `ClaimKey`; from any thread.
 
-        What is held is handed back, which ends what was asked to end. What has not come here yet, or is about to begin,
-        is left alone: call it again as long as the request stands.
+        Waiting deliveries are released, which ends their executions because an abort was requested. Deliveries that
+        have not arrived or not begun are unaffected: repeat the call while the request stands.
         """
         if claims:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._abort, frozenset(claims))
 
     def take_pulse(self, pulse: Pulse) -> None:
-        """Break off what te-flow was asked to abort."""
+        """Abort the deliveries of a pulse's requests."""
         self.abort(pulse.aborts)
 
     def interrupt(self) -> None:
-        """Let the loop cancel what still runs, and close the dispatchers."""
+        """Let the loop cancel running deliveries and close the dispatchers."""
         self._loop.call_soon_threadsafe(self._stop.set)
 
     def run(self) -> None:
-        """Run the loop until it is interrupted."""
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._main())
@@ -124,7 +157,7 @@ class DeliveryLoop(BackgroundThread):
     async def _drained(self) -> None:
         await self._drain.wait()
         self._dispatchers.drain()
-        self._hand_back()
+        self._release_waiting()
 
     def _wake(self) -> None:
         self._loop.call_soon_threadsafe(self._start_due)
@@ -132,9 +165,9 @@ class DeliveryLoop(BackgroundThread):
     def _start_due(self, deliveries: Iterable[Delivery] = ()) -> None:
         now = time.monotonic()
         for delivery in deliveries:
-            heapq.heappush(self._held, (delivery.attempt.due_at, next(self._order), delivery))
-        while self._held and self._held[0][0] <= now:
-            attempt, prepared, history = heapq.heappop(self._held)[2]
+            heapq.heappush(self._waiting, (delivery.attempt.due_at, next(self._order), delivery))
+        while self._waiting and self._waiting[0][0] <= now:
+            attempt, prepared, history = heapq.heappop(self._waiting)[2]
             if isinstance(prepared, DeliveryError):
                 run = fail(attempt, prepared)
             else:
@@ -143,21 +176,21 @@ class DeliveryLoop(BackgroundThread):
             self._running[task] = attempt
             task.add_done_callback(self._running.pop)
         if self._drain.is_set():
-            self._hand_back()
-        elif self._held and not now < self._rings_at <= self._held[0][0]:
-            self._rings_at = self._held[0][0]
+            self._release_waiting()
+        elif self._waiting and not now < self._rings_at <= self._waiting[0][0]:
+            self._rings_at = self._waiting[0][0]
             self._alarm.set(self._rings_at)
 
     def _abort(self, claims: Collection[tuple[str, int, datetime]]) -> None:
-        for *_, delivery in self._held:
+        for *_, delivery in self._waiting:
             if delivery.attempt.claim.key in claims:
                 delivery.attempt.release()
         for task, attempt in self._running.items():
-            # A task that is cancelled before its first step would never see it: what has not begun waits for the next.
+            # A task cannot handle a cancellation before its first step: such deliveries wait for the next call.
             if attempt.claim.key in claims and attempt.abort():
                 task.cancel()
 
-    def _hand_back(self) -> None:
-        for *_, delivery in self._held:
+    def _release_waiting(self) -> None:
+        for *_, delivery in self._waiting:
             delivery.attempt.release(put_off_ms=DUE_NOW_MS)
-        self._held.clear()
+        self._waiting.clear()

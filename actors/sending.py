@@ -1,34 +1,47 @@
-"""One delivery on the loop: sent and concluded, or handed back; no exception leaves this module either."""
+"""One delivery on the loop: sent and concluded, or released; no exception leaves this module."""
 
 import asyncio
 import logging
+import random
+import time
+from datetime import timedelta
 
-from actors.blame import is_targets_fault
+from confluent_kafka import KafkaError
+
 from actors.dispatch import Dispatchers
 from actors.dispatch.base import MAX_BODY_BYTES, NO_HISTORY, History, Identity
-from actors.judge import judge, line, unexpected, verdict_on
 from actors.lateness import Dated, is_too_late, too_late
 from app.catalog.loader import Prepared
 from app.catalog.retry_policy import RetryPolicy
-from app.queue.executions.execution_model import DeliveryError, NotSentError
-from app.queue.executions.verdict import Verdict, outcome, refusal
+from app.queue.executions.execution_model import Claim, DeliveryError, LogLine, NotSentError
+from app.queue.executions.verdict import RetryAction, Tried, Verdict, decide, outcome, refusal
 from brokers.attempt import Attempt, Stage
 from brokers.attempt_line import ids_of
+from schema.states import ExecutionStatus, LogLevel
 
 log = logging.getLogger(__name__)
 
+MAX_MESSAGE_CHARACTERS = 2000
+_SERVER_ERRORS = 500  # statuses from here on
+_SENT_TOO_OFTEN = frozenset({408, 429})
+_TARGET_ERRORS = frozenset({"TIMEOUT", "CONNECTION_ERROR", "BROKER_ERROR", "STREAM_ERROR"})
+# Errors of one endpoint's topic: the cluster serves other topics.
+_TOPIC_ERRORS = frozenset(
+    KafkaError(code).name()
+    for code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
+)
+
 
 async def fail(attempt: Attempt, error: DeliveryError) -> None:
-    """Conclude an attempt that could not be prepared, so that only the default policy is known."""
+    """Conclude an attempt that could not be prepared, by the default policy because its own is unknown."""
     attempt.tally.started[attempt.claim.endpoint_type, attempt.claim.endpoint][0] += 1
-    verdict = judge(error, None, attempt.claim, RetryPolicy())
-    attempt.conclude(verdict, line(attempt.claim, verdict))
+    conclude(attempt, judge(error, None, attempt.claim, RetryPolicy()))
 
 
 async def deliver(
     dispatchers: Dispatchers, attempt: Attempt, prepared: Prepared, history: History = NO_HISTORY
 ) -> None:
-    """Send and conclude, or hand back what was not sent."""
+    """Send and conclude an attempt, or release it unsent."""
     if not attempt.enter(Stage.STARTED):
         return
     claim, policy, target = attempt.claim, prepared.policy, attempt.target
@@ -39,61 +52,121 @@ async def deliver(
     identity = Identity.of(claim, prepared.scrubber, permission, history, soft_limit_ms=soft_ms, trace=trace)
     try:
         if attempt.started_at > attempt.latest_at:
-            # Asked again after a wait for a connection, but not before the first byte: to connect to some hosts takes
-            # longer each time.
+            # Checked again after a wait for a connection, but not before the first byte: connecting takes longer each
+            # time with some hosts.
             attempt.begin()
         output = await dispatchers.by_type[prepared.endpoint_type].send(prepared.spec, identity)
-        target.results[claim.endpoint][0] += 1  # without a call, for the sake of speed
+        target.results[claim.endpoint][0] += 1  # without a call, for speed
         if target.probe is not None:
             target.probed(attempt, failed=False)
-        # An answer that was expected is a success, unless the policy refuses what it says.
+        # An expected answer is a success, unless the policy refuses its content.
         refused = refusal(output, policy) if policy.reads_answers else None
         if refused is None:
             verdict = Verdict.success(prepared.kept(output, MAX_BODY_BYTES, failed=False))
         else:
-            verdict = verdict_on(*refused, claim, prepared)
+            verdict = _verdict_on(*refused, claim, prepared)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - see the module docstring
         if (failed := _unsent_or_failed(attempt, prepared, error)) is None:
             return
         verdict = failed
-    attempt.conclude(verdict, line(claim, verdict))
+    conclude(attempt, verdict)
 
 
 def _unsent_or_failed(attempt: Attempt, prepared: Prepared, error: BaseException) -> Verdict | None:
-    """Return what an error in a delivery means; None when the attempt was handed back."""
+    """Return the verdict after an error of a delivery; None if the attempt was released."""
     claim, policy = attempt.claim, prepared.policy
     match error:
         case NotSentError() if is_too_late(attempt):
             return Verdict.fail(too_late(attempt))
         case NotSentError():
-            log.info("%s handed back: %s", claim.execution_id, error, extra=ids_of(claim))
+            log.info("%s released unsent: %s", claim.execution_id, error, extra=ids_of(claim))
             is_noted = error.is_noted and not attempt.target.is_open
             attempt.release(even_if_started=True, put_off_ms=error.put_off_ms, is_noted=is_noted)
             return None
+        case asyncio.CancelledError() if not attempt.is_aborted:
+            raise error  # the worker stops
+        case asyncio.CancelledError() if attempt.is_sent:
+            return Verdict.abort()
         case asyncio.CancelledError():
-            if not attempt.is_aborted:
-                raise error  # the worker stops
-            return _broken_off(attempt)
+            attempt.release(even_if_started=True)  # which ends the execution, because its abort was requested
+            return None
         case DeliveryError():
             _blame(attempt, error)
         case _:
             error = unexpected(error, claim, may_have_been_delivered=True)
-    return verdict_on(error, outcome(error, error.extra, policy), claim, prepared)
-
-
-def _broken_off(attempt: Attempt) -> Verdict | None:
-    """Return how an attempt ends that somebody asked to abort; None where nothing was sent, and it was handed back."""
-    if attempt.is_sent:
-        return Verdict.abort()
-    attempt.release(even_if_started=True)  # which ends it, because it was asked to end
-    return None
+    return _verdict_on(error, outcome(error, error.extra, policy), claim, prepared)
 
 
 def _blame(attempt: Attempt, error: DeliveryError) -> None:
-    """Count a failure against the target, or for it where it has answered as one that works."""
+    """Count a failure of the target, or a success if the target answered and works."""
     target, endpoint, failed = attempt.target, attempt.claim.endpoint, is_targets_fault(error)
     if failed:
         target.failed(endpoint, error.retry_after_ms)
     elif failed is not None:
         target.results[endpoint][0] += 1
     target.probed(attempt, failed)
+
+
+def is_targets_fault(error: DeliveryError) -> bool | None:
+    """Return whether the target failed: false if it answered and works, None if the error does not show it.
+
+    Each HTTP answer except 5xx, 408 and 429 shows that the host works. With other transports, a permanent error is the
+    endpoint's fault: its credentials, its stream, its topic.
+    """
+    status = error.extra.get("status_code")
+    if isinstance(status, int):
+        return status >= _SERVER_ERRORS or status in _SENT_TOO_OFTEN
+    if error.type not in _TARGET_ERRORS or error.permanent or error.own_message in _TOPIC_ERRORS:
+        return None
+    return True
+
+
+def _verdict_on(error: DeliveryError, action: RetryAction | None, claim: Claim, prepared: Prepared) -> Verdict:
+    """Return the verdict on a failed attempt; its stored error is scrubbed, unlike the answer that the policy reads."""
+    message = error.message if prepared.keeps_answer(failed=True) else error.own_message
+    scrubbed = DeliveryError(
+        error.type,
+        prepared.scrubber.text(message)[:MAX_MESSAGE_CHARACTERS],
+        permanent=error.permanent,
+        retry_after_ms=error.retry_after_ms,
+        may_have_been_delivered=error.may_have_been_delivered,
+        extra=prepared.kept(error.extra, MAX_BODY_BYTES, failed=True),
+    )
+    return judge(scrubbed, action, claim, prepared.policy)
+
+
+def judge(error: DeliveryError, action: RetryAction | None, claim: Claim, policy: RetryPolicy) -> Verdict:
+    """Return the verdict on an attempt that fails now: by the database's clock at the claim, and by ours since then."""
+    now = claim.claimed_at + timedelta(seconds=time.monotonic() - claim.claimed_here)
+    age_ms = (now - claim.scheduled_at) / timedelta(milliseconds=1)
+    tried = Tried(claim.execution_id, claim.attempt, claim.max_attempts, age_ms)
+    return decide(error, action, tried, policy, random.uniform(-1, 1))
+
+
+def unexpected(error: BaseException, claim: Claim, *, may_have_been_delivered: bool) -> DeliveryError:
+    """Return the error of an attempt that met an unforeseen exception."""
+    # The text of an unforeseen exception may contain anything, even a secret: only its type is shown.
+    log.error("unexpected %s in a delivery of %s", type(error).__name__, claim.execution_id, extra=ids_of(claim))
+    return DeliveryError(
+        "INTERNAL_ERROR",
+        f"unexpected {type(error).__name__} in the worker",
+        may_have_been_delivered=may_have_been_delivered,
+    )
+
+
+def conclude(attempt: Attempt, verdict: Verdict) -> None:
+    """End an attempt with a verdict, and with a line in the log of its execution."""
+    claim, level, error = attempt.claim, LogLevel.WARN, verdict.error
+    label = f"attempt {claim.attempt} of {claim.max_attempts}"
+    reason = "" if error is None else f"{error.get('type')}: {error.get('message')}"
+    if error is None:
+        level, text = LogLevel.INFO, f"{label} delivered over {claim.endpoint_type}"
+    elif verdict.status is ExecutionStatus.SUCCESS:
+        text = f"{label} failed, which its retry policy ignores: {reason}"
+    elif verdict.status is ExecutionStatus.CANCELLED:
+        level, text = LogLevel.INFO, f"{label} {error.get('message')}"
+    elif verdict.status is ExecutionStatus.RETRYING:
+        text = f"{label} failed, next in {verdict.delay_ms} ms: {reason}"
+    else:
+        level, text = LogLevel.ERROR, f"{label} failed for good: {reason}"
+    attempt.conclude(verdict, LogLine(level, text))

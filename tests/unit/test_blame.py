@@ -5,8 +5,8 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 import tests.worker_environment  # noqa: F401 - first
-from actors.blame import is_targets_fault
 from actors.dispatch.kafka import broker_error
+from actors.sending import is_targets_fault
 from app.queue.executions.execution_model import DeliveryError
 from tests.cases import each_case
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import tests.worker_environment  # noqa: F401
-from actors.judge import judge
+from actors.sending import judge
 from app.catalog.retry_policy import RetryPolicy
 from app.queue.executions.execution_model import Claim, ClaimKey, DeliveryError
 from schema.states import EndpointType, ExecutionStatus

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from actors.blame import is_targets_fault
 from actors.dispatch.base import Unconditional
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.network import Network
 from actors.dispatch.notification import NotificationDispatcher
+from actors.sending import is_targets_fault
 from app.dev.receiver import Receiver
 from app.queue.executions.execution_model import DeliveryError, NotSentError
 from tests.contract.dispatch.dispatching import Opening, failure, identity, run
@@ -174,8 +174,7 @@ def test_an_answer_without_an_end_is_cut_off() -> None:
 
 
 def link_local(network: Network) -> NotificationDispatcher:
-    network.resolver = Hosts(LINK_LOCAL)
-    return NotificationDispatcher(network)
+    return NotificationDispatcher(replace(network, resolver=Hosts(LINK_LOCAL)))
 
 
 @pytest.mark.parametrize(
