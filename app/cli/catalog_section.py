@@ -5,9 +5,7 @@ from typing import Any, ClassVar
 
 from marshmallow import Schema
 
-from app.catalog.named_table import Named, NamedTable
-from app.kernel.audit.change import AuditedChange
-from app.kernel.db import Database
+from app.catalog.named_table import NamedTable
 
 
 class CatalogSection:
@@ -23,11 +21,3 @@ class CatalogSection:
 
     def check(self, name: str, value: Mapping[str, Any], endpoints: Collection[str]) -> None:
         """Raise CommandError, or an error of the service, if the value is invalid together with these endpoints."""
-
-    def create(self, database: Database, name: str, value: Mapping[str, Any], change: AuditedChange) -> Named:
-        """Store a value."""
-        return self.table.create(database, name, value, change)
-
-    def replace(self, database: Database, name: str, value: Mapping[str, Any], change: AuditedChange) -> Named:
-        """Change a value."""
-        return self.table.replace(database, name, value, change)

@@ -1,9 +1,8 @@
 """Change plan: the changes that make the stored definitions equal to a document, by the functions of the API."""
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -18,7 +17,7 @@ from app.catalog.routing.routes import Route
 from app.cli.command_session import actor
 from app.cli.exit_statuses import CommandError
 from app.features.catalog_files.callback_order import in_order
-from app.features.catalog_files.document import Document, StoredCatalog, dumped, written
+from app.features.catalog_files.document import LIVE_SETTINGS, Document, StoredCatalog, dumped
 from app.kernel.audit.change import AuditedChange, Condition
 from app.kernel.db import Database
 from app.kernel.errors import TaskExecutorError
@@ -26,59 +25,111 @@ from app.web.catalog.endpoints_api import ChangedEndpointSchema, definition_of, 
 from app.web.services import services, wake
 from schema.states import EndpointType, RouteSource
 
-Apply = Callable[[Database], object]
+
+class EndpointTable:
+    """Endpoints as named values, in the form that they have in a document."""
+
+    noun = "endpoint"
+
+    def create(self, database: Database, name: str, value: Mapping[str, Any], change: AuditedChange) -> None:
+        """Store an endpoint."""
+        wake(versions.create(database, name, change=change, **self._parsed(value)).queue_in_effect)
+
+    def replace(self, database: Database, name: str, value: Mapping[str, Any], change: AuditedChange) -> None:
+        """Change an endpoint."""
+        wake(versions.replace(database, name, change=change, **self._parsed(value)).queue_in_effect)
+
+    def delete(self, database: Database, name: str, change: AuditedChange) -> None:
+        """Delete an endpoint."""
+        versions.delete(database, name, change)
+
+    def _parsed(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        body = ChangedEndpointSchema().load(dict(value))
+        # A field left out of the document gets its default: the same document always gives the same endpoint.
+        flow = dict.fromkeys(LIVE_SETTINGS) | flow_of(body)
+        return {"definition": definition_of(body), "flow": flow, "stuck_timeout_ms": _stuck_timeout_ms()}
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogChange:
-    """One change: action, resource, values before and after, and the function that applies it."""
+    """One change: action, resource, values before and after, and the entity tag before; routes have no table."""
 
     action: str
     kind: str
     name: str
     before: Any
     after: Any
-    apply: Apply
+    tag: str | None
+    table: NamedTable | EndpointTable | None = None
 
     def difference(self) -> list[str]:
         """Return the changed lines."""
         old, new = (dumped(value).splitlines() if value is not None else [] for value in (self.before, self.after))
         return [line for line in difflib.unified_diff(old, new, lineterm="", n=2) if line[:3] not in {"---", "+++"}]
 
-
-def missing_secrets(document: Document, stored: StoredCatalog) -> list[str]:
-    """Return the secrets that the document names and that are not stored."""
-    return sorted({*document.secrets} - {*stored.secrets})
+    def apply(self, database: Database) -> None:
+        """Make the change on condition of the state that the plan was made from: no change in between is lost."""
+        condition = Condition(match=ETags([self.tag.strip('"')])) if self.tag else Condition()
+        change = AuditedChange(actor(), condition)
+        if self.table is None:
+            routes = [Route(**route) for route in self.after]
+            endpoint_queues.change_routes(database, routes, RouteSource.API, change)
+        elif self.action == "create":
+            self.table.create(database, self.name, self.after, change)
+        elif self.action == "change":
+            self.table.replace(database, self.name, self.after, change)
+        else:
+            self.table.delete(database, self.name, change)
 
 
 def steps(document: Document, stored: StoredCatalog, *, delete: bool) -> list[CatalogChange]:
     """Return the changes in an order in which every reference exists; an equal definition has none."""
-    changes = [
-        *_of_table("payload spec", document.payload_specs, stored.payload_specs, PAYLOAD_SPECS),
-        *_of_table("config", document.configs, stored.configs, CONFIGS),
-        *_of_endpoints(document, stored, delete=delete),
-        *_of_routes(document, stored),
+    sections = [
+        (each, stored.sections[each.key]) for each in services().catalog_sections if each.key in document.sections
     ]
-    for section in services().catalog_sections:
-        wanted = document.sections.get(section.key, {})
-        changes += _of_table(section.table.noun, wanted, stored.sections[section.key], section)
-    return [*changes, *_deletions(document, stored)] if delete else changes
+    endpoints = _changed_endpoints(document, stored, delete=delete)
+    changes = [
+        *_changes(PAYLOAD_SPECS, document.payload_specs, stored.payload_specs),
+        *_changes(CONFIGS, document.configs, stored.configs),
+        *_changes(EndpointTable(), endpoints, stored.endpoints),
+    ]
+    routes = stored.document().routes
+    if document.routes is not None and document.routes != (routes or []):
+        changes.append(CatalogChange("change", "routes", "", routes, document.routes, stored.routing.tag))
+    for section, there in sections:
+        changes += _changes(section.table, document.sections[section.key], there)
+    if not delete:
+        return changes
+    # Sections name endpoints, and callers the endpoints that they call back: deleted before them.
+    for section, there in sections:
+        changes += _deletions(section.table, there, sorted(there.keys() - document.sections[section.key].keys()))
+    gone = sorted(stored.endpoints.keys() - document.endpoints.keys())
+    called = {name: set(_called_back(stored.endpoints[name].value).values()) for name in gone}
+    callees_first = [name for name in TopologicalSorter(called).static_order() if name in called]
+    return [
+        *changes,
+        *_deletions(EndpointTable(), stored.endpoints, reversed(callees_first)),
+        *_deletions(CONFIGS, stored.configs, sorted(stored.configs.keys() - document.configs.keys())),
+        *_deletions(
+            PAYLOAD_SPECS, stored.payload_specs, sorted(stored.payload_specs.keys() - document.payload_specs.keys())
+        ),
+    ]
 
 
-def check_endpoints(document: Document, stored: StoredCatalog) -> None:
+def check(document: Document, stored: StoredCatalog) -> None:
     """Check all endpoints and sections of a document with their references, before any change.
 
     Raises CommandError for the first fault.
     """
     now = stored.document()
     configs, schemas = {**now.configs, **document.configs}, {**now.payload_specs, **document.payload_specs}
-    secrets = {*stored.secrets, *document.secrets}
+    secrets, names = {*stored.secrets, *document.secrets}, {*stored.endpoints, *document.endpoints}
     for name, endpoint in document.endpoints.items():
         for field, there in (("config", configs), ("payload_spec", schemas)):
             if endpoint.get(field) is not None and endpoint[field] not in there:
                 raise CommandError(f"/endpoints/{name}/{field}: there is no {field} named {endpoint[field]!r}")
         for event, called in _called_back(endpoint).items():
-            if called not in {*document.endpoints, *stored.endpoints}:
+            if called not in names:
                 raise CommandError(f"/endpoints/{name}/callbacks/{event}: there is no endpoint named {called!r}")
         try:
             check_retry_policy(endpoint.get("retry_policy"))
@@ -94,11 +145,10 @@ def check_endpoints(document: Document, stored: StoredCatalog) -> None:
             where = error.details[0]["pointer"] if error.details else ""
             fault = error.message.removeprefix(f"{where}: ")
             raise CommandError(f"/endpoints/{name}{where}: {fault}") from None
-    _check_sections(document, stored)
+    _check_sections(document, names)
 
 
-def _check_sections(document: Document, stored: StoredCatalog) -> None:
-    endpoints = {*document.endpoints, *stored.endpoints}
+def _check_sections(document: Document, endpoints: Collection[str]) -> None:
     for section in services().catalog_sections:
         for name, value in document.sections.get(section.key, {}).items():
             try:
@@ -107,78 +157,40 @@ def _check_sections(document: Document, stored: StoredCatalog) -> None:
                 raise CommandError(f"/{section.key}/{name}: {error.message}") from None
 
 
-def _of_table(
-    kind: str,
-    wanted: Mapping[str, Any],
-    stored: Mapping[str, Named],
-    table: Any,
+def _changes(
+    table: NamedTable | EndpointTable, wanted: Mapping[str, Any], stored: Mapping[str, Named]
 ) -> Iterator[CatalogChange]:
     for name, value in wanted.items():
         now = stored.get(name)
         if now is None:
-            yield CatalogChange("create", kind, name, None, value, partial(_change, table.create, name, value, None))
+            yield CatalogChange("create", table.noun, name, None, value, None, table)
         elif now.value != value:
-            yield CatalogChange(
-                "change", kind, name, now.value, value, partial(_change, table.replace, name, value, now.tag)
-            )
+            yield CatalogChange("change", table.noun, name, now.value, value, now.tag, table)
 
 
-def _of_endpoints(document: Document, stored: StoredCatalog, *, delete: bool) -> Iterator[CatalogChange]:
+def _deletions(
+    table: NamedTable | EndpointTable, stored: Mapping[str, Named], names: Iterable[str]
+) -> Iterator[CatalogChange]:
+    for name in names:
+        yield CatalogChange("delete", table.noun, name, stored[name].value, None, stored[name].tag, table)
+
+
+def _changed_endpoints(document: Document, stored: StoredCatalog, *, delete: bool) -> dict[str, dict[str, Any]]:
+    """Return the endpoints that differ, in an order in which the API accepts the callbacks of each."""
+    now = {name: each.value for name, each in stored.endpoints.items()}
     now_called, called = (
         {name: set(_called_back(each).values()) for name, each in endpoints.items()}
-        for endpoints in ({name: written(each) for name, each in stored.endpoints.items()}, document.endpoints)
+        for endpoints in (now, document.endpoints)
     )
-    for name in in_order(now_called, called, now_called.keys() - called.keys() if delete else ()):
-        wanted, endpoint = document.endpoints[name], stored.endpoints.get(name)
-        if endpoint is None:
-            yield CatalogChange(
-                "create", "endpoint", name, None, wanted, partial(_endpoint, versions.create, name, wanted, None)
-            )
-            continue
-        now = written(endpoint)
-        if _comparable(now) != _comparable(wanted):
-            apply = partial(_endpoint, versions.replace, name, wanted, endpoint.tag)
-            yield CatalogChange("change", "endpoint", name, now, wanted, apply)
+    order = in_order(now_called, called, now_called.keys() - called.keys() if delete else ())
+    wanted = {name: document.endpoints[name] for name in order}
+    return {
+        name: each for name, each in wanted.items() if name not in now or _comparable(now[name]) != _comparable(each)
+    }
 
 
 def _called_back(endpoint: Mapping[str, Any]) -> dict[str, str]:
     return {event: name for event, name in (endpoint.get("callbacks") or {}).items() if name is not None}
-
-
-def _of_routes(document: Document, stored: StoredCatalog) -> Iterator[CatalogChange]:
-    now = stored.document().routes
-    if document.routes is not None and document.routes != (now or []):
-        apply = partial(_routes, document.routes, stored.routing.tag)
-        yield CatalogChange("change", "routes", "", now, document.routes, apply)
-
-
-def _deletions(document: Document, stored: StoredCatalog) -> Iterator[CatalogChange]:
-    # Sections name endpoints.
-    for section in services().catalog_sections:
-        if section.key in document.sections:
-            there, wanted = stored.sections[section.key], document.sections[section.key]
-            yield from _deletions_of(section.table.noun, section.table, there, wanted)
-    gone = sorted(stored.endpoints.keys() - document.endpoints.keys())
-    # Callers go before the endpoints that they call back.
-    named = {name: set(_called_back(written(stored.endpoints[name])).values()) for name in gone}
-    for name in reversed([name for name in TopologicalSorter(named).static_order() if name in named]):
-        now = stored.endpoints[name]
-        yield CatalogChange(
-            "delete", "endpoint", name, written(now), None, partial(_delete, versions.delete, name, now.tag)
-        )
-    for kind, table, stored_values, wanted_values in (
-        ("config", CONFIGS, stored.configs, document.configs),
-        ("payload spec", PAYLOAD_SPECS, stored.payload_specs, document.payload_specs),
-    ):
-        yield from _deletions_of(kind, table, stored_values, wanted_values)
-
-
-def _deletions_of(
-    kind: str, table: NamedTable, there: Mapping[str, Named], wanted: Mapping[str, Any]
-) -> Iterator[CatalogChange]:
-    for name in sorted(there.keys() - wanted.keys()):
-        apply = partial(_delete, table.delete, name, there[name].tag)
-        yield CatalogChange("delete", kind, name, there[name].value, None, apply)
 
 
 def _comparable(endpoint: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,34 +199,5 @@ def _comparable(endpoint: Mapping[str, Any]) -> dict[str, Any]:
     return {**endpoint, "retry_policy": policy, "callbacks": _called_back(endpoint)}
 
 
-def _audited(tag: str | None) -> AuditedChange:
-    """Return a change on condition of the state that the plan was made from: no change in between is lost."""
-    return AuditedChange(actor(), Condition(match=ETags([tag.strip('"')])) if tag else Condition())
-
-
-def _change(make: Callable[..., object], name: str, value: Any, tag: str | None, database: Database) -> None:
-    make(database, name, value, _audited(tag))
-
-
-def _endpoint(
-    make: Callable[..., Any], name: str, wanted: Mapping[str, Any], tag: str | None, database: Database
-) -> None:
-    body = ChangedEndpointSchema().load(dict(wanted))
-    # A field left out of the document gets its default: the same document always gives the same endpoint.
-    flow = dict.fromkeys(("queue", "priority", "limits", "breaker", "result_retention")) | flow_of(body)
-    definition = definition_of(body)
-    endpoint = make(database, name, definition, _audited(tag), stuck_timeout_ms=_stuck_timeout_ms(), flow=flow)
-    wake(endpoint.queue_in_effect)
-
-
 def _stuck_timeout_ms() -> int:
     return round(services().settings.stuck_timeout_seconds * 1000)
-
-
-def _routes(wanted: list[dict[str, str]], tag: str, database: Database) -> None:
-    routes = [Route(**route) for route in wanted]
-    endpoint_queues.change_routes(database, routes, RouteSource.API, _audited(tag))
-
-
-def _delete(delete: Callable[..., object], name: str, tag: str, database: Database) -> None:
-    delete(database, name, _audited(tag))

@@ -16,27 +16,25 @@ from app.kernel.db import Database
 
 _STYLES = {"+": "green", "-": "red", "@": "dim"}
 
-group = ServiceGroup(
-    "catalog", help="Payload specs, configs, endpoints, routes and notification rules as a YAML document."
-)
+group = ServiceGroup("catalog", help="Export, compare and apply all definitions as one YAML document.")
 
 _file = click.argument("file", type=click.File("r", encoding="utf-8"))
-_delete = click.option("--delete", is_flag=True, help="also delete definitions that are not in the document")
+_delete = click.option("--delete", is_flag=True, help="delete definitions that are not in the document")
 
 
 @group.command("export")
 @json_option
 def export(as_json: bool) -> None:
-    """Write payload specs, configs, endpoints, routes, notification rules and names of secrets to standard output.
+    """Print payload specs, configs, endpoints, routes, notification rules and the names of secrets.
 
-    Values of secrets and pauses are left out. Configs are not secret, and included.
+    The document has the values of configs. It has neither values of secrets nor pauses.
     """
     with ready_database() as database:
-        document = StoredCatalog.read(database).document()
+        document = StoredCatalog.read(database).document().as_json()
     if as_json:
-        return print_json(document.as_json())
-    click.echo(dumped(document.as_json()), nl=False)
-    return None
+        print_json(document)
+    else:
+        click.echo(dumped(document), nl=False)
 
 
 @group.command("diff")
@@ -44,7 +42,10 @@ def export(as_json: bool) -> None:
 @_delete
 @json_option
 def diff(file: TextIO, delete: bool, as_json: bool) -> None:
-    """Show the changes of `apply`; FILE may be -. Exits with 1 if there is a difference."""
+    """Show the changes that `apply` would make. FILE may be -, for standard input.
+
+    Exits with 1 if there are changes.
+    """
     with ready_database() as database:
         _, steps = _plan(database, file, delete=delete)
     if as_json:
@@ -61,15 +62,15 @@ def diff(file: TextIO, delete: bool, as_json: bool) -> None:
 @yes_option
 @json_option
 def apply(file: TextIO, delete: bool, yes: bool, as_json: bool) -> None:
-    """Show the changes, then make the stored definitions equal to the document; FILE may be -.
+    """Make the stored definitions equal to a document, after showing the changes. FILE may be -, for standard input.
 
-    The same document changes nothing the second time. Each change is a separate transaction, and fails if its resource
-    was changed after the plan was shown (exit status 4): the changes before it stay, and a second run continues.
+    Applying a document twice changes nothing the second time. Each change is a separate transaction. A change fails
+    with exit status 4 if its definition was changed after it was shown. The changes before it stay; a second run
+    continues.
     """
     with ready_database() as database:
         document, steps = _plan(database, file, delete=delete)
-        missing = change_plan.missing_secrets(document, StoredCatalog.read(database))
-        if missing:
+        if missing := sorted({*document.secrets}.difference(StoredCatalog.read(database).secrets)):
             raise CommandError(f"store these secrets first, by POST /secrets: {', '.join(missing)}")
         if not as_json:
             _show(steps)
@@ -86,7 +87,7 @@ def _plan(database: Database, file: TextIO, *, delete: bool) -> tuple[Document, 
     except UnicodeDecodeError:
         raise CommandError(f"{file.name} is not UTF-8") from None
     document, stored = parsed(text, file.name), StoredCatalog.read(database)
-    change_plan.check_endpoints(document, stored)
+    change_plan.check(document, stored)
     return document, change_plan.steps(document, stored, delete=delete)
 
 
@@ -113,4 +114,4 @@ def _show(steps: list[CatalogChange]) -> None:
         for line in step.difference():
             show_line(f"    {line}", _STYLES.get(line[:1], ""))
     if not steps:
-        show_line("nothing differs")
+        show_line("no differences")

@@ -32,21 +32,15 @@ from app.web.services import services
 from schema.states import KeepResponse, RouteSource
 
 T = TypeVar("T", Named, Endpoint)
-MOST = 100_000  # of each kind
-_MOST_FAULTS = 20
+LIVE_SETTINGS = ("queue", "priority", "limits", "breaker", "result_retention")
+MAX_DEFINITIONS = 100_000  # of each kind
+_MAX_FAULTS = 20
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_OPTIONAL = ("payload_spec", "config", "retry_policy", "keep_response", "callbacks")
 # Defaults of an endpoint.
-_DEFAULTS = {
-    "payload_spec": None,
-    "config": None,
-    "retry_policy": None,
-    "keep_response": KeepResponse.ALWAYS.value,
-    "callbacks": None,
-    "queue": None,
+_DEFAULTS = dict.fromkeys((*_OPTIONAL, *LIVE_SETTINGS)) | {
+    "keep_response": KeepResponse.ALWAYS,
     "priority": DEFAULT_PRIORITY,
-    "limits": None,
-    "breaker": None,
-    "result_retention": None,
 }
 
 
@@ -85,7 +79,7 @@ class StoredCatalog:
     payload_specs: Mapping[str, Named]
     configs: Mapping[str, Named]
     secrets: list[str]
-    endpoints: Mapping[str, Endpoint]
+    endpoints: Mapping[str, Named]
     routing: Routing
     sections: Mapping[str, Mapping[str, Named]]
 
@@ -96,7 +90,7 @@ class StoredCatalog:
             _named(partial(PAYLOAD_SPECS.page, database)),
             _named(partial(CONFIGS.page, database)),
             sorted(_named(partial(SECRETS.page, database))),
-            _named(partial(versions.page, database)),
+            {name: _written(each) for name, each in _named(partial(versions.page, database)).items()},
             routing.load(database),
             {each.key: _named(partial(each.table.page, database)) for each in services().catalog_sections},
         )
@@ -108,26 +102,10 @@ class StoredCatalog:
             {name: each.value for name, each in self.payload_specs.items()},
             {name: each.value for name, each in self.configs.items()},
             self.secrets,
-            {name: written(each) for name, each in self.endpoints.items()},
+            {name: each.value for name, each in self.endpoints.items()},
             routes if self.routing.source is RouteSource.API else None,
             {key: {name: each.value for name, each in found.items()} for key, found in self.sections.items() if found},
         )
-
-
-def written(endpoint: Endpoint) -> dict[str, Any]:
-    """Return the fields of an endpoint that differ from their default."""
-    definition = endpoint.definition
-    own = {
-        "type": definition.type.value,
-        "spec": definition.spec,
-        "payload_spec": definition.payload_spec,
-        "config": definition.config,
-        "retry_policy": definition.retry_policy,
-        "keep_response": definition.keep_response.value,
-        "callbacks": definition.callbacks,
-    }
-    flow = {name: getattr(endpoint, name) for name in ("queue", "priority", "limits", "breaker", "result_retention")}
-    return without_defaults(own | flow)
 
 
 def without_defaults(endpoint: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,17 +136,15 @@ def parsed(text: str, where: str) -> Document:
         raise CommandError(f"{where} has a value that JSON does not know: {fault}") from None
     except ValidationError as error:
         faults = [f"{pointer(_plain(path)) or '/'}: {fault}" for path, fault in marshmallow_faults(error.messages)]
-        raise CommandError(f"{where} is not a valid document: {'; '.join(faults[:_MOST_FAULTS])}") from None
+        raise CommandError(f"{where} is not a valid document: {'; '.join(faults[:_MAX_FAULTS])}") from None
     for name, schema in loaded["payload_specs"].items():
         try:
             check_schema(schema)
         except TaskExecutorError as error:
             raise CommandError(f"{where}: /payload_specs/{name}: {error.message}") from None
-    given = value.get("endpoints", {})
-    endpoints = {name: without_defaults(each) for name, each in given.items()}
+    endpoints = {name: without_defaults(each) for name, each in value.get("endpoints", {}).items()}
     for each in endpoints.values():
-        # The name of an entry may be left out of it.
-        each.pop("name", None)
+        each.pop("name", None)  # an entry may repeat its name
     added = {
         section.key: {name: section.stored_value(each) for name, each in loaded[section.key].items()}
         for section in sections
@@ -179,10 +155,9 @@ def parsed(text: str, where: str) -> Document:
 
 
 def _schema(sections: Iterable[CatalogSection]) -> type[Schema]:
-    added: dict[str, fields.Field[Any]] = {
-        each.key: fields.Dict(keys=Name(), values=fields.Nested(each.schema)) for each in sections
-    }
-    return _DocumentSchema.from_dict(added)
+    return _DocumentSchema.from_dict(
+        {each.key: fields.Dict(keys=Name(), values=fields.Nested(each.schema)) for each in sections}
+    )
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
@@ -208,10 +183,17 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
 
 def _named(read_page: Callable[[PageRequest], Page[T]]) -> dict[str, T]:
-    found, is_more = gather(read_page, MOST)
+    found, is_more = gather(read_page, MAX_DEFINITIONS)
     if is_more:
-        raise CommandError(f"more than {MOST:,} definitions of one kind do not fit into a document")
+        raise CommandError(f"more than {MAX_DEFINITIONS:,} definitions of one kind do not fit into a document")
     return {each.name: each for each in sorted(found, key=lambda each: each.name)}
+
+
+def _written(endpoint: Endpoint) -> Named:
+    """Return the fields of an endpoint that differ from their default, as a named value."""
+    definition = {name: getattr(endpoint.definition, name) for name in ("type", "spec", *_OPTIONAL)}
+    value = without_defaults(definition | {name: getattr(endpoint, name) for name in LIVE_SETTINGS})
+    return Named(endpoint.name, value, endpoint.tag, endpoint.created_at, endpoint.updated_at)
 
 
 def _plain(path: tuple[str, ...]) -> list[str]:
