@@ -64,7 +64,7 @@ def add_interval_job(database: Database, every: timedelta, *, missed: timedelta 
 
 def due_jobs(database: Database) -> list[materialization.DueJob]:
     """Read the jobs that the scheduler would materialize now."""
-    return materialization.due(database, ahead_ms=0, limit=100).jobs
+    return materialization.due(database, ahead_ms=0, limit=100)[0]
 
 
 def daily(database: Database) -> str:

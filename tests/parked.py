@@ -9,5 +9,5 @@ def parked() -> int:
     """Return how many threads stand in the queue of a group, for their call."""
     frames = sys._current_frames().values()  # noqa: SLF001 - there is no other way to look at a thread
     return sum(
-        frame.f_code.co_filename == group_commit.__file__ and frame.f_code.co_name == "is_called" for frame in frames
+        frame.f_code.co_filename == group_commit.__file__ and frame.f_code.co_name == "_wait" for frame in frames
     )

@@ -14,8 +14,7 @@ from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS
 from app.kernel.formats import show_duration
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.jobs import job_cancellation
-from app.queue.jobs.job_filter import JobFilter
-from app.queue.jobs.job_list import page_of_jobs
+from app.queue.jobs.job_list import JobFilter, page_of_jobs
 from app.queue.jobs.job_model import Job
 from app.queue.jobs.job_queries import get_job
 from app.queue.jobs.job_status import status_of

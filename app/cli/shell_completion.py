@@ -11,8 +11,7 @@ from app.cli.console import plain
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.kernel.sql import statement
-from app.queue.jobs.job_filter import JobFilter
-from app.queue.jobs.job_list import page_of_jobs
+from app.queue.jobs.job_list import JobFilter, page_of_jobs
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
 from app.web.services import services
 

@@ -95,14 +95,13 @@ class Materializer:
         locked = set[LockedRow]()
         behind = False  # True if a job of this scan has more ticks in this pass than fitted into its statement
         while not self._context.stopping():
-            found = due(
+            jobs, now = due(
                 self._context.database,
                 ahead_ms=self._context.ahead_ms,
                 limit=batch,
                 since=self._ticks.since,
                 after=last,
             )
-            jobs = found.jobs
             moved = self._move(self._advances(jobs, pace, depths), pace, counts, locked)
             behind = behind or any(pace.continues(advance, len(jobs)) for advance in moved)
             report_progress()
@@ -111,7 +110,7 @@ class Materializer:
             elif behind:
                 last, behind = None, False
             else:
-                self._ticks.advance(pace.reached(found.now), time.monotonic())
+                self._ticks.advance(pace.reached(now), time.monotonic())
                 self._locked_jobs.note(locked)
                 break
         return counts

@@ -75,11 +75,11 @@ class Upkeep:
 
     def finish(self) -> Counts:
         """Complete interrupted changes of jobs with very many executions."""
-        done = unfinished_changes.finish(
+        finished, queues = unfinished_changes.finish(
             self._context.database, self._context.ahead_ms, limit=self._context.batch, stopping=self._context.stopping
         )
-        self._context.hint_all(done.queues)
-        return Counts(finished=done.changes)
+        self._context.hint_all(queues)
+        return Counts(finished=finished)
 
     def repair(self) -> Counts:
         """Run all safety nets and log each repair, because no statement leaves such rows.

@@ -68,7 +68,7 @@ def stuck(context: ChoreContext) -> Iterator[Finding]:
 
 def overdue(context: ChoreContext) -> Iterator[Finding]:
     """Find due schedules and delayed executions that no scheduler has moved."""
-    jobs = due(context.database, ahead_ms=-_LATE_MS, limit=MAX_COUNTED).jobs
+    jobs, _ = due(context.database, ahead_ms=-_LATE_MS, limit=MAX_COUNTED)
     if jobs:
         since = (jobs[0].now - jobs[0].next_run_at).total_seconds()
         problem = f"{counted(len(jobs), 'repeating jobs')} are overdue, the first for {since:.0f} s "
@@ -83,11 +83,11 @@ def cut_off(context: ChoreContext) -> Iterator[Finding]:
     """Find interrupted changes of jobs."""
 
     def finish() -> int:
-        done = unfinished_changes.finish(
+        finished, queues = unfinished_changes.finish(
             context.database, context.ahead_ms, limit=MAX_COUNTED, stopping=context.stopping
         )
-        context.hint_all(done.queues)
-        return done.changes
+        context.hint_all(queues)
+        return finished
 
     number = context.database.fetch(CUT_OFF)[0].n
     if number:

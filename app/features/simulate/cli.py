@@ -20,8 +20,7 @@ from app.cli.shell_completion import OF_JOBS
 from app.features.simulate.simulation import SimulatedLoad, SimulatedPeriod, simulate
 from app.kernel.errors import TaskExecutorError
 from app.kernel.formats import rfc3339
-from app.queue.jobs.job_filter import JobFilter
-from app.queue.jobs.job_list import page_of_jobs
+from app.queue.jobs.job_list import JobFilter, page_of_jobs
 from app.queue.jobs.job_queries import get_job
 from app.schedule.interval import parse_every
 from app.schedule.timetable import Timetable

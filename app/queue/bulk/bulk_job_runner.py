@@ -76,8 +76,6 @@ class BulkPreview(Generic[T]):
 
 
 class BulkCounts(NamedTuple):
-    """Number of rows processed and refused."""
-
     done: int = 0
     refused: int = 0
 
@@ -86,7 +84,6 @@ class BulkCounts(NamedTuple):
         return self.done + self.refused
 
     def plus(self, other: "BulkCounts") -> "BulkCounts":
-        """Return the sum of two counts."""
         return BulkCounts(self.done + other.done, self.refused + other.refused)
 
 

@@ -153,7 +153,6 @@ class BulkJobStore(Generic[W]):
         return self._make.from_row(rows[0])
 
     def page(self, database: Database, wanted: PageRequest) -> Page[W]:
-        """Read a page of bulk jobs, newest first."""
         at, key = self._columns.created_at, self._columns[self.key]
         rows = database.fetch(newest_first(select(*self._columns, self._waits), at, key, wanted))
         return page_of(rows, "created_at", self.key, wanted, self._make.from_row)

@@ -184,7 +184,6 @@ def cancel_the_rest(
 
 
 def not_cancellable(execution_id: str, status: str) -> ExecutionNotCancellableError:
-    """Return the error for an execution in this state."""
     return ExecutionNotCancellableError(f"The execution {execution_id!r} is {status} and cannot be cancelled.")
 
 

@@ -51,10 +51,8 @@ def expires_at(since: str, max_age_ms: str) -> str:
 
 
 def queue_of(job: str, endpoint: str) -> str:
-    """Return the SQL expression of the queue of a job's next execution."""
     return f"COALESCE({job}.queue, {endpoint}.queue, {endpoint}.routed_queue, lower({job}.endpoint_type))"
 
 
 def priority_of(job: str, endpoint: str) -> str:
-    """Return the SQL expression of the priority of a job's next execution."""
     return f"COALESCE({job}.priority, {endpoint}.priority)"

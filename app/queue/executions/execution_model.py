@@ -66,8 +66,6 @@ class AttemptRecord(RowValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRecord(RowValue):
-    """A stored line of an execution's log."""
-
     log_id: str
     execution_id: str
     attempt_number: int
@@ -170,8 +168,6 @@ class NotSentError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line to write to `execution_logs`."""
-
     level: LogLevel
     message: str
 

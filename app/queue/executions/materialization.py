@@ -124,18 +124,13 @@ class Materialized:
     locked: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class DueJobs:
-    """Jobs with due ticks, and the database's clock."""
-
-    jobs: list[DueJob]
-    now: datetime
-
-
 def due(
     database: Database, *, ahead_ms: int, limit: int, since: datetime = EPOCH, after: DueJob | None = None
-) -> DueJobs:
-    """Read the jobs with due ticks, longest due first, starting at `since` or after the job `after`."""
+) -> tuple[list[DueJob], datetime]:
+    """Read the jobs with due ticks, longest due first, starting at `since` or after the job `after`.
+
+    Returns the jobs and the database's clock.
+    """
     params = {
         "ahead_ms": ahead_ms,
         "limit": limit,
@@ -156,7 +151,7 @@ def due(
         for row in rows
         if row.job_id is not None
     ]
-    return DueJobs(jobs, rows[0].now)
+    return jobs, rows[0].now
 
 
 def materialize(database: Database, advances: Sequence[Advance], *, shards: int) -> Materialized:

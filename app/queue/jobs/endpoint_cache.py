@@ -49,7 +49,6 @@ class CachedEndpoint:
 
     @classmethod
     def of_row(cls, name: str, row: Row[Any]) -> Self:
-        """Build from a row of LOAD."""
         policy = RetryPolicy.from_json(row.retry_policy)
         return cls(
             name=name,
@@ -73,12 +72,8 @@ class CachedEndpoint:
 
 def read_targets(connection: Connection, names: Collection[str]) -> Mapping[str, CachedEndpoint]:
     """Read the endpoints that still exist; the insertion of a job detects a later change."""
-    found = {}
-    for name in sorted(names):
-        row = connection.execute(LOAD, {"name": name}).first()
-        if row is not None:
-            found[name] = CachedEndpoint.of_row(name, row)
-    return found
+    rows = {name: connection.execute(LOAD, {"name": name}).first() for name in sorted(names)}
+    return {name: CachedEndpoint.of_row(name, row) for name, row in rows.items() if row is not None}
 
 
 class EndpointCache:
@@ -102,7 +97,12 @@ class EndpointCache:
 
     def checked(self, name: str, input_: object) -> CachedEndpoint:
         """Re-read an endpoint and return it if its payload spec accepts the input; raises as `fitting` does."""
-        target = self._load(name)
+        rows = self._database.fetch(LOAD, {"name": name})
+        with self._lock:
+            self._targets.pop(name, None)
+            if not rows:
+                raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
+            target = self._targets[name] = CachedEndpoint.of_row(name, rows[0])
         faults = target.faults(input_)
         if not faults:
             return target
@@ -111,13 +111,3 @@ class EndpointCache:
         raise InputValidationError(
             f"The input does not match the payload spec. {first['pointer']}: {first['message']}", details
         )
-
-    def _load(self, name: str) -> CachedEndpoint:
-        rows = self._database.fetch(LOAD, {"name": name})
-        with self._lock:
-            self._targets.pop(name, None)
-            if not rows:
-                raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
-            target = CachedEndpoint.of_row(name, rows[0])
-            self._targets[name] = target
-            return target

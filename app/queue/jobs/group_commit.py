@@ -30,17 +30,8 @@ class _Entry(Generic[T, R]):
         self.result: R | None = None
         self.leads = False
         self.is_done = False
-        self._called = threading.Lock()
-        self._called.acquire()
-
-    def call(self) -> None:
-        self._called.release()
-
-    def is_called(self) -> bool:
-        """Wait until another thread calls this one; returns False if the deadline passes first."""
-        left = deadline.current.at - time.monotonic()
-        # One millisecond longer, so that the deadline has passed for certain.
-        return self._called.acquire(timeout=-1 if left == math.inf else max(0.0, left) + 0.001)
+        self.call = threading.Lock()  # released by the thread that calls this one
+        self.call.acquire()
 
 
 class GroupCommit(Generic[T, R]):
@@ -78,7 +69,9 @@ class GroupCommit(Generic[T, R]):
 
     def _wait(self, queue: list[_Entry[T, R]], entry: _Entry[T, R]) -> None:
         """Return once the item is written, or this thread is the leader; raises TimedOutError."""
-        if entry.is_called():
+        left = deadline.current.at - time.monotonic()
+        # One millisecond longer, so that the deadline has passed for certain.
+        if entry.call.acquire(timeout=-1 if left == math.inf else max(0.0, left) + 0.001):
             return
         with self._lock:
             if entry in queue:
@@ -95,11 +88,17 @@ class GroupCommit(Generic[T, R]):
             together = [own, *queue[: MAX_GROUP - 1]]
             del queue[: MAX_GROUP - 1]
         try:
-            self._write_all(together)
+            results = self._write([entry.item for entry in together])
+            for entry, result in zip(together, results, strict=True):
+                entry.result = result
+        except Exception as error:
+            if len(together) == 1:
+                raise
+            log.info("could not write %d items together: %s; writing each alone", len(together), explained(error))
         finally:
             for entry in together[1:]:
                 entry.is_done = True
-                entry.call()
+                entry.call.release()
             self._call_next_leader(group)
 
     def _call_next_leader(self, group: Hashable) -> None:
@@ -111,15 +110,4 @@ class GroupCommit(Generic[T, R]):
                 return
             leader = queue.pop(0)
             leader.leads = True
-        leader.call()
-
-    def _write_all(self, entries: Sequence[_Entry[T, R]]) -> None:
-        try:
-            results = self._write([entry.item for entry in entries])
-        except Exception as error:
-            if len(entries) == 1:
-                raise
-            log.info("could not write %d items together: %s; writing each alone", len(entries), explained(error))
-        else:
-            for entry, result in zip(entries, results, strict=True):
-                entry.result = result
+        leader.call.release()

@@ -20,8 +20,6 @@ Outcome = Created | TaskExecutorError
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A job to insert, and the position of its outcome."""
-
     position: int
     new: NewJob
     params: dict[str, Any]
@@ -47,7 +45,6 @@ class _Chunk:
         self._checked = set[object]()
 
     def create(self) -> list[Outcome]:
-        """Create the jobs that can be created."""
         self._prepare()
         self._insert()
         self._look_up()

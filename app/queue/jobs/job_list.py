@@ -5,37 +5,105 @@ and its plans for few jobs among very many are unbounded.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, not_, select
+from sqlalchemy import ColumnElement, Row, Select, false, func, not_, select
 
 from app.kernel.db import Database, chunked_scan
 from app.kernel.db.chunked_scan import ListIndex
 from app.kernel.db.paging import Page, PageRequest, Part, Position
 from app.queue.jobs import job_queries
-from app.queue.jobs.job_filter import ALL, HAS_LABELS, OPEN_EXECUTIONS, REPEATING, REPEATS, JobFilter
 from app.queue.jobs.job_model import Job
+from app.queue.reading.execution_list import WAITS
 from schema import tables
-from schema.states import JobStatus
+from schema.states import CANCELLABLE, ExecutionStatus, JobStatus, Trigger
 
 _J, _E = tables.jobs.c, tables.executions.c
+
+# Predicates of partial indexes.
+REPEATS = _J.trigger_type.in_([trigger.value for trigger in Trigger if trigger.repeats])
+HAS_NAME, HAS_LABELS, IS_PAUSED = _J.name.is_not(None), _J.labels.is_not(None), _J.paused_at.is_not(None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Filters of the list of jobs; None applies no filter."""
+
+    status: JobStatus | None = None
+    trigger: Trigger | None = None
+    endpoint: str | None = None
+    name: str | None = None
+    labels: Mapping[str, str] | None = None
+    queue: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+    @property
+    def repeats(self) -> bool:
+        return self.trigger is not None and self.trigger.repeats
+
+    def conditions(self, beside: ListIndex | None = None) -> list[ColumnElement[bool]]:
+        """Return the WHERE conditions, without the time of creation and the leading column of an index."""
+        wanted: list[tuple[ColumnElement[str], str | None]] = [
+            (_J.status, self.status),
+            (_J.trigger_type, self.trigger),
+            (_J.endpoint, self.endpoint),
+            (_J.name, self.name),
+            (_J.queue, self.queue),
+        ]
+        leading = None if beside is None else beside.leading
+        conditions = [column == value for column, value in wanted if value is not None and column is not leading]
+        if self.labels is not None:
+            # Hidden from the planner: the index of labels would be read for every job with these labels.
+            conditions.append(func.coalesce(_J.labels.contains(self.labels), false()))
+        return conditions
+
+    def indexes(self) -> list[ListIndex]:
+        """Return the indexes of `jobs` in which most entries match the filter."""
+        repeats = (REPEATS,) if self.repeats else ()
+        found = []
+        if self.name is not None:
+            found.append(_index(HAS_NAME, leading=_J.name, value=self.name))
+        if self.status is JobStatus.PAUSED:
+            found.append(_index(IS_PAUSED))
+        if self.endpoint is not None:
+            found.append(_index(*repeats, leading=_J.endpoint, value=self.endpoint))
+        elif repeats:
+            found.append(_index(*repeats))
+        return found
+
+
+def _index(*where: ColumnElement[bool], leading: ColumnElement[str] | None = None, value: str = "") -> ListIndex:
+    return ListIndex(_J.created_at, _J.job_id, where, leading, value)
+
+
+ALL = _index()
+REPEATING = _index(REPEATS)
+# A one-shot job is open while its execution, created with the job, waits or runs. Running executions have no index in
+# this order and are sorted.
+OPEN_EXECUTIONS = [
+    *(
+        ListIndex(_E.created_at, _E.execution_id, (WAITS,), leading=_E.status, value=status.value)
+        for status in ExecutionStatus
+        if status in CANCELLABLE
+    ),
+    ListIndex(_E.created_at, _E.execution_id, (_E.status == ExecutionStatus.RUNNING,)),
+]
 
 
 @dataclass(frozen=True, slots=True)
 class ListBounds:
     """Bounds of the reads for one page."""
 
-    seconds: float = 0.02
-    """A page that takes longer is returned short."""
+    seconds: float = 0.02  # a page that takes longer is returned short
     stride: int | None = None
-    open: int = 500
-    """Open executions of each status per read."""
-    few: int = 500
-    """Jobs with the labels, up to which all of them are read."""
+    open: int = 500  # open executions of each status per read
+    few: int = 500  # jobs with the labels, up to which all of them are read
 
 
 BOUNDS = ListBounds()
@@ -50,7 +118,7 @@ class JobPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class _Reader:
     """Reader of one list, up to `limit` jobs at a time."""
 
     database: Database
@@ -117,9 +185,10 @@ def page_of_jobs(database: Database, wanted: JobFilter, request: PageRequest, bo
 
     The page is short if its inputs are large, or if matching jobs are few among very many.
     """
-    part, found, until = wanted.part(request.after), list[Row[Any]](), time.monotonic() + bounds.seconds
+    part = Part.between(wanted.created_after, wanted.created_before, request.after)
+    found, until = list[Row[Any]](), time.monotonic() + bounds.seconds
     while True:
-        stretch = Reader(database, wanted, request.limit + 1 - len(found), bounds).read(part)
+        stretch = _Reader(database, wanted, request.limit + 1 - len(found), bounds).read(part)
         found += stretch.found
         if stretch.reached is None or len(found) > request.limit or time.monotonic() >= until:
             break

@@ -101,7 +101,6 @@ class Job:
 
     @property
     def first_id(self) -> str:
-        """Return the id of the first version."""
         return self.first_version_id or self.job_id
 
     @property

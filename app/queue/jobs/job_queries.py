@@ -46,7 +46,6 @@ def lock_job(connection: Connection, job_id: str) -> tuple[Job, datetime]:
 
 
 def find_job(database: Database, job_id: str) -> Job | None:
-    """Read a job; return None if there is none."""
     return _first(database, _select().where(_J.job_id == job_id))
 
 

@@ -90,8 +90,6 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LastExecution:
-    """The newest execution that has begun."""
-
     execution_id: str
     status: ExecutionStatus
     started_at: datetime
@@ -118,7 +116,6 @@ class DayStats:
 
     @property
     def health(self) -> Health:
-        """Rate the job."""
         if self.total == 0:
             return Health.IDLE
         share = self.succeeded / self.total
@@ -129,8 +126,6 @@ class DayStats:
 
 @dataclass(frozen=True, slots=True)
 class JobStatusReport:
-    """The answer to `GET /jobs/{id}/status`."""
-
     job: Job
     last_execution: LastExecution | None
     pending: int

@@ -112,9 +112,16 @@ def _replace(
         if connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id}).first() is None:
             raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired concurrently.")
         settled = job_cancellation.settle(connection, job_id, scope)
-        taken = _last_taken_tick(connection, old, now, creator.look_ahead_ms)
+        # The last tick after now that the old version still delivers.
+        recent = {"now": now, "last_tick": old.last_tick_at, "recent_ms": creator.look_ahead_ms + _MARGIN_MS}
+        taken = connection.execute(TAKEN, {"job_id": job_id} | recent).one().tick
         new = replace(_scheduled(old, changes, now, taken), trace=trace)
-        params = job_insertion.params_of(new, target, new_id, creator.shards) | _versions(old)
+        params = job_insertion.params_of(new, target, new_id, creator.shards) | {
+            "status": old.status.value,
+            "version": old.version + 1,
+            "previous_version_id": job_id,
+            "first_version_id": old.first_id,
+        }
         if connection.execute(job_insertion.REPEATING, params).first() is None:
             raise _EndpointChangedError
         return settled
@@ -137,13 +144,6 @@ def next_version(old: Job, changes: Mapping[str, Any]) -> NewJob:
     return NewJob(endpoint=old.endpoint, trigger=old.trigger, **kept)
 
 
-def _last_taken_tick(connection: Connection, old: Job, now: datetime, look_ahead_ms: int) -> datetime | None:
-    """Return the last tick after `now` that the old version still delivers."""
-    params = {"job_id": old.job_id, "now": now, "last_tick": old.last_tick_at, "recent_ms": look_ahead_ms + _MARGIN_MS}
-    tick: datetime | None = connection.execute(TAKEN, params).one().tick
-    return tick
-
-
 def _scheduled(old: Job, changes: Mapping[str, Any], now: datetime, taken: datetime | None) -> NewJob:
     table = _changed(old, changes)
     tick = table.first_tick(now, start_given=changes.get("starts_at") is not None, after=taken)
@@ -159,7 +159,9 @@ def _changed(old: Job, changes: Mapping[str, Any]) -> Timetable:
         message = f"Not a field of {old.trigger} jobs."
         field = "every" if foreign == "every_ms" else foreign
         raise InvalidRequestError(f"{field}: {message}", [Detail(pointer=f"/{field}", message=message)])
-    table = replace(old.timetable, **{name: value for name, value in _given(changes).items() if name not in _OF_JOB})
+    # A null is a value of some fields only.
+    given = {name: value for name, value in changes.items() if value is not None or name in _NULLABLE}
+    table = replace(old.timetable, **{name: value for name, value in given.items() if name not in _OF_JOB})
     if table.catch_up is not old.timetable.catch_up and "max_catch_up" not in changes:
         # The limit belongs to the old catch-up policy.
         table = replace(table, max_catch_up=DEFAULT_MAX_CATCH_UP if table.catch_up is CatchUp.ALL else None)
@@ -167,17 +169,3 @@ def _changed(old: Job, changes: Mapping[str, Any]) -> Timetable:
         message = "Must be after starts_at."
         raise InvalidRequestError(f"ends_at: {message}", [Detail(pointer="/ends_at", message=message)])
     return table
-
-
-def _given(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes without nulls, except for fields in which null is a value."""
-    return {name: value for name, value in changes.items() if value is not None or name in _NULLABLE}
-
-
-def _versions(old: Job) -> dict[str, Any]:
-    return {
-        "status": old.status.value,
-        "version": old.version + 1,
-        "previous_version_id": old.job_id,
-        "first_version_id": old.first_id,
-    }

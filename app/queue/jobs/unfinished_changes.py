@@ -6,7 +6,6 @@ the row.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -46,20 +45,10 @@ CUT_OFF = statement(
 
 
 class Change(StrEnum):
-    """Kind of change of a job's executions."""
-
     PAUSE = "PAUSE"
     RESUME = "RESUME"
     CANCEL = "CANCEL"
     UPDATE = "UPDATE"
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """Number of changes that a scheduler has finished, and the queues to wake."""
-
-    changes: int
-    queues: Counter[str]
 
 
 def begin(connection: Connection, job_id: str, change: Change, scope: CancellationScope) -> str:
@@ -76,10 +65,11 @@ def end(database: Database, job_id: str, change_id: str | None) -> None:
         database.fetch(END, {"job_id": job_id, "change_id": change_id})
 
 
-def finish(database: Database, ahead_ms: int, *, limit: int, stopping: Stopping) -> Finished:
+def finish(database: Database, ahead_ms: int, *, limit: int, stopping: Stopping) -> tuple[int, Counter[str]]:
     """Finish the changes that began at least a minute ago, each from the first execution on.
 
-    A change interrupted by `stopping` stays for the next run, which skips the executions already changed.
+    A change interrupted by `stopping` stays for the next run, which skips the executions already changed. Returns the
+    number of finished changes, and the queues to wake.
     """
     finished, queues = 0, Counter[str]()
     for row in database.fetch(CUT_OFF, {"limit": limit}):
@@ -89,7 +79,7 @@ def finish(database: Database, ahead_ms: int, *, limit: int, stopping: Stopping)
             break
         end(database, row.job_id, row.change_id)
         finished += 1
-    return Finished(finished, queues)
+    return finished, queues
 
 
 def _go_on(database: Database, row: Row[Any], ahead_ms: int, stopping: Stopping) -> Counter[str]:

@@ -94,7 +94,6 @@ def history_of(database: Database, execution_id: str, *, look_ahead: timedelta) 
 
 
 def _latest(rows: Sequence[Row[Any]], kind: str) -> list[Row[Any]]:
-    """Return the latest MAX_RECORDS rows of a kind."""
     return sorted((row for row in rows if row.kind == kind), key=attrgetter("at", "attempt"))[-MAX_RECORDS:]
 
 

@@ -45,11 +45,9 @@ class ExecutionFilter:
 
     @property
     def statuses(self) -> Sequence[ExecutionStatus]:
-        """Return the statuses to list."""
         return list(ExecutionStatus) if self.status is None else [self.status]
 
     def part(self, after: Position | None) -> Part:
-        """Return the range of the list that follows a position."""
         return Part.between(self.created_after, self.created_before, after)
 
 

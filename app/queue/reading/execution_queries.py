@@ -157,7 +157,6 @@ class Result(RowValue):
 
     @property
     def is_over(self) -> bool:
-        """Return whether the execution has ended."""
         return self.completed_at is not None
 
 

@@ -54,7 +54,6 @@ class Selection:
         return found
 
     def conditions_of_jobs(self) -> list[ColumnElement[bool]]:
-        """Return the conditions on jobs."""
         found: list[ColumnElement[bool]] = []
         if self.name is not None:
             found.append(_J.name == self.name)

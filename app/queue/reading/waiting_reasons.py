@@ -114,7 +114,6 @@ class Facts(RowValue):
 
 
 def at(instant: datetime) -> str:
-    """Format an instant for a sentence."""
     return rfc3339(instant, "milliseconds")
 
 

@@ -68,19 +68,16 @@ class Waits(BackgroundThread):
         return partial(self._forget, wait)
 
     def wait(self, execution_id: str, seconds: float) -> None:
-        """Wait on the calling thread."""
         over = threading.Event()
         give_up = self.begin(execution_id, seconds, over.set)
         over.wait(seconds)
         give_up()
 
     def interrupt(self) -> None:
-        """Wake the thread."""
         with self._changed:
             self._changed.notify()
 
     def run(self) -> None:
-        """Poll the executions of due waits until stopped."""
         while not self.stopping.is_set():
             due = self._due()
             open_ = self._open({wait.execution_id for wait in due}) if due else ()
@@ -121,5 +118,4 @@ class Waits(BackgroundThread):
 
 
 def poll_interval(age: float) -> float:
-    """Return the seconds until the next poll of a wait."""
     return min(max(age / AGE_DIVISOR, FIRST_SECONDS), MAX_INTERVAL_SECONDS)

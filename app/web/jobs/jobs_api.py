@@ -15,8 +15,7 @@ from app.kernel.errors import (
 )
 from app.queue.jobs import job_cancellation
 from app.queue.jobs.job_creation import Created
-from app.queue.jobs.job_filter import JobFilter
-from app.queue.jobs.job_list import page_of_jobs
+from app.queue.jobs.job_list import JobFilter, page_of_jobs
 from app.queue.jobs.job_queries import get_job
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
 from app.web.executions.execution_schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema, shape_record

@@ -10,7 +10,7 @@ from sqlalchemy import TextClause, event, text
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest, Position
 from app.queue.jobs import job_list
-from app.queue.jobs.job_filter import JobFilter
+from app.queue.jobs.job_list import JobFilter
 from schema.states import JobStatus, Trigger
 from tests import rows
 
