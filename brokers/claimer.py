@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from app.kernel.metrics import series
-from app.queue.claiming.admission import AdmissionRule, ClaimRequest
+from app.queue.claiming.admission import AdmissionRule
 from app.queue.claiming.claim import claim, claims_of
-from app.queue.claiming.partition import Wanted
+from app.queue.claiming.partition import ClaimRequest, Wanted
 from app.queue.claiming.release import Release
 from app.queue.executions.database_clock import DatabaseClock
 from brokers.attempt import Attempt
@@ -83,10 +83,7 @@ class Claimer:
         """Claim from partitions with one statement, and process its answer."""
         process, database, asked_at = self._process, self._process.database, time.monotonic()
         request = ClaimRequest(self._queue, process.worker_id, process.settings.claim_ahead_ms, revision, self._clock)
-        if rule is None:
-            taken = claim(database, wanted=wanted, **request._asdict())
-        else:
-            taken = rule.claim(database, wanted, request)
+        taken = claim(database, wanted, request) if rule is None else rule.claim(database, wanted, request)
         if taken.flow_revision > revision:
             process.rules.refresh(taken.flow_revision)
             return  # the claim took nothing and reported nothing: it is repeated by the new rules

@@ -4,15 +4,14 @@ import logging
 import random
 import time
 from collections.abc import Iterable
-from functools import partial
 
 from dramatiq.broker import Consumer, MessageProxy
 from dramatiq.message import Message
 
 from app.catalog.retry_policy import RetryPolicy
 from app.kernel.errors import UnavailableError
-from app.queue.claiming import shards
 from app.queue.claiming.release import DUE_NOW_MS
+from app.queue.claiming.shards import SURVEY_SECONDS, ShardCount
 from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.verdict import Tried, decide
 from brokers.attempt import Attempt, Stage
@@ -59,7 +58,7 @@ class ClaimConsumer(Consumer):
         longest_wait = settings.poll_interval_ms / 1000
         self._discovery = Discovery(process.database, queue, self._partitions, longest_wait=longest_wait, ahead=ahead)
         self._claimer = Claimer(process, queue, self._partitions, self._discovery)
-        self._shards = shards.ShardCount(settings.shards, partial(shards.claimable_beyond, process.database, queue))
+        self._shards = ShardCount(settings.shards, process.database, queue)
 
     def __next__(self) -> MessageProxy | None:
         deadline, claimer = time.monotonic() + self._timeout, self._claimer
@@ -143,7 +142,7 @@ class ClaimConsumer(Consumer):
 
     def _take_stock(self) -> None:
         """Release strays, and find shards beyond the setting."""
-        self._stock_at = time.monotonic() + shards.SURVEY_SECONDS
+        self._stock_at = time.monotonic() + SURVEY_SECONDS
         self._claimer.hand_back_strays()
         self._partitions.extend(self._shards.survey())
 

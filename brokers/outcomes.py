@@ -9,7 +9,7 @@ from app.kernel.db import Database
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.queue.claiming.endpoint_rules import FlowRules
-from app.queue.claiming.release import Release, hand_back
+from app.queue.claiming.release import Release, release
 from app.queue.executions.completion import Conclusion, conclude, still_held, written
 from app.queue.executions.soft_limit import SoftLimitPassed, note
 from brokers.attempt_line import ids_of
@@ -100,7 +100,7 @@ class Outcomes:
         if batch.failures >= TRIES_WHOLE:
             held = still_held(self._database, self._worker_id, [item.key for item in batch.items])
             batch.items = [item for item in batch.items if item.key.execution_id in held]
-        back = hand_back(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
+        back = release(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
         self._values.add(series.RELEASED, amount=len(back))
         for one in back:
             if one.is_due:

@@ -1,16 +1,18 @@
 """Executions in partitions, and claims of them as a consumer makes them."""
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from sqlalchemy import text
 
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
-from app.queue.claiming.arms import ANY_RULES, parameters
-from app.queue.claiming.claim import claim
-from app.queue.claiming.partition import Partition, Wanted
+from app.queue.claiming import release as releases
+from app.queue.claiming.arms import parameters
+from app.queue.claiming.claim import Taken, claim
+from app.queue.claiming.partition import ClaimRequest, Partition, Wanted
 from app.queue.claiming.poll import poll
-from app.queue.claiming.taken import Taken
+from app.queue.executions.execution_model import ClaimKey
 from tests import rows
 
 TARGET = Partition(0, "target", "", 128)
@@ -40,13 +42,20 @@ def take(
     """Claim up to `limit` executions of each partition; of those that a poll finds, unless they are named."""
     named = partitions or partitions_of(database, queue=queue, horizon_ms=ahead_ms) or [TARGET]
     wanted = [Wanted(partition, limit, since) for partition in named]
-    return claim(database, queue=queue, worker_id=worker_id, wanted=wanted, ahead_ms=ahead_ms)
+    return claim(database, wanted, ClaimRequest(queue, worker_id, ahead_ms))
+
+
+def release(
+    database: Database, worker_id: str, claims: Iterable[ClaimKey], *, put_off_ms: Mapping[ClaimKey, int] | None = None
+) -> int:
+    """Release claims, deferred by these milliseconds if any; returns how many were still held."""
+    wanted = [releases.Release(claim, (put_off_ms or {}).get(claim, 0)) for claim in claims]
+    return len(releases.release(database, worker_id, wanted))
 
 
 def asking(worker_id: str, limit: int, *, partition: Partition = TARGET, since: datetime = EPOCH) -> dict[str, object]:
     """Return the parameters of CLAIM_1."""
-    asked: dict[str, object] = {"queue": "http", "worker": worker_id, "ahead_ms": 50, "flow_revision": ANY_RULES}
-    return parameters([Wanted(partition, limit, since)], 1) | asked
+    return parameters([Wanted(partition, limit, since)], 1, ClaimRequest("http", worker_id, 50))
 
 
 def partitions_of(database: Database, *, queue: str = "http", shards: int = 1, horizon_ms: int = 0) -> list[Partition]:

@@ -12,8 +12,7 @@ from app.features.limits.limited_claim import LimitedTaken, claim_limited
 from app.features.limits.rules import Limiter, limiters_of
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
-from app.queue.claiming.arms import ANY_RULES
-from app.queue.claiming.partition import Partition, Wanted
+from app.queue.claiming.partition import ANY_RULES, ClaimRequest, Partition, Wanted
 from tests.claiming import TARGET
 
 
@@ -44,15 +43,7 @@ def take_limited(
     """Claim up to `limit` executions of each partition that its limiters let through, nothing ahead of its instant."""
     opened = limiters_of_partitions(partitions, limits, most_ahead=most_ahead)
     wanted = [Wanted(partition, limit, since) for partition in partitions]
-    return claim_limited(
-        database,
-        queue="http",
-        worker_id=worker_id,
-        wanted=wanted,
-        limiters=opened,
-        ahead_ms=0,
-        flow_revision=flow_revision,
-    )
+    return claim_limited(database, wanted, opened, ClaimRequest("http", worker_id, 0, flow_revision))
 
 
 def add_limiters(database: Database, partitions: Sequence[Partition], limits: dict[str, Any]) -> None:

@@ -5,14 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
 
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.function_types import Hint, Run, Stopping
 from app.kernel.metrics import PROCESS, series
 from app.kernel.tracing.exporting import Exporting
-from app.queue.claiming.shards import ShardCount, stored_beyond
+from app.queue.claiming.shards import ShardCount
 from app.queue.executions.watermark import SWEEP_SECONDS
 
 BATCH = 500  # rows in one statement
@@ -46,7 +45,7 @@ class ChoreContext:
     served: ShardCount = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "served", ShardCount(self.shards, partial(stored_beyond, self.database)))
+        object.__setattr__(self, "served", ShardCount(self.shards, self.database))
 
     @property
     def shards(self) -> int:

@@ -11,10 +11,10 @@ from app.features.limits.limited_claim import claim_limited
 from app.features.limits.rules import UNBOUNDED, Limiter, LimiterState, limiters_of
 from app.features.limits.store import add
 from app.kernel.db import Database
-from app.queue.claiming.admission import OPEN, AdmissionRule, ClaimRequest, Opened, Room
+from app.queue.claiming.admission import OPEN, AdmissionRule, Opened, Room
+from app.queue.claiming.claim import Taken
 from app.queue.claiming.endpoint_rules import FlowRules, Rules
-from app.queue.claiming.partition import Partition, Wanted
-from app.queue.claiming.taken import Taken
+from app.queue.claiming.partition import ClaimRequest, Partition, Wanted
 
 NS = 1_000_000_000
 # For limiters that open when a running execution ends. Ends in other processes are only found by polling.
@@ -96,7 +96,7 @@ class LimitAdmission(AdmissionRule):
 
     def claim(self, database: Database, wanted: Sequence[Wanted], request: ClaimRequest) -> Taken:
         """Claim from limited partitions."""
-        taken = claim_limited(database, wanted=wanted, limiters=self._limiters_of_all(wanted), **request._asdict())
+        taken = claim_limited(database, wanted, self._limiters_of_all(wanted), request)
         self.found = taken.limiters
         return taken
 

@@ -9,10 +9,9 @@ from typing import Any
 from app.features.limits.limited_claim_statement import CLAIM_LIMITED_1, CLAIM_LIMITED_16
 from app.features.limits.rules import Limiter, LimiterState
 from app.kernel.db import Database
-from app.queue.claiming.arms import ANY_RULES, MOST_ARMS, parameters
-from app.queue.claiming.partition import Partition, Wanted
-from app.queue.claiming.taken import Found, Taken
-from app.queue.executions.database_clock import DatabaseClock
+from app.queue.claiming.arms import MAX_ARMS, parameters
+from app.queue.claiming.claim import Found, Taken
+from app.queue.claiming.partition import ClaimRequest, Partition, Wanted
 from app.queue.executions.execution_model import Claim
 
 
@@ -24,33 +23,20 @@ class LimitedTaken(Taken):
 
 
 def claim_limited(
-    database: Database,
-    *,
-    queue: str,
-    worker_id: str,
-    wanted: Sequence[Wanted],
-    limiters: Sequence[Limiter],
-    ahead_ms: int,
-    flow_revision: int = ANY_RULES,
-    clock: DatabaseClock | None = None,
+    database: Database, wanted: Sequence[Wanted], limiters: Sequence[Limiter], request: ClaimRequest
 ) -> LimitedTaken:
-    """Claim as `claim` does, from at most MOST_ARMS partitions, as much as their limiters admit.
+    """Claim as `claim` does, from at most MAX_ARMS partitions, as much as their limiters admit.
 
     A claim may be due later than its `run_at`, by up to `ahead_ns` of a limiter from now. A partition is not reported
     as empty if rows were left unclaimed, or if a concurrent claim holds its limiter. Raises as `claim`.
     """
     asked_at = time.monotonic()
-    params = {"queue": queue, "worker": worker_id, "ahead_ms": ahead_ms, "flow_revision": flow_revision}
-    rows = database.fetch(
-        CLAIM_LIMITED_1 if len(wanted) == 1 else CLAIM_LIMITED_16,
-        parameters_of(wanted, limiters) | params,
-        repeatable=False,
-    )
-    taken = Taken.of(rows, wanted, queue=queue, worker_id=worker_id, asked_at=asked_at, clock=clock)
-    return limited(taken, rows, wanted, limiters)
+    statement = CLAIM_LIMITED_1 if len(wanted) == 1 else CLAIM_LIMITED_16
+    rows = database.fetch(statement, parameters_of(wanted, limiters, request), repeatable=False)
+    return limited(Taken.of(rows, wanted, request, asked_at), rows, wanted, limiters)
 
 
-def parameters_of(wanted: Sequence[Wanted], limiters: Sequence[Limiter]) -> dict[str, object]:
+def parameters_of(wanted: Sequence[Wanted], limiters: Sequence[Limiter], request: ClaimRequest) -> dict[str, object]:
     """Return the parameters of the statement: by partition, and by limiter."""
     # Runs of wanted partitions with the same priority have the same rank.
     ranks = [0]
@@ -60,7 +46,7 @@ def parameters_of(wanted: Sequence[Wanted], limiters: Sequence[Limiter]) -> dict
     windows = [None if each.rate is None or not each.rate.is_sliding else each.rate for each in limiters]
     capped = [each for each in limiters if each.max_in_flight is not None]
     keys = [each for each in capped if each.limit_key]
-    return parameters(wanted, 1 if len(wanted) == 1 else MOST_ARMS) | {
+    return parameters(wanted, 1 if len(wanted) == 1 else MAX_ARMS, request) | {
         "ranks": ranks,
         "arms": list(range(len(wanted))),
         "arm_endpoints": [one.partition.endpoint for one in wanted],

@@ -9,7 +9,7 @@ an optimisation: a claim skips limiters that are locked or changed, and tries ag
 from app.catalog.endpoints.limits import RING
 from app.features.limits.rules import COUNTED, FURTHEST_NS, UNBOUNDED
 from app.kernel.sql import hot_statement
-from app.queue.claiming.arms import MAY_CLAIM, MOST_ARMS, answer, arms, take
+from app.queue.claiming.arms import MAX_ARMS, MAY_CLAIM, answer, arms, take
 
 # Common table expressions, in order:
 # - rules: limits as the worker knows them; seen, free: rows of limiters in the snapshot and under a lock. A worker that
@@ -132,7 +132,7 @@ def _limited(count: int) -> str:
            END AS limiters"""
     return _TEXT.format(
         may_claim=MAY_CLAIM,
-        most_limiters=2 * MOST_ARMS,
+        most_limiters=2 * MAX_ARMS,
         hundredths=COUNTED,
         unbounded=UNBOUNDED,
         furthest_ns=FURTHEST_NS,
@@ -144,4 +144,4 @@ def _limited(count: int) -> str:
 
 
 CLAIM_LIMITED_1 = hot_statement("executions.claim_limited_1", _limited(1))
-CLAIM_LIMITED_16 = hot_statement("executions.claim_limited_16", _limited(MOST_ARMS))
+CLAIM_LIMITED_16 = hot_statement("executions.claim_limited_16", _limited(MAX_ARMS))

@@ -1,7 +1,7 @@
 """Admission: the port of the rules that decide how many executions of a partition may be claimed now.
 
-A claim asks each rule for its room, in one loop (`brokers.claimer`), and takes the least. The rules are the pause of an
-endpoint, its limits, its breaker, the connections to its target, and last its fair share of the process.
+Before a claim, one loop (`brokers.sharing.choice`) asks each rule for its room and takes the minimum: pause of the
+endpoint, limits, breaker and connections of the target, and last the fair share of the endpoint.
 """
 
 from collections.abc import Collection, Sequence
@@ -9,19 +9,18 @@ from math import inf
 from typing import NamedTuple
 
 from app.kernel.db import Database
-from app.queue.claiming.partition import Partition, Wanted
-from app.queue.claiming.taken import Taken
-from app.queue.executions.database_clock import DatabaseClock
+from app.queue.claiming.claim import Taken
+from app.queue.claiming.partition import ClaimRequest, Partition, Wanted
 
 UNBOUNDED = 1_000_000
 
 
 class Room(NamedTuple):
-    """How many executions of a partition a rule lets a worker process claim now.
+    """Number of executions of a partition that a rule admits now.
 
-    With no slots, `closed_until` is the instant on `time.monotonic()` at which to ask again, infinite where the rule
-    opens by itself (`AdmissionRule.begin`). One that is not ahead means: after the next claim. `of_endpoint` closes all
-    partitions of the endpoint.
+    Without slots, `closed_until` is the instant on `time.monotonic()` at which to ask again: infinite if the rule opens
+    the partition itself (`AdmissionRule.begin`), past if the next claim may ask. `of_endpoint` closes all partitions of
+    the endpoint.
     """
 
     slots: int
@@ -33,7 +32,7 @@ OPEN = Room(UNBOUNDED)
 
 
 class Opened(NamedTuple):
-    """Endpoints and partitions that a rule has closed and that may be asked for again."""
+    """Endpoints and partitions that a rule had closed and opens again."""
 
     endpoints: Collection[str] = ()
     partitions: Collection[Partition] = ()
@@ -42,47 +41,37 @@ class Opened(NamedTuple):
 NOTHING_OPENED = Opened()
 
 
-class ClaimRequest(NamedTuple):
-    """What all statements of one claim have in common; see `app.queue.claiming.claim.claim`."""
-
-    queue: str
-    worker_id: str
-    ahead_ms: int
-    flow_revision: int
-    clock: DatabaseClock
-
-
 class AdmissionRule:
-    """One rule as the consumer of one queue asks it; belongs to the thread of that consumer.
+    """One rule for one queue; belongs to the consumer thread of the queue.
 
-    `now` is `time.monotonic()`. The methods do no I/O, but for `claim` and `answered`. A rule that is `of_settings` is
-    asked only about endpoints with settings of their own (`FlowRules`): all others pay nothing for it.
+    `now` is `time.monotonic()`. Only `claim` and `answered` do I/O. A rule with `of_settings` is asked only about
+    endpoints with rules of their own (`FlowRules`), so it costs other endpoints nothing.
     """
 
     of_settings = False
 
     def begin(self, now: float) -> Opened:  # noqa: ARG002
-        """Begin a claim: take in what has changed since the last; returns what was closed and has opened early."""
+        """Begin a claim: apply the changes since the last; return early openings."""
         return NOTHING_OPENED
 
     def room(self, partition: Partition, now: float) -> Room:  # noqa: ARG002
-        """Return how much of a partition may be claimed, beside what this claim has reserved already."""
+        """Return the room for a partition, in addition to the slots that this claim has reserved."""
         return OPEN
 
     def reserved(self, partition: Partition, slots: int) -> None:
-        """Note that the claim reserves slots for a partition."""
+        """Count slots that the claim reserves for a partition."""
 
     def freed(self, ended: Sequence[tuple[str, str]]) -> None:
-        """Note endpoints and limit keys of executions that have ended in this process; called by any thread."""
+        """Take endpoints and limit keys of executions that have ended in this process; called by any thread."""
 
     def claims(self, partition: Partition) -> bool:  # noqa: ARG002
-        """Return whether the rule claims from a partition itself, by its own statement."""
+        """Return whether the rule claims from a partition by its own statement."""
         return False
 
     def claim(self, database: Database, wanted: Sequence[Wanted], request: ClaimRequest) -> Taken:
-        """Claim from partitions that are the rule's own; raises UnavailableError."""
+        """Claim from the rule's own partitions; raises UnavailableError."""
         raise NotImplementedError
 
     def answered(self, database: Database, wanted: Sequence[Wanted], taken: Taken, now: float) -> None:
-        """Take in the answer to its own claim, after the partitions have; raises UnavailableError."""
+        """Process the answer to its own claim; raises UnavailableError."""
         raise NotImplementedError

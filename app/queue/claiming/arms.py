@@ -1,28 +1,28 @@
-"""Arms: what the statements are built of that claim from several partitions at once."""
+"""Arms: the parts of the statements that claim from several partitions at once."""
 
 from collections.abc import Mapping, Sequence
 
 from app.kernel.sql import of_regions
-from app.queue.claiming.partition import Wanted
+from app.queue.claiming.partition import ClaimRequest, Wanted
 
-MOST_ARMS = 16
+MAX_ARMS = 16
 
-# What idx_executions_lanes holds, and spelt so that PostgreSQL can infer no other index from it: by statistics from
-# after a burst, in which next to nothing waits, it would read all that waits, of all endpoints, for the rows of one.
+# The condition of idx_executions_lanes, written so that PostgreSQL can infer no other index from it. With statistics
+# of an empty queue it would choose an index by time, and read the waiting rows of all endpoints for those of one.
 CLAIMABLE = "status NOT IN ('PENDING', 'RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED')"
 
-# Who may claim: a worker whose own lease holds, so that one that was declared dead claims nothing, and that knows the
-# rules of endpoints that are in force. It depends on no row, so it is looked at once.
+# The lease of the worker holds, so a worker that was declared dead claims nothing, and its endpoint rules are current.
+# The condition depends on no row, so it is evaluated once.
 MAY_CLAIM = """EXISTS (SELECT 1 FROM workers AS w
                       WHERE w.worker_id = :worker AND w.status = 'ALIVE' AND w.lease_expires_at > now())
          AND CAST(:flow_revision AS BIGINT) >= COALESCE((SELECT revision FROM catalog_revision WHERE id = 'flow'), 0)"""
 
 
 def arms(count: int, columns: str = "", condition: str = "") -> str:
-    """Return the first parts of a claim's WITH: `count` arms, one a partition, and `due`, which has all rows.
+    """Return the beginning of a claim's WITH: `count` arms, one per partition, and `due` with the rows of all.
 
-    Each arm reads one range of idx_executions_lanes in its order, from the partition's mark on. `columns` are further
-    ones of executions that `due` is to have; in the `condition` of an arm `{number}` is its own.
+    Each arm reads one range of idx_executions_lanes in its order, from the partition's mark on. `columns` of executions
+    are added to `due`; in a `condition`, `{number}` stands for the number of the arm.
     """
     each = ",".join(
         f"""
@@ -41,12 +41,12 @@ def arms(count: int, columns: str = "", condition: str = "") -> str:
 
 
 def take(source: str, returning: str = "", condition: str = "") -> str:
-    """Return the UPDATE that claims the rows of a part of the WITH, which has `execution_id` and `arm`.
+    """Return the UPDATE that claims the rows of `source`, a part of the WITH with `execution_id` and `arm`.
 
-    The lock is a hint; the UPDATE repeats the whole condition and is the guarantee. COALESCE hides that condition from
-    the choice of an index, here and in others that know the keys of their rows: by statistics from before a burst, an
-    index of what waits or runs holds next to nothing, and each claim would read all of it for its few rows. The configs
-    of an execution are those of its first claim: the revision of that moment stays with it.
+    The lock is a hint; the UPDATE repeats the whole condition, and is the guarantee. COALESCE hides that condition from
+    the planner, here and in other statements that have the keys of their rows. With statistics from before a burst, an
+    index of waiting or running rows seems empty, and each claim would read all of it. The first claim stores the
+    revision of the configs, which later attempts use too.
     """
     return f"""
       UPDATE executions AS e
@@ -66,11 +66,11 @@ def take(source: str, returning: str = "", condition: str = "") -> str:
 
 
 def answer(columns: str = "") -> str:
-    """Return the SELECT that ends a claim: its claims, and beside them, once for each partition, what it found there.
+    """Return the SELECT at the end of a claim: the claims, with the rows found in each partition.
 
-    Each row has the clock at the beginning and at the end, and the revisions of the catalogue and of the rules that are
-    in force. `found` counts locked rows rather than claimed ones: a partition whose rows another worker took would look
-    empty. There is always a row.
+    Each row has the clock at the beginning and at the end, and the current revisions of the catalog and of the endpoint
+    rules. `found` counts locked rows, not claimed ones: otherwise a partition whose rows another worker claimed would
+    look empty. There is always a row.
     """
     return f"""
     SELECT now() AS db_now, clock_timestamp() AS answered_at,
@@ -82,20 +82,19 @@ def answer(columns: str = "") -> str:
       LEFT JOIN claimed ON claimed.arm = counted.arm"""  # noqa: S608 - as above
 
 
-ANY_RULES = 2**62  # the revision of who knows the rules, whatever they are
-
-
-def parameters(wanted: Sequence[Wanted], count: int) -> dict[str, object]:
-    """Return the parameters of so many arms; those that no partition is wanted for take nothing."""
+def parameters(wanted: Sequence[Wanted], count: int, request: ClaimRequest) -> dict[str, object]:
+    """Return the parameters of a claim with `count` arms; an arm without a wanted partition takes nothing."""
     params = dict(_IDLE[count])
     for names, (partition, quota, since) in zip(_NAMES, wanted, strict=False):
         params.update(zip(names, (*partition, since, quota), strict=True))
+    params.update(queue=request.queue, worker=request.worker_id, ahead_ms=request.ahead_ms)
+    params["flow_revision"] = request.flow_revision
     return params
 
 
 _NAMES = [
     tuple(f"{name}_{number}" for name in ("shard", "endpoint", "key", "priority", "since", "quota"))
-    for number in range(MOST_ARMS)
+    for number in range(MAX_ARMS)
 ]
 _IDLE: Mapping[int, Mapping[str, object]] = {
     count: {
@@ -103,5 +102,5 @@ _IDLE: Mapping[int, Mapping[str, object]] = {
         for names in _NAMES[:count]
         for name, value in zip(names, (0, "", "", 0, "1970-01-01 00:00:00+00", 0), strict=True)
     }
-    for count in (1, 4, MOST_ARMS)
+    for count in (1, 4, MAX_ARMS)
 }

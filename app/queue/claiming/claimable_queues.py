@@ -1,4 +1,4 @@
-"""Queues: the names of those that have claimable executions, and of those that endpoints and routes name."""
+"""Queues: names of the queues with claimable executions, and of those in endpoints and routes."""
 
 from collections.abc import Collection
 
@@ -6,14 +6,14 @@ from app.kernel.db import Database
 from app.kernel.sql import of_regions, statement
 from app.queue.claiming.arms import CLAIMABLE
 
-# One entry of the index of partitions a hop, however many executions wait in a queue.
+# Reads one entry of the index of partitions per queue, however many executions wait there.
 _ENTRY = f"""{CLAIMABLE}{of_regions()}
      ORDER BY queue, shard, endpoint, limit_key, priority, run_at, execution_id LIMIT 1"""
 NEXT_QUEUE = statement(
     "executions.next_queue",
     f"SELECT queue FROM executions WHERE queue > :after AND {_ENTRY}",  # noqa: S608 - a constant of this module
 )
-# Arms and no join with a list: CockroachDB might make it a join with every claimable row.
+# Written out: CockroachDB might turn a list into a join with every claimable row.
 AT_ONCE = 16
 CLAIMABLE_OF = statement(
     "executions.claimable_of_queues",
@@ -31,7 +31,7 @@ NAMED = statement(
 
 
 def claimable_queues(database: Database, most: int) -> list[str]:
-    """Find up to `most` queues with executions that are claimable now or later, in the order of their names."""
+    """Return up to `most` queues with executions that are claimable now or later, by name."""
     found: list[str] = []
     while len(found) < most:
         rows = database.fetch(NEXT_QUEUE, {"after": found[-1] if found else ""})
@@ -42,7 +42,7 @@ def claimable_queues(database: Database, most: int) -> list[str]:
 
 
 def claimable_of(database: Database, queues: Collection[str], most: int) -> list[str]:
-    """Find up to `most` of these queues that have such executions, in the order of their names."""
+    """Return up to `most` of these queues that have claimable executions, by name."""
     names, found = sorted(queues), list[str]()
     for start in range(0, len(names), AT_ONCE):
         if len(found) >= most:
@@ -54,5 +54,5 @@ def claimable_of(database: Database, queues: Collection[str], most: int) -> list
 
 
 def named_queues(database: Database) -> set[str]:
-    """Return the queues that endpoints and routes name; jobs may name others."""
+    """Return the queues in endpoints and routes; jobs may have others."""
     return {row.queue for row in database.fetch(NAMED)}

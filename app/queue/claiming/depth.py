@@ -1,7 +1,6 @@
-"""Depth: which partitions hold so much that is due that nothing late should be added to them yet."""
+"""Depth: partitions with so many due executions that late executions should not be added yet."""
 
 from collections.abc import Collection
-from typing import NamedTuple
 
 from app.kernel.db import Database
 from app.kernel.sql import of_regions, statement
@@ -11,7 +10,7 @@ from app.queue.executions.execution_insertion import priority_of, queue_of
 DEEP = 1_000  # due executions of a partition, over all shards
 PROBED = 16  # shards per statement
 
-# The partition of a job's next execution, which is its endpoint's as it is now.
+# Partition of the next execution of a job, by the current definition of its endpoint.
 PARTITIONS = statement(
     "executions.partitions_of_jobs",
     f"""
@@ -21,7 +20,7 @@ PARTITIONS = statement(
     """,  # noqa: S608 - constants of this package
 )
 
-# At most DEEP entries of the index of partitions in each shard, whatever waits there.
+# Reads at most DEEP entries of the index of partitions in each shard.
 DEPTH = statement(
     "executions.depth",
     " UNION ALL ".join(
@@ -36,37 +35,25 @@ DEPTH = statement(
 )
 
 
-class _Place(NamedTuple):
-    """A partition in all its shards."""
-
-    queue: str
-    endpoint: str
-    limit_key: str
-    priority: int
-
-
 class Depths:
-    """Looks at each partition once, and remembers what it has found: for one pass over the due jobs."""
+    """Reads the depth of each partition once, in one pass over the due jobs."""
 
     def __init__(self, database: Database, shards: int) -> None:
         self._database = database
         self._shards = shards
-        self._is_deep: dict[_Place, bool] = {}
+        self._is_deep: dict[tuple[str, str, str, int], bool] = {}
 
     def deep(self, jobs: Collection[str]) -> set[str]:
-        """Return those of some jobs whose executions would join DEEP others that are due, or more."""
-        if not jobs:
-            return set()
+        """Return the jobs whose partition already has at least DEEP due executions."""
         found = set()
-        for row in self._database.fetch(PARTITIONS, {"jobs": sorted(jobs)}):
-            place = _Place(row.queue, row.endpoint, row.limit_key, row.priority)
-            if place not in self._is_deep:
-                self._is_deep[place] = self._count(place) >= DEEP
-            if self._is_deep[place]:
+        for row in self._database.fetch(PARTITIONS, {"jobs": sorted(jobs)}) if jobs else ():
+            partition = row.queue, row.endpoint, row.limit_key, row.priority
+            if partition not in self._is_deep:
+                params = row._asdict()
+                counts = (
+                    self._database.fetch(DEPTH, params | {"first": first}) for first in range(0, self._shards, PROBED)
+                )
+                self._is_deep[partition] = sum(count.due for found in counts for count in found) >= DEEP
+            if self._is_deep[partition]:
                 found.add(row.job_id)
         return found
-
-    def _count(self, place: _Place) -> int:
-        params = place._asdict()
-        firsts = range(0, self._shards, PROBED)
-        return sum(row.due for first in firsts for row in self._database.fetch(DEPTH, params | {"first": first}))

@@ -1,6 +1,5 @@
-"""FullScan: the walk from partition to partition, which finds those that no look sees."""
+"""Full scan: from partition to partition, to find due partitions that a poll cannot see."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -13,14 +12,15 @@ from app.queue.claiming.partition import Partition
 from app.queue.claiming.poll import Due
 
 HOPS = 16  # in a statement
-MOST_KEPT = 1024  # places of a walk that are remembered, to divide the next full scan by
+MAX_KEPT = 1024  # places of a section that are kept, to divide the next scan
 Place = tuple[str, str, int]  # endpoint, limit key, priority
-# Nothing comes before the first, and no name of an endpoint after the last, by any collation.
+# Before all partitions, and after all names of endpoints in any collation.
 FIRST, LAST = ("", "", -1), ("z" * 200, "", -1)
 
 
-# Each arm is one hop: the first entry behind a place, however deep the partitions are. A recursive statement would do
-# with fewer round trips, but CockroachDB makes the hop in it a join with every claimable row. One row is the clock.
+# Each arm is one hop: it reads the first index entry behind a place, however deep the partitions are. A recursive
+# statement would need fewer round trips, but CockroachDB makes its hop a join with every claimable row. One row has the
+# clock.
 def _hops() -> str:
     each = "".join(
         f"""
@@ -40,57 +40,57 @@ NEXT_PARTITIONS = hot_statement("executions.next_partitions", _hops())
 
 
 @dataclass(slots=True)
-class _Walk:
-    """The walk through the partitions of a shard from one place to another."""
+class _Section:
+    """A range of the partitions of a shard, and the position of the scan in it."""
 
     shard: int
     at: Place
     last: Place
-    found: list[Place] = field(default_factory=list)  # one of so many:
+    found: list[Place] = field(default_factory=list)  # every `every`th partition
     every: int = 1
     _passed: int = 0
 
     def go_to(self, place: Place) -> None:
-        """Go on to the next partition; of very many partitions an even choice is kept."""
+        """Go on to the next partition; keep an even choice of very many."""
         self.at = place
         if self._passed % self.every == 0:
             self.found.append(place)
         self._passed += 1
-        if len(self.found) >= MOST_KEPT:
+        if len(self.found) >= MAX_KEPT:
             self.found, self.every = self.found[::2], self.every * 2
 
 
 class FullScan:
-    """One walk over all partitions of a queue, HOPS of them a step; belongs to one thread.
+    """One scan over all partitions of a queue, HOPS of them per step; belongs to one thread.
 
-    It goes on at so many places at once. Which of them divide the partitions evenly, the last full scan tells by what
-    it found: in the order of the database, which need not be that of Python.
+    It reads HOPS sections at the same time. The partitions found by the last scan divide them evenly, in the order of
+    the database, which may differ from that of Python.
     """
 
     def __init__(self, shards: int, last: Self | None = None) -> None:
-        self._walks = [
-            _Walk(shard, after, until)
+        self._sections = [
+            _Section(shard, after, until)
             for shard in range(shards)
             for after, until in pairwise([FIRST, *_divided(last, shard, max(1, HOPS // shards)), LAST])
         ]
-        self._under_way = list(self._walks)
+        self._open = list(self._sections)
 
     @property
     def is_over(self) -> bool:
-        """Whether the walk has come to its end."""
-        return not self._under_way
+        """Whether the scan has ended."""
+        return not self._open
 
     def partitions(self, shard: int) -> list[Place]:
         """Return the partitions of a shard that were found, in order, or an even choice of them."""
-        walks = [walk for walk in self._walks if walk.shard == shard]
-        every = max(walk.every for walk in walks) if walks else 1
-        return [place for walk in walks for place in walk.found[:: every // walk.every]]
+        sections = [section for section in self._sections if section.shard == shard]
+        every = max((section.every for section in sections), default=1)
+        return [place for section in sections for place in section.found[:: every // section.every]]
 
     def step(self, database: Database, queue: str) -> tuple[list[Due], datetime]:
-        """Go on; returns the partitions found, each with its first instant, and the database's clock."""
+        """Scan on; return the partitions found, each with its first instant, and the database's clock."""
         due, clock = self._hop(database, queue)
-        # The first full scan does not know where to divide: it makes as many hops one after the other.
-        for _ in range(HOPS // max(1, len(self._under_way)) - 1):
+        # Without many sections, as in the first scan, the hops follow one another.
+        for _ in range(HOPS // max(1, len(self._open)) - 1):
             if self.is_over:
                 break
             more, clock = self._hop(database, queue)
@@ -98,38 +98,31 @@ class FullScan:
         return due, clock
 
     def _hop(self, database: Database, queue: str) -> tuple[list[Due], datetime]:
-        walks = self._under_way[:HOPS]
-        rows = database.fetch(NEXT_PARTITIONS, _parameters(queue, walks))
-        ended, due = set(range(len(walks))), []
-        for hop in rows:
-            if hop.hop is None:
-                clock: datetime = hop.run_at
+        sections, params = self._open[:HOPS], dict[str, object](queue=queue)
+        for number, names in enumerate(_NAMES):
+            values: tuple[object, ...] = (0, *FIRST, *FIRST, 0)
+            if number < len(sections):
+                values = (sections[number].shard, *sections[number].at, *sections[number].last, 1)
+            params |= zip(names, values, strict=True)
+        ended, due = set(range(len(sections))), []
+        for row in database.fetch(NEXT_PARTITIONS, params):
+            if row.hop is None:
+                clock: datetime = row.run_at
                 continue
-            walk = walks[hop.hop]
-            walk.go_to((hop.endpoint, hop.limit_key, hop.priority))
-            ended.discard(hop.hop)
-            due.append(Due(Partition(walk.shard, *walk.at), hop.run_at))
-        self._under_way = [walk for number, walk in enumerate(self._under_way) if number not in ended]
+            section = sections[row.hop]
+            section.go_to((row.endpoint, row.limit_key, row.priority))
+            ended.discard(row.hop)
+            due.append(Due(Partition(section.shard, *section.at), row.run_at))
+        self._open = [section for number, section in enumerate(self._open) if number not in ended]
         return due, clock
 
 
-def _divided(last: FullScan | None, shard: int, shares: int) -> list[Place]:
-    """Return the places at which a shard is divided into so many shares."""
+def _divided(last: FullScan | None, shard: int, parts: int) -> list[Place]:
+    """Return the places that divide a shard into equal parts."""
     partitions = [] if last is None else last.partitions(shard)
-    return (
-        [partitions[len(partitions) * share // shares] for share in range(1, shares)]
-        if len(partitions) >= shares > 1
-        else []
-    )
-
-
-def _parameters(queue: str, walks: Sequence[_Walk]) -> dict[str, object]:
-    params: dict[str, object] = {"queue": queue}
-    for number in range(HOPS):
-        walk = walks[number] if number < len(walks) else None
-        at, last = (FIRST, FIRST) if walk is None else (walk.at, walk.last)
-        params |= zip(_NAMES[number], (walk.shard if walk else 0, *at, *last, 1 if walk else 0), strict=True)
-    return params
+    if len(partitions) < parts:
+        return []
+    return [partitions[len(partitions) * part // parts] for part in range(1, parts)]
 
 
 _NAMES = [

@@ -1,8 +1,7 @@
-"""Release: give claims back of which nothing was sent."""
+"""Release: return claims of which nothing was sent."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from datetime import datetime, timedelta
-from types import MappingProxyType
 from typing import NamedTuple
 
 from app.catalog.endpoints.limits import RING
@@ -15,21 +14,20 @@ from app.queue.ending.outbox_rows import put_ends_of
 from app.queue.executions.execution_model import ClaimKey
 from app.queue.executions.settlement import settlement_of
 
-# Of what another process is to claim when this one stops: claims of others are past its instant by now, so that only a
-# full scan would find it. Due now it is found like what is new.
+# For executions that a stopping process releases. Other processes have read beyond their instants, so that only a full
+# scan would find them; due now, they are found as new ones are.
 DUE_NOW_MS = 1
 SHORTEST_PUT_OFF_MS = 1000.0
 LONGEST_PUT_OFF_MS = 300_000.0
 
-# Gives the attempt number back too: nothing was sent. started_at is part of the fence, because the same worker may
-# have claimed the row again, under the same number, before a repeat of this statement arrives. An execution with a
-# request to cancel ends here; what is put off is due later than it was. No attempt records any of it, so both the claim
-# and the release become events, unless it is said that they tell nobody anything: where a target is busy or shut, or a
-# worker late, they would tell again and again that the execution waits, which its explanation says better. Its end is
-# told in any case.
-# A sliding window no longer counts what was not sent. A claim that goes through its gate at the same moment may write
-# the count of its own snapshot, which is too high and never too low. A token bucket gets nothing back: the next ones
-# have their instants, and one more beside them would be one too many at a time.
+# The attempt number is given back, because nothing was sent. started_at is part of the fence: the same worker may have
+# claimed the row again, under the same number, before a repeat of this statement arrives. An execution with a request
+# to cancel ends here. No attempt records the claim and the release, so both become events, if they are noted: a busy or
+# unavailable target would cause endless events, and the explanation of an execution shows the reason better. The end is
+# always an event.
+# Unsent executions leave the counts of a sliding window. A concurrent claim through the limiter may write the count of
+# its own snapshot, which is too high but never too low. A token bucket gets nothing back: the next executions have
+# their instants already, and one more beside them would exceed the rate.
 _PUT = put_ends_of(
     "back",
     end_id="back.return_event",
@@ -91,9 +89,9 @@ RELEASE = statement(
 
 
 class Release(NamedTuple):
-    """A claim to give back, and for how many milliseconds nobody may claim it again; 0 leaves its instant as it is.
+    """A claim to release; the execution is due `put_off_ms` from now by the database's clock, or keeps its place for 0.
 
-    Without `is_noted` the history of the execution says nothing of it. `windows` are the claim's.
+    Without `is_noted` its history does not show the claim. `windows` are those of the claim.
     """
 
     key: ClaimKey
@@ -102,11 +100,8 @@ class Release(NamedTuple):
     windows: tuple[tuple[str, int], ...] = ()
 
 
-class HandedBack(NamedTuple):
-    """An execution that was given back: its queue, its partition and its instant, and whether that has come.
-
-    Where it ended instead, and somebody follows that, it left the row `end_id` in the outbox.
-    """
+class Released(NamedTuple):
+    """A released execution; `end_id` is its row in the outbox if it ended, and its end has a subscriber."""
 
     queue: str
     partition: Partition
@@ -116,30 +111,21 @@ class HandedBack(NamedTuple):
 
 
 def release(
-    database: Database,
-    worker_id: str,
-    claims: Collection[ClaimKey],
-    *,
-    put_off_ms: Mapping[ClaimKey, int] = MappingProxyType({}),
-) -> int:
-    """Release unstarted claims with no attempt spent; returns how many were still held.
-
-    A claim named in `put_off_ms` is due so many milliseconds from now, by the database's clock, or at its own instant
-    if that is later.
-    """
-    return len(hand_back(database, worker_id, [Release(claim, put_off_ms.get(claim, 0)) for claim in claims]))
-
-
-def hand_back(
     database: Database, worker_id: str, releases: Collection[Release], *, unless_locked: bool = False
-) -> list[HandedBack]:
-    """Release unstarted claims with no attempt spent; returns those that were still held.
+) -> list[Released]:
+    """Release unstarted claims with no attempt spent; return those that were still held.
 
-    With `unless_locked` rows that others have locked are hardly waited for.
+    With `unless_locked` the statement hardly waits for locked rows.
     """
     if not releases:
         return []
     ordered = sorted(releases)
+    counted = list[tuple[str, str, int, int]]()  # where the windows have counted the claims
+    for claim, _, _, windows in ordered:
+        claimed_ns = (claim.claimed_at - EPOCH) // timedelta(microseconds=1) * 1000
+        for gate_id, bucket_ns in windows:
+            number = claimed_ns // bucket_ns
+            counted.append((claim.execution_id, gate_id, number % RING, number * bucket_ns))
     params = {
         "worker": worker_id,
         "ids": [release.key.execution_id for release in ordered],
@@ -149,10 +135,11 @@ def hand_back(
         "noted": [release.is_noted for release in ordered],
         "claim_events": [ids.event_id() for _ in ordered],
         "return_events": [ids.event_id() for _ in ordered],
-    } | _counted(ordered)
+        **{name: [row[at] for row in counted] for at, name in enumerate(("counted", "gates", "slots", "buckets"))},
+    }
     fetch = database.fetch_unless_locked if unless_locked else database.fetch
     return [
-        HandedBack(
+        Released(
             row.queue,
             Partition(row.shard, row.endpoint, row.limit_key, row.priority),
             row.run_at,
@@ -163,20 +150,9 @@ def hand_back(
     ]
 
 
-def _counted(releases: Sequence[Release]) -> dict[str, object]:
-    """Return where the windows have counted what is given back."""
-    counted = []
-    for claim, _, _, windows in releases:
-        claimed_ns = (claim.claimed_at - EPOCH) // timedelta(microseconds=1) * 1000
-        for gate_id, bucket_ns in windows:
-            number = claimed_ns // bucket_ns
-            counted.append((claim.execution_id, gate_id, number % RING, number * bucket_ns))
-    return {name: [one[at] for one in counted] for at, name in enumerate(("counted", "gates", "slots", "buckets"))}
-
-
 def put_off_ms(age: timedelta) -> float:
-    """Return for how long to put off an execution of this age that its worker cannot run, but another one might.
+    """Return for how many milliseconds to defer an execution that only another worker might run: a tenth of its age.
 
-    In milliseconds, and a tenth of the age: what goes on waiting is claimed ever more rarely, and nobody has to count.
+    So it is claimed less and less often, without a counter.
     """
     return min(max(age / timedelta(milliseconds=10), SHORTEST_PUT_OFF_MS), LONGEST_PUT_OFF_MS)

@@ -1,7 +1,6 @@
-"""Shards: how many of them hold executions."""
+"""Shards: number of shards that a process serves."""
 
 import logging
-from collections.abc import Callable
 
 from app.kernel.config import MOST_SHARDS
 from app.kernel.db import Database
@@ -10,7 +9,7 @@ from app.kernel.sql import statement
 log = logging.getLogger(__name__)
 
 SURVEY_SECONDS = 60.0
-# Only shards beyond the known ones are read: normally there is nothing, not even deleted rows.
+# Only shards beyond the known ones are read, which normally have no rows, not even deleted ones.
 CLAIMABLE_BEYOND = statement(
     "executions.claimable_beyond",
     """
@@ -32,25 +31,25 @@ STORED_BEYOND = statement(
     """,
 )
 
-FindBeyond = Callable[[int], int | None]
-"""Takes a number of shards and returns the highest shard beyond them that holds executions."""
-
 
 class ShardCount:
-    """The number of shards to serve: those of the setting, and those in which executions were left by another one.
+    """Number of shards to serve: the setting, or more if higher shards hold executions.
 
-    Executions stay in the shard in which they were created, so a process whose TE_QUEUE_SHARDS is lower than another's,
-    or than it was, would leave some of them alone for ever.
+    Executions stay in the shard of their creation, also when TE_QUEUE_SHARDS was higher, or is higher in another
+    process. With a `queue` only its claimable executions count, else executions to promote or to prune.
     """
 
-    def __init__(self, configured: int, find_beyond: FindBeyond) -> None:
+    def __init__(self, configured: int, database: Database, queue: str | None = None) -> None:
         self.count = configured
         self._configured = configured
-        self._find_beyond = find_beyond
+        self._database = database
+        self._queue = queue
 
     def survey(self) -> int:
-        """Look for executions in more shards than are served, and serve these shards from now on."""
-        found = self._find_beyond(self.count)
+        """Find executions in higher shards, and serve these shards from now on; return the number of shards."""
+        statement = STORED_BEYOND if self._queue is None else CLAIMABLE_BEYOND
+        params = {"known": self.count, "most": MOST_SHARDS, "queue": self._queue}
+        found = max((row.shard for row in self._database.fetch(statement, params)), default=None)
         if found is not None:
             self.count = max(self.count, found + 1)
             log.warning(
@@ -61,15 +60,3 @@ class ShardCount:
                 self.count,
             )
         return self.count
-
-
-def claimable_beyond(database: Database, queue: str, known: int) -> int | None:
-    """Return the highest shard beyond the known ones in which something waits to be claimed from a queue."""
-    params = {"queue": queue, "known": known, "most": MOST_SHARDS}
-    return max((row.shard for row in database.fetch(CLAIMABLE_BEYOND, params)), default=None)
-
-
-def stored_beyond(database: Database, known: int) -> int | None:
-    """Return the highest shard beyond the known ones with something to promote or to prune, whatever its queue."""
-    params = {"known": known, "most": MOST_SHARDS}
-    return max((row.shard for row in database.fetch(STORED_BEYOND, params)), default=None)

@@ -9,14 +9,13 @@ from app.kernel import ids
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
-from app.queue.claiming.release import release
 from app.queue.executions.completion import Conclusion, conclude
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess
 from tests import rows
-from tests.claiming import take
+from tests.claiming import release, take
 from tests.contract.scheduler.conftest import chores
 
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")

@@ -6,10 +6,9 @@ from app.dev.verify.stored import OtherWorkError, refuse_other_work
 from app.dev.verify.witness import Witness
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from app.queue.claiming.release import release
 from schema.states import ExecutionStatus
 from tests import rows
-from tests.claiming import take
+from tests.claiming import release, take
 
 S = ExecutionStatus
 

@@ -9,7 +9,6 @@ from sqlalchemy import event, text
 
 from app.kernel import db
 from app.kernel.db import Database
-from app.queue.executions import watermark
 from brokers import discovery
 from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
@@ -113,9 +112,8 @@ def handed_back(database: Database, shards: int) -> list[str]:
 
 
 def test_what_is_put_behind_the_mark_is_found_by_the_next_sweep(
-    database: Database, process: WorkerProcess, shards: int, monkeypatch: pytest.MonkeyPatch
+    database: Database, process: WorkerProcess, shards: int
 ) -> None:
-    monkeypatch.setattr(watermark, "SWEEP_SECONDS", 0.0)
     attempts = Attempts(process)
     recent = {execution for shard in range(shards) for execution in add_to(database, shard)}
     assert set(delivered(attempts, shards)) == recent, "which moves the marks"
@@ -124,10 +122,7 @@ def test_what_is_put_behind_the_mark_is_found_by_the_next_sweep(
     assert set(delivered(attempts, shards)) == expected
 
 
-def test_between_two_sweeps_nobody_reads_what_was_seen(
-    database: Database, process: WorkerProcess, shards: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watermark, "SWEEP_SECONDS", 7200.0)
+def test_between_two_sweeps_nobody_reads_what_was_seen(database: Database, process: WorkerProcess, shards: int) -> None:
     attempts = Attempts(process)
     delivered_first = [add_to(database, shard) for shard in range(shards)]
     assert len(delivered(attempts, shards)) == len(delivered_first)
@@ -138,12 +133,8 @@ def test_between_two_sweeps_nobody_reads_what_was_seen(
     assert rows.statuses(database)["QUEUED"] == shards
 
 
-def test_a_backlog_is_taken_in_order_and_to_its_end(
-    database: Database, process: WorkerProcess, shards: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_backlog_is_taken_in_order_and_to_its_end(database: Database, process: WorkerProcess, shards: int) -> None:
     """However far its batches reach, and without a sweep."""
-    monkeypatch.setattr(watermark, "SWEEP_SECONDS", 7200.0)
-    monkeypatch.setattr(watermark, "SLACK", timedelta(0))
     for hours in range(1, 6):
         for shard in range(shards):
             add_to(database, shard, 4, due_in=timedelta(hours=-hours))

@@ -14,7 +14,6 @@ from sqlalchemy import text
 from app.kernel import ids
 from app.kernel.errors import ExecutionNotCancellableError
 from app.kernel.processes import worker_lease
-from app.queue.claiming.release import release
 from app.queue.executions import reclaim
 from app.queue.executions.completion import Conclusion, conclude
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
@@ -23,7 +22,7 @@ from app.queue.executions.promotion import promote
 from app.queue.executions.verdict import Verdict
 from schema.states import FINAL
 from tests import rows
-from tests.claiming import take
+from tests.claiming import release, take
 from tests.contract.races.lease_model import LEASE_MS, LeaseModel, Row, S
 
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")

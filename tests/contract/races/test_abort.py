@@ -7,7 +7,6 @@ from sqlalchemy import text
 
 from app.kernel import ids
 from app.kernel.db import Database
-from app.queue.claiming.release import release
 from app.queue.executions import reclaim
 from app.queue.executions.completion import Conclusion, conclude
 from app.queue.executions.execution_cancellation import IfRunning
@@ -15,6 +14,7 @@ from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
 from app.queue.jobs.job_cancellation import cancel_job
 from tests import rows
+from tests.claiming import release
 from tests.contract.races.interleaving import interleavings, pair
 from tests.contract.scheduler.reclaiming import claimed
 

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from app.kernel import ids
 from app.kernel.db import Database
-from app.queue.claiming.release import Release, hand_back, release
+from app.queue.claiming.release import Release, release
 from app.queue.executions import reclaim
 from app.queue.executions.completion import Conclusion, conclude
 from app.queue.executions.execution_cancellation import Cancelled, IfRunning, cancel_execution
@@ -145,7 +145,7 @@ def test_a_lost_worker_ends_what_was_asked_to_end(process: WorkerProcess, policy
 def test_handed_back_unsent_it_ends_with_its_attempt_number_restored(process: WorkerProcess) -> None:
     claim = running(process)
     ask(process.database, claim)
-    assert release(process.database, process.worker_id, [claim.key]) == 1
+    assert len(release(process.database, process.worker_id, [Release(claim.key)])) == 1
     row = rows.execution(process.database, claim.execution_id)
     assert (row.status, row.attempt_count, row.completed_at is None) == ("CANCELLED", 0, False)
     assert rows.attempts(process.database, claim.execution_id) == []
@@ -155,7 +155,7 @@ def test_handed_back_unsent_it_ends_with_its_attempt_number_restored(process: Wo
 def test_the_end_by_a_hand_back_is_on_record_although_such_hand_backs_are_not(process: WorkerProcess) -> None:
     claim = running(process)
     ask(process.database, claim)
-    hand_back(process.database, process.worker_id, [Release(claim.key, is_noted=False)])
+    release(process.database, process.worker_id, [Release(claim.key, is_noted=False)])
     assert [(before, after, reason) for before, after, _, _, reason in recorded(process.database)] == [
         ("QUEUED", "RUNNING", "CLAIMED"),
         ("RUNNING", "RUNNING", "CANCEL_REQUESTED"),
@@ -165,8 +165,8 @@ def test_the_end_by_a_hand_back_is_on_record_although_such_hand_backs_are_not(pr
 
 def test_a_hand_back_is_on_record_with_its_claim(process: WorkerProcess) -> None:
     claim = running(process)
-    release(process.database, process.worker_id, [claim.key])
-    release(process.database, process.worker_id, [claim.key])
+    release(process.database, process.worker_id, [Release(claim.key)])
+    release(process.database, process.worker_id, [Release(claim.key)])
     (begun,) = process.database.fetch(text("SELECT occurred_at FROM execution_events WHERE reason = 'CLAIMED'"))
     assert begun.occurred_at == claim.claimed_at
     assert recorded(process.database) == [

@@ -8,13 +8,11 @@ from sqlalchemy import TextClause, text
 
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from app.queue.claiming.claim import claims_of
-from app.queue.claiming.release import release
+from app.queue.claiming.claim import Taken, claims_of
 from app.queue.claiming.shards import CLAIMABLE_BEYOND, STORED_BEYOND
-from app.queue.claiming.taken import Taken
 from brokers.worker_process import WorkerProcess
 from tests import rows
-from tests.claiming import take
+from tests.claiming import release, take
 
 
 def claim(process: WorkerProcess, limit: int = 10, ahead_ms: int = 0) -> Taken:

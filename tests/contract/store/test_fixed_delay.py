@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import text
 
 from app.kernel import ids
-from app.queue.claiming.release import release
 from app.queue.executions import reclaim
 from app.queue.executions.completion import Conclusion, conclude
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
@@ -17,7 +16,7 @@ from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
 from brokers.worker_process import WorkerProcess
 from tests import rows
-from tests.claiming import take
+from tests.claiming import release, take
 from tests.contract.scheduler.conftest import chores
 
 DELAY = timedelta(milliseconds=90_000)

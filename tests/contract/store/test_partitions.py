@@ -143,7 +143,7 @@ def test_a_full_scan_finds_every_partition_once(database: Database) -> None:
 def test_of_very_many_partitions_a_full_scan_keeps_enough_to_divide_the_next_one(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(full_scan, "MOST_KEPT", 64)
+    monkeypatch.setattr(full_scan, "MAX_KEPT", 64)
     rows.add_executions(database, 400)
     database.fetch(text("UPDATE executions SET limit_key = '=' || execution_id"))
     first, found, steps = scanned(database)

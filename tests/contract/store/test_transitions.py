@@ -9,7 +9,6 @@ from sqlalchemy import text
 from app.catalog.retry_policy import RetryPolicy
 from app.features.expiry.store import expire
 from app.kernel.errors import TaskExecutorError
-from app.queue.claiming.release import release
 from app.queue.executions import on_hold, reclaim
 from app.queue.executions.completion import Conclusion, conclude
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
@@ -22,7 +21,7 @@ from app.queue.jobs.run_now import run_job
 from brokers.worker_process import WorkerProcess
 from schema.states import FINAL, TRANSITIONS, EndpointType, ExecutionStatus, Followed
 from tests import rows
-from tests.claiming import take
+from tests.claiming import release, take
 
 S = ExecutionStatus
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")

@@ -9,13 +9,13 @@ from sqlalchemy import text
 
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from app.queue.claiming.release import release
 from app.queue.executions import reclaim
 from app.queue.executions.promotion import promote
 from app.queue.executions.soft_limit import SoftLimitPassed, note
 from app.queue.executions.verdict import Verdict
 from app.queue.reading import execution_history
 from tests import rows
+from tests.claiming import release
 from tests.integration.client import Api, problem
 from tests.integration.executions.worker import ERROR, WORKER, claim, end
 from tests.integration.registered import created, one_shot, register

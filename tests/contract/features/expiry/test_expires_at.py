@@ -9,7 +9,6 @@ from sqlalchemy import text
 from app.catalog.retry_policy import RetryPolicy
 from app.kernel import ids
 from app.kernel.db import Database
-from app.queue.claiming.release import release
 from app.queue.executions import on_hold
 from app.queue.executions.completion import Conclusion, conclude
 from app.queue.executions.execution_model import DeliveryError
@@ -24,7 +23,7 @@ from app.queue.jobs.run_now import run_job
 from brokers.worker_process import WorkerProcess
 from schema.states import Trigger
 from tests import rows
-from tests.claiming import take
+from tests.claiming import release, take
 from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_interval_job
 

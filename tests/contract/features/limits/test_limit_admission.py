@@ -11,9 +11,9 @@ from app.features.limits.admission import LimitAdmission
 from app.features.limits.rules import LimiterState
 from app.features.queues.admission import PauseAdmission
 from app.kernel.db import Database
+from app.queue.claiming.claim import Found, Taken
 from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.claiming.partition import Partition, Wanted
-from app.queue.claiming.taken import Found, Taken
 from brokers.sharing.choice import Choice
 from brokers.sharing.fair_shares import Shares
 from brokers.sharing.partitions import KnownPartitions

@@ -8,11 +8,9 @@ from app.features.limits.limited_claim import limited, parameters_of
 from app.features.limits.limited_claim_statement import CLAIM_LIMITED_1
 from app.features.limits.rules import Limiter, LimiterState, limiters_of
 from app.kernel.formats import EPOCH
-from app.queue.claiming.arms import ANY_RULES
-from app.queue.claiming.claim import claim
-from app.queue.claiming.partition import Partition, Wanted
-from app.queue.claiming.release import Release, hand_back
-from app.queue.claiming.taken import Taken
+from app.queue.claiming.claim import Taken, claim
+from app.queue.claiming.partition import ClaimRequest, Partition, Wanted
+from app.queue.claiming.release import Release, release
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import TARGET, add_to
@@ -41,12 +39,11 @@ def test_an_answer_is_read_in_any_order_of_its_rows(process: WorkerProcess) -> N
     add_to(process.database, TARGET, 3)
     add_limiters(process.database, [TARGET], {"max_in_flight": 3})
     wanted, limiters = [Wanted(TARGET, 3, EPOCH)], limiters_of_partitions([TARGET], {"max_in_flight": 3})
-    asked = {"queue": "http", "worker": process.worker_id, "ahead_ms": 0, "flow_revision": ANY_RULES}
-    found = process.database.fetch(CLAIM_LIMITED_1, parameters_of(wanted, limiters) | asked, repeatable=False)
+    request = ClaimRequest("http", process.worker_id, 0)
+    found = process.database.fetch(CLAIM_LIMITED_1, parameters_of(wanted, limiters, request), repeatable=False)
     assert len(found) == 3
     for rows_read in (found, found[::-1]):
-        taken = Taken.of(rows_read, wanted, queue="http", worker_id=process.worker_id, asked_at=0.0)
-        answer = limited(taken, rows_read, wanted, limiters)
+        answer = limited(Taken.of(rows_read, wanted, request, 0.0), rows_read, wanted, limiters)
         assert (len(answer.claims), answer.limiters["target"].is_ours) == (3, True)
 
 
@@ -90,10 +87,10 @@ def test_a_window_does_not_count_what_was_handed_back(process: WorkerProcess, *,
     add_limiters(process.database, [partition], limits)
     first, second, _ = take_limited(process.database, process.worker_id, limits, partitions=[partition]).claims
     back = [Release(claim.key, 60_000, windows=claim.windows) for claim in (first, second)]
-    assert len(hand_back(process.database, process.worker_id, back)) == 2
+    assert len(release(process.database, process.worker_id, back)) == 2
     # Once only, and never for a claim that was not counted, or not by this window.
     again = [*back, Release(second.key, windows=((back[0].windows[0][0], 1),))]
-    assert hand_back(process.database, process.worker_id, again) == []
+    assert release(process.database, process.worker_id, again) == []
     assert len(take_limited(process.database, process.worker_id, limits, partitions=[partition]).claims) == 2
     assert take_limited(process.database, process.worker_id, limits, partitions=[partition]).claims == []
 
@@ -148,10 +145,10 @@ def test_who_knows_older_rules_than_are_in_force_claims_nothing(process: WorkerP
     add_to(process.database, TARGET, 2)
     known = process.rules.revision
     process.database.fetch(text("UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flow'"))
-    ask = {"queue": "http", "worker_id": process.worker_id, "wanted": [Wanted(TARGET, 1, EPOCH)], "ahead_ms": 0}
-    stale = claim(process.database, **ask, flow_revision=known)  # type: ignore[arg-type]
+    wanted, request = [Wanted(TARGET, 1, EPOCH)], ClaimRequest("http", process.worker_id, 0, flow_revision=known)
+    stale = claim(process.database, wanted, request)
     assert (stale.claims, stale.flow_revision) == ([], known + 1)
-    assert len(claim(process.database, **ask, flow_revision=known + 1).claims) == 1  # type: ignore[arg-type]
+    assert len(claim(process.database, wanted, request._replace(flow_revision=known + 1)).claims) == 1
 
 
 @pytest.mark.parametrize("rate", [HOUR | {"count": 1, "burst": 1}, {"count": 1, "per": "1h", "window": "sliding"}])
