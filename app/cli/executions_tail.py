@@ -24,7 +24,7 @@ from app.kernel.formats import EPOCH
 from app.queue.executions.execution_model import Execution, LogRecord
 from app.queue.reading.execution_history import HistoryStep, history_of
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
-from app.queue.reading.execution_queries import LogFilter, find_executions, logs_of
+from app.queue.reading.execution_queries import find_executions, logs_of
 from app.web.executions.execution_schemas import ExecutionSchema, LogLineSchema, shape_record
 from app.web.executions.history_schemas import StepSchema
 from app.web.services import services
@@ -94,7 +94,7 @@ class Life:
     def poll(self) -> tuple[list[HistoryStep | LogRecord], ExecutionStatus]:
         """Return new changes and lines in order, and the current state; raises ExecutionNotFoundError."""
         steps = history_of(self.database, self.execution_id, look_ahead=self.look_ahead).steps
-        lines, _ = gather(partial(logs_of, self.database, self.execution_id, LogFilter()), MAX_LINES)
+        lines, _ = gather(partial(logs_of, self.database, self.execution_id), MAX_LINES)
         events: list[HistoryStep | LogRecord] = [*steps, *lines]
         found = {_key(each): each for each in events}
         new = [each for key, each in found.items() if key not in self._reported]

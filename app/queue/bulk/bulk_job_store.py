@@ -27,10 +27,7 @@ _MAX_REFUSAL = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkJob(RowValue):
-    """Fields of every kind of bulk job; `refused` counts rows that failed, `last_refusal` is the last error.
-
-    `waits_for_turn` is true if the bulk job is RUNNING but no scheduler holds it.
-    """
+    """Fields of every kind of bulk job; `waits_for_turn` is true if it is RUNNING but no scheduler holds it."""
 
     status: BulkJobStatus
     waits_for_turn: bool
@@ -182,10 +179,7 @@ class BulkJobStore(Generic[W]):
         return bool(database.fetch(self._lock, {"id": bulk_job_id} | _cursor(before)))
 
     def advance(self, database: Database, bulk_job_id: str, who: str, before: Position, result: BatchResult) -> bool:
-        """Store the counts and the cursor of a batch in its transaction; returns false as `lock` does.
-
-        The caller must roll back on false: the lock may have been lost.
-        """
+        """Store the counts and cursor of a batch; returns false as `lock` does, and the transaction must roll back."""
         params = _cursor(before) | {
             "id": bulk_job_id,
             "holder": who,

@@ -114,10 +114,7 @@ ROW_BYTES = 1000  # columns of a conclusion with a nearly constant size
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """An ended attempt that is ready to be written.
-
-    `started_at` is by the database's clock, or slightly late; `ended_at` is on time.monotonic().
-    """
+    """An ended attempt: `started_at` by the database's clock or slightly late, `ended_at` on time.monotonic()."""
 
     claim: Claim
     attempt_id: str

@@ -84,10 +84,7 @@ _REQUESTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancellationScope:
-    """Scope of a job's cancellation: `begun` includes waiting retries, `running` is the request to running executions.
-
-    With `running` None, running executions continue.
-    """
+    """Scope of a job's cancellation: `begun` includes waiting retries, `running` is the request if running."""
 
     actor: str | None
     begun: bool
@@ -97,10 +94,7 @@ class CancellationScope:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """Counts of executions that ended and of running executions asked to end.
-
-    More executions of the job follow after `last`; None at the end.
-    """
+    """Counts of executions that ended and that were asked to end; more of the job follow after `last`, if any."""
 
     ended: int
     asked: int
@@ -133,10 +127,7 @@ def cancel_executions(
     actor: str | None,
     only_changes: bool = False,
 ) -> tuple[Cancelled, dict[str, TaskExecutorError]]:
-    """Cancel several executions; also returns the errors of unchanged executions by id.
-
-    With `only_changes`, executions that are already cancelled or asked to end are errors too.
-    """
+    """Cancel several executions; returns counts and errors by id. With `only_changes`, no change is an error too."""
     found = {row.execution_id: row for row in connection.execute(LOCK, {"ids": sorted(execution_ids)})}
     errors = {each: _refusal(each, found.get(each), if_running, only_changes=only_changes) for each in execution_ids}
     refused = {each: error for each, error in errors.items() if error is not None}
@@ -171,10 +162,7 @@ def cancel_executions_of(connection: Connection, job_id: str, scope: Cancellatio
 def cancel_the_rest(
     database: Database, job_id: str, scope: CancellationScope, first: Cancelled, *, stopping: Stopping = never
 ) -> Cancelled:
-    """Cancel the batches after the first, each in its own transaction; returns the total counts.
-
-    Ends before the next batch once `stopping` returns true.
-    """
+    """Cancel the batches after the first, one transaction each, until `stopping`; returns the total counts."""
     ended, asked, last = first.ended, first.asked, first.last
     while last is not None and not stopping():
         database.commit_jointly()

@@ -122,10 +122,7 @@ def expired(
 
 
 def prune_children(database: Database, executions: Sequence[str], *, limit: int) -> int:
-    """Delete up to `limit` log lines, attempts and events each.
-
-    Returns the largest number read of one kind; less than `limit` at the end.
-    """
+    """Delete up to `limit` children of each kind; returns the largest number read, less than `limit` at the end."""
     return int(database.fetch(PRUNE_CHILDREN, {"ids": sorted(executions), "limit": limit})[0].seen)
 
 

@@ -210,10 +210,7 @@ def _refusal(
 
 
 def _attempts_more(connection: Connection, locked: Sequence[Row[Any]]) -> dict[tuple[str, int], int | None]:
-    """Return the number of attempts that each endpoint version allows; None for an unreadable policy.
-
-    Versions of deleted endpoints are omitted.
-    """
+    """Return the attempts that each version of an existing endpoint allows; None for an unreadable policy."""
     versions = sorted({(row.endpoint, row.endpoint_version) for row in locked})
     found = connection.execute(ENDPOINTS, {"endpoints": sorted({endpoint for endpoint, _ in versions})})
     alive = {row.name for row in found}

@@ -127,10 +127,7 @@ class Materialized:
 def due(
     database: Database, *, ahead_ms: int, limit: int, since: datetime = EPOCH, after: DueJob | None = None
 ) -> tuple[list[DueJob], datetime]:
-    """Read the jobs with due ticks, longest due first, starting at `since` or after the job `after`.
-
-    Returns the jobs and the database's clock.
-    """
+    """Read the jobs with due ticks, longest due first, from `since` or after `after`; also the database's clock."""
     params = {
         "ahead_ms": ahead_ms,
         "limit": limit,

@@ -116,10 +116,7 @@ def hold_the_rest(
     *,
     stopping: Stopping = never,
 ) -> None:
-    """Put the executions after `after` on hold, one transaction per batch, while the job is paused.
-
-    Ends before the next batch once `stopping` returns true.
-    """
+    """Put the executions after `after` on hold in batches while the job is paused, until `stopping`."""
 
     def body(connection: Connection, after: str) -> str | None:
         if connection.execute(STATUS, {"job_id": job_id}).scalar() != JobStatus.PAUSED:
@@ -193,10 +190,7 @@ def let_the_rest_go(
     retired_by: ChangeReason | None = None,
     stopping: Stopping = never,
 ) -> Counter[str]:
-    """Release the executions of a job after `after`, one transaction per batch, while the job is not paused.
-
-    Ends before the next batch once `stopping` returns true.
-    """
+    """Release the executions after `after` in batches unless the job is paused, until `stopping`."""
 
     def body(connection: Connection, after: str) -> Freed:
         if connection.execute(STATUS, {"job_id": job_id}).scalar() == JobStatus.PAUSED:

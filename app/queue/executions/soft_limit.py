@@ -40,10 +40,7 @@ NOTE = statement(
 
 
 class SoftLimitPassed(NamedTuple):
-    """An attempt that exceeded its soft limit at `passed_at` on time.monotonic().
-
-    The ids are created before the first write, so that a repeated write changes nothing.
-    """
+    """An attempt beyond its soft limit at `passed_at` on time.monotonic(); the ids make its write repeatable."""
 
     key: ClaimKey
     limit_ms: int

@@ -45,10 +45,7 @@ def refusal(answer: Mapping[str, Any], policy: RetryPolicy) -> tuple[DeliveryErr
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """End of an attempt, made only by the constructors below: one for each legal transition.
-
-    `max_age_ms` of a retry is the latest start after the first planned time.
-    """
+    """End of an attempt, made by the constructors only; a retry starts within `max_age_ms` of the planned time."""
 
     status: ExecutionStatus
     delay_ms: int | None = None
@@ -120,10 +117,7 @@ class Tried:
 def decide(
     error: DeliveryError, action: RetryAction | None, tried: Tried, policy: RetryPolicy, spread: float | None
 ) -> Verdict:
-    """Decide the verdict on an error from the policy's action.
-
-    `spread` in [-1, 1] is the jitter of the wait before the next attempt; None for no wait.
-    """
+    """Decide the verdict on an error; `spread` in [-1, 1] is the jitter of the wait before a retry, None for none."""
     if action is RetryAction.IGNORE:
         return Verdict.ignore(error)
     if action is RetryAction.REJECT:

@@ -85,10 +85,7 @@ class EndpointCache:
         self._lock = threading.Lock()
 
     def fitting(self, name: str, input_: object) -> CachedEndpoint:
-        """Return an endpoint if its payload spec accepts the input; re-reads the spec before refusing.
-
-        Raises EndpointNotFoundError or InputValidationError.
-        """
+        """Return an endpoint that accepts the input, re-read before a refusal; raises as `checked` does."""
         with self._lock:
             target = self._targets.get(name)
         if target is not None and not target.faults(input_):
@@ -96,7 +93,7 @@ class EndpointCache:
         return self.checked(name, input_)
 
     def checked(self, name: str, input_: object) -> CachedEndpoint:
-        """Re-read an endpoint and return it if its payload spec accepts the input; raises as `fitting` does."""
+        """Re-read an endpoint; raises EndpointNotFoundError, or InputValidationError if it refuses the input."""
         rows = self._database.fetch(LOAD, {"name": name})
         with self._lock:
             self._targets.pop(name, None)

@@ -36,7 +36,7 @@ class Settled:
 
     cancelled: Cancelled
     freed: Freed
-    unfinished: str | None = None
+    unfinished: str | None
 
 
 def cancel_job(
@@ -83,10 +83,9 @@ def settle(connection: Connection, job_id: str, scope: CancellationScope) -> Set
     cancelled = execution_cancellation.cancel_executions_of(connection, job_id, scope)
     # With a look-ahead of 0, executions that are due later wait for the promoter.
     freed = on_hold.let_go(connection, job_id, 0, scope.actor, retired_by=scope.reason)
-    if cancelled.last is None and freed.last is None:
-        return Settled(cancelled, freed)
     change = Change.UPDATE if scope.reason is ChangeReason.JOB_UPDATED else Change.CANCEL
-    return Settled(cancelled, freed, unfinished_changes.begin(connection, job_id, change, scope))
+    change_id = unfinished_changes.begin(connection, job_id, change, scope, cancelled.last, freed.last)
+    return Settled(cancelled, freed, change_id)
 
 
 def settle_the_rest(database: Database, job_id: str, scope: CancellationScope, first: Settled) -> Cancelled:

@@ -66,7 +66,7 @@ class Creator:
         try:
             return self._create(new, together=together, attempts=attempts)
         except TaskExecutorError as error:
-            first = None if error.status >= 500 else self._first_with_key(new)
+            first = None if error.status >= 500 else self._stored(new)
             if first is None:
                 raise
             return Created(first, is_new=False)
@@ -93,7 +93,7 @@ class Creator:
                     self._hint(row.execution_queue, place if new.trigger is Trigger.IMMEDIATE else None)
                 return Created(job_insertion.inserted(new, params, row), is_new=True)
             # A job with this id was inserted by an earlier run whose answer was lost.
-            found = self._first_with_key(new) or job_queries.find_job(self.database, job_id)
+            found = self._stored(new, job_id)
             if found is not None:
                 is_new = found.job_id == job_id
                 if is_new and found.execution is not None:
@@ -111,10 +111,10 @@ class Creator:
         found = {row.job_id: row for row in rows}
         return [found.get(params["job_id"]) for params in each]
 
-    def _first_with_key(self, new: NewJob) -> Job | None:
-        if new.idempotency_key is None:
-            return None
-        return job_queries.find_job_by_key(self.database, new.endpoint, new.idempotency_key)
+    def _stored(self, new: NewJob, *job_ids: str) -> Job | None:
+        """Return the job with the key of a new job, or with an id."""
+        keys = [] if new.idempotency_key is None else [(new.endpoint, new.idempotency_key)]
+        return next(iter(job_queries.find_jobs(self.database, job_ids, keys)), None)
 
 
 def scheduled(new: NewJob, now: datetime) -> NewJob:

@@ -213,10 +213,7 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
 
 
 def params_of_several(each: Iterable[Mapping[str, Any]], *, repeating: bool = False) -> dict[str, Any]:
-    """Return the parameters of ONE_SHOTS, or SEVERAL_REPEATING, from the parameters of each job.
-
-    All jobs have the same look-ahead.
-    """
+    """Return the parameters of ONE_SHOTS or SEVERAL_REPEATING for jobs with the same look-ahead."""
     # In key order, so that two groups with equal keys do not deadlock.
     ordered = sorted(each, key=lambda params: (params["endpoint"], params["idempotency_key"] or ""))
     numbers: dict[tuple[Any, ...], int] = {}

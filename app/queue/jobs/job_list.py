@@ -181,10 +181,7 @@ class _Reader:
 
 
 def page_of_jobs(database: Database, wanted: JobFilter, request: PageRequest, bounds: ListBounds = BOUNDS) -> Page[Job]:
-    """Read a page of jobs, newest first.
-
-    The page is short if its inputs are large, or if matching jobs are few among very many.
-    """
+    """Read a page of jobs, newest first; it is short if inputs are large, or few jobs match among very many."""
     part = Part.between(wanted.created_after, wanted.created_before, request.after)
     found, until = list[Row[Any]](), time.monotonic() + bounds.seconds
     while True:

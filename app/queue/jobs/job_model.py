@@ -49,10 +49,7 @@ class ExecutionSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A stored job; one-shot jobs have an `execution`, repeating jobs a `timetable`.
-
-    Queue and priority of None mean the endpoint's at the time an execution is created.
-    """
+    """A stored job: one-shot jobs have an `execution`, repeating jobs a `timetable`. Queue None: the endpoint's."""
 
     job_id: str
     endpoint: str

@@ -59,7 +59,8 @@ def pause_job(database: Database, job_id: str, actor: str | None = None) -> None
         _refuse_retired(job, "paused")
         connection.execute(PAUSE, {"job_id": job_id})
         last = on_hold.hold(connection, job_id, actor)
-        return last, _begin(connection, job_id, Change.PAUSE, last, actor)
+        scope = CancellationScope(actor=actor, begun=False)
+        return last, unfinished_changes.begin(connection, job_id, Change.PAUSE, scope, last)
 
     last, change = database.transact(body)
     on_hold.hold_the_rest(database, job_id, last, actor)
@@ -79,19 +80,13 @@ def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str |
         if job.status is JobStatus.PAUSED:
             connection.execute(RESUME, {"job_id": job_id} | _next(connection, job, now))
         freed = on_hold.let_go(connection, job_id, look_ahead_ms, actor)
-        return freed, _begin(connection, job_id, Change.RESUME, freed.last, actor)
+        scope = CancellationScope(actor=actor, begun=False)
+        return freed, unfinished_changes.begin(connection, job_id, Change.RESUME, scope, freed.last)
 
     first, change = database.transact(body)
     rest = on_hold.let_the_rest_go(database, job_id, look_ahead_ms, actor, after=first.last)
     unfinished_changes.end(database, job_id, change)
     return first.queues + rest
-
-
-def _begin(connection: Connection, job_id: str, change: Change, last: str | None, actor: str | None) -> str | None:
-    """Record that batches follow after `last`, if any do."""
-    if last is None:
-        return None
-    return unfinished_changes.begin(connection, job_id, change, CancellationScope(actor=actor, begun=False))
 
 
 def _next(connection: Connection, job: Job, now: datetime) -> dict[str, object]:

@@ -31,10 +31,9 @@ LOCK = statement("jobs.lock", "SELECT job_id, now() AS now FROM jobs WHERE job_i
 
 def get_job(database: Database, job_id: str) -> Job:
     """Read a job; raises JobNotFoundError."""
-    job = find_job(database, job_id)
-    if job is None:
-        raise JobNotFoundError.of(job_id)
-    return job
+    for job in find_jobs(database, [job_id]):
+        return job
+    raise JobNotFoundError.of(job_id)
 
 
 def lock_job(connection: Connection, job_id: str) -> tuple[Job, datetime]:
@@ -45,16 +44,7 @@ def lock_job(connection: Connection, job_id: str) -> tuple[Job, datetime]:
     return _job(connection.execute(_select().where(_J.job_id == job_id)).one()), row.now
 
 
-def find_job(database: Database, job_id: str) -> Job | None:
-    return _first(database, _select().where(_J.job_id == job_id))
-
-
-def find_job_by_key(database: Database, endpoint: str, idempotency_key: str) -> Job | None:
-    """Read the job that was created with a key; return None if there is none."""
-    return _first(database, _select().where(_J.endpoint == endpoint, _J.idempotency_key == idempotency_key))
-
-
-def find_jobs(database: Database, job_ids: Collection[str], keys: Collection[tuple[str, str]]) -> list[Job]:
+def find_jobs(database: Database, job_ids: Collection[str], keys: Collection[tuple[str, str]] = ()) -> list[Job]:
     """Read the jobs with one of these ids, or created with one of these pairs of endpoint and key."""
     wanted = []
     if job_ids:
@@ -90,11 +80,6 @@ def _select() -> Select[Any]:
         _E.run_at.label("execution_run_at"),
     ]
     return select(*tables.jobs.c, *execution).select_from(_WITH_EXECUTION)
-
-
-def _first(database: Database, query: Select[Any]) -> Job | None:
-    rows = database.fetch(query)
-    return _job(rows[0]) if rows else None
 
 
 def _job(row: Row[Any]) -> Job:

@@ -150,10 +150,7 @@ def status_of(database: Database, job_id: str) -> JobStatusReport:
 
 
 def next_runs(job: Job, count: int) -> list[NextRun]:
-    """Return up to `count` next runs of a job; none if it is paused or retired.
-
-    A fixed delay counts from the end of an execution, so only one next run is known.
-    """
+    """Return up to `count` next runs, at most one of a fixed delay; none if the job is paused or retired."""
     table, tick = job.timetable, job.next_run_at
     if table is None:
         execution = job.execution

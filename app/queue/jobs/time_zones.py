@@ -54,10 +54,7 @@ MOVE = statement(
 
 
 def follow_rules(database: Database, *, ahead_ms: int, limit: int, stopping: Stopping) -> int:
-    """Move the next runs of cron jobs according to this process's rules; returns the number moved.
-
-    Does nothing if the stored runs were computed by the same rules.
-    """
+    """Move the next runs of cron jobs if this process's rules are new; returns the number of moved jobs."""
     digest = zone_rules.digest()
     found = database.fetch(STORED)
     if found and found[0].digest == digest:

@@ -51,8 +51,12 @@ class Change(StrEnum):
     UPDATE = "UPDATE"
 
 
-def begin(connection: Connection, job_id: str, change: Change, scope: CancellationScope) -> str:
-    """Record in the transaction of the first batch that batches follow; returns the id for `end`."""
+def begin(
+    connection: Connection, job_id: str, change: Change, scope: CancellationScope, *lasts: str | None
+) -> str | None:
+    """Record with the first batch that batches follow after `lasts`, if any do; returns the id for `end`."""
+    if not any(lasts):
+        return None
     change_id = ids.change_id()
     params = {"job_id": job_id, "change_id": change_id, "change": change.value, "actor": scope.actor}
     connection.execute(BEGIN, params | {"begun": scope.begun, "running": scope.running is not None})

@@ -123,28 +123,19 @@ def _claim(row: Row[Any], noted_at: datetime | None) -> _Fact:
 
 def _steps(life: Row[Any], facts: list[_Fact], look_ahead: timedelta) -> list[HistoryStep]:
     promoted_at, status = life.scheduled_at - look_ahead, _S(life.after)
-    first = _moved_from(facts) or (_S.PENDING if promoted_at > life.created_at else _S.QUEUED)
+    # A change of the planned time also changes `scheduled_at`; the first event then has the initial state.
+    was_moved = any(fact.reason in _MOVES and fact.attempt == 0 for fact in facts)
+    first = (facts[0].before if was_moved else None) or (_S.PENDING if promoted_at > life.created_at else _S.QUEUED)
     steps = [HistoryStep(life.created_at, None, first, 0, None, "CREATED")]
     for fact, later in zip(facts, [*facts[1:], None], strict=False):
         _fill(steps, fact.before, promoted_at, fact.at)
-        after = fact.after or _outcome(later, status)
+        following = status if later is None else later.before
+        after = fact.after or (following if following in {_S.FAILED, _S.CANCELLED} else _S.RETRYING)
         is_put_down_to_request = fact.after is None and after is _S.CANCELLED and fact.reason != "ABORTED"
         reason = ChangeReason.CANCEL_REQUESTED if is_put_down_to_request else fact.reason
         steps.append(HistoryStep(fact.at, steps[-1].after, after, fact.attempt, fact.actor, str(reason)))
     _fill(steps, status, promoted_at, life.at)
     return steps
-
-
-def _moved_from(facts: list[_Fact]) -> ExecutionStatus | None:
-    """Return the initial state of an execution whose planned time has changed, which `scheduled_at` cannot show."""
-    was_moved = any(fact.reason in _MOVES and fact.attempt == 0 for fact in facts)
-    return facts[0].before if was_moved else None
-
-
-def _outcome(later: _Fact | None, now: ExecutionStatus) -> ExecutionStatus:
-    """Return the state after a failed attempt, derived from the next change or the current state."""
-    after = now if later is None else later.before
-    return after if after in {_S.FAILED, _S.CANCELLED} else _S.RETRYING
 
 
 def _fill(

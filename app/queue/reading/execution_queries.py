@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Select, Text, and_, case, cast, select
+from sqlalchemy import BigInteger, Select, Text, and_, case, cast, select
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.kernel.db import Database
@@ -105,27 +105,18 @@ def attempts_of(database: Database, execution_id: str, request: PageRequest) -> 
     return page_of(rows, "created_at", "attempt_number", request, AttemptRecord.from_row)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogFilter:
-    """Filters of an execution's log; None applies no filter."""
-
-    level: LogLevel | None = None
-    attempt_number: int | None = None
-
-    def conditions(self) -> list[ColumnElement[bool]]:
-        wanted = ((_L.level, self.level), (_L.attempt_number, self.attempt_number))
-        return [column == value for column, value in wanted if value is not None]
-
-
-def logs_query(execution_id: str, wanted: LogFilter, request: PageRequest) -> Select[Any]:
-    """Select a page of an execution's log lines, latest first."""
-    query = select(*_L).where(_L.execution_id == execution_id, *wanted.conditions())
+def logs_query(
+    execution_id: str, request: PageRequest, *, level: LogLevel | None = None, attempt_number: int | None = None
+) -> Select[Any]:
+    """Select a page of an execution's log lines, latest first; None applies no filter."""
+    wanted = ((_L.execution_id, execution_id), (_L.level, level), (_L.attempt_number, attempt_number))
+    query = select(*_L).where(*(column == value for column, value in wanted if value is not None))
     return newest_first(query, _L.logged_at, _L.log_id, request)
 
 
-def logs_of(database: Database, execution_id: str, wanted: LogFilter, request: PageRequest) -> Page[LogRecord]:
-    """Read a page of an execution's log lines, latest first; raises ExecutionNotFoundError."""
-    rows = database.fetch(logs_query(execution_id, wanted, request))
+def logs_of(database: Database, execution_id: str, request: PageRequest, **wanted: Any) -> Page[LogRecord]:
+    """Read a page of an execution's log lines by `logs_query`; raises ExecutionNotFoundError."""
+    rows = database.fetch(logs_query(execution_id, request, **wanted))
     _check_exists(database, execution_id, rows)
     return page_of(rows, "logged_at", "log_id", request, LogRecord.from_row)
 

@@ -22,10 +22,7 @@ _E, _J = tables.executions.c, tables.jobs.c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Filter of executions created before an instant; None applies no filter.
-
-    `name`, `labels` and `key_prefix` apply to the job; `key_prefix` is a prefix of its idempotency key.
-    """
+    """Filter of executions; `name`, `labels` and `key_prefix` apply to the job. None applies no filter."""
 
     statuses: Sequence[ExecutionStatus]
     created_before: datetime

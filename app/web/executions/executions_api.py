@@ -10,7 +10,6 @@ from app.queue.executions.manual_retry import retry_execution
 from app.queue.reading import execution_queries, explanation
 from app.queue.reading.execution_history import history_of
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
-from app.queue.reading.execution_queries import LogFilter
 from app.queue.reading.waiting_reasons import Explanation
 from app.web.executions.execution_schemas import (
     AttemptSchema,
@@ -71,7 +70,7 @@ def list_attempts(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
 def list_logs(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
     """List the log lines of an execution, latest first."""
     wanted = page_request(query)
-    page = execution_queries.logs_of(services().database, execution_id, LogFilter(**query), wanted)
+    page = execution_queries.logs_of(services().database, execution_id, wanted, **query)
     return page_answer(page, shape_record, query)
 
 
