@@ -1,18 +1,17 @@
 """Completion of executions: the outbox of completion events, dead letters, and bulk jobs."""
 
-from sqlalchemy import CheckConstraint, Column, Index, PrimaryKeyConstraint, Table, text
-from sqlalchemy.dialects.postgresql import JSONB
-
 from schema.states import BulkAction, BulkJobStatus, ExecutionStatus, Resolution
-from schema.tables.columns import count, flag, instant, metadata, one_of, region, word
+from schema.tables.columns import check, count, flag, index, instant, json, one_of, region, table, word
+
+_NEWEST = "failed_at, letter_id"
+_OPEN, _RESOLVED = "resolved_at IS NULL", "resolved_at IS NOT NULL"
 
 # Outbox of completion events. The statement that ends an attempt or an execution writes the row; the transaction of the
 # last handler deletes the row. The table is nearly empty at all times. No foreign keys, so that no lock waits for it.
-execution_ends = Table(
+execution_ends = table(
     "execution_ends",
-    metadata,
     # Id of the attempt, or of the execution event if no attempt ended.
-    word("end_id", required=True),
+    word("end_id", key=True),
     region(),
     count("shard", required=True),
     word("execution_id", required=True),
@@ -29,29 +28,22 @@ execution_ends = Table(
     instant("due_at", default_now=True),
     count("tries", default=0),
     # Names of the handlers that have not run yet; NULL: all.
-    Column("effects_left", JSONB),
-    PrimaryKeyConstraint("end_id", name="pk_execution_ends"),
+    json("effects_left"),
     one_of("status", "chk_execution_ends_status", ExecutionStatus),
-)
-Index(
-    "idx_execution_ends_due",
-    execution_ends.c.shard,
-    execution_ends.c.due_at,
-    execution_ends.c.end_id,
+    index("idx_execution_ends_due", "shard, due_at, end_id"),
 )
 
 # Failed executions, until they are resolved. A row can be read without its execution, job and endpoint.
-dead_letters = Table(
+dead_letters = table(
     "dead_letters",
-    metadata,
     # Id of the completion event, so that each failure has one dead letter.
-    word("letter_id", required=True),
+    word("letter_id", key=True),
     region(),
     word("execution_id", required=True),
     word("job_id", required=True),
     word("endpoint", required=True),
     count("endpoint_version", required=True),
-    Column("labels", JSONB),
+    json("labels"),
     word("error_type", required=True),
     word("message"),
     count("attempt_count", required=True),
@@ -62,25 +54,24 @@ dead_letters = Table(
     word("note"),
     # Id of the execution that the redrive created or retried.
     word("redriven_as"),
-    PrimaryKeyConstraint("letter_id", name="pk_dead_letters"),
     one_of("resolution", "chk_dead_letters_resolution", Resolution),
-    CheckConstraint("(resolution IS NULL) = (resolved_at IS NULL)", name="chk_dead_letters_resolved"),
+    check("chk_dead_letters_resolved", "(resolution IS NULL) = (resolved_at IS NULL)"),
+    # Lists, newest first: all, by endpoint, by error type; separate indexes for open and for resolved dead letters.
+    index("idx_dead_letters_open", _NEWEST, where=_OPEN),
+    index("idx_dead_letters_open_of_endpoint", f"endpoint, {_NEWEST}", where=_OPEN),
+    index("idx_dead_letters_open_of_error_type", f"error_type, {_NEWEST}", where=_OPEN),
+    index("idx_dead_letters_resolved", _NEWEST, where=_RESOLVED),
+    index("idx_dead_letters_resolved_of_endpoint", f"endpoint, {_NEWEST}", where=_RESOLVED),
+    index("idx_dead_letters_resolved_of_error_type", f"error_type, {_NEWEST}", where=_RESOLVED),
+    index("idx_dead_letters_execution", "execution_id, letter_id"),
 )
-# Lists, newest first: all, by endpoint, by error type; separate indexes for open and for resolved dead letters.
-_NEWEST = (dead_letters.c.failed_at, dead_letters.c.letter_id)
-for _name, _condition in (("open", "resolved_at IS NULL"), ("resolved", "resolved_at IS NOT NULL")):
-    Index(f"idx_dead_letters_{_name}", *_NEWEST, postgresql_where=text(_condition))
-    for _column in (dead_letters.c.endpoint, dead_letters.c.error_type):
-        Index(f"idx_dead_letters_{_name}_of_{_column.name}", _column, *_NEWEST, postgresql_where=text(_condition))
-Index("idx_dead_letters_execution", dead_letters.c.execution_id, dead_letters.c.letter_id)
 
 # Bulk jobs over the dead letters that match a filter, oldest first.
-redrives = Table(
+redrives = table(
     "redrives",
-    metadata,
-    word("redrive_id", required=True),
+    word("redrive_id", key=True),
     word("status", required=True),
-    Column("wanted", JSONB, nullable=False),
+    json("wanted", required=True),
     word("to_endpoint"),
     # Dead letters per second.
     count("rate", required=True),
@@ -96,23 +87,21 @@ redrives = Table(
     instant("held_until"),
     instant("created_at", default_now=True),
     instant("ended_at"),
-    PrimaryKeyConstraint("redrive_id", name="pk_redrives"),
     one_of("status", "chk_redrives_status", BulkJobStatus),
-    CheckConstraint("(status IN ('STOPPED', 'DONE')) = (ended_at IS NOT NULL)", name="chk_redrives_ended"),
+    check("chk_redrives_ended", "(status IN ('STOPPED', 'DONE')) = (ended_at IS NOT NULL)"),
+    index("idx_redrives_created", "created_at, redrive_id"),
+    index("idx_redrives_running", "redrive_id", where="status = 'RUNNING'"),
 )
-Index("idx_redrives_created", redrives.c.created_at, redrives.c.redrive_id)
-Index("idx_redrives_running", redrives.c.redrive_id, postgresql_where=text("status = 'RUNNING'"))
 
 # Bulk jobs over the executions that match a filter, by creation time, or over dead letters, by failure time.
-bulk_operations = Table(
+bulk_operations = table(
     "bulk_operations",
-    metadata,
-    word("operation_id", required=True),
+    word("operation_id", key=True),
     word("action", required=True),
     word("status", required=True),
-    Column("wanted", JSONB, nullable=False),
+    json("wanted", required=True),
     # Parameters of the action: see app.features.bulk_jobs.store.
-    Column("parameters", JSONB, nullable=False),
+    json("parameters", required=True),
     # Rows per second.
     count("rate", required=True),
     word("actor"),
@@ -127,14 +116,9 @@ bulk_operations = Table(
     instant("held_until"),
     instant("created_at", default_now=True),
     instant("ended_at"),
-    PrimaryKeyConstraint("operation_id", name="pk_bulk_operations"),
     one_of("action", "chk_bulk_operations_action", BulkAction),
     one_of("status", "chk_bulk_operations_status", BulkJobStatus),
-    CheckConstraint("(status IN ('STOPPED', 'DONE')) = (ended_at IS NOT NULL)", name="chk_bulk_operations_ended"),
-)
-Index("idx_bulk_operations_created", bulk_operations.c.created_at, bulk_operations.c.operation_id)
-Index(
-    "idx_bulk_operations_running",
-    bulk_operations.c.operation_id,
-    postgresql_where=text("status = 'RUNNING'"),
+    check("chk_bulk_operations_ended", "(status IN ('STOPPED', 'DONE')) = (ended_at IS NOT NULL)"),
+    index("idx_bulk_operations_created", "created_at, operation_id"),
+    index("idx_bulk_operations_running", "operation_id", where="status = 'RUNNING'"),
 )

@@ -1,39 +1,23 @@
 """Jobs, and the versions of repeating ones."""
 
-from sqlalchemy import (
-    CheckConstraint,
-    Column,
-    ForeignKeyConstraint,
-    Index,
-    PrimaryKeyConstraint,
-    Table,
-    text,
-)
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import ForeignKeyConstraint
 
-from schema.states import (
-    CatchUp,
-    EndpointType,
-    JobStatus,
-    Overlap,
-    Trigger,
-)
-from schema.tables.columns import count, flag, instant, metadata, one_of, priority_range, region, word
+from schema.states import CatchUp, EndpointType, JobStatus, Overlap, Trigger
+from schema.tables.columns import check, count, flag, index, instant, json, one_of, priority_range, region, table, word
+
+_REPEATS = "trigger_type IN ('CRON', 'INTERVAL')"
 
 # One row: the digest of the time zone rules by which the next runs of cron jobs were computed.
-time_zone_rules = Table(
+time_zone_rules = table(
     "time_zone_rules",
-    metadata,
-    word("id", required=True),
+    word("id", key=True),
     word("digest", required=True),
     instant("updated_at", default_now=True),
-    PrimaryKeyConstraint("id", name="pk_time_zone_rules"),
 )
 
-jobs = Table(
+jobs = table(
     "jobs",
-    metadata,
-    word("job_id", required=True),
+    word("job_id", key=True),
     region(),
     word("endpoint", required=True),
     count("endpoint_version", required=True),
@@ -48,8 +32,8 @@ jobs = Table(
     word("idempotency_key"),
     word("name"),
     # NULL if a job has no labels, so that the index has no entry for it.
-    Column("labels", JSONB),
-    Column("input", JSONB),
+    json("labels"),
+    json("input"),
     count("max_attempts", default=1),
     # Copied from the retry policy of the endpoint version; sets `expires_at` of executions.
     count("max_age_ms"),
@@ -60,7 +44,7 @@ jobs = Table(
     word("limit_key", default=""),
     instant("run_at"),
     # Overrides of the endpoint version's callbacks, by event (null: no callback); NULL: no overrides.
-    Column("callbacks", JSONB),
+    json("callbacks"),
     # Subscribed completion events (app.queue.ending.subscriptions); NULL: failures only.
     count("followed"),
     # The execution whose completion this callback reports.
@@ -88,65 +72,45 @@ jobs = Table(
     # Set only for repeating jobs without a newer version: an index on `retired_at` would be written for every job.
     instant("ended_at"),
     word("end_reason"),
-    PrimaryKeyConstraint("job_id", name="pk_jobs"),
     ForeignKeyConstraint(["endpoint"], ["endpoints.name"], name="fk_jobs_endpoint"),
     one_of("trigger_type", "chk_trigger_type", Trigger),
     one_of("status", "chk_status", JobStatus),
     one_of("endpoint_type", "chk_endpoint_type", EndpointType),
-    CheckConstraint("max_attempts >= 1", name="chk_jobs_max_attempts"),
-    CheckConstraint("(status = 'RETIRED') = (retired_at IS NOT NULL)", name="chk_jobs_retired_at"),
-    CheckConstraint(
-        "trigger_type <> 'CRON' OR (cron_expression IS NOT NULL AND cron_timezone IS NOT NULL)",
-        name="chk_jobs_cron",
+    check("chk_jobs_max_attempts", "max_attempts >= 1"),
+    check("chk_jobs_retired_at", "(status = 'RETIRED') = (retired_at IS NOT NULL)"),
+    check("chk_jobs_cron", "trigger_type <> 'CRON' OR (cron_expression IS NOT NULL AND cron_timezone IS NOT NULL)"),
+    check("chk_jobs_every", "trigger_type <> 'INTERVAL' OR (interval_ms IS NOT NULL AND interval_ms > 0)"),
+    check(
+        "chk_jobs_next_tick", "cron_next_run_at IS NULL OR (trigger_type IN ('CRON', 'INTERVAL') AND status = 'ACTIVE')"
     ),
-    CheckConstraint(
-        "trigger_type <> 'INTERVAL' OR (interval_ms IS NOT NULL AND interval_ms > 0)", name="chk_jobs_every"
-    ),
-    CheckConstraint(
-        "cron_next_run_at IS NULL OR (trigger_type IN ('CRON', 'INTERVAL') AND status = 'ACTIVE')",
-        name="chk_jobs_next_tick",
-    ),
-    CheckConstraint("(status = 'PAUSED') = (paused_at IS NOT NULL)", name="chk_jobs_paused_at"),
+    check("chk_jobs_paused_at", "(status = 'PAUSED') = (paused_at IS NOT NULL)"),
     one_of("catch_up", "chk_jobs_catch_up", CatchUp),
     one_of("overlap", "chk_jobs_overlap", Overlap),
     priority_range("jobs"),
-)
-# No index holds the status or `retired_at`, so the end of a job that runs once changes no index.
-#
-# Plain, not partial: NULL keys are distinct on both engines, and ON CONFLICT needs no predicate.
-Index("idx_jobs_idempotency", jobs.c.endpoint, jobs.c.idempotency_key, unique=True)
-Index("idx_jobs_created", jobs.c.created_at, jobs.c.job_id)
-Index("idx_jobs_endpoint", jobs.c.endpoint, jobs.c.created_at, jobs.c.job_id)
-Index("idx_jobs_name", jobs.c.name, jobs.c.created_at, jobs.c.job_id, postgresql_where=text("name IS NOT NULL"))
-# CockroachDB reads `USING gin` as an inverted index.
-Index("idx_jobs_labels", jobs.c.labels, postgresql_using="gin", postgresql_where=text("labels IS NOT NULL"))
-Index(
-    "idx_jobs_versions",
-    jobs.c.first_version_id,
-    jobs.c.version,
-    postgresql_where=text("first_version_id IS NOT NULL"),
-)
-# Repeating jobs are few among very many that run once. The first index serves lists; the second finds the repeating
-# jobs of an endpoint, which prevent its deletion.
-_REPEATS = text("trigger_type IN ('CRON', 'INTERVAL')")
-Index("idx_jobs_recurring", jobs.c.created_at, jobs.c.job_id, postgresql_where=_REPEATS)
-Index("idx_jobs_recurring_of", jobs.c.endpoint, jobs.c.created_at, jobs.c.job_id, postgresql_where=_REPEATS)
-Index("idx_jobs_on_pause", jobs.c.created_at, jobs.c.job_id, postgresql_where=text("paused_at IS NOT NULL"))
-# Events are read in the order of the transactions that write them.
-Index("idx_jobs_ends", jobs.c.ended_at, jobs.c.job_id, postgresql_where=text("ended_at IS NOT NULL"))
-# Paused and retired jobs have no next run.
-Index(
-    "idx_jobs_cron_due",
-    jobs.c.cron_next_run_at,
-    jobs.c.job_id,
-    postgresql_where=text("cron_next_run_at IS NOT NULL"),
+    # No index holds the status or `retired_at`, so the end of a job that runs once changes no index.
+    # Plain, not partial: NULL keys are distinct on both engines, and ON CONFLICT needs no predicate.
+    index("idx_jobs_idempotency", "endpoint, idempotency_key", unique=True),
+    index("idx_jobs_created", "created_at, job_id"),
+    index("idx_jobs_endpoint", "endpoint, created_at, job_id"),
+    index("idx_jobs_name", "name, created_at, job_id", where="name IS NOT NULL"),
+    # CockroachDB reads `USING gin` as an inverted index.
+    index("idx_jobs_labels", "labels", using="gin", where="labels IS NOT NULL"),
+    index("idx_jobs_versions", "first_version_id, version", where="first_version_id IS NOT NULL"),
+    # Repeating jobs are few among very many that run once. The first index serves lists; the second finds the
+    # repeating jobs of an endpoint, which prevent its deletion.
+    index("idx_jobs_recurring", "created_at, job_id", where=_REPEATS),
+    index("idx_jobs_recurring_of", "endpoint, created_at, job_id", where=_REPEATS),
+    index("idx_jobs_on_pause", "created_at, job_id", where="paused_at IS NOT NULL"),
+    # Events are read in the order of the transactions that write them.
+    index("idx_jobs_ends", "ended_at, job_id", where="ended_at IS NOT NULL"),
+    # Paused and retired jobs have no next run.
+    index("idx_jobs_cron_due", "cron_next_run_at, job_id", where="cron_next_run_at IS NOT NULL"),
 )
 
 # Changes of very many executions that have not reached all of them. No foreign key, so that no lock on a job waits.
-unfinished_changes = Table(
+unfinished_changes = table(
     "unfinished_changes",
-    metadata,
-    word("job_id", required=True),
+    word("job_id", key=True),
     word("change_id", required=True),
     word("change", required=True),
     word("actor"),
@@ -154,5 +118,4 @@ unfinished_changes = Table(
     flag("begun", default=False),
     flag("running", default=False),
     instant("began_at", default_now=True),
-    PrimaryKeyConstraint("job_id", name="pk_unfinished_changes"),
 )
