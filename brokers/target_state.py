@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from math import inf
 
-from app.features.breakers.rules import SLOT_SECONDS, BreakerSettings, Reason
-from app.features.breakers.target_rows import Counted, Standing
+from app.features.breakers.rules import SLOT_SECONDS, BreakerSettings, Counted, Reason, Standing
 from schema.states import BreakerState
 
 MAX_NAMED = 50  # endpoints of a slot with a row each; all further endpoints share a row

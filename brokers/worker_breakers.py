@@ -6,9 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.features.breakers import target_rows as store
-from app.features.breakers.rules import PROBE_SLACK_MS, BreakerSettings, Reason, Transition
-from app.features.breakers.target_rows import Standing
+from app.features.breakers import store
+from app.features.breakers.rules import PROBE_SLACK_MS, BreakerSettings, Counted, Reason, Standing, Transition
 from app.kernel.db import Database
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
@@ -17,7 +16,7 @@ from schema.states import BreakerState
 
 log = logging.getLogger(__name__)
 
-PUBLISH_SECONDS = 1.0
+PUBLISH_SECONDS = 1.0  # between two writes of a target's results; the first failures are written at once
 KNOWN_SECONDS = 3600.0
 _EXPECTED = {Reason.PROBE, Reason.PROBE_UNUSED, Reason.PROBE_SUCCEEDED}
 
@@ -88,10 +87,7 @@ class WorkerBreakers:
                     self.change = object()
 
     def beat(self) -> None:
-        """Read the state of all breakers, write results and make the changes that follow.
-
-        Raises UnavailableError; then results may be lost.
-        """
+        """Read all breakers, write results and change breakers; after UnavailableError results may be lost."""
         self.look()
         now = time.monotonic()
         with self._lock:
@@ -112,10 +108,7 @@ class WorkerBreakers:
                 self._change(target, standing, transition)
 
     def probe(self, target: Target, attempt: object, endpoint: str) -> bool:
-        """Make an attempt the probe of an open target if a probe is due and no other process probes.
-
-        Raises UnavailableError.
-        """
+        """Make an attempt the probe if one is due and no other process probes; raises UnavailableError."""
         is_granted = False
         if target.reserve_probe(attempt, endpoint):
             try:
@@ -143,11 +136,8 @@ class WorkerBreakers:
         self._change(target, target.standing, Transition(BreakerState.OPEN, outcome, for_ms))
 
     def _publish(self, targets: Sequence[Target], now: float) -> dict[str, Target]:
-        """Write the results of targets that fail here or elsewhere; returns the targets that fail here.
-
-        The first failures are written at once, further results once a second.
-        """
-        failing, results, resolved = dict[str, Target](), list[store.Counted](), list[tuple[Target, str]]()
+        """Write the results of targets that fail here or elsewhere; return the targets that fail here."""
+        failing, results, resolved = dict[str, Target](), list[Counted](), list[tuple[Target, str]]()
         for target in targets:
             is_due = now >= target.publish_at or target.asked_to_wait_ms()
             if is_due and (target.failures or target.key in self._standings):

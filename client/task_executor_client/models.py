@@ -1086,17 +1086,18 @@ class Breaker(TypedDict):
     `FORGOTTEN`.
     """
     failed: int | None
-    """Number of failures among `results` when it opened."""
+    """Failures among `results`."""
     results: int | None
+    """Counted when it opened."""
     changed_at: str
     open_until: str | None
-    """From then on the next due execution is the probe."""
+    """Then a single delivery probes."""
     probe_worker: str | None
-    """Worker that sends the probe."""
+    """Sender of the probe."""
     probe_until: str | None
-    """From then on any worker may probe."""
+    """Then any worker may probe."""
     endpoints: list[str]
-    """First 100 endpoints that resolve to the target, by name."""
+    """The first 100 of the target."""
 
 
 class BreakerPage(TypedDict):
@@ -1116,9 +1117,9 @@ class BreakerEvent(TypedDict):
     `FORGOTTEN`.
     """
     actor: str | None
-    """A worker, or the name of the API key that closed it."""
+    """A worker, or an API key's name."""
     open_until: str | None
-    """End of the open state, or deadline of the probe."""
+    """Or the deadline of the probe."""
     occurred_at: str
 
 

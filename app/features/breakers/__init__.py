@@ -25,6 +25,6 @@ class Breakers(Feature):
         return chores.chores(context)
 
     def reasons(self) -> "Sequence[WaitingReason]":
-        from app.features.breakers.reasons import BreakerReason
+        from app.features.breakers.api import BreakerReason
 
         return [BreakerReason()]

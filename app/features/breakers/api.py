@@ -1,12 +1,14 @@
-"""/breakers."""
+"""/breakers, and the reason why executions wait for one."""
 
 from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.features.breakers import store as breakers_store
+from app.features.breakers import store
 from app.features.breakers.rules import Reason
+from app.kernel.db import Database
 from app.kernel.errors import BreakerNotFoundError, ConflictError
+from app.queue.reading.waiting_reasons import Explanation, Facts, Line, WaitingReason, at
 from app.web.http.conditions import actor
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Instant
@@ -34,23 +36,13 @@ class BreakerSchema(Schema):
     target = fields.String(required=True, metadata=_TARGET)
     state = fields.Enum(BreakerState, by_value=True, required=True, metadata=_STATE)
     reason = fields.String(required=True, allow_none=True, metadata=_REASON)
-    failed = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "number of failures among `results` when it opened"}
-    )
-    results = fields.Integer(required=True, allow_none=True)
+    failed = fields.Integer(required=True, allow_none=True, metadata={"description": "failures among `results`"})
+    results = fields.Integer(required=True, allow_none=True, metadata={"description": "counted when it opened"})
     changed_at = Instant(required=True)
-    open_until = Instant(
-        required=True, allow_none=True, metadata={"description": "from then on the next due execution is the probe"}
-    )
-    probe_worker = fields.String(
-        required=True, allow_none=True, metadata={"description": "worker that sends the probe"}
-    )
-    probe_until = Instant(required=True, allow_none=True, metadata={"description": "from then on any worker may probe"})
-    endpoints = fields.List(
-        fields.String(),
-        required=True,
-        metadata={"description": "first 100 endpoints that resolve to the target, by name"},
-    )
+    open_until = Instant(required=True, allow_none=True, metadata={"description": "then a single delivery probes"})
+    probe_worker = fields.String(required=True, allow_none=True, metadata={"description": "sender of the probe"})
+    probe_until = Instant(required=True, allow_none=True, metadata={"description": "then any worker may probe"})
+    endpoints = fields.List(fields.String(), required=True, metadata={"description": "the first 100 of the target"})
 
 
 class BreakerEventSchema(Schema):
@@ -61,13 +53,12 @@ class BreakerEventSchema(Schema):
     from_state = fields.Enum(BreakerState, by_value=True, required=True, metadata={"example": "closed"})
     to_state = fields.Enum(BreakerState, by_value=True, required=True, metadata={"example": "open"})
     reason = fields.String(required=True, metadata=_REASON)
-    actor = fields.String(
-        required=True, allow_none=True, metadata={"description": "a worker, or the name of the API key that closed it"}
-    )
-    open_until = Instant(
-        required=True, allow_none=True, metadata={"description": "end of the open state, or deadline of the probe"}
-    )
+    actor = fields.String(required=True, allow_none=True, metadata={"description": "a worker, or an API key's name"})
+    open_until = Instant(required=True, allow_none=True, metadata={"description": "or the deadline of the probe"})
     occurred_at = Instant(required=True)
+
+
+_EVENTS = page_schema(BreakerEventSchema)
 
 
 class BreakerQuery(PageQuery):
@@ -80,25 +71,19 @@ class BreakerQuery(PageQuery):
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List breakers, last changed first."""
     wanted = page_request(query)
-    return page_answer(breakers_store.page(services().database, query.get("state"), wanted), dict, query)
+    return page_answer(store.page(services().database, query.get("state"), wanted), dict, query)
 
 
 @resource.route("GET", "/breakers/<target>", returns=BreakerSchema, errors=[BreakerNotFoundError])
 def get(target: str) -> dict[str, Any]:
     """Get the breaker of a target."""
-    return breakers_store.get(services().database, target)
+    return store.get(services().database, target)
 
 
-@resource.route(
-    "GET",
-    "/breakers/<target>/events",
-    query=PageQuery,
-    returns=page_schema(BreakerEventSchema),
-    errors=[BreakerNotFoundError],
-)
+@resource.route("GET", "/breakers/<target>/events", query=PageQuery, returns=_EVENTS, errors=[BreakerNotFoundError])
 def list_events(query: dict[str, Any], target: str) -> dict[str, Any]:
     """List the changes of a breaker, newest first; they are kept for as long as executions are."""
-    page = breakers_store.events(services().database, target, page_request(query))
+    page = store.events(services().database, target, page_request(query))
     return page_answer(page, dict, query)
 
 
@@ -108,4 +93,21 @@ def close(target: str) -> dict[str, Any]:
 
     Workers apply it within a second. Closing a closed breaker changes nothing.
     """
-    return breakers_store.close(services().database, target, actor().name)
+    return store.close(services().database, target, actor().name)
+
+
+class BreakerReason(WaitingReason):
+    """The target of the endpoint gets no deliveries except probes."""
+
+    def explain(self, database: Database, facts: Facts, line: Line, details: dict[str, Any]) -> Explanation | None:  # noqa: ARG002
+        found = store.of_endpoint(database, facts.endpoint)
+        if not found:
+            return None
+        breaker = found[0]
+        details |= {"target": breaker.target, "breaker": breaker.state, "breaker_reason": breaker.reason}
+        if breaker.state == BreakerState.OPEN and breaker.open_until is not None:
+            until = breaker.open_until
+            text = f"It is due, but nothing is sent to {breaker.target}, whose breaker is open until {at(until)}."
+            return Explanation(facts.status, "BREAKER_OPEN", text, breaker.changed_at, until, details)
+        text = f"It is due, but a single delivery probes {breaker.target}, whose breaker is half open; the others wait."
+        return Explanation(facts.status, "BREAKER_OPEN", text, breaker.changed_at, None, details)

@@ -4,7 +4,7 @@ from functools import partial
 
 from sqlalchemy import TextClause
 
-from app.features.breakers.target_rows import MAX_SLOTS, SLOT_NOW
+from app.features.breakers.store import MAX_SLOTS, SLOT_NOW
 from app.kernel.sql import statement
 from app.scheduler.chore import BATCH, Chore, ChoreContext, Counts
 

@@ -50,6 +50,26 @@ class Counts(NamedTuple):
     failed: int
 
 
+class Standing(NamedTuple):
+    """Stored state of a breaker, which may be probed from `until` (on `time.monotonic()`) on."""
+
+    target: str
+    state: BreakerState = BreakerState.CLOSED
+    revision: int = 0
+    until: float = 0.0
+    probe_worker: str | None = None
+
+
+class Counted(NamedTuple):
+    """Results of an endpoint at a target in a slot; `age` counts back from the current slot."""
+
+    target: str
+    age: int
+    endpoint: str
+    ok: int
+    failed: int
+
+
 @dataclass(frozen=True, slots=True)
 class BreakerSettings:
     """An endpoint's `breaker`, with its defaults."""

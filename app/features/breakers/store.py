@@ -1,21 +1,104 @@
-"""Breakers for the API: lists, history, and a manual close. A target without a row has a closed breaker."""
+"""Rows of breakers: written by workers, and read and closed by the API.
 
-from collections.abc import Sequence
+The first failed delivery creates the row of a target; without a row the breaker is closed. Each change is a
+compare-and-set on the revision it is based on, so exactly one process makes the change and writes its event.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Row
 
-from app.features.breakers import target_rows
-from app.features.breakers.rules import Reason, Transition
-from app.features.breakers.target_rows import Standing
+from app.features.breakers.rules import SLOT_SECONDS, Counted, Counts, Reason, Standing, Transition
+from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.errors import BreakerNotFoundError, ConflictError
+from app.kernel.formats import array_literal
 from app.kernel.sql import statement
 from schema.states import BreakerState
 
 MAX_TRIES = 5
+SLOT_NOW = f"CAST(floor(EXTRACT(EPOCH FROM now()) / {SLOT_SECONDS}) AS BIGINT)"
+MAX_SLOTS = 62  # of the longest window, with its first slot
 
+# A target with a new failure is watched for its window: all processes write its results. The watch is renewed at most
+# four times a window. Increments are not repeated after a lost answer: that loses the counts of one second at worst.
+PUBLISH = statement(
+    "targets.publish",
+    f"""
+    WITH watched AS (
+      INSERT INTO breakers (target, watched_until)
+      SELECT w.target, now() + w.window_ms * INTERVAL '1 millisecond'
+        FROM unnest(CAST(:failing AS TEXT[]), CAST(:windows_ms AS BIGINT[])) AS w (target, window_ms)
+       ORDER BY w.target
+      ON CONFLICT (target) DO UPDATE SET watched_until = excluded.watched_until
+       WHERE breakers.watched_until < excluded.watched_until - (excluded.watched_until - now()) / 4
+      RETURNING target),
+    led AS (
+      INSERT INTO breaker_endpoints (target, endpoint)
+      SELECT l.target, l.endpoint FROM unnest(CAST(:led AS TEXT[]), CAST(:endpoints AS TEXT[])) AS l (target, endpoint)
+       ORDER BY l.target, l.endpoint
+      ON CONFLICT (target, endpoint) DO NOTHING
+      RETURNING target)
+    INSERT INTO breaker_counts (target, slot, endpoint, ok, failed)
+    SELECT c.target, {SLOT_NOW} - c.age, c.endpoint, c.ok, c.failed
+      FROM unnest(CAST(:counted AS TEXT[]), CAST(:ages AS BIGINT[]), CAST(:sources AS TEXT[]),
+                  CAST(:ok AS BIGINT[]), CAST(:failed AS BIGINT[])) AS c (target, age, endpoint, ok, failed)
+     ORDER BY c.target, c.age DESC, c.endpoint
+    ON CONFLICT (target, slot, endpoint) DO UPDATE
+       SET ok = breaker_counts.ok + excluded.ok, failed = breaker_counts.failed + excluded.failed
+    RETURNING target
+    """,  # noqa: S608 - a constant of this module
+)
+COUNTED = statement(
+    "targets.counted",
+    f"""
+    SELECT b.target, b.revision, c.endpoint, CAST(sum(c.ok) AS BIGINT) AS ok, CAST(sum(c.failed) AS BIGINT) AS failed
+      FROM unnest(CAST(:targets AS TEXT[]), CAST(:slots AS BIGINT[])) AS a (target, slots)
+      JOIN breakers AS b ON b.target = a.target AND b.state = 'closed'
+      JOIN breaker_counts AS c ON c.target = a.target AND c.slot > {SLOT_NOW} - a.slots
+     GROUP BY b.target, b.revision, c.endpoint
+    """,  # noqa: S608 - a constant of this module
+)
+NOTABLE = statement(
+    "targets.notable",
+    """
+    SELECT b.target, b.state, b.revision, b.probe_worker,
+           CAST(EXTRACT(EPOCH FROM COALESCE(b.probe_until, b.open_until, now()) - now()) AS DOUBLE PRECISION) AS left_s
+      FROM breakers AS b WHERE b.state IN ('open', 'half_open') OR b.watched_until > now()
+    """,
+)
+# The first process to ask after `open_until` gets the probe. An opening never shortens the open time, because a
+# receiver may have asked for longer. Closing deletes the counts.
+_LATER = "now() + CAST(:for_ms AS BIGINT) * INTERVAL '1 millisecond'"
+CHANGE = statement(
+    "targets.change",
+    f"""
+    WITH changed AS (
+      UPDATE breakers
+         SET state = CAST(:to AS TEXT), revision = revision + 1, reason = :reason, changed_at = now(),
+             failed = CASE WHEN CAST(:to AS TEXT) <> 'closed' THEN COALESCE(CAST(:failed AS BIGINT), failed) END,
+             results = CASE WHEN CAST(:to AS TEXT) <> 'closed' THEN COALESCE(CAST(:results AS BIGINT), results) END,
+             open_until = CASE CAST(:to AS TEXT)
+                 WHEN 'open' THEN GREATEST(COALESCE(open_until, now()), {_LATER})
+                 WHEN 'half_open' THEN open_until END,
+             probe_worker = CASE CAST(:to AS TEXT) WHEN 'half_open' THEN CAST(:actor AS TEXT) END,
+             probe_until = CASE CAST(:to AS TEXT) WHEN 'half_open' THEN {_LATER} END,
+             watched_until = GREATEST(watched_until, now() + CAST(:watch_ms AS BIGINT) * INTERVAL '1 millisecond')
+       WHERE target = :target AND revision = CAST(:revision AS BIGINT)
+         AND CASE CAST(:to AS TEXT)
+                 WHEN 'half_open' THEN state <> 'closed' AND COALESCE(probe_until, open_until) <= now()
+                 WHEN 'closed' THEN state <> 'closed' ELSE true END
+      RETURNING target, state, reason, COALESCE(probe_until, open_until) AS until),
+    forgotten AS (
+      DELETE FROM breaker_counts WHERE target IN (SELECT target FROM changed WHERE state = 'closed') RETURNING target)
+    INSERT INTO breaker_events (event_id, target, from_state, to_state, reason, actor, open_until)
+    SELECT :event_id, target, CAST(:before AS TEXT), state, reason, :actor, until FROM changed
+    RETURNING CAST(EXTRACT(EPOCH FROM COALESCE(open_until, now()) - now()) AS DOUBLE PRECISION) AS left_s
+    """,  # noqa: S608 - a constant of this module
+)
 _COLUMNS = """b.target, b.state, b.revision, b.reason, b.failed, b.results, b.changed_at, b.open_until, b.probe_worker,
            b.probe_until, ARRAY(SELECT e.endpoint FROM breaker_endpoints AS e WHERE e.target = b.target
                                  ORDER BY e.endpoint LIMIT 100) AS endpoints"""
@@ -60,16 +143,61 @@ EVENTS = statement(
     """,
 )
 
-Shown = dict[str, Any]  # a breaker or an event
+
+def notable(database: Database) -> list[Standing]:
+    """Read the open, half-open and watched breakers, which are few."""
+    asked_at = time.monotonic()
+    return [
+        Standing(row.target, BreakerState(row.state), row.revision, asked_at + row.left_s, row.probe_worker)
+        for row in database.fetch(NOTABLE)
+    ]
 
 
-def page(database: Database, state: BreakerState | None, wanted: PageRequest) -> Page[Shown]:
+def publish(
+    database: Database, failing: Mapping[str, int], results: Sequence[Counted], resolved: Sequence[tuple[str, str]] = ()
+) -> None:
+    """Add the results of this process to the shared counts; after UnavailableError they may be lost.
+
+    `failing` maps targets with a new failure to their window in milliseconds; `resolved` are pairs of a target and an
+    endpoint that resolves to it. Each slot of an endpoint occurs at most once.
+    """
+    columns = zip(*results, strict=True) if results else ((),) * len(Counted._fields)
+    lists = dict[str, Iterable[object]](zip(("counted", "ages", "sources", "ok", "failed"), columns, strict=True))
+    lists |= {"failing": failing, "windows_ms": failing.values()}
+    lists |= {"led": (target for target, _ in resolved), "endpoints": (endpoint for _, endpoint in resolved)}
+    database.fetch(PUBLISH, {name: array_literal(values) for name, values in lists.items()}, repeatable=False)
+
+
+def counted(database: Database, slots: Mapping[str, int]) -> dict[Standing, dict[str, Counts]]:
+    """Return the results of all processes by endpoint, for closed targets; `slots` is the number of slots to count."""
+    found: dict[Standing, dict[str, Counts]] = {}
+    params = {"targets": array_literal(slots), "slots": array_literal(slots.values())}
+    for row in database.fetch(COUNTED, params):
+        standing = Standing(row.target, revision=row.revision)
+        found.setdefault(standing, {})[row.endpoint] = Counts(row.ok, row.failed)
+    return found
+
+
+def change(
+    database: Database, before: Standing, to: Transition, actor: str | None, *, watch_ms: int = 0
+) -> Standing | None:
+    """Change a breaker unless it changed since its read; None if it did, or if the answer was lost."""
+    asked_at = time.monotonic()
+    of_row = {"target": before.target, "revision": before.revision, "before": before.state}
+    params = {"event_id": ids.event_id(), "actor": actor, "watch_ms": watch_ms}
+    rows = database.fetch(CHANGE, to._asdict() | of_row | params)
+    if not rows:
+        return None
+    prober = actor if to.to is BreakerState.HALF_OPEN else None
+    return Standing(before.target, to.to, before.revision + 1, asked_at + rows[0].left_s, prober)
+
+
+def page(database: Database, state: BreakerState | None, wanted: PageRequest) -> Page[dict[str, Any]]:
     """Read a page of breakers, last changed first, each with its first 100 endpoints."""
-    rows = database.fetch(LIST, {"state": state} | wanted.bounds)
-    return page_of(rows, "changed_at", "target", wanted, _shown)
+    return page_of(database.fetch(LIST, {"state": state} | wanted.bounds), "changed_at", "target", wanted, _shown)
 
 
-def get(database: Database, target: str) -> Shown:
+def get(database: Database, target: str) -> dict[str, Any]:
     """Read a breaker; raise BreakerNotFoundError."""
     rows = database.fetch(GET, {"target": target})
     if not rows:
@@ -87,7 +215,7 @@ def count_by_state(database: Database) -> dict[BreakerState, int]:
     return {state: counted.get(state, 0) for state in (BreakerState.OPEN, BreakerState.HALF_OPEN)}
 
 
-def events(database: Database, target: str, wanted: PageRequest) -> Page[Shown]:
+def events(database: Database, target: str, wanted: PageRequest) -> Page[dict[str, Any]]:
     """Read a page of a breaker's changes, newest first, kept longer than its row; raise BreakerNotFoundError."""
     rows = database.fetch(EVENTS, {"target": target} | wanted.bounds)
     if not rows and wanted.after is None:
@@ -95,16 +223,16 @@ def events(database: Database, target: str, wanted: PageRequest) -> Page[Shown]:
     return page_of(rows, "occurred_at", "event_id", wanted, _shown)
 
 
-def close(database: Database, target: str, actor: str) -> Shown:
+def close(database: Database, target: str, actor: str) -> dict[str, Any]:
     """Close a breaker without a probe; raises BreakerNotFoundError, and ConflictError if workers keep changing it."""
     for _ in range(MAX_TRIES):
         found = get(database, target)
         if found["state"] is BreakerState.CLOSED:
             return found
         before = Standing(target, found["state"], found["revision"])
-        target_rows.change(database, before, Transition(BreakerState.CLOSED, Reason.CLOSED_BY_HAND), actor)
+        change(database, before, Transition(BreakerState.CLOSED, Reason.CLOSED_BY_HAND), actor)
     raise ConflictError("Workers keep changing this breaker. Try again.")
 
 
-def _shown(row: Row[Any]) -> Shown:
+def _shown(row: Row[Any]) -> dict[str, Any]:
     return {name: BreakerState(value) if name.endswith("state") else value for name, value in row._asdict().items()}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.features.breakers import target_rows
+from app.features.breakers import store as breakers_store
 from app.features.breakers.rules import Reason, Transition
 from app.kernel.db import Database
 from app.kernel.processes import process_heartbeat, worker_lease
@@ -90,7 +90,7 @@ def add_log(world: World) -> None:
 
 
 def watch(world: World, target: str) -> None:
-    target_rows.publish(world.database, {target: 60_000}, [])
+    breakers_store.publish(world.database, {target: 60_000}, [])
 
 
 def add_breaker(world: World) -> None:
@@ -99,8 +99,10 @@ def add_breaker(world: World) -> None:
 
 def add_breaker_event(world: World) -> None:
     watch(world, TARGET)
-    (noted,) = [noted for noted in target_rows.notable(world.database) if noted.target == TARGET]
-    assert target_rows.change(world.database, noted, Transition(BreakerState.OPEN, Reason.RETRY_AFTER, 1000), "wrk_1")
+    (noted,) = [noted for noted in breakers_store.notable(world.database) if noted.target == TARGET]
+    assert breakers_store.change(
+        world.database, noted, Transition(BreakerState.OPEN, Reason.RETRY_AFTER, 1000), "wrk_1"
+    )
 
 
 def add_worker(world: World) -> None:

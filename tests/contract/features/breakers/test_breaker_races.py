@@ -7,9 +7,8 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from app.features.breakers import target_rows
-from app.features.breakers.rules import BreakerSettings, Counts, Reason, Transition
-from app.features.breakers.target_rows import Counted, Standing
+from app.features.breakers import store as breakers_store
+from app.features.breakers.rules import BreakerSettings, Counted, Counts, Reason, Standing, Transition
 from app.kernel.db import Database
 from schema.states import BreakerState
 from tests.contract.races.racing import schedulers
@@ -26,12 +25,12 @@ CLOSES = Transition(BreakerState.CLOSED, Reason.PROBE_SUCCEEDED)
 @pytest.fixture(params=["read committed", "serializable"])
 def workers(request: pytest.FixtureRequest, database_url: str) -> Iterator[list[Database]]:
     with schedulers(database_url, request.param, WORKERS) as databases:
-        target_rows.publish(databases[0], {TARGET: 60_000}, [])
+        breakers_store.publish(databases[0], {TARGET: 60_000}, [])
         yield databases
 
 
 def noted(database: Database) -> Standing:
-    (found,) = target_rows.notable(database)
+    (found,) = breakers_store.notable(database)
     return found
 
 
@@ -40,7 +39,7 @@ def race(workers: list[Database], wanted: Transition, before: Standing | None = 
 
     def body(number: int) -> Standing | None:
         database = workers[number]
-        return target_rows.change(database, before or noted(database), wanted, f"wrk_{number}")
+        return breakers_store.change(database, before or noted(database), wanted, f"wrk_{number}")
 
     bodies: list[Callable[[], Standing | None]] = [partial(body, number) for number in range(WORKERS)]
     return at_once(*bodies)
@@ -77,7 +76,7 @@ def test_each_change_is_made_by_one(workers: list[Database]) -> None:
     expire(database, "probe_until")
     second = winner(race(workers, PROBES))
     # The first prober was only slow: its result comes too late.
-    assert target_rows.change(database, half_open, CLOSES, f"wrk_{prober}") is None
+    assert breakers_store.change(database, half_open, CLOSES, f"wrk_{prober}") is None
 
     reopener = winner(race(workers, FAILS_AGAIN, noted(database)))
     expire(database, "open_until")
@@ -100,7 +99,7 @@ def test_a_longer_wait_is_never_cut_short(workers: list[Database]) -> None:
     hour = Transition(BreakerState.OPEN, Reason.RETRY_AFTER, 3_600_000)
 
     def until_open(database: Database, wanted: Transition) -> None:
-        while target_rows.change(database, noted(database), wanted, "wrk_1") is None:
+        while breakers_store.change(database, noted(database), wanted, "wrk_1") is None:
             pass
 
     until_open(workers[0], hour)
@@ -115,15 +114,15 @@ def test_the_results_of_all_processes_are_added(workers: list[Database]) -> None
 
     def publish(number: int) -> bool:
         results = [Counted(TARGET, age, endpoint, 0, 1) for age in (1, 0) for endpoint in ("a", "b")]
-        target_rows.publish(workers[number], {TARGET: 60_000}, results, [(TARGET, "a"), (TARGET, "b")])
+        breakers_store.publish(workers[number], {TARGET: 60_000}, results, [(TARGET, "a"), (TARGET, "b")])
         return counted(number) is not None
 
     def counted(number: int) -> Transition | None:
-        (found,) = target_rows.counted(workers[number], {TARGET: 7}).items()
+        (found,) = breakers_store.counted(workers[number], {TARGET: 7}).items()
         assert found[0] == Standing(TARGET)
         return BreakerSettings(min_results=4 * WORKERS).opened_by(found[1])
 
     found = at_once(*(partial(publish, number) for number in range(WORKERS)))
     assert any(found)
     each = {"a": Counts(0, 2 * WORKERS), "b": Counts(0, 2 * WORKERS)}
-    assert target_rows.counted(workers[0], {TARGET: 7}) == {Standing(TARGET): each}
+    assert breakers_store.counted(workers[0], {TARGET: 7}) == {Standing(TARGET): each}

@@ -80,5 +80,5 @@ def test_deliveries_are_counted_by_endpoint(
     )
     expected = {("bad", 0, 30), ("good", 1, 0)}
     eventually(lambda: {tuple(found) for found in database.fetch(counted)} == expected, what=f"{expected}")
-    assert rows.statuses(database) == {"FAILED": 30, "SUCCESS": 1}
+    eventually(lambda: rows.statuses(database) == {"FAILED": 30, "SUCCESS": 1}, what="the results of all executions")
     assert row(database, name).state == "closed"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.features.breakers.target_rows import MAX_SLOTS, SLOT_NOW
+from app.features.breakers.store import MAX_SLOTS, SLOT_NOW
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.scheduler.chore import ChoreContext

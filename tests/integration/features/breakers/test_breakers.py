@@ -7,9 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from app.features.breakers import store as breakers_store
-from app.features.breakers import target_rows
-from app.features.breakers.rules import Reason, Transition
-from app.features.breakers.target_rows import Counted
+from app.features.breakers.rules import Counted, Reason, Transition
 from app.kernel.db import Database
 from schema.states import BreakerState
 from tests import rows
@@ -29,10 +27,10 @@ def items(api: Api, path: str, **query: Any) -> list[dict[str, Any]]:
 def opened(database: Database) -> str:
     """A breaker that a worker has opened."""
     led = [(TARGET, "send-mail"), (TARGET, "remind")]
-    target_rows.publish(database, {TARGET: 60_000}, [Counted(TARGET, 1, "remind", 4, 6)], led)
-    (noted,) = target_rows.notable(database)
+    breakers_store.publish(database, {TARGET: 60_000}, [Counted(TARGET, 1, "remind", 4, 6)], led)
+    (noted,) = breakers_store.notable(database)
     wanted = Transition(BreakerState.OPEN, Reason.FAILURES, 30_000, 6, 10)
-    assert target_rows.change(database, noted, wanted, "wrk_1") is not None
+    assert breakers_store.change(database, noted, wanted, "wrk_1") is not None
     return TARGET
 
 
