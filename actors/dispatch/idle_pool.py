@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Hashable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -29,32 +30,6 @@ class _Shared(Generic[T]):
         return opening.result() if is_open else None
 
 
-@dataclass(slots=True)
-class _Use(Generic[T]):
-    """The use of a target by one delivery, as a context manager."""
-
-    shared: _Shared[T]
-
-    async def __aenter__(self) -> T:
-        self.shared.users += 1
-        target = self.shared.target()
-        if target is not None:
-            return target
-        try:
-            # Other deliveries may wait for it too, so the time limit of one delivery does not cancel it.
-            return await asyncio.shield(self.shared.opening)
-        except BaseException:
-            self._end()
-            raise
-
-    async def __aexit__(self, *_exception: object) -> None:
-        self._end()
-
-    def _end(self) -> None:
-        self.shared.users -= 1
-        self.shared.used_at = time.monotonic()
-
-
 class IdlePool(Generic[T]):
     """Keeps one target per key; everything but the constructor belongs to one event loop."""
 
@@ -62,13 +37,21 @@ class IdlePool(Generic[T]):
         self._close = close
         self._shared: dict[Hashable, _Shared[T]] = {}
 
-    def use(self, key: Hashable, open_: Callable[[], Coroutine[Any, Any, T]]) -> "_Use[T]":
+    @asynccontextmanager
+    async def use(self, key: Hashable, open_: Callable[[], Coroutine[Any, Any, T]]) -> AsyncIterator[T]:
         """Lend the target of a key; the first user opens it, and after a failure the next user."""
         shared = self._shared.get(key)
         if shared is None:
             shared = self._shared[key] = _Shared(asyncio.create_task(open_()))
             shared.opening.add_done_callback(partial(self._forget_failed, key))
-        return _Use(shared)
+        shared.users += 1
+        try:
+            target = shared.target()
+            # Other deliveries may wait for the opening too, so the time limit of one delivery does not cancel it.
+            yield await asyncio.shield(shared.opening) if target is None else target
+        finally:
+            shared.users -= 1
+            shared.used_at = time.monotonic()
 
     def forget(self, target: T) -> None:
         """Stop lending a broken target; the caller closes it."""

@@ -3,7 +3,8 @@
 from typing import Any
 
 from app.dev.stack.receiver_targets import LocalTargets
-from app.dev.stack.stack_definitions import Definition, http, kafka, notification, redis_stream
+from app.dev.stack.stack_definitions import Definition, endpoint
+from schema.states import EndpointType
 
 TOPIC = "demo.orders"
 STREAM = "demo:orders"
@@ -26,6 +27,7 @@ _ORDER = {"order_id": "{{input.order_id}}", "amount": "{{input.amount}}"}
 _KAFKA = {
     "bootstrap_servers": "{{config.bootstrap_servers}}",
     "topic": "{{config.topic}}",
+    "acks": "all",
     "key_template": "{{input.order_id}}",
     "value_template": _ORDER,
     "headers": {"ce-type": "order.placed", "ce-source": "task-executor-demo"},
@@ -67,13 +69,19 @@ def definitions(targets: LocalTargets, secret: str) -> list[Definition]:
         Definition("/secrets", {"name": SECRET, "value": secret}, token),
         _http("demo-http", RECEIVER_PATH, f"HTTP: POST {RECEIVER_PATH}"),
         _http("demo-http-flaky", FLAKY_PATH, "HTTP that fails once: to see a retry"),
-        kafka("demo-kafka", _KAFKA, f"Kafka topic {TOPIC}", **_COMMON),
-        redis_stream("demo-redis", _REDIS_STREAM, f"Redis stream {STREAM}", **_COMMON),
-        notification("demo-people", _NOTIFICATION, f"people, here by a webhook: {PEOPLE_PATH}", **_COMMON),
+        endpoint(EndpointType.KAFKA, "demo-kafka", _KAFKA, f"Kafka topic {TOPIC}", **_COMMON),
+        endpoint(EndpointType.REDIS_STREAM, "demo-redis", _REDIS_STREAM, f"Redis stream {STREAM}", **_COMMON),
+        endpoint(
+            EndpointType.NOTIFICATION,
+            "demo-people",
+            _NOTIFICATION,
+            f"people, here by a webhook: {PEOPLE_PATH}",
+            **_COMMON,
+        ),
     ]
 
 
 def _http(name: str, path: str, why: str) -> Definition:
     headers = {"Authorization": "Bearer {{secret." + SECRET + "}}", "Content-Type": "application/json"}
-    spec = {"headers": headers, "timeout_ms": 5000}
-    return http(name, "{{config.receiver_url}}" + path, _ORDER, why, spec=spec, **_COMMON)
+    spec = {"url": "{{config.receiver_url}}" + path, "method": "POST", "body_template": _ORDER}
+    return endpoint(EndpointType.HTTP, name, spec | {"headers": headers, "timeout_ms": 5000}, why, **_COMMON)

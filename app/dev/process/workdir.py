@@ -6,7 +6,6 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import Protocol
 
 _PREFIX = "task-executor-"
 _LOCK = ".lock"
@@ -14,22 +13,22 @@ _MEMORY = Path("/dev/shm")
 _YOUNG_SECONDS = 60  # a directory this young may not have its lock yet
 
 
-class Directory(Protocol):
-    """Directory that one server uses at a time."""
+class WorkDir:
+    """Directory of one process at a time; a temporary one is deleted by remove().
 
-    path: Path
+    After a kill of its owner, a temporary directory is deleted by the next WorkDir in the same parent.
+    """
 
-    def remove(self) -> None:
-        """Release the directory."""
-
-
-class KeptDir:
-    """Permanent directory; raises BlockingIOError while another process uses it."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.mkdir(parents=True, exist_ok=True)
-        self._lock = (path / _LOCK).open("w")
+    def __init__(self, purpose: str, parent: Path | None = None, *, keep: Path | None = None) -> None:
+        """Initialise; `keep` names a permanent directory, and BlockingIOError says that another process uses it."""
+        self._is_kept = keep is not None
+        if keep is None:
+            parent = parent or Path(tempfile.gettempdir())
+            _remove_abandoned(parent)
+            keep = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-", dir=parent))
+        self.path = keep
+        keep.mkdir(parents=True, exist_ok=True)
+        self._lock = (keep / _LOCK).open("w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -37,22 +36,10 @@ class KeptDir:
             raise
 
     def remove(self) -> None:
+        """Release the directory."""
         self._lock.close()
-
-
-class WorkDir:
-    """Temporary directory, removed by remove(), or after a kill of its owner by the next WorkDir in the same parent."""
-
-    def __init__(self, purpose: str, parent: Path | None = None) -> None:
-        parent = parent or Path(tempfile.gettempdir())
-        _remove_abandoned(parent)
-        self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-", dir=parent))
-        self._lock = (self.path / _LOCK).open("w")
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-
-    def remove(self) -> None:
-        self._lock.close()
-        shutil.rmtree(self.path, ignore_errors=True)
+        if not self._is_kept:
+            shutil.rmtree(self.path, ignore_errors=True)
 
 
 def memory(least_bytes: int) -> Path | None:

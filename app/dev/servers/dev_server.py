@@ -10,7 +10,7 @@ from typing import Self
 
 from app.dev.process.child import Child, ChildError
 from app.dev.process.ports import free_port, is_free
-from app.dev.process.workdir import Directory, WorkDir
+from app.dev.process.workdir import WorkDir
 
 _PORTS_TRIED = 5
 
@@ -30,7 +30,7 @@ class Server(ABC):
     def __init__(self, *, port: int | None = None) -> None:
         self._wanted_port = port
         self._port: int | None = None
-        self._work: Directory | None = None
+        self._work: WorkDir | None = None
         self._child: Child | None = None
 
     @property
@@ -99,7 +99,7 @@ class Server(ABC):
     def _answers(self, port: int) -> bool:
         """Return whether *this* server, not another process on the port, serves clients."""
 
-    def _make_directory(self) -> Directory:
+    def _make_directory(self) -> WorkDir:
         return WorkDir(self.name)
 
     def _prepare(self, directory: Path) -> None:  # noqa: B027 - most servers use an empty directory

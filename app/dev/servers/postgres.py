@@ -13,7 +13,7 @@ from typing import Literal
 import psycopg2
 
 from app.dev.process.child import Child
-from app.dev.process.workdir import Directory, KeptDir, WorkDir, memory
+from app.dev.process.workdir import WorkDir, memory
 from app.dev.servers.dev_server import Server, ServerError, executable, package_directory
 
 RestartMode = Literal["smart", "fast", "immediate"]
@@ -63,10 +63,8 @@ class Postgres(Server):
         self._running().stop(self.stop_seconds, _STOP_SIGNALS[mode])
         self.start()
 
-    def _make_directory(self) -> Directory:
-        if self._keep_in is not None:
-            return KeptDir(self._keep_in)
-        return WorkDir(self.name, memory(FAST_BYTES) if self._is_fast else None)
+    def _make_directory(self) -> WorkDir:
+        return WorkDir(self.name, memory(FAST_BYTES) if self._is_fast else None, keep=self._keep_in)
 
     def _prepare(self, directory: Path) -> None:
         self._programs = _readable_programs(directory, self._user)

@@ -29,24 +29,6 @@ def register(api: Api, definitions: Iterable[Definition]) -> None:
         api.post(definition.path, definition.body)
 
 
-def http(name: str, url: str, body: Fields, why: str = "", *, spec: Fields | None = None, **fields: Any) -> Definition:
-    """Define an HTTP endpoint for POST; `spec` and `fields` extend its spec and the endpoint."""
-    given = {"url": url, "method": "POST", "body_template": body}
-    return _endpoint(name, EndpointType.HTTP, given | (spec or {}), fields, why)
-
-
-def kafka(name: str, spec: Fields, why: str = "", **fields: Any) -> Definition:
-    """Define a Kafka endpoint with acks of all replicas."""
-    return _endpoint(name, EndpointType.KAFKA, {"acks": "all"} | spec, fields, why)
-
-
-def redis_stream(name: str, spec: Fields, why: str = "", **fields: Any) -> Definition:
-    return _endpoint(name, EndpointType.REDIS_STREAM, spec, fields, why)
-
-
-def notification(name: str, spec: Fields, why: str = "", **fields: Any) -> Definition:
-    return _endpoint(name, EndpointType.NOTIFICATION, spec, fields, why)
-
-
-def _endpoint(name: str, type_: EndpointType, spec: Fields, fields: Fields, why: str) -> Definition:
+def endpoint(type_: EndpointType, name: str, spec: Fields, why: str = "", **fields: Any) -> Definition:
+    """Define an endpoint with additional `fields`."""
     return Definition("/endpoints", {"name": name, "type": type_.value, "spec": spec} | fields, why)

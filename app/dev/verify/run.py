@@ -157,7 +157,6 @@ class Run:
 
     def _evidence(self) -> Evidence:
         targets, names = self._system.targets, self._endpoints.names
-        rows = stored.read(self._database, names)
         began = datetime.now(UTC) - timedelta(seconds=self._elapsed)
         # The crowd for a hanging receiver must not affect other endpoints.
         faults = [fault for fault in self._injector.done if fault.act is not Act.HANG]
@@ -165,9 +164,9 @@ class Run:
         return Evidence(
             accepted=self._client.accepted,
             contradictions=tuple(self._client.contradictions),
-            jobs=rows.jobs,
-            executions=rows.executions,
-            attempts=rows.attempts,
+            jobs=stored.job_ids(self._database, names),
+            executions=stored.execution_rows(self._database, names),
+            attempts=stored.attempt_rows(self._database, names),
             transitions=self._witness.changes(names),
             arrivals=(
                 *self._system.sightings.arrivals,

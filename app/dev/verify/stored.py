@@ -1,11 +1,9 @@
 """Rows of a run in the database."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-from sqlalchemy import JSON, Row, String, Text, cast, func, or_, select
+from sqlalchemy import JSON, String, Text, cast, func, or_, select
 
 from app.dev.verify.evidence import AttemptRow, BreakerChange, ExecutionRow
 from app.kernel import db
@@ -21,55 +19,47 @@ class OtherWorkError(RuntimeError):
     """The given database is in use for other work."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRows:
-    """Rows of the run's endpoints."""
-
-    jobs: frozenset[str]
-    executions: tuple[ExecutionRow, ...]
-    attempts: tuple[AttemptRow, ...]
+def job_ids(database: Database, endpoints: list[str]) -> frozenset[str]:
+    rows = database.fetch(select(jobs.c.job_id).where(jobs.c.endpoint.in_(endpoints)))
+    return frozenset(row.job_id for row in rows)
 
 
-def read(database: Database, endpoints: list[str]) -> StoredRows:
-    """Read the rows of the run's endpoints after the last change."""
-    of_run = executions.c.endpoint.in_(endpoints)
-    tried = select(attempts).join(executions, executions.c.execution_id == attempts.c.execution_id).where(of_run)
-    job_ids = database.fetch(select(jobs.c.job_id).where(jobs.c.endpoint.in_(endpoints)))
-    return StoredRows(
-        jobs=frozenset(row.job_id for row in job_ids),
-        executions=tuple(_execution(row) for row in database.fetch(select(executions).where(of_run))),
-        attempts=tuple(_attempt(row) for row in database.fetch(tried)),
+def execution_rows(database: Database, endpoints: list[str]) -> tuple[ExecutionRow, ...]:
+    return tuple(
+        ExecutionRow(
+            row.execution_id,
+            row.job_id,
+            EndpointType(row.endpoint_type),
+            ExecutionStatus(row.status),
+            row.attempt_count,
+            row.max_attempts,
+            row.scheduled_at,
+            row.endpoint,
+            row.shard,
+            row.limit_key,
+            row.priority,
+        )
+        for row in database.fetch(select(executions).where(executions.c.endpoint.in_(endpoints)))
     )
 
 
-def _execution(row: Row[Any]) -> ExecutionRow:
-    return ExecutionRow(
-        row.execution_id,
-        row.job_id,
-        EndpointType(row.endpoint_type),
-        ExecutionStatus(row.status),
-        row.attempt_count,
-        row.max_attempts,
-        row.scheduled_at,
-        row.endpoint,
-        row.shard,
-        row.limit_key,
-        row.priority,
-    )
-
-
-def _attempt(row: Row[Any]) -> AttemptRow:
-    error = row.error or {}
-    return AttemptRow(
-        row.execution_id,
-        row.attempt_number,
-        AttemptStatus(row.status),
-        row.worker_id,
-        error.get("type"),
-        bool(error.get("may_have_been_delivered")),
-        bool(error.get("retryable", True)),
-        row.started_at,
-        row.completed_at,
+def attempt_rows(database: Database, endpoints: list[str]) -> tuple[AttemptRow, ...]:
+    of_attempt = executions.c.execution_id == attempts.c.execution_id
+    query = select(attempts).join(executions, of_attempt).where(executions.c.endpoint.in_(endpoints))
+    return tuple(
+        AttemptRow(
+            row.execution_id,
+            row.attempt_number,
+            AttemptStatus(row.status),
+            row.worker_id,
+            error.get("type"),
+            bool(error.get("may_have_been_delivered")),
+            bool(error.get("retryable", True)),
+            row.started_at,
+            row.completed_at,
+        )
+        for row in database.fetch(query)
+        for error in [row.error or {}]
     )
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from app.dev.stack.receiver_targets import LocalTargets
 from app.dev.stack.stack_client import Api
-from app.dev.stack.stack_definitions import Definition, Fields, http, kafka, redis_stream, register
+from app.dev.stack.stack_definitions import Definition, Fields, endpoint, register
 from app.dev.verify.evidence import Limit, StartRate
+from schema.states import EndpointType
 
 _BODY = {"key": "{{input.key}}"}
 _TIMEOUT = {"timeout_ms": 5000}
@@ -141,9 +142,15 @@ class VerifyEndpoints:
         policy: Fields = {"retry_policy": _RETRIES}
         for word, each in _HTTP.items():
             headers = {"headers": {"X-Token": f"{{{{secret.{self.secret_name}}}}}"}} if word == "secret" else {}
-            url, spec = targets.receiver.url(f"{each.path}/{self._prefix}"), _TIMEOUT | each.spec | headers
-            yield http(self._http(word), url, _BODY, spec=spec, **policy | each.fields)
-        topic = {"bootstrap_servers": targets.kafka.bootstrap, "topic": self.topic, "key_template": "{{input.key}}"}
-        yield kafka(f"{self._prefix}-kafka", topic | {"value_template": _BODY} | _TIMEOUT, **policy)
+            spec = {
+                "url": targets.receiver.url(f"{each.path}/{self._prefix}"),
+                "method": "POST",
+                "body_template": _BODY,
+            }
+            fields = policy | each.fields
+            yield endpoint(EndpointType.HTTP, self._http(word), spec | _TIMEOUT | each.spec | headers, **fields)
+        topic = {"bootstrap_servers": targets.kafka.bootstrap, "topic": self.topic, "acks": "all"}
+        record = {"key_template": "{{input.key}}", "value_template": _BODY}
+        yield endpoint(EndpointType.KAFKA, f"{self._prefix}-kafka", topic | record | _TIMEOUT, **policy)
         stream = {"redis_url": targets.valkey.url, "stream": self.stream, "fields_template": _BODY}
-        yield redis_stream(f"{self._prefix}-redis", stream | _TIMEOUT, **policy)
+        yield endpoint(EndpointType.REDIS_STREAM, f"{self._prefix}-redis", stream | _TIMEOUT, **policy)
