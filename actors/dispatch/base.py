@@ -1,16 +1,13 @@
 """Interface of all transports: identity of a delivery, permission to send it, and the dispatcher."""
 
-import hashlib
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Protocol, Self
+from datetime import datetime
+from typing import Any, Protocol
 
+from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
 from app.catalog.scrub import NO_SECRETS, Scrubber
 from app.kernel.formats import rfc3339
-from app.kernel.tracing.context import TraceContext
-from app.queue.executions.execution_model import Claim
 
 MAX_BODY_BYTES = 16_384
 """Stored length of an answer.
@@ -88,43 +85,6 @@ class Identity:
     soft_limit_ms: int | None = None
     """Time until the call of `permission.pass_soft_limit`, with the same start as the time limit."""
 
-    @classmethod
-    def of(
-        cls,
-        claim: Claim,
-        scrubber: Scrubber,
-        permission: Permission,
-        history: History,
-        *,
-        soft_limit_ms: int | None = None,
-        trace: TraceContext | None = None,
-    ) -> Self:
-        """Return the identity of a claimed attempt.
-
-        `trace` is the recorded span of the attempt. Without it, the delivery continues the trace of the request that
-        created the job; without that, it begins a trace with the execution's id.
-        """
-        context = trace
-        if context is None and claim.trace_context is not None:
-            context = TraceContext.stored(claim.trace_context)
-        if context is None or context.is_link:
-            own = hashlib.blake2b(claim.execution_id.encode(), digest_size=16).hexdigest()
-            traceparent, tracestate = f"00-{own}-{random.getrandbits(64):016x}-01", ""
-        else:
-            traceparent, tracestate, _ = context
-        return cls(
-            execution_id=claim.execution_id,
-            job_id=claim.job_id,
-            attempt=claim.attempt,
-            scheduled_at=claim.scheduled_at.astimezone(UTC),
-            traceparent=traceparent,
-            tracestate=tracestate,
-            scrubber=scrubber,
-            permission=permission,
-            history=history,
-            soft_limit_ms=soft_limit_ms,
-        )
-
     def as_metadata(self) -> dict[str, str]:
         """Return the identity as headers or fields, for transports with names."""
         return {
@@ -141,15 +101,22 @@ class Dispatcher:
     """Sends one rendered endpoint spec and returns the output of its transport.
 
     `send` returns or raises within the spec's `timeout_ms`: DeliveryError after a failure, NotSentError if it sent
-    nothing and may not send, and nothing else.
+    nothing and may not send, and nothing else. Everything but the constructor belongs to one event loop.
     """
+
+    _pool: IdlePool[Any] | None = None
+    """Shared targets of the transport, if it does not close its idle connections by itself."""
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Deliver; the returned object is stored as the attempt's output."""
         raise NotImplementedError
 
-    async def sweep(self) -> None:
-        """Close connections that were idle for long, unless the transport does so by itself."""
+    async def sweep(self, idle_seconds: float = IDLE_SECONDS) -> None:
+        """Close targets that were idle for long."""
+        if self._pool is not None:
+            await self._pool.sweep(idle_seconds)
 
     async def close(self) -> None:
         """Close everything."""
+        if self._pool is not None:
+            await self._pool.close()

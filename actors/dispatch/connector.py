@@ -4,18 +4,17 @@ import asyncio
 import os
 import socket
 import ssl
-import time
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv6Address, ip_address
 from typing import Any, NamedTuple, TypeVar
 
 from aiohappyeyeballs import start_connection
+from cachetools import TTLCache
 
 from actors.dispatch.egress import AddressInfo, EgressRefusedError
 from actors.dispatch.network import Network
-from actors.dispatch.resolver import Resolver
 from app.kernel.function_types import Run
 from app.queue.executions.execution_model import DeliveryError
 
@@ -37,67 +36,13 @@ class Origin(NamedTuple):
     port: int
 
 
-@dataclass(slots=True)
-class _CachedAddresses:
-    """Addresses of a name."""
-
-    addresses: list[AddressInfo]
-    until: float
-    """Expiry on time.monotonic()."""
-    turn: int = 0
-
-    def next_order(self) -> list[AddressInfo]:
-        """Return the addresses, each time with another first address, so that they share the connections."""
-        first = self.turn % len(self.addresses)
-        self.turn += 1
-        return self.addresses[first:] + self.addresses[:first]
-
-
-class Addresses:
-    """Cache of the addresses of host names; belongs to one event loop."""
-
-    def __init__(self, resolver: Resolver) -> None:
-        self._resolver = resolver
-        self._found: dict[tuple[str, int], _CachedAddresses] = {}
-
-    async def of(self, host: str, port: int) -> list[AddressInfo]:
-        """Return the addresses of a host, at least one; raises OSError."""
-        literal = _literal(host, port)
-        if literal is not None:
-            return [literal]
-        found = self._found.get((host, port))
-        if found is None or time.monotonic() >= found.until:
-            # The resolver shares one lookup between concurrent calls.
-            found = self._remember((host, port), await self._resolver.look_up(host, port))
-        return found.next_order()
-
-    def _remember(self, name: tuple[str, int], addresses: list[AddressInfo]) -> _CachedAddresses:
-        self._found.pop(name, None)
-        while len(self._found) >= _MAX_NAMES:
-            del self._found[next(iter(self._found))]
-        found = self._found[name] = _CachedAddresses(addresses, time.monotonic() + FRESH_SECONDS)
-        return found
-
-
-def _literal(host: str, port: int) -> AddressInfo | None:
-    """Return the address if the host is an address without a zone; else the resolver is needed."""
-    if "%" in host or not (":" in host or host[-1:].isdigit()):
-        return None
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return None
-    if isinstance(address, IPv6Address):
-        return socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port, 0, 0)
-    return socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port)
-
-
 class Connector:
     """Opens connections; everything but the constructor belongs to one event loop."""
 
     def __init__(self, network: Network, tls_protocols: Sequence[str] = ()) -> None:
         self._guard = network.guard
-        self._addresses = Addresses(network.resolver)
+        self._resolver = network.resolver
+        self._found: TTLCache[tuple[str, int], deque[AddressInfo]] = TTLCache(_MAX_NAMES, FRESH_SECONDS)
         self._tls_protocols = tls_protocols
 
     async def connect(self, origin: Origin, make_protocol: Run[P]) -> P:
@@ -132,13 +77,24 @@ class Connector:
         return context
 
     async def _look_up(self, origin: Origin) -> list[AddressInfo]:
-        host = origin.host
-        try:
-            # A name with several final dots equals the name with one.
-            return await self._addresses.of(host.rstrip(".") + "." if host.endswith("..") else host, origin.port)
-        except OSError as error:
-            reason = f"the host name {host} cannot be resolved: {error.strerror or error}"
-            raise DeliveryError("CONNECTION_ERROR", reason) from None
+        """Return the addresses of a host, each time with another first address, so that they share the connections."""
+        host, port = origin.host, origin.port
+        literal = _literal(host, port)
+        if literal is not None:
+            return [literal]
+        # A name with several final dots equals the name with a single final dot.
+        name = host.rstrip(".") + "." if host.endswith("..") else host
+        addresses = self._found.get((name, port))
+        if addresses is None:
+            try:
+                # The resolver shares one lookup between concurrent calls.
+                addresses = self._found[name, port] = deque(await self._resolver.look_up(name, port))
+            except OSError as error:
+                reason = f"the host name {host} cannot be resolved: {error.strerror or error}"
+                raise DeliveryError("CONNECTION_ERROR", reason) from None
+        found = list(addresses)
+        addresses.rotate(-1)
+        return found
 
     async def _reach(self, origin: Origin, addresses: list[AddressInfo]) -> socket.socket:
         fault = OSError()
@@ -190,3 +146,16 @@ def _failure(origin: Origin, error: OSError) -> DeliveryError:
         return DeliveryError("CONNECTION_ERROR", f"the TLS handshake with {where} failed: {error.reason or reason}")
     refused = isinstance(error, EgressRefusedError)
     return DeliveryError("CONNECTION_ERROR", f"cannot connect to {where}: {reason}", permanent=refused)
+
+
+def _literal(host: str, port: int) -> AddressInfo | None:
+    """Return the address if the host is an address without a zone; else the resolver is needed."""
+    if "%" in host or not (":" in host or host[-1:].isdigit()):
+        return None
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address):
+        return socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port, 0, 0)
+    return socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port)

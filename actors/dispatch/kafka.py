@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from actors.dispatch.base import Dispatcher, Identity
 from actors.dispatch.egress import EgressRefusedError
-from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
+from actors.dispatch.idle_pool import IdlePool
 from actors.dispatch.kafka_producer import ProducerFailedError, Report, SharedProducer
 from actors.dispatch.network import Network
 from actors.dispatch.send_progress import Progress, bounded
@@ -65,7 +65,7 @@ class KafkaDispatcher(Dispatcher):
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._producers = IdlePool(SharedProducer.close)
+        self._pool: IdlePool[SharedProducer] = IdlePool(SharedProducer.close)
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Produce one record and wait for the brokers to confirm it."""
@@ -94,19 +94,11 @@ class KafkaDispatcher(Dispatcher):
         # A producer has one log: a delivery with a secret in a server's name needs a producer of its own.
         shown = scrubber.text(servers)
         key = servers, shown, frozenset(spec["properties"].items()), spec["acks"], spec["timeout_ms"]
-        return self._producers.use(key, partial(self._open, spec, scrubber))
-
-    async def sweep(self, idle_seconds: float = IDLE_SECONDS) -> None:
-        """Close producers that were unused for long."""
-        await self._producers.sweep(idle_seconds)
-
-    async def close(self) -> None:
-        """Close every producer; unconfirmed records remain unconfirmed."""
-        await self._producers.close()
+        return self._pool.use(key, partial(self._open, spec, scrubber))
 
     async def _open(self, spec: Mapping[str, Any], scrubber: Scrubber) -> SharedProducer:
         servers = await _checked_servers(spec["bootstrap_servers"], self._network)
-        producer = SharedProducer(_configuration(spec, servers), log_scrubbers(spec, scrubber), self._producers)
+        producer = SharedProducer(_configuration(spec, servers), log_scrubbers(spec, scrubber), self._pool)
         try:
             await producer.opened.wait()
         except asyncio.CancelledError:
@@ -131,7 +123,7 @@ class KafkaDispatcher(Dispatcher):
     def _drop_broken(self, producer: SharedProducer | None, error: KafkaError | None = None) -> None:
         """Stop and forget a permanently broken producer."""
         if producer is not None and (producer.is_broken or (error is not None and error.fatal())):
-            self._producers.forget(producer)
+            self._pool.forget(producer)
             producer.stop()
 
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from actors.dispatch.base import Dispatcher, Identity
 from actors.dispatch.connector import Connector, Origin
-from actors.dispatch.idle_pool import IDLE_SECONDS, IdlePool
+from actors.dispatch.idle_pool import IdlePool
 from actors.dispatch.network import Network
 from actors.dispatch.resp import RedisConnection, RefusedError, UnreadableError, write_command
 from actors.dispatch.send_progress import Progress, bounded
@@ -48,7 +48,7 @@ class RedisStreamDispatcher(Dispatcher):
     def __init__(self, network: Network) -> None:
         self._turns = network.turns
         self._connector = Connector(network)
-        self._connections = IdlePool(RedisConnection.close)
+        self._pool: IdlePool[RedisConnection] = IdlePool(RedisConnection.close)
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
         """Append one entry; on a retry after an unknown outcome, find the entry of the earlier attempt.
@@ -65,19 +65,11 @@ class RedisStreamDispatcher(Dispatcher):
             output["may_be_duplicate"] = True
         return output
 
-    async def sweep(self, idle_seconds: float = IDLE_SECONDS) -> None:
-        """Close the connections to URLs that were unused for long."""
-        await self._connections.sweep(idle_seconds)
-
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._connections.close()
-
     async def _append(self, spec: Mapping[str, Any], progress: Progress) -> str:
         arguments = _arguments(spec, progress.identity)
         while True:
             try:
-                async with self._connections.use(spec["redis_url"], partial(self._open, spec)) as connection:
+                async with self._pool.use(spec["redis_url"], partial(self._open, spec)) as connection:
                     return await _run_script(connection, arguments, progress)
             except _OpeningEndedError:
                 await asyncio.sleep(0)  # the pool forgets it, and a delivery with time left opens another
@@ -87,7 +79,7 @@ class RedisStreamDispatcher(Dispatcher):
         try:
             target = read_target(spec["redis_url"])
             async with asyncio.timeout(spec["timeout_ms"] / 1000):
-                return await open_connection(self._connector, target, self._connections.forget)
+                return await open_connection(self._connector, target, self._pool.forget)
         except ValueError as error:
             raise DeliveryError("CONNECTION_ERROR", str(error), permanent=True) from None
         except TimeoutError:
