@@ -24,8 +24,8 @@ from brokers.consumer import DELIVER
 from tests import rows
 from tests.waiting import eventually
 
-MAX_FUNCTIONS, MAX_FILES = 162, 67
-MAX_COMPARABLE_FUNCTIONS = 91
+MAX_FUNCTIONS, MAX_FILES = 158, 66
+MAX_COMPARABLE_FUNCTIONS = 88
 JOBS = 5
 RunJob = Callable[[], None]
 ROOT = Path(__file__).parents[3]
