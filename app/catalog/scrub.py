@@ -1,14 +1,14 @@
 """Scrubbing: keep secrets, raw and encoded, out of everything that is stored or logged."""
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable
 from typing import Any
 
 from app.catalog.scrubbing.layers import Span, layers_of
 from app.catalog.scrubbing.secret_traces import Traces
 
 MASK = "[secret]"
-SHORT = 256
-MAX_CLEAN = 64
+MAX_CLEAN, MAX_CLEAN_BYTES = 64, 256
 
 
 class Scrubber:
@@ -16,38 +16,29 @@ class Scrubber:
 
     def __init__(self, values: Iterable[str]) -> None:
         self._traces = Traces(values)
-        self._is_needed = self._traces.has_any
         self._clean: set[bytes] = set()
 
     @property
     def weight(self) -> int:
-        """Memory in grams, at least 1; see `Traces.weight`."""
-        return self._traces.weight + 1
+        """Memory in grams of about 90 bytes, which take most of the memory; at least 1."""
+        return len(self._traces.grams.known) + 1
 
-    def text(self, text: str) -> str:
-        """Scrub a text."""
-        if not self._is_needed:
-            return text
-        raw = text.encode(errors="surrogatepass")
-        masked = self._masked(raw, len(raw))
-        return text if masked is None else masked
-
-    def clip(self, text: str, limit_bytes: int) -> str:
+    def text(self, text: str, limit_bytes: int = sys.maxsize) -> str:
         """Scrub a text and keep its first `limit_bytes` of UTF-8.
 
         A secret across the limit is masked as a whole, so pass text that extends beyond the limit.
         """
         raw = text.encode(errors="surrogatepass")
         limit = len(raw) if len(raw) <= limit_bytes else _boundary(raw, limit_bytes)
-        masked = self._masked(raw, limit) if self._is_needed else None
+        masked = self._masked(raw, limit) if self._traces.has_any else None
         if masked is not None:
             return masked
         return text if limit == len(raw) else _text(raw[:limit])
 
-    def scrub(self, value: Any, limit_bytes: int | None = None) -> Any:
+    def scrub(self, value: Any, limit_bytes: int = sys.maxsize) -> Any:
         """Scrub every string of a JSON value except keys; `limit_bytes` clips each string."""
         if isinstance(value, str):
-            return self.text(value) if limit_bytes is None else self.clip(value, limit_bytes)
+            return self.text(value, limit_bytes)
         if isinstance(value, dict):
             return {key: self.scrub(item, limit_bytes) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -59,9 +50,11 @@ class Scrubber:
         if raw in self._clean:
             return None
         found = [layer.original(span) for layer in layers_of(raw) for span in self._traces.find(layer)]
-        if not found:
-            self._remember(raw)
-            return None
+        if not found and len(raw) <= MAX_CLEAN_BYTES:
+            # Most receivers give the same short answer each time.
+            if len(self._clean) >= MAX_CLEAN:
+                self._clean.clear()
+            self._clean.add(raw)
         kept, position = [], 0
         for start, end in (_whole_characters(raw, span) for span in _merged(found)):
             if start >= limit:
@@ -70,29 +63,19 @@ class Scrubber:
             position = end
         return "".join([*kept, _text(raw[position:limit])]) if kept else None
 
-    def _remember(self, raw: bytes) -> None:
-        """Remember a short text without secrets: most receivers give the same answer each time."""
-        if len(raw) <= SHORT:
-            if len(self._clean) >= MAX_CLEAN:
-                self._clean.clear()
-            self._clean.add(raw)
-
 
 NO_SECRETS = Scrubber(())
 
 
-def _merged(spans: Iterable[Span]) -> Iterator[Span]:
+def _merged(spans: Iterable[Span]) -> list[Span]:
     """Join spans that overlap or touch."""
-    last: Span | None = None
-    for span in sorted(spans):
-        if last is not None and span[0] <= last[1]:
-            last = last[0], max(last[1], span[1])
-            continue
-        if last is not None:
-            yield last
-        last = span
-    if last is not None:
-        yield last
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def _whole_characters(raw: bytes, span: Span) -> Span:

@@ -1,12 +1,15 @@
-"""Parts of a secret that receivers may repeat alone: a password, a token after `Bearer`, a segment of a path."""
+"""Parts of a secret that receivers may repeat alone, such as a password, and spellings before any escaping."""
 
 import base64
 import binascii
+import html
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, quote_plus, unquote, urlsplit
+
+from app.catalog.scrubbing.layers import layers_of
 
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|digest|apikey|api-key|negotiate|key|sso-key|genie-?key|bot)\s+(\S.*)")
 _NAMED = re.compile(
@@ -107,3 +110,34 @@ def _strings(value: Any, depth: int) -> Iterator[str]:
     elif depth < _MAX_NESTED and isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _strings(item, depth + 1)
+
+
+def spellings(value: str) -> Iterator[bytes]:
+    """Return a value in UTF-8, the value with its own escapes undone, and its spellings in wrong encodings."""
+    for text in dict.fromkeys((value, value.strip())):
+        for layer in layers_of(text.encode(errors="surrogatepass")):
+            yield layer.raw
+            yield layer.raw.replace(b" ", b"+")
+        if not text.isascii():
+            yield from _misread(text)
+        # A value that contains escapes may read differently after another escaping.
+        if any(sign in text for sign in "\\%&"):
+            yield from (escaped.encode(errors="surrogatepass") for escaped in _escaped(text))
+
+
+def _misread(text: str) -> Iterator[bytes]:
+    """Return the text as misread: UTF-8 as Latin-1, Latin-1 as UTF-8, or either as ASCII."""
+    raw = text.encode(errors="replace")
+    ascii_only = text.encode("ascii", "replace")
+    yield raw.decode("latin-1").encode()
+    yield raw.decode("ascii", "replace").encode()
+    yield from (ascii_only, ascii_only.decode().replace("?", "\ufffd").encode())
+
+
+def _escaped(text: str) -> Iterator[str]:
+    yield html.escape(text)
+    for ascii_only in (True, False):
+        escaped = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+        yield from (escaped, escaped.replace("/", "\\/"))
+    yield from (quote(text, errors="replace"), quote(text, safe="", errors="replace"))
+    yield quote_plus(text, errors="replace")
