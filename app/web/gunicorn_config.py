@@ -12,10 +12,9 @@ from typing import Any
 
 import gunicorn.glogging
 
-from app.catalog import rotation
+from app.catalog import rotation, routing
 from app.catalog.crypto import SecretBox
-from app.catalog.routing import endpoint_queues
-from app.catalog.routing.routes import Route
+from app.catalog.routing import Route
 from app.kernel import db, log
 from app.kernel.collector import spare_what_is_there
 from app.kernel.config import SettingError, Settings
@@ -96,7 +95,7 @@ def on_starting(_server: Any) -> None:
     try:
         startup.wait_until_ready(database, _SETTINGS.startup_timeout_seconds)
         rotation.warn_of_unreadable(database, _BOX)
-        endpoint_queues.adopt(database, [Route(*pair) for pair in _SETTINGS.routes])
+        routing.adopt(database, [Route(*pair) for pair in _SETTINGS.routes])
         look_ahead_ms = round(_SETTINGS.look_ahead_seconds * 1000)
         shards = _SETTINGS.shards(cockroach=database.is_cockroach)
         enqueue_settings.adopt(database, shards=shards, look_ahead_ms=look_ahead_ms)

@@ -7,12 +7,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, insert, null, select, update
 from sqlalchemy.dialects import postgresql
 
-from app.catalog import dependents
+from app.catalog import dependents, routing
 from app.catalog.endpoints import callback_targets, endpoint_rows, references
 from app.catalog.endpoints.endpoint_rows import E, Endpoint
 from app.catalog.endpoints.live_settings import Flow
 from app.catalog.endpoints.references import EndpointDefinition
-from app.catalog.routing import endpoint_queues
 from app.kernel.audit import AuditAction
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
@@ -43,9 +42,7 @@ def create(
         callback_targets.check_of_endpoint(connection, name, definition.callbacks)
         refs = references.check_references(connection, definition, stuck_timeout_ms)
         references.check_limits(connection, definition.payload_spec, own.limits)
-        row = _insert(
-            connection, name, _values(definition) | own.as_columns(), endpoint_queues.queue_of(connection, name)
-        )
+        row = _insert(connection, name, _values(definition) | own.as_columns(), routing.queue_of(connection, name))
         if row is None:
             raise ConflictError(f"An endpoint named {name!r} exists already.")
         endpoint_rows.note(connection, change, AuditAction.CREATE, None, row, bump_flow=own.concerns_workers(_NO_FLOW))

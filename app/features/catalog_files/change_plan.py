@@ -8,12 +8,12 @@ from typing import Any
 
 from werkzeug.datastructures import ETags
 
+from app.catalog import routing
 from app.catalog.check_spec import check_retry_policy, check_spec
 from app.catalog.endpoints import versions
 from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, Named, NamedTable
 from app.catalog.retry_policy import RetryPolicy
-from app.catalog.routing import endpoint_queues
-from app.catalog.routing.routes import Route
+from app.catalog.routing import Route
 from app.cli.command_session import actor
 from app.cli.exit_statuses import CommandError
 from app.features.catalog_files.callback_order import in_order
@@ -73,7 +73,7 @@ class CatalogChange:
         change = AuditedChange(actor(), condition)
         if self.table is None:
             routes = [Route(**route) for route in self.after]
-            endpoint_queues.change_routes(database, routes, RouteSource.API, change)
+            routing.change_routes(database, routes, RouteSource.API, change)
         elif self.action == "create":
             self.table.create(database, self.name, self.after, change)
         elif self.action == "change":

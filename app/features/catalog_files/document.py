@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 import yaml
 from marshmallow import Schema, ValidationError, fields, validate
 
+from app.catalog import routing
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.endpoint_rows import Endpoint
 from app.catalog.endpoints.live_settings_fields import DEFAULT_PRIORITY
 from app.catalog.json_schema import check_schema
 from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, SECRETS, Named
-from app.catalog.routing import endpoint_queues as routing
-from app.catalog.routing.endpoint_queues import Routing
+from app.catalog.routing import Routing
 from app.cli.catalog_section import CatalogSection
 from app.cli.exit_statuses import CommandError
 from app.cli.options import gather

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any, NamedTuple, Self
 from zoneinfo import ZoneInfo
 
-from app.catalog.routing.routes import matches as fits
+from app.catalog.routing import matches as fits
 from app.kernel.errors import Detail
 from schema.states import NotificationEvent, Severity
 

@@ -5,10 +5,9 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
+from app.catalog import routing
 from app.catalog.endpoints import versions
-from app.catalog.routing import endpoint_queues
-from app.catalog.routing.endpoint_queues import Routing
-from app.catalog.routing.routes import Route, queue_for
+from app.catalog.routing import Route, Routing, queue_for
 from app.kernel.access.api_keys import Scope
 from app.kernel.config import MOST_ROUTES
 from app.kernel.errors import EndpointNotFoundError
@@ -78,28 +77,28 @@ class RouteAnswerSchema(Schema):
 @resource.route("GET", "/routes", returns=RoutesSchema)
 def get() -> Any:
     """Get the routes."""
-    found = endpoint_queues.load(services().database)
+    found = routing.load(services().database)
     return unless_known(_shape(found), found.tag)
 
 
 @resource.route("PUT", "/routes", body=NewRoutesSchema, returns=RoutesSchema)
 def replace(body: dict[str, Any]) -> Any:
     """Replace all routes, for executions created from now on. Waiting executions stay in their queue."""
-    return _answer(endpoint_queues.change_routes(services().database, _routes(body), RouteSource.API, change()))
+    return _answer(routing.change_routes(services().database, _routes(body), RouteSource.API, change()))
 
 
 @resource.route("DELETE", "/routes", returns=RoutesSchema)
 def delete() -> Any:
     """Restore the routes of TE_ROUTES, as set in this process."""
     routes = [Route(*pair) for pair in services().settings.routes]
-    return _answer(endpoint_queues.change_routes(services().database, routes, RouteSource.ENVIRONMENT, change()))
+    return _answer(routing.change_routes(services().database, routes, RouteSource.ENVIRONMENT, change()))
 
 
 @questions.route("POST", "/routes/test", body=RouteQuestionSchema, returns=RouteAnswerSchema)
 def test(body: dict[str, Any]) -> dict[str, Any]:
     """Return the queue for an endpoint's name; with `routes` also the endpoints that they would move."""
     database = services().database
-    routes = _routes(body) if "routes" in body else endpoint_queues.load(database).routes
+    routes = _routes(body) if "routes" in body else routing.load(database).routes
     found = queue_for(routes, body["endpoint"])
     if found is None:
         queue = _of_transport(body["endpoint"])
@@ -108,7 +107,7 @@ def test(body: dict[str, Any]) -> dict[str, Any]:
         position, route = found
         answer = {"queue": route.queue, "pattern": route.pattern, "position": position, "is_default": False}
     if "routes" in body:
-        moves = endpoint_queues.moves(database, routes)
+        moves = routing.moves(database, routes)
         answer["moves"] = list(islice(moves, MAX_SHOWN))
         answer["move_count"] = len(answer["moves"]) + sum(1 for _ in moves)
     return answer

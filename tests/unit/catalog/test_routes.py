@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from app.catalog.routing.routes import Route, matches, queue_for
+from app.catalog.routing import Route, matches, queue_for
 from app.kernel.config import MOST_ROUTES, SettingError, Settings
 from tests.cases import each_case
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.catalog.routing import endpoint_queues
-from app.catalog.routing.routes import Route
+from app.catalog import routing
+from app.catalog.routing import Route
 from app.kernel.db import Database, deadline
 from app.kernel.errors import TimedOutError
 from tests.cases import each_case
@@ -75,7 +75,7 @@ def test_to_try_routes_on_all_endpoints_ends_with_the_request_s_time(api: Api, d
     routes = Late([Route("*", "bulk")])
     try:
         with pytest.raises(TimedOutError):
-            list(endpoint_queues.moves(database, routes))
+            list(routing.moves(database, routes))
     finally:
         deadline.end()
     assert routes.reads == 1
@@ -105,12 +105,12 @@ def test_routes_can_be_tried(api: Api) -> None:
 def test_the_environment_counts_until_somebody_sets_routes(api: Api, database: Database) -> None:
     register(api, "billing-eu")
     for routes, queue in (([Route("billing-*", "bulk")], "bulk"), ([Route("*", "rest")], "rest"), ([], "http")):
-        endpoint_queues.adopt(database, routes)
+        routing.adopt(database, routes)
         tag = api.get("/routes").headers["ETag"]
-        endpoint_queues.adopt(database, routes)
+        routing.adopt(database, routes)
         assert (queue_of(api, "billing-eu"), api.get("/routes").headers["ETag"]) == (queue, tag)
     assert api.put("/routes", {"routes": BILLING}).status_code == 200
-    endpoint_queues.adopt(database, [Route("*", "rest")])
+    routing.adopt(database, [Route("*", "rest")])
     assert (queue_of(api, "billing-eu"), api.get("/routes").json["source"]) == ("bulk", "api")
 
 

@@ -4,12 +4,15 @@ Jobs match no patterns: the row of the endpoint holds its `routed_queue`, which 
 transaction.
 """
 
+import fnmatch
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from app.catalog.routing.routes import Route, queue_for
 from app.kernel import audit
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
@@ -62,6 +65,17 @@ MOVE = statement(
 
 
 @dataclass(frozen=True, slots=True)
+class Route:
+    """Pattern of endpoint names, and the queue of matching endpoints.
+
+    `*` matches any number of characters, `?` one character, and all other characters themselves.
+    """
+
+    pattern: str
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
 class Routing:
     """Current routes, in order, their source, and the entity tag of this state."""
 
@@ -70,13 +84,31 @@ class Routing:
     tag: str
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """Endpoint whose queue other routes would change."""
 
     endpoint: str
     before: str
     after: str
+
+
+def queue_for(routes: Sequence[Route], endpoint: str) -> tuple[int, Route] | None:
+    """Return the first route that matches an endpoint's name, with its position; None without a match."""
+    deadline.check()  # matching a page of names against very many patterns takes seconds
+    return next(((position, route) for position, route in enumerate(routes) if matches(route.pattern, endpoint)), None)
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Return whether a name matches a pattern; takes at most the product of their lengths in steps.
+
+    `fnmatch.translate` compiles each star to an atomic group with the shortest match, so the match never backtracks.
+    """
+    return _compiled(pattern).match(name) is not None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(fnmatch.translate(pattern))
 
 
 def load(connection: Connection | Database) -> Routing:
@@ -90,8 +122,7 @@ def load(connection: Connection | Database) -> Routing:
 def queue_of(connection: Connection, endpoint: str) -> str | None:
     """Return the queue of a new endpoint; the routes cannot change until the transaction ends."""
     connection.execute(SHARE)
-    found = queue_for(load(connection).routes, endpoint)
-    return found[1].queue if found else None
+    return _routed(load(connection).routes, endpoint)
 
 
 def change_routes(database: Database, routes: Sequence[Route], source: RouteSource, change: AuditedChange) -> Routing:
@@ -141,18 +172,16 @@ def moves(database: Database, routes: Sequence[Route]) -> Iterator[Move]:
     after = ""
     while page := database.fetch(ENDPOINTS, {"after": after, "limit": STRIDE}):
         for row in page:
-            found = _matched(routes, row.name)
             now = row.queue or row.routed_queue or row.default_queue
-            then = row.queue or (found[1].queue if found else row.default_queue)
+            then = row.queue or _routed(routes, row.name) or row.default_queue
             if now != then:
                 yield Move(row.name, now, then)
         after = page[-1].name
 
 
-def _matched(routes: Sequence[Route], endpoint: str) -> tuple[int, Route] | None:
-    # Matching a page against very many patterns takes seconds, so check the deadline at each endpoint.
-    deadline.check()
-    return queue_for(routes, endpoint)
+def _routed(routes: Sequence[Route], endpoint: str) -> str | None:
+    found = queue_for(routes, endpoint)
+    return found[1].queue if found else None
 
 
 def _store(connection: Connection, routes: Sequence[Route], source: RouteSource, known: int) -> None:
@@ -168,8 +197,7 @@ def _move_all(connection: Connection, routes: Sequence[Route]) -> None:
     """Update `routed_queue` of all live endpoints, in the order of their names."""
     after = ""
     while page := connection.execute(ENDPOINTS, {"after": after, "limit": STRIDE}).all():
-        found = {row.name: _matched(routes, row.name) for row in page}
-        queues = {name: match[1].queue if match else None for name, match in found.items()}
+        queues = {row.name: _routed(routes, row.name) for row in page}
         moved = [row.name for row in page if row.routed_queue != queues[row.name]]
         if moved:
             connection.execute(MOVE, {"names": moved, "queues": [queues[name] for name in moved]})

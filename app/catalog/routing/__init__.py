@@ -1,1 +1,0 @@
-"""Routing: assignment of endpoints to queues."""
