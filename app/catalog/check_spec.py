@@ -10,12 +10,12 @@ from marshmallow import Schema
 
 from app.catalog.retry_policy import RETRY_POLICY
 from app.catalog.specs import TRANSPORTS, compile_spec
-from app.catalog.templates.nodes import Placeholder, SpecTemplate, UrlNode, resolve
+from app.catalog.templates.nodes import Placeholder, SpecTemplate, UrlNode, resolve, template_error
 from app.kernel.errors import Detail, InvalidRequestError, TemplateError
 from app.kernel.formats import escaped, marshmallow_faults, pointer
 from schema.states import EndpointType
 
-Exist = Callable[[Iterable[str]], set[str]]
+Exist = Callable[[Sequence[str]], Iterable[str]]
 
 
 def check_spec(
@@ -42,7 +42,7 @@ def check_spec(
         *transport.faults(template, config or {}),
     ]
     if faults:
-        raise TemplateError(f"{faults[0]['message']} (at {faults[0]['pointer']})", faults)
+        raise template_error(faults)
     return template
 
 
@@ -114,7 +114,7 @@ def _is_input(part: str | Placeholder) -> bool:
 
 def _secret_faults(template: SpecTemplate, exist: Exist) -> Iterator[Detail]:
     refs = template.secret_refs
-    missing = refs - exist(sorted(refs)) if refs else refs
+    missing = refs.difference(exist(sorted(refs))) if refs else refs
     for item in template.placeholders:
         if item.namespace == "secret" and ".".join(item.path) in missing:
             yield Detail(pointer=item.pointer, message=f"{item} cannot be resolved: there is no such secret")

@@ -92,13 +92,12 @@ def test(name: str, input_: dict[str, Any], send: bool, as_json: bool) -> None:
 
 def _render(database: Database, name: str, input_: dict[str, Any]) -> Rendered:
     endpoint = versions.get(database, name)
-    definition = endpoint.definition
-    config = CONFIGS.get(database, definition.config).value if definition.config else {}
-    template = compile_spec(definition.type, definition.spec)
+    config = CONFIGS.get(database, endpoint.config).value if endpoint.config else {}
+    template = compile_spec(endpoint.type, endpoint.spec)
     whole = _begin_urls(template)
     spec = template.render(input_, config, dict.fromkeys(template.secret_refs, STAND_IN) | whole)
     # If a URL begins with a secret, only the secret determines the target.
-    target = None if whole else _target(definition.type, template, config, spec)
+    target = None if whole else _target(endpoint.type, template, config, spec)
     missing = [each for each in sorted(template.secret_refs) if not _exists(database, each)]
     return Rendered(endpoint, target, _shown(spec, whole.values()), missing)
 
@@ -160,9 +159,9 @@ def _send(database: Database, endpoint: Endpoint, input_: dict[str, Any]) -> Exe
 
 
 def _show(rendered: Rendered) -> None:
-    definition = rendered.endpoint.definition
-    about = {"endpoint": rendered.endpoint.name, "version": rendered.endpoint.version, "type": definition.type}
-    show_fields(about | {"target": rendered.target, "queue": rendered.endpoint.queue_in_effect})
+    endpoint = rendered.endpoint
+    about = {"endpoint": endpoint.name, "version": endpoint.version, "type": endpoint.type}
+    show_fields(about | {"target": rendered.target, "queue": endpoint.queue_in_effect})
     show_line("")
     for line in json.dumps(rendered.spec, indent=2, ensure_ascii=False).splitlines():
         show_line(line)
@@ -170,7 +169,7 @@ def _show(rendered: Rendered) -> None:
 
 def _shape(rendered: Rendered, sent: ExecutionWithInput | None) -> dict[str, Any]:
     endpoint = rendered.endpoint
-    shaped = {"endpoint": endpoint.name, "version": endpoint.version, "type": endpoint.definition.type}
+    shaped = {"endpoint": endpoint.name, "version": endpoint.version, "type": endpoint.type}
     shaped |= {"target": rendered.target, "spec": rendered.spec, "sent": None}
     if sent is not None:
         names = ("execution_id", "status", "output", "last_error", "duration_ms")

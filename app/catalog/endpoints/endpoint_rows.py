@@ -9,8 +9,6 @@ from zlib import crc32
 from sqlalchemy import Connection, Row, select
 
 from app.catalog import revision
-from app.catalog.endpoints.references import EndpointDefinition
-from app.catalog.retry_policy import RetryPolicy
 from app.kernel import audit
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
@@ -21,15 +19,33 @@ from schema.states import EndpointType, KeepResponse
 
 E = tables.endpoints.c
 
+_DEFINITION = ("endpoint_type", "payload_spec_ref", "config_ref", "spec", "retry_policy", "keep_response", "callbacks")
+# Columns that are attributes of an endpoint, too.
+_SAME = (
+    *("name", "version", "spec", "retry_policy", "callbacks", "queue", "routed_queue", "priority", "limits", "breaker"),
+    *("paused_at", "flow_revision", "created_at", "updated_at"),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class EndpointDefinition:
+    """Definition of an endpoint, as given by a client."""
+
+    type: EndpointType
+    payload_spec: str | None
+    config: str | None
+    spec: Mapping[str, Any]
+    retry_policy: Mapping[str, Any] | None
+    keep_response: KeepResponse = KeepResponse.ALWAYS
+    callbacks: Mapping[str, str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint(EndpointDefinition):
     """A live endpoint."""
 
     name: str
     version: int
-    definition: EndpointDefinition
-    retry_policy: RetryPolicy
     queue: str | None
     routed_queue: str | None
     queue_in_effect: str
@@ -44,7 +60,7 @@ class Endpoint:
 
     @property
     def tag(self) -> str:
-        """Return the entity tag of this state."""
+        """Entity tag of this state."""
         return _tag(self)
 
 
@@ -101,38 +117,16 @@ def note(
 
 def endpoint_of(row: Row[Any]) -> Endpoint:
     """Convert a row to an endpoint."""
-    type_ = EndpointType(row.endpoint_type)
-    definition = EndpointDefinition(
+    type_, retention_ms = EndpointType(row.endpoint_type), row.result_retention_ms
+    return Endpoint(
         type=type_,
         payload_spec=row.payload_spec_ref,
         config=row.config_ref,
-        spec=row.spec,
-        retry_policy=row.retry_policy,
         keep_response=KeepResponse(row.keep_response),
-        callbacks=row.callbacks,
-    )
-    return Endpoint(
-        name=row.name,
-        version=row.version,
-        definition=definition,
-        retry_policy=RetryPolicy.from_json(row.retry_policy),
-        queue=row.queue,
-        routed_queue=row.routed_queue,
         queue_in_effect=row.queue or row.routed_queue or type_.queue,
-        priority=row.priority,
-        limits=row.limits,
-        breaker=row.breaker,
-        result_retention=shown_retention(row),
-        paused_at=row.paused_at,
-        flow_revision=row.flow_revision,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
+        result_retention=None if retention_ms is None else show_duration(retention_ms),
+        **{column: getattr(row, column) for column in _SAME},
     )
-
-
-def shown_retention(row: Row[Any]) -> str | None:
-    """Return the retention of an endpoint's results, from its row; None: as long as its executions."""
-    return None if row.result_retention_ms is None else show_duration(row.result_retention_ms)
 
 
 def _tag(row: Any) -> str:
@@ -144,8 +138,6 @@ def _tag(row: Any) -> str:
 
 
 def _content(row: Row[Any]) -> dict[str, Any]:
-    columns = ("endpoint_type", "payload_spec_ref", "config_ref", "spec", "retry_policy", "keep_response", "callbacks")
-    flow = ("queue", "priority", "limits", "breaker")
     kept = {} if row.result_retention_ms is None else {"result_retention_ms": row.result_retention_ms}
-    paused = {"is_paused": row.paused_at is not None}
-    return {column: getattr(row, column) for column in columns + flow} | paused | kept
+    columns = (*_DEFINITION, "queue", "priority", "limits", "breaker")
+    return {column: getattr(row, column) for column in columns} | {"is_paused": row.paused_at is not None} | kept

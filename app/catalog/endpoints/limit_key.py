@@ -1,13 +1,12 @@
 """Limit keys: executions whose inputs have the same value at a placeholder share limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 from app.catalog.check_spec import input_faults
 from app.catalog.templates.compilation import INPUT, FieldKind, FieldRule, compile_fields
-from app.catalog.templates.nodes import Placeholder, SolePlaceholder, as_text, resolve
+from app.catalog.templates.nodes import Placeholder, SolePlaceholder, as_text, resolve, template_error
 from app.kernel.errors import Detail, TemplateError
 from schema.job_bounds import MAX_LIMIT_KEY
 
@@ -15,22 +14,15 @@ NO_KEY = ""
 _AT = "/limits/per_key"
 
 
-@dataclass(frozen=True, slots=True)
-class KeyTemplate:
-    """The compiled `limits.per_key.key` of an endpoint."""
+def limit_key_of(placeholder: Placeholder, input_: Any) -> str:
+    """Return the key of an input: `=` and the value, or a digest of a long value.
 
-    placeholder: Placeholder
-
-    def key_of(self, input_: Any) -> str:
-        """Return the key of an input: `=` and the value, or a digest of a long value.
-
-        Inputs without the value share the empty key: their deliveries may not need the value.
-        """
-        try:
-            value = as_text(resolve(self.placeholder, {"input": input_}))
-        except TemplateError:
-            value = ""
-        return stored_key(value)
+    Inputs without the value share the empty key: their deliveries may not need the value.
+    """
+    try:
+        return stored_key(as_text(resolve(placeholder, {"input": input_})))
+    except TemplateError:
+        return stored_key("")
 
 
 def stored_key(value: str) -> str:
@@ -41,27 +33,21 @@ def stored_key(value: str) -> str:
     return f"={value}"
 
 
-def key_template(limits: Mapping[str, Any] | None) -> KeyTemplate | None:
-    """Compile the key of an endpoint's limits, if it has one; raises TemplateError."""
+def key_placeholder(limits: Mapping[str, Any] | None) -> Placeholder | None:
+    """Compile the `per_key.key` of an endpoint's limits, if any; raises TemplateError."""
     text = (limits or {}).get("per_key", {}).get("key")
     if text is None:
         return None
     compiled = compile_fields({"key": text}, {"key": FieldRule(FieldKind.VALUE, INPUT)}, at=_AT)
     (_, node), *_ = compiled.root.items
     if not isinstance(node, SolePlaceholder):
-        raise _unusable(
-            [Detail(pointer=f"{_AT}/key", message="one {{input.…}} placeholder is needed, and nothing else")]
-        )
-    return KeyTemplate(node.placeholder)
+        message = "one {{input.…}} placeholder is needed, and nothing else"
+        raise template_error([Detail(pointer=f"{_AT}/key", message=message)])
+    return node.placeholder
 
 
 def check_key(limits: Mapping[str, Any] | None, payload_schema: Any | None) -> None:
     """Raise TemplateError for a key that is not an input placeholder, or that no valid input can fill."""
-    template = key_template(limits)
-    faults = list(input_faults([template.placeholder], payload_schema)) if template else []
-    if faults:
-        raise _unusable(faults)
-
-
-def _unusable(faults: list[Detail]) -> TemplateError:
-    return TemplateError(f"{faults[0]['message']} (at {faults[0]['pointer']})", faults)
+    placeholder = key_placeholder(limits)
+    if faults := list(input_faults([placeholder], payload_schema)) if placeholder else []:
+        raise template_error(faults)

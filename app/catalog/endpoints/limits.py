@@ -1,4 +1,4 @@
-"""Limits of an endpoint: executions in flight, and starts per period."""
+"""Limits of an endpoint: executions in flight, and starts per period. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,49 +56,24 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyLimits:
-    """Limits of each key; `key` is the template that computes the key from an input."""
-
-    key: str
-    max_in_flight: int | None
-    rate: Rate | None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the limits as the API shows them."""
-        return {"key": self.key} | _shown(self.max_in_flight, self.rate)
-
-
-@dataclass(frozen=True, slots=True)
 class EndpointLimits:
-    """Limits of an endpoint, and limits of each of its keys."""
+    """Limits of an endpoint, or of each of its keys."""
 
     max_in_flight: int | None
     rate: Rate | None
-    per_key: KeyLimits | None
+    per_key: "EndpointLimits | None" = None
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "EndpointLimits":
         """Read stored limits; raises as `Rate.from_json`."""
-        keyed = stored.get("per_key")
-        per_key = None if keyed is None else KeyLimits(str(keyed["key"]), *_caps(keyed))
-        return cls(*_caps(stored), per_key)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the limits as the API shows them, with defaults filled in."""
-        shown = _shown(self.max_in_flight, self.rate)
-        return shown if self.per_key is None else shown | {"per_key": self.per_key.as_json()}
+        most, rate, keyed = (stored.get(name) for name in ("max_in_flight", "rate", "per_key"))
+        return cls(
+            None if most is None else int(most),
+            None if rate is None else Rate.from_json(rate),
+            None if keyed is None else cls.from_json(keyed),
+        )
 
 
 def default_burst(count: int, per_ms: int) -> int:
     """Return the starts in DEFAULT_BURST_MS at this rate, at least one."""
     return max(1, count * DEFAULT_BURST_MS // per_ms)
-
-
-def _caps(stored: Mapping[str, Any]) -> tuple[int | None, Rate | None]:
-    most, rate = stored.get("max_in_flight"), stored.get("rate")
-    return None if most is None else int(most), None if rate is None else Rate.from_json(rate)
-
-
-def _shown(max_in_flight: int | None, rate: Rate | None) -> dict[str, Any]:
-    shown: dict[str, Any] = {} if max_in_flight is None else {"max_in_flight": max_in_flight}
-    return shown if rate is None else shown | {"rate": rate.as_json()}

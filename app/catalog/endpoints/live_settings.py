@@ -1,14 +1,14 @@
 """Live settings of an endpoint: queue, priority, limits, breaker, pause, retention; changes make no new version."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, null, update
+from sqlalchemy import Connection, Row, func, null, select, update
 
-from app.catalog.endpoints import endpoint_rows, references
+from app.catalog.endpoints import endpoint_rows
 from app.catalog.endpoints.endpoint_rows import E, Endpoint
+from app.catalog.endpoints.limit_key import check_key
 from app.catalog.endpoints.live_settings_fields import DEFAULT_PRIORITY
 from app.kernel.audit import AuditAction
 from app.kernel.audit.change import AuditedChange
@@ -31,78 +31,68 @@ PAUSED = statement(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
-    """Live settings of an endpoint except its pause; None is the default."""
+# Live settings except the pause, by column.
+DEFAULT_FLOW: Mapping[str, Any] = {
+    "queue": None,
+    "priority": DEFAULT_PRIORITY,
+    "limits": None,
+    "breaker": None,
+    "result_retention_ms": None,
+}
 
-    queue: str | None = None
-    priority: int = DEFAULT_PRIORITY
-    limits: Mapping[str, Any] | None = None
-    breaker: Mapping[str, Any] | str | None = None
-    result_retention: str | None = None
 
-    @classmethod
-    def of(cls, row: Row[Any]) -> "Flow":
-        """Read the settings from an endpoint's row."""
-        kept = endpoint_rows.shown_retention(row)
-        return cls(
-            queue=row.queue, priority=row.priority, limits=row.limits, breaker=row.breaker, result_retention=kept
-        )
+def flow_of(row: Row[Any]) -> dict[str, Any]:
+    return {column: getattr(row, column) for column in DEFAULT_FLOW}
 
-    def changed(self, given: Mapping[str, Any]) -> "Flow":
-        """Return the settings with the given fields replaced: null resets a field, absent fields stay."""
-        names = ("queue", "limits", "breaker", "result_retention")
-        ours = {name: given[name] for name in names if name in given}
-        if "priority" in given:
-            ours["priority"] = DEFAULT_PRIORITY if given["priority"] is None else given["priority"]
-        return replace(self, **ours)
 
-    def as_columns(self) -> dict[str, Any]:
-        """Return the values of the endpoint's columns."""
-        # SQL NULL: a JSON null would be a value.
-        limits, breaker = (null() if value is None else value for value in (self.limits, self.breaker))
-        own = {"queue": self.queue, "priority": self.priority, "limits": limits, "breaker": breaker}
-        return own | {"result_retention_ms": duration_ms(self.result_retention)}
+def changed(flow: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with the given fields of a request replaced: null resets a field, absent fields stay."""
+    new = {column: given.get(column, value) for column, value in flow.items()}
+    if "result_retention" in given:
+        new["result_retention_ms"] = duration_ms(given["result_retention"])
+    if new["priority"] is None:
+        new["priority"] = DEFAULT_PRIORITY
+    return new
 
-    def concerns_workers(self, before: "Flow") -> bool:
-        """Return whether workers must reload: they read queue and priority from the rows that they claim."""
-        return (self.limits, self.breaker) != (before.limits, before.breaker)
+
+def as_columns(flow: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with SQL NULL for None: a JSON null would be a value."""
+    return {column: null() if value is None else value for column, value in flow.items()}
+
+
+def concern_workers(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Return whether workers must reload: they read queue and priority from the rows that they claim."""
+    return any(new[column] != old[column] for column in ("limits", "breaker"))
+
+
+def check_limits(connection: Connection, payload_spec: str | None, limits: Mapping[str, Any] | None) -> None:
+    """Raise TemplateError unless a valid input can fill the key of the limits; locks nothing."""
+    specs = tables.payload_specs.c
+    query = select(specs.schema_json).where(specs.name == payload_spec)
+    check_key(limits, connection.execute(query).scalar_one_or_none() if limits and payload_spec else None)
 
 
 def change_flow(database: Database, name: str, given: Mapping[str, Any], change: AuditedChange) -> Endpoint:
-    """Change the live settings of an endpoint, from the next claim on; `given` are fields of Flow.
+    """Change the live settings of an endpoint, from the next claim on; `given` are fields of the request.
 
     Raises EndpointNotFoundError, PreconditionFailedError, or TemplateError for a limit key that no input can fill.
     """
 
     def body(connection: Connection) -> Endpoint:
         before = endpoint_rows.lock(connection, name, change, keeps_version=True)
-        old = Flow.of(before)
-        new = old.changed(given)
+        old = flow_of(before)
+        new = changed(old, given)
         if new == old:
             return endpoint_rows.endpoint_of(before)
-        references.check_limits(connection, before.payload_spec_ref, new.limits)
-        return _write(connection, change, before, new.as_columns(), bump_flow=new.concerns_workers(old))
+        check_limits(connection, before.payload_spec_ref, new["limits"])
+        return _write(connection, change, before, as_columns(new), bump_flow=concern_workers(new, old))
 
     return change.make(database, body, again=partial(endpoint_rows.read, name=name))
 
 
-def pause(database: Database, name: str, change: AuditedChange) -> Endpoint:
-    """Start no executions of an endpoint until it is resumed; raises as `resume`."""
-    return _set_pause(database, name, change, paused=True)
+def set_pause(database: Database, name: str, change: AuditedChange, *, paused: bool) -> Endpoint:
+    """Pause or resume the start of executions; raises EndpointNotFoundError, PreconditionFailedError."""
 
-
-def resume(database: Database, name: str, change: AuditedChange) -> Endpoint:
-    """Start executions of an endpoint again; raises EndpointNotFoundError, PreconditionFailedError."""
-    return _set_pause(database, name, change, paused=False)
-
-
-def paused(database: Database) -> Sequence[Row[Any]]:
-    """Read name and `paused_at` of the first MAX_PAUSED paused endpoints."""
-    return database.fetch(PAUSED, {"most": MAX_PAUSED})
-
-
-def _set_pause(database: Database, name: str, change: AuditedChange, *, paused: bool) -> Endpoint:
     def body(connection: Connection) -> Endpoint:
         before = endpoint_rows.lock(connection, name, change, keeps_version=True)
         if (before.paused_at is not None) == paused:
@@ -110,6 +100,11 @@ def _set_pause(database: Database, name: str, change: AuditedChange, *, paused: 
         return _write(connection, change, before, {"paused_at": func.now() if paused else None}, bump_flow=True)
 
     return change.make(database, body, again=partial(endpoint_rows.read, name=name))
+
+
+def paused(database: Database) -> Sequence[Row[Any]]:
+    """Read name and `paused_at` of the first MAX_PAUSED paused endpoints."""
+    return database.fetch(PAUSED, {"most": MAX_PAUSED})
 
 
 def _write(

@@ -8,18 +8,31 @@ from sqlalchemy import Connection, Row, func, insert, null, select, update
 from sqlalchemy.dialects import postgresql
 
 from app.catalog import dependents, routing
-from app.catalog.endpoints import callback_targets, endpoint_rows, references
-from app.catalog.endpoints.endpoint_rows import E, Endpoint
-from app.catalog.endpoints.live_settings import Flow
-from app.catalog.endpoints.references import EndpointDefinition
+from app.catalog.check_spec import check_retry_policy, check_spec
+from app.catalog.endpoints import callback_targets, endpoint_rows
+from app.catalog.endpoints.endpoint_rows import E, Endpoint, EndpointDefinition
+from app.catalog.endpoints.live_settings import (
+    DEFAULT_FLOW,
+    as_columns,
+    changed,
+    check_limits,
+    concern_workers,
+    flow_of,
+)
+from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, SECRETS, NamedTable
 from app.kernel.audit import AuditAction
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
-from app.kernel.errors import ConflictError, UnavailableError
+from app.kernel.errors import (
+    ConflictError,
+    InvalidConfigRefError,
+    InvalidPayloadSpecRefError,
+    UnavailableError,
+    UnprocessableError,
+)
 from schema import tables
 
-_NO_FLOW = Flow()
 _LEADING = ("endpoint_type", "config_ref", "spec")
 
 
@@ -32,20 +45,21 @@ def create(
     stuck_timeout_ms: int,
     flow: Mapping[str, Any] | None = None,
 ) -> Endpoint:
-    """Register an endpoint; a deleted endpoint is restored with its next version. `flow` are fields of Flow.
+    """Register an endpoint with the live settings in `flow`; a deleted endpoint is restored with its next version.
 
-    Raises ConflictError when the name is taken, and the errors of `check`.
+    Raises ConflictError when the name is taken, and the errors of `_check`.
     """
-    own = _NO_FLOW.changed(flow or {})
+    own = changed(DEFAULT_FLOW, flow or {})
 
     def body(connection: Connection) -> Endpoint:
-        callback_targets.check_of_endpoint(connection, name, definition.callbacks)
-        refs = references.check_references(connection, definition, stuck_timeout_ms)
-        references.check_limits(connection, definition.payload_spec, own.limits)
-        row = _insert(connection, name, _values(definition) | own.as_columns(), routing.queue_of(connection, name))
+        refs = _check(connection, name, definition, stuck_timeout_ms)
+        check_limits(connection, definition.payload_spec, own["limits"])
+        row = _insert(connection, name, _values(definition) | as_columns(own), routing.queue_of(connection, name))
         if row is None:
             raise ConflictError(f"An endpoint named {name!r} exists already.")
-        endpoint_rows.note(connection, change, AuditAction.CREATE, None, row, bump_flow=own.concerns_workers(_NO_FLOW))
+        endpoint_rows.note(
+            connection, change, AuditAction.CREATE, None, row, bump_flow=concern_workers(own, DEFAULT_FLOW)
+        )
         return _with_version(connection, row, refs)
 
     return change.make(database, body, again=partial(endpoint_rows.read, name=name))
@@ -60,31 +74,30 @@ def replace(
     stuck_timeout_ms: int,
     flow: Mapping[str, Any] | None = None,
 ) -> Endpoint:
-    """Change an endpoint for jobs created from now on, and the live settings in `flow`, which are fields of Flow.
+    """Change an endpoint for jobs created from now on, and the live settings in `flow`.
 
-    Raises EndpointNotFoundError, PreconditionFailedError, and the errors of `check`.
+    Raises EndpointNotFoundError, PreconditionFailedError, and the errors of `_check`.
     """
 
     def body(connection: Connection) -> Endpoint:
         # Lock the references before the endpoint, as in `create`, to avoid deadlocks.
-        callback_targets.check_of_endpoint(connection, name, definition.callbacks)
-        refs = references.check_references(connection, definition, stuck_timeout_ms)
+        refs = _check(connection, name, definition, stuck_timeout_ms)
         before = endpoint_rows.lock(connection, name, change)
-        old = Flow.of(before)
-        new = old.changed(flow or {})
-        references.check_limits(connection, definition.payload_spec, new.limits)
+        old = flow_of(before)
+        new = changed(old, flow or {})
+        check_limits(connection, definition.payload_spec, new["limits"])
         counted = {"version": before.version + 1, "flow_revision": before.flow_revision + (new != old)}
         row = connection.execute(
             update(tables.endpoints)
             .where(E.name == name, E.version == before.version, E.deleted_at.is_(None))
-            .values(**_values(definition), **new.as_columns(), **counted, updated_at=func.now())
+            .values(**_values(definition), **as_columns(new), **counted, updated_at=func.now())
             .returning(*E)
         ).first()
         if row is None:
             raise UnavailableError("The endpoint is being changed concurrently; retry the request.")
         # If the breaker of the old target is open, workers must resolve the target again.
         target_changes = any(getattr(row, column) != getattr(before, column) for column in _LEADING)
-        bump_flow = target_changes or new.concerns_workers(old)
+        bump_flow = target_changes or concern_workers(new, old)
         endpoint_rows.note(connection, change, AuditAction.REPLACE, before, row, bump_flow=bump_flow)
         return _with_version(connection, row, refs)
 
@@ -106,10 +119,10 @@ def delete(database: Database, name: str, change: AuditedChange) -> None:
             "config_ref": None,
             "callbacks": null(),
             "paused_at": None,
-            **_NO_FLOW.as_columns(),
+            **as_columns(DEFAULT_FLOW),
         }
         connection.execute(update(tables.endpoints).where(E.name == name).values(deleted_at=func.now(), **gone))
-        has_flow = Flow.of(before).concerns_workers(_NO_FLOW) or before.paused_at is not None
+        has_flow = concern_workers(flow_of(before), DEFAULT_FLOW) or before.paused_at is not None
         endpoint_rows.note(connection, change, AuditAction.DELETE, before, None, bump_flow=has_flow)
 
     change.make(database, body)
@@ -155,7 +168,39 @@ def _with_version(connection: Connection, row: Row[Any], secret_refs: list[str])
     endpoint = endpoint_rows.endpoint_of(row)
     connection.execute(
         insert(tables.endpoint_versions).values(
-            endpoint=row.name, version=row.version, secret_refs=secret_refs, **_values(endpoint.definition)
+            endpoint=row.name, version=row.version, secret_refs=secret_refs, **_values(endpoint)
         )
     )
     return endpoint
+
+
+def _check(connection: Connection, name: str, definition: EndpointDefinition, stuck_timeout_ms: int) -> list[str]:
+    """Check a definition and return the names of its secrets.
+
+    Locks the referenced rows against deletion until the transaction ends.
+    """
+    callback_targets.check_of_endpoint(connection, name, definition.callbacks)
+    check_retry_policy(definition.retry_policy)
+    template = check_spec(
+        definition.type,
+        definition.spec,
+        payload_schema=_value(
+            connection, PAYLOAD_SPECS, definition.payload_spec, "payload_spec", InvalidPayloadSpecRefError
+        ),
+        config=_value(connection, CONFIGS, definition.config, "config", InvalidConfigRefError),
+        secret_names_exist=partial(SECRETS.share, connection),
+        stuck_timeout_ms=stuck_timeout_ms,
+    )
+    return sorted(template.secret_refs)
+
+
+def _value(
+    connection: Connection, rows: NamedTable, name: str | None, field: str, missing: type[UnprocessableError]
+) -> Any:
+    if name is None:
+        return None
+    found = rows.share(connection, [name])
+    if name not in found:
+        message = f"There is no {rows.noun} named {name!r}."
+        raise missing(message, [{"pointer": f"/{field}", "message": message}])
+    return found[name]

@@ -191,7 +191,7 @@ def _named(read_page: Callable[[PageRequest], Page[T]]) -> dict[str, T]:
 
 def _written(endpoint: Endpoint) -> Named:
     """Return the fields of an endpoint that differ from their default, as a named value."""
-    definition = {name: getattr(endpoint.definition, name) for name in ("type", "spec", *_OPTIONAL)}
+    definition = {name: getattr(endpoint, name) for name in ("type", "spec", *_OPTIONAL)}
     value = without_defaults(definition | {name: getattr(endpoint, name) for name in LIVE_SETTINGS})
     return Named(endpoint.name, value, endpoint.tag, endpoint.created_at, endpoint.updated_at)
 

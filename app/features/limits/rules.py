@@ -10,7 +10,7 @@ begins.
 
 from typing import NamedTuple
 
-from app.catalog.endpoints.limits import BUCKETS, NS_PER_MS, EndpointLimits, KeyLimits, Rate
+from app.catalog.endpoints.limits import BUCKETS, NS_PER_MS, EndpointLimits, Rate
 
 UNBOUNDED = 1_000_000
 LONGEST_AHEAD_NS = 200 * NS_PER_MS  # by which a start is claimed before its instant
@@ -72,7 +72,7 @@ class LimiterState(NamedTuple):
 def limiters_of(limits: EndpointLimits, endpoint: str, limit_key: str, *, most_ahead: int) -> list[Limiter]:
     """Return the limiters of a partition, at most two; `most_ahead` starts may be claimed before their instants."""
     found = list[Limiter]()
-    bounds: list[tuple[str, EndpointLimits | KeyLimits | None]] = [("", limits)]
+    bounds: list[tuple[str, EndpointLimits | None]] = [("", limits)]
     if limit_key:
         bounds.append((limit_key, limits.per_key))
     for key, bound in bounds:

@@ -115,7 +115,7 @@ def test(body: dict[str, Any]) -> dict[str, Any]:
 
 def _of_transport(name: str) -> str | None:
     try:
-        return versions.get(services().database, name).definition.type.queue
+        return versions.get(services().database, name).type.queue
     except EndpointNotFoundError:
         return None
 

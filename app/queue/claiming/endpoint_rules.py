@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from app.catalog.endpoints.limits import EndpointLimits, KeyLimits
+from app.catalog.endpoints.limits import EndpointLimits
 from app.kernel.db import Database
 from app.kernel.sql import statement
 
@@ -58,7 +58,7 @@ class Rules:
     is_paused: bool
 
     @property
-    def bounds(self) -> list[EndpointLimits | KeyLimits]:
+    def bounds(self) -> list[EndpointLimits]:
         """The limits of the endpoint and of each of its keys."""
         limits = self.limits
         return [] if limits is None else [limits] if limits.per_key is None else [limits, limits.per_key]

@@ -10,8 +10,9 @@ from cachetools import LRUCache
 from sqlalchemy import Connection, Row
 
 from app.catalog import validation
-from app.catalog.endpoints.limit_key import KeyTemplate, key_template
+from app.catalog.endpoints.limit_key import key_placeholder
 from app.catalog.retry_policy import RetryPolicy
+from app.catalog.templates.nodes import Placeholder
 from app.catalog.validation import Validator
 from app.kernel.db import Database
 from app.kernel.errors import Detail, EndpointNotFoundError, InputValidationError
@@ -43,7 +44,7 @@ class CachedEndpoint:
     validator: Validator | None
     spec_updated_at: datetime | None
     flow_revision: int = 0
-    limit_key: KeyTemplate | None = None
+    limit_key: Placeholder | None = None
     callbacks: Mapping[str, str | None] | None = None
     max_age_ms: int | None = None
 
@@ -59,7 +60,7 @@ class CachedEndpoint:
             validator=validation.compiled(row.schema_json) if row.spec_updated_at is not None else None,
             spec_updated_at=row.spec_updated_at,
             flow_revision=row.flow_revision,
-            limit_key=key_template(row.limits),
+            limit_key=key_placeholder(row.limits),
             callbacks=row.callbacks,
         )
 

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from app.catalog.endpoints.callback_targets import merged
-from app.catalog.endpoints.limit_key import NO_KEY
+from app.catalog.endpoints.limit_key import NO_KEY, limit_key_of
 from app.kernel import ids
 from app.kernel.formats import EPOCH, array_literal, compact_json
 from app.kernel.sql import hot_statement, statement
@@ -194,7 +194,7 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
         "labels": compact_json(new.labels) if new.labels else None,
         "queue": new.queue,
         "priority": new.priority,
-        "limit_key": NO_KEY if target.limit_key is None else target.limit_key.key_of(new.input),
+        "limit_key": NO_KEY if target.limit_key is None else limit_key_of(target.limit_key, new.input),
         "input": compact_json(new.input),
         "run_at": new.run_at,
         "trace_context": None if new.trace is None else new.trace.as_text(is_link=new.trigger.repeats),

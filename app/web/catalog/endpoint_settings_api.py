@@ -32,13 +32,13 @@ def pause(name: str) -> Any:
 
     Its jobs are still accepted, and its executions wait. Pausing a paused endpoint changes nothing.
     """
-    return _answer(live_settings.pause(services().database, name, change()))
+    return _answer(live_settings.set_pause(services().database, name, change(), paused=True))
 
 
 @resource.route("POST", "/endpoints/<name>/resume", returns=EndpointSchema, errors=[EndpointNotFoundError])
 def resume(name: str) -> Any:
     """Resume an endpoint: its executions start again, including the waiting executions."""
-    return _answer(live_settings.resume(services().database, name, change()))
+    return _answer(live_settings.set_pause(services().database, name, change(), paused=False))
 
 
 def _answer(endpoint: Endpoint) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 from marshmallow import Schema, fields
 
 from app.catalog.endpoints import versions
-from app.catalog.endpoints.endpoint_rows import Endpoint
+from app.catalog.endpoints.endpoint_rows import Endpoint, EndpointDefinition
 from app.catalog.endpoints.live_settings_fields import (
     BREAKER,
     DEFAULT_PRIORITY,
@@ -16,8 +16,7 @@ from app.catalog.endpoints.live_settings_fields import (
     queue_field,
     retention_field,
 )
-from app.catalog.endpoints.references import EndpointDefinition
-from app.catalog.retry_policy import RETRY_POLICY
+from app.catalog.retry_policy import RETRY_POLICY, RetryPolicy
 from app.catalog.specs import TARGETS, TRANSPORTS
 from app.kernel.errors import (
     ConflictError,
@@ -220,13 +219,13 @@ def shape(endpoint: Endpoint) -> dict[str, Any]:
     """Return the answer that shows an endpoint."""
     return {
         "name": endpoint.name,
-        "type": endpoint.definition.type,
-        "payload_spec": endpoint.definition.payload_spec,
-        "config": endpoint.definition.config,
-        "spec": endpoint.definition.spec,
-        "retry_policy": endpoint.retry_policy.as_json(),
-        "keep_response": endpoint.definition.keep_response,
-        "callbacks": endpoint.definition.callbacks,
+        "type": endpoint.type,
+        "payload_spec": endpoint.payload_spec,
+        "config": endpoint.config,
+        "spec": endpoint.spec,
+        "retry_policy": RetryPolicy.from_json(endpoint.retry_policy).as_json(),
+        "keep_response": endpoint.keep_response,
+        "callbacks": endpoint.callbacks,
         "queue": endpoint.queue,
         "queue_in_effect": endpoint.queue_in_effect,
         "priority": endpoint.priority,

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from app.catalog.endpoints.limits import EndpointLimits, Rate
+from app.catalog.endpoints.limits import Rate
 from app.features.limits import rules
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH, MICROSECOND
@@ -54,7 +54,7 @@ def test_a_token_bucket(backlog: Database, process: WorkerProcess) -> None:
         near = seed.choice([rate.period_ns, rate.span_ns, rate.span_ns + rate.per_ns, 9 * rate.per_ns])
         tat = max(0, ns(rows.database_now(backlog)) + seed.choice([-1, 1]) * seed.randint(0, near))
         backlog.fetch(SET_BUCKET, {"tat": tat})
-        limits = EndpointLimits(None, rate, None).as_json()
+        limits = {"rate": rate.as_json()}
         taken = take_limited(backlog, process.worker_id, limits, WANTED, most_ahead=AHEAD)
         now, (limiter,) = ns(taken.now), limiters_of_partitions([TARGET], limits, most_ahead=AHEAD)
         count = min(WANTED, rules.most_until(tat, now, now + limiter.ahead_ns, rate))
@@ -74,7 +74,7 @@ def test_a_sliding_window(backlog: Database, process: WorkerProcess) -> None:
         backlog.fetch(text("DELETE FROM gate_windows"))
         slots = {"slots": list(range(len(back))), "buckets": list(started), "counts": list(started.values())}
         backlog.fetch(SET_WINDOW, slots)
-        limits = EndpointLimits(None, rate, None).as_json()
+        limits = {"rate": rate.as_json()}
         taken = take_limited(backlog, process.worker_id, limits, WANTED)
         now, state = ns(taken.now), taken.limiters["target"]
         count = min(WANTED, rate_model.most(started, now, rate))
