@@ -1888,8 +1888,8 @@ class AsyncStats(AsyncGroup):
 
         It reads a bounded number of the newest executions, so a long history does not slow it down.
 
-        `seconds`: executions that ended within so many seconds.
-        `endpoint`: only of this endpoint.
+        `seconds`: period.
+        `endpoint`: only this endpoint; any endpoint may be given.
         """
         call = Call.of("stats.get", "GET", "/stats", query={"seconds": seconds, "endpoint": endpoint}, timeout=timeout)
         answer: models.Report = await self._sender.send(call)

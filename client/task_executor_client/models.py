@@ -1793,12 +1793,10 @@ class EndpointDeliveries(TypedDict):
 
 class Report(TypedDict):
     covered_seconds: float
-    """Period of the report: less than `seconds` if more than 10,000 executions ended in it, for one endpoint
-    more than 1,000.
-    """
+    """Less than `seconds` if more than 10,000 executions ended in that time, for one endpoint 1,000."""
     overall: Deliveries
     endpoints: list[EndpointDeliveries]
-    """The 100 endpoints with most ended executions; query any other one with `endpoint`."""
+    """The 100 endpoints with most ended executions."""
 
 
 class UnservedQueue(TypedDict):

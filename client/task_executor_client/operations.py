@@ -1868,8 +1868,8 @@ class Stats(Group):
 
         It reads a bounded number of the newest executions, so a long history does not slow it down.
 
-        `seconds`: executions that ended within so many seconds.
-        `endpoint`: only of this endpoint.
+        `seconds`: period.
+        `endpoint`: only this endpoint; any endpoint may be given.
         """
         call = Call.of("stats.get", "GET", "/stats", query={"seconds": seconds, "endpoint": endpoint}, timeout=timeout)
         answer: models.Report = self._sender.send(call)

@@ -1,6 +1,7 @@
 """`flask workers` and `status`: the worker processes, and the whole service on one screen."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Self
@@ -36,10 +37,6 @@ from app.web.services import services
 LATEST_SECONDS = 60
 MAX_ENDPOINTS = 10
 
-_limit = click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, help="most rows to print"
-)
-
 
 def _workers(database: Database, _start: str) -> Found:
     found = store.page_of_workers(database, WorkerState.ALIVE, PageRequest(MAX_OFFERED)).items
@@ -48,18 +45,19 @@ def _workers(database: Database, _start: str) -> Found:
 
 @commands.listing("workers")
 @enum_option("--state", WorkerState, "only workers in this state")
-@_limit
+@click.option("--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, help="most rows to print")
 @json_option
 @click.pass_context
 @with_appcontext
 def workers_command(context: click.Context, state: WorkerState | None, limit: int, as_json: bool) -> None:
     """List worker processes, newest first; an ended worker is shown for at least a day."""
     if context.invoked_subcommand is not None:
-        return None
+        return
     with ready_database() as database:
         found, is_more = gather(partial(store.page_of_workers, database, state), limit)
     if as_json:
-        return print_json({"items": [WorkerSchema().dump(asdict(each)) for each in found], "more": is_more})
+        print_json({"items": [WorkerSchema().dump(asdict(each)) for each in found], "more": is_more})
+        return
     header = ("WORKER", "STATE", "HOST", "PID", "BUSY", "QUEUES", "STARTED", "LAST BEAT")
     rows = [
         (
@@ -70,7 +68,6 @@ def workers_command(context: click.Context, state: WorkerState | None, limit: in
     ]
     show_table(header, rows, right=("PID", "BUSY"))
     tell_more(is_more)
-    return None
 
 
 @commands.command("drain")
@@ -110,12 +107,10 @@ def status_command(watch: bool, every: float, as_json: bool) -> None:
     """
     with ready_database() as database:
         if not watch:
-            return _print(_Snapshot.now(database), as_json=as_json)
-        try:
+            _print(_Snapshot.now(database), as_json=as_json)
+            return
+        with suppress(KeyboardInterrupt):
             _watch(database, every, as_json=as_json)
-        except KeyboardInterrupt:
-            raise click.exceptions.Exit(0) from None
-    return None
 
 
 _DELIVERIES = ("DELIVERIES", "A SECOND", "FAILED", "LATE p50", "p99", "TOOK p50", "p99", "RUNNING")

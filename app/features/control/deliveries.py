@@ -1,19 +1,19 @@
 """Delivery statistics: number, lateness and duration of the executions that ended lately, and running ones."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row
+from sqlalchemy import Row, TextClause
 
 from app.kernel.db import Database, chunked_scan
 from app.kernel.sql import statement
 from schema.states import FINAL
 
 NEWEST = 10_000  # executions that a report reads
-LEAST_OF_SHARD = 1_000
+MIN_OF_SHARD = 1_000
 NEWEST_OF_ENDPOINT = 1_000  # of each final status
-MOST_ENDPOINTS = 100
+MAX_ENDPOINTS = 100
 
 _WITHIN = "completed_at > now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'"
 _COLUMNS = "endpoint, status, run_at, started_at, completed_at, duration_ms"
@@ -65,7 +65,7 @@ def _of_shards(newest: str, most: int) -> str:
     of_each = f"""
      UNION ALL
     (SELECT NULL, endpoint, {_FIGURES}
-       FROM ended GROUP BY endpoint ORDER BY ended DESC, endpoint LIMIT {MOST_ENDPOINTS})"""  # noqa: S608 - as above
+       FROM ended GROUP BY endpoint ORDER BY ended DESC, endpoint LIMIT {MAX_ENDPOINTS})"""  # noqa: S608 - as above
     return _figures(newest, most, of_each)
 
 
@@ -76,15 +76,15 @@ ENDED = {
         f"stats.ended_{shards}",
         _of_shards(_parts([_newest_of_shard(str(shard)) for shard in range(shards)], most), most),
     )
-    for shards, most in ((1, NEWEST), (16, LEAST_OF_SHARD))
+    for shards, most in ((1, NEWEST), (16, MIN_OF_SHARD))
 }
 ENDED_OF_MANY = statement(
     "stats.ended_of_many",
     _of_shards(
         f"""SELECT s.shard AS part, e.* FROM unnest(CAST(:shards AS BIGINT[])) AS s (shard)
        CROSS JOIN LATERAL (SELECT {_COLUMNS} FROM executions WHERE {_newest_of_shard("s.shard")}
-                           LIMIT {LEAST_OF_SHARD}) AS e""",  # noqa: S608 - as above
-        LEAST_OF_SHARD,
+                           LIMIT {MIN_OF_SHARD}) AS e""",  # noqa: S608 - as above
+        MIN_OF_SHARD,
     ),
 )
 
@@ -140,7 +140,7 @@ class DeliveryStatistics:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryReport:
-    """Statistics overall and of the MOST_ENDPOINTS busiest endpoints.
+    """Statistics overall and of the MAX_ENDPOINTS busiest endpoints.
 
     They cover the last `covered_seconds`: less than requested if more executions ended than a report reads.
     """
@@ -152,29 +152,21 @@ class DeliveryReport:
 
 def report(database: Database, seconds: int, shards: int) -> DeliveryReport:
     """Report on the executions that ended within the last `seconds`, NEWEST at most."""
-    statement = next((ENDED[parts] for parts in sorted(ENDED) if parts >= shards), ENDED_OF_MANY)
-    rows = chunked_scan.in_order(database, statement, {"seconds": seconds, "shards": list(range(shards))})
-    running = _running(database, None)
-    covered = _covered(rows[0], seconds)
-    overall = _deliveries(rows[0], covered, sum(running.values()))
-    return DeliveryReport(
-        covered, overall, [_deliveries(row, covered, running.get(row.endpoint, 0)) for row in rows[1:]]
-    )
+    ended = next((ENDED[parts] for parts in sorted(ENDED) if parts >= shards), ENDED_OF_MANY)
+    return _report(database, ended, {"shards": list(range(shards)), "endpoint": None}, seconds)
 
 
 def report_of(database: Database, endpoint: str, seconds: int) -> DeliveryReport:
     """Report on one endpoint, from its NEWEST_OF_ENDPOINT newest executions of each final status."""
-    (row,) = chunked_scan.in_order(database, ENDED_OF_ENDPOINT, {"endpoint": endpoint, "seconds": seconds})
-    covered = _covered(row, seconds)
-    return DeliveryReport(covered, _deliveries(row, covered, _running(database, endpoint).get(endpoint, 0)), [])
+    return _report(database, ENDED_OF_ENDPOINT, {"endpoint": endpoint}, seconds)
 
 
-def _running(database: Database, endpoint: str | None) -> dict[str, int]:
-    return {row.endpoint: row.running for row in database.fetch(RUNNING, {"endpoint": endpoint})}
-
-
-def _covered(row: Row[Any], seconds: int) -> float:
-    return seconds if row.covered_ms is None else min(seconds, max(1, row.covered_ms) / 1000)
+def _report(database: Database, ended: TextClause, params: Mapping[str, Any], seconds: int) -> DeliveryReport:
+    first, *rows = chunked_scan.in_order(database, ended, {**params, "seconds": seconds})
+    running = {row.endpoint: row.running for row in database.fetch(RUNNING, {"endpoint": params["endpoint"]})}
+    covered = seconds if first.covered_ms is None else min(seconds, max(1, first.covered_ms) / 1000)
+    overall = _deliveries(first, covered, sum(running.values()))
+    return DeliveryReport(covered, overall, [_deliveries(row, covered, running.get(row.endpoint, 0)) for row in rows])
 
 
 def _deliveries(row: Row[Any], covered_seconds: float, in_flight: int) -> DeliveryStatistics:

@@ -19,17 +19,20 @@ operational = Resource("operations", "Conditions that need an operator.")
 
 DEFAULT_SECONDS = 60
 MAX_SECONDS = 3600
+_COVERED = (
+    f"less than `seconds` if more than {deliveries.NEWEST:,} executions ended in that time, "
+    f"for one endpoint {deliveries.NEWEST_OF_ENDPOINT:,}"
+)
+_LATENESS = {"description": "time from the due instant of the last attempt to its start"}
 
 
 class StatsQuery(Body):
     """Period and endpoint of the report."""
 
     seconds = Count(
-        load_default=DEFAULT_SECONDS,
-        validate=validate.Range(1, MAX_SECONDS),
-        metadata={"description": "executions that ended within so many seconds"},
+        load_default=DEFAULT_SECONDS, validate=validate.Range(1, MAX_SECONDS), metadata={"description": "period"}
     )
-    endpoint = Name(metadata={"description": "only of this endpoint", "example": "send-mail"})
+    endpoint = Name(metadata={"description": "only this endpoint; any endpoint may be given", "example": "send-mail"})
 
 
 class PercentilesSchema(Schema):
@@ -47,11 +50,7 @@ class DeliveriesSchema(Schema):
     succeeded = fields.Integer(required=True, metadata={"example": 4200})
     failed = fields.Integer(required=True, metadata={"example": 10})
     per_second = fields.Float(required=True, metadata={"description": "of `ended`", "example": 70.167})
-    lateness_ms = fields.Nested(
-        PercentilesSchema,
-        required=True,
-        metadata={"description": "time from the due instant of the last attempt to its start"},
-    )
+    lateness_ms = fields.Nested(PercentilesSchema, required=True, metadata=_LATENESS)
     duration_ms = fields.Nested(PercentilesSchema, required=True, metadata={"description": "of the last attempt"})
     in_flight = fields.Integer(required=True, metadata={"description": "running executions", "example": 17})
 
@@ -65,22 +64,12 @@ class EndpointDeliveriesSchema(DeliveriesSchema):
 class ReportSchema(Schema):
     """Delivery statistics, overall and by endpoint."""
 
-    covered_seconds = fields.Float(
-        required=True,
-        metadata={
-            "description": f"period of the report: less than `seconds` if more than {deliveries.NEWEST:,} "
-            f"executions ended in it, for one endpoint more than {deliveries.NEWEST_OF_ENDPOINT:,}",
-            "example": 60.0,
-        },
-    )
+    covered_seconds = fields.Float(required=True, metadata={"description": _COVERED, "example": 60.0})
     overall = fields.Nested(DeliveriesSchema, required=True)
     endpoints = fields.List(
         fields.Nested(EndpointDeliveriesSchema),
         required=True,
-        metadata={
-            "description": f"the {deliveries.MOST_ENDPOINTS} endpoints with most ended executions; "
-            "query any other one with `endpoint`"
-        },
+        metadata={"description": f"the {deliveries.MAX_ENDPOINTS} endpoints with most ended executions"},
     )
 
 

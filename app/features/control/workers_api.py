@@ -31,6 +31,9 @@ _COMMAND_STATE = {
 }
 
 
+_ERRORS = [WorkerNotFoundError, WorkerNotAliveError]
+
+
 class WorkerQuery(PageQuery):
     """Filters of the list."""
 
@@ -91,13 +94,7 @@ def get(worker_id: str) -> dict[str, Any]:
     return asdict(store.get_worker(database, worker_id)) | {"commands": commands.latest(database, worker_id)}
 
 
-@resource.route(
-    "POST",
-    "/workers/<worker_id>/drain",
-    status=202,
-    returns=CommandSchema,
-    errors=[WorkerNotFoundError, WorkerNotAliveError],
-)
+@resource.route("POST", "/workers/<worker_id>/drain", status=202, returns=CommandSchema, errors=_ERRORS)
 def drain(worker_id: str) -> Command:
     """Drain a worker process: it stops claiming, finishes its running deliveries, and ends.
 

@@ -94,7 +94,7 @@ def test_where_more_has_ended_than_is_looked_at_the_figures_are_about_less_time(
     assert found["overall"]["ended"] == deliveries.NEWEST
     report = deliveries.report(database, 3600, 16)
     # Both shards from the instant on from which the first is complete.
-    assert deliveries.LEAST_OF_SHARD <= report.overall.ended <= deliveries.LEAST_OF_SHARD * 1.02
+    assert deliveries.MIN_OF_SHARD <= report.overall.ended <= deliveries.MIN_OF_SHARD * 1.02
     assert deliveries.report(database, 3600, 17).overall.ended == report.overall.ended, "parts that are not written out"
     assert report.overall.per_second == round(report.overall.ended / report.covered_seconds, 3)
     assert report.covered_seconds < found["covered_seconds"] < 3600
