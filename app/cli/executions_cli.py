@@ -19,7 +19,7 @@ from app.queue.executions.manual_retry import retry_execution
 from app.queue.reading import execution_queries, explanation
 from app.queue.reading.execution_history import history_of
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
-from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema, shape_record
+from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema
 from app.web.executions.history_schemas import ExplanationSchema, HistorySchema
 from app.web.services import services, wake
 from schema.states import ExecutionStatus
@@ -43,7 +43,7 @@ def list_(limit: int, as_json: bool, **filters: Any) -> None:
         wanted = ExecutionFilter(**filters)
         found, is_more = gather(partial(page_of_executions, database, wanted), limit)
     if as_json:
-        return print_json({"items": [ExecutionSchema().dump(shape_record(each)) for each in found], "more": is_more})
+        return print_json({"items": [ExecutionSchema().dump(each) for each in found], "more": is_more})
     header = ("EXECUTION", "STATUS", "ATTEMPTS", "DUE", "ENDED", "ENDPOINT", "QUEUE", "LAST ERROR")
     rows = [
         (
@@ -67,9 +67,9 @@ def show(execution_id: str, as_json: bool) -> None:
         execution = execution_queries.get_execution(database, execution_id)
         attempts, _ = gather(partial(execution_queries.attempts_of, database, execution_id), LATEST)
         history = history_of(database, execution_id, look_ahead=look_ahead)
-    shaped = ExecutionSchema().dump(shape_record(execution))
+    shaped = ExecutionSchema().dump(execution)
     if as_json:
-        tried = [AttemptSchema().dump(shape_record(each)) for each in attempts]
+        tried = [AttemptSchema().dump(each) for each in attempts]
         changes = HistorySchema().dump({"items": history.steps, "is_truncated": history.is_truncated})
         return print_json({"execution": shaped, "attempts": tried, "history": changes})
     show_fields(shaped)
@@ -112,7 +112,7 @@ def retry(execution_id: str, as_json: bool) -> None:
         wake(retry_execution(database, execution_id, actor=actor().name))
         execution = execution_queries.get_execution(database, execution_id)
     if as_json:
-        return print_json(ExecutionSchema().dump(shape_record(execution)))
+        return print_json(ExecutionSchema().dump(execution))
     more = execution.max_attempts - execution.attempt_count
     show_line(f"{execution_id} is {execution.status}, with up to {more} attempts more")
     return None
@@ -136,7 +136,7 @@ def cancel(execution_id: str, if_running: IfRunning | None, yes: bool, as_json: 
         )
         execution = execution_queries.get_execution(database, execution_id)
     if as_json:
-        return print_json(ExecutionSchema().dump(shape_record(execution)) | {"asked_to_end": bool(done.asked)})
+        return print_json(ExecutionSchema().dump(execution) | {"asked_to_end": bool(done.asked)})
     asked = ", and its worker was asked to end it" if done.asked else ""
     show_line(f"{execution_id} is {execution.status}{asked}")
     return None

@@ -25,7 +25,7 @@ from app.queue.executions.execution_model import Execution, LogRecord
 from app.queue.reading.execution_history import HistoryStep, history_of
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
 from app.queue.reading.execution_queries import find_executions, logs_of
-from app.web.executions.execution_schemas import ExecutionSchema, LogLineSchema, shape_record
+from app.web.executions.execution_schemas import ExecutionSchema, LogLineSchema
 from app.web.executions.history_schemas import StepSchema
 from app.web.services import services
 from schema.states import FINAL, ExecutionStatus
@@ -152,7 +152,7 @@ def _follow(follower: Follower, every: float, *, as_json: bool) -> None:
     for _ in polls(every):
         for each in follower.poll():
             if as_json:
-                print_json(ExecutionSchema().dump(shape_record(each)), lines=True)
+                print_json(ExecutionSchema().dump(each), lines=True)
             else:
                 show_line("  ".join(_columns(each)))
 

@@ -19,8 +19,8 @@ from app.queue.jobs.job_model import Job
 from app.queue.jobs.job_queries import get_job
 from app.queue.jobs.job_status import status_of
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
-from app.web.executions.execution_schemas import ExecutionSchema, shape_record
-from app.web.jobs.answer_schemas import shape_job
+from app.web.executions.execution_schemas import ExecutionSchema
+from app.web.jobs.answer_schemas import JobSchema
 from app.web.jobs.status_schemas import StatusSchema, shape_status
 from schema.states import JobStatus, Trigger
 
@@ -43,7 +43,7 @@ def list_(limit: int, as_json: bool, **filters: Any) -> None:
     with ready_database() as database:
         found, is_more = gather(partial(page_of_jobs, database, JobFilter(**filters)), limit)
     if as_json:
-        return print_json({"items": [shape_job(job) for job in found], "more": is_more})
+        return print_json({"items": [JobSchema().dump(job) for job in found], "more": is_more})
     header = ("JOB", "STATUS", "TRIGGER", "WHEN", "ENDPOINT", "NAME", "CREATED")
     show_table(header, [_row(job) for job in found])
     tell_more(is_more)
@@ -59,9 +59,9 @@ def show(job_id: str, as_json: bool) -> None:
         report = status_of(database, job_id)
         of_job = ExecutionFilter(job_id=job_id)
         latest, _ = gather(partial(page_of_executions, database, of_job), LATEST)
-    job, status = shape_job(report.job), StatusSchema().dump(shape_status(report))
+    job, status = JobSchema().dump(report.job), StatusSchema().dump(shape_status(report))
     if as_json:
-        executions = [ExecutionSchema().dump(shape_record(each)) for each in latest]
+        executions = [ExecutionSchema().dump(each) for each in latest]
         return print_json({"job": job, "status": status, "executions": executions})
     show_fields(job | {"execution": None, "labels": job["labels"] or None, "health": status["health"]})
     show_fields({"active": status["active_executions"], "last 24 h": status["stats"]["last_24h"]})
@@ -89,7 +89,7 @@ def cancel(job_id: str, if_running: IfRunning | None, yes: bool, as_json: bool) 
             done = job_cancellation.cancel_job(database, job_id, if_running=if_running, actor=actor().name)
         job = get_job(database, job_id)
     if as_json:
-        return print_json({"job": shape_job(job), "cancelled": done.ended, "asked_to_end": done.asked})
+        return print_json({"job": JobSchema().dump(job), "cancelled": done.ended, "asked_to_end": done.asked})
     asked = f"; {done.asked} running executions asked to end" if done.asked else ""
     show_line(f"{job_id} is {job.status}: {done.ended} executions cancelled{asked}")
     return None

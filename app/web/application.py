@@ -10,11 +10,13 @@ from flask.json.provider import DefaultJSONProvider
 
 from app.features import FEATURES
 from app.kernel.config import SettingError, Settings
-from app.web import audit_api, cron_api, executions, health_api, jobs, metrics_api
-from app.web.catalog import configs_api, endpoint_settings_api, payload_specs_api, secrets_api
+from app.web import audit_api, cron_api, health_api, metrics_api
+from app.web.catalog import endpoints_api, named_api
+from app.web.executions import executions_api
 from app.web.http import body, error_envelope, idempotent_requests
 from app.web.http.authentication import Authentication
 from app.web.http.request_log import RequestLog
+from app.web.jobs import batch_api, changes_api
 from app.web.openapi import document, swagger_ui
 from app.web.openapi.resource import Resource
 from app.web.services import EXTENSION, NotConfiguredError, Services
@@ -25,9 +27,9 @@ def resources() -> list[Resource]:
 
     A feature may also add operations to a resource of the kernel, which is listed once.
     """
-    catalog = [payload_specs_api, configs_api, secrets_api, endpoint_settings_api]
-    service = [audit_api, cron_api, health_api, metrics_api]
-    kernel = [each.resource for each in (*catalog, jobs, executions, *service)]
+    named = [named_api.payload_specs, named_api.configs, named_api.secrets]
+    modules = [endpoints_api, batch_api, changes_api, executions_api, audit_api, cron_api]
+    kernel = [*named, *(each.resource for each in (*modules, health_api, metrics_api))]
     added = [resource for feature in FEATURES for resource in feature.resources()]
     return [*dict.fromkeys([*kernel, *added])]
 

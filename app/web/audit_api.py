@@ -1,6 +1,5 @@
 """/audit."""
 
-from dataclasses import asdict
 from typing import Any
 
 from marshmallow import Schema, fields, validate
@@ -61,4 +60,4 @@ class AuditQuery(PageQuery):
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List changes, newest first."""
     wanted = page_request(query)
-    return page_answer(audit.page(services().database, AuditFilter(**query), wanted), asdict, query)
+    return page_answer(audit.page(services().database, AuditFilter(**query), wanted), query)

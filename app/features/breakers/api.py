@@ -71,7 +71,7 @@ class BreakerQuery(PageQuery):
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List breakers, last changed first."""
     wanted = page_request(query)
-    return page_answer(store.page(services().database, query.get("state"), wanted), dict, query)
+    return page_answer(store.page(services().database, query.get("state"), wanted), query)
 
 
 @resource.route("GET", "/breakers/<target>", returns=BreakerSchema, errors=[BreakerNotFoundError])
@@ -84,7 +84,7 @@ def get(target: str) -> dict[str, Any]:
 def list_events(query: dict[str, Any], target: str) -> dict[str, Any]:
     """List the changes of a breaker, newest first; they are kept for as long as executions are."""
     page = store.events(services().database, target, page_request(query))
-    return page_answer(page, dict, query)
+    return page_answer(page, query)
 
 
 @resource.route("POST", "/breakers/<target>/close", returns=BreakerSchema, errors=[BreakerNotFoundError, ConflictError])

@@ -19,7 +19,6 @@ from app.kernel.errors import BulkOperationNotFoundError
 from app.queue.bulk.bulk_job_runner import preview as preview_of
 from app.queue.jobs.job_creation import Creator
 from app.queue.reading.execution_queries import find_executions
-from app.web.executions.execution_schemas import shape_record
 from app.web.http.bulk_job_schemas import add_operations
 from app.web.http.conditions import actor
 from app.web.openapi.resource import Resource
@@ -44,7 +43,7 @@ def preview_in(creator: Creator, body: dict[str, Any]) -> dict[str, Any]:
     seen = preview_of(creator.database, OperationJob(creator), wanted)
     executions = [execution_of(item) for item in seen.sample]
     found = {each.execution_id: each for each in find_executions(creator.database, executions)}
-    sample = [shape_record(found[each]) for each in executions if each in found]
+    sample = [found[each] for each in executions if each in found]
     return {"count": seen.count, "is_complete": seen.is_complete, "sample": sample}
 
 

@@ -66,7 +66,7 @@ def listed(query: dict[str, Any], kind: ProcessKind | None) -> dict[str, Any]:
     """Return the page of processes of a kind that a query asks for; schedulers have their id by two names."""
     wanted = page_request(query)
     page = store.page_of_processes(services().database, kind, query.get("state"), wanted)
-    return page_answer(page, _shape, query)
+    return page_answer(page, query, _shape)
 
 
 def _shape(process: Process) -> dict[str, Any]:

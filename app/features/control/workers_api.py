@@ -84,7 +84,7 @@ class WorkerDetailSchema(WorkerSchema):
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List worker processes, newest first; an ended worker is shown for at least a day."""
     wanted = page_request(query)
-    return page_answer(store.page_of_workers(services().database, query.get("state"), wanted), asdict, query)
+    return page_answer(store.page_of_workers(services().database, query.get("state"), wanted), query)
 
 
 @resource.route("GET", "/workers/<worker_id>", returns=WorkerDetailSchema, errors=[WorkerNotFoundError])

@@ -20,7 +20,7 @@ from app.kernel.errors import (
 from app.kernel.formats import EPOCH
 from app.queue.ending import letters as dead_letters_store
 from app.queue.reading import execution_queries
-from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema, shape_record
+from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema
 from app.web.http import request_spans
 from app.web.http.conditions import actor
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
@@ -138,7 +138,7 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
     as long as there is a cursor.
     """
     wanted = page_request(query)
-    return page_answer(page_of_letters(services().database, LetterFilter(**query), wanted), asdict, query)
+    return page_answer(page_of_letters(services().database, LetterFilter(**query), wanted), query)
 
 
 @resource.route("GET", "/dead-letters/<letter_id>", returns=DeadLetterViewSchema, errors=[DeadLetterNotFoundError])
@@ -155,8 +155,8 @@ def view_of(database: Database, letter_id: str) -> dict[str, Any]:
     attempts = execution_queries.attempts_of(database, letter.execution_id, PageRequest(MOST_ATTEMPTS, before))
     more = None if attempts.next is None else f"/executions/{letter.execution_id}/attempts"
     return asdict(letter) | {
-        "execution": shape_record(execution),
-        "attempts": map(shape_record, attempts.items),
+        "execution": execution,
+        "attempts": attempts.items,
         "more_attempts": more,
     }
 

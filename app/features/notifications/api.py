@@ -4,7 +4,6 @@ import secrets
 from datetime import UTC, datetime
 from typing import Any
 
-from flask import g
 from marshmallow import Schema, fields
 from sqlalchemy import Row, select
 
@@ -36,14 +35,14 @@ from app.kernel.errors import (
     NotificationRuleNotFoundError,
 )
 from app.kernel.tracing.context import TraceContext
-from app.queue.jobs.job_creation import Created
 from app.queue.jobs.job_model import NewJob
-from app.web.http import preferences, request_spans
+from app.web.http import preferences
 from app.web.http.conditions import change, tagged, unless_known
 from app.web.http.idempotency_keys import PARAMETER, key_in_header
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
-from app.web.jobs import creating
+from app.web.http.request_spans import trace_of_new_jobs
 from app.web.jobs.answer_schemas import CreatedJobSchema
+from app.web.jobs.creating import create as create_job
 from app.web.openapi.resource import Resource, same_name
 from app.web.services import services
 from schema import tables
@@ -80,11 +79,7 @@ def test(name: str) -> Any:
     The response is that of `POST /jobs`; with `Prefer: wait=10` it comes when the message was sent or rejected. If the
     payload spec of the endpoint rejects messages, the response is 422.
     """
-    created: Created | None = g.get("created")  # set before the request was suspended
-    if created is None:
-        trace = request_spans.trace_of_new_jobs()
-        created = creating.create(trial_job(name, key_in_header(), trace), trace)
-    return creating.answer(created)
+    return create_job(trial_job(name, key_in_header(), trace_of_new_jobs()))
 
 
 def trial_job(endpoint: str, key: str | None = None, trace: TraceContext | None = None) -> NewJob:
@@ -130,7 +125,7 @@ def create(body: dict[str, Any]) -> Any:
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List notification rules, newest first."""
     page = RULES.page(services().database, page_request(query))
-    return page_answer(page, shape, query)
+    return page_answer(page, query, shape)
 
 
 @rules.route(
@@ -174,7 +169,7 @@ def list_messages(query: dict[str, Any], name: str) -> dict[str, Any]:
 
     The executions of a message's job show its delivery.
     """
-    return page_answer(page_of_messages(services().database, name, page_request(query)), dict, query)
+    return page_answer(page_of_messages(services().database, name, page_request(query)), query)
 
 
 def page_of_messages(database: Database, rule: str, wanted: PageRequest) -> Page[dict[str, Any]]:

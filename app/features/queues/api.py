@@ -1,6 +1,6 @@
 """/queues."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from marshmallow import Schema, fields
@@ -37,7 +37,7 @@ class QueueSchema(Schema):
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List queues: those with workers or waiting executions, paused ones, and the queues of endpoints and routes."""
     page = store.page(services().database, services().shards, page_request(query))
-    return page_answer(page, asdict, query)
+    return page_answer(page, query)
 
 
 @resource.route("POST", "/queues/<queue>/pause", returns=QueueSchema, errors=[QueueNotFoundError])

@@ -1,11 +1,12 @@
 """/endpoints."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.catalog.endpoints import versions
+from app.catalog.endpoints import live_settings, versions
 from app.catalog.endpoints.endpoint_rows import Endpoint, EndpointDefinition
 from app.catalog.endpoints.live_settings_fields import (
     BREAKER,
@@ -41,15 +42,18 @@ _SPECS = [transport.spec for transport in TRANSPORTS.values()]
 _REFUSALS = [InvalidPayloadSpecRefError, InvalidConfigRefError, TemplateError, InvalidCallbackError]
 
 
-class EndpointSchema(Schema):
-    """An endpoint."""
+class _PolicyInEffect(AnyOf):
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:  # noqa: ARG002
+        return RetryPolicy.from_json(value).as_json()
 
+
+class EndpointSchema(Schema):
     name = Name(required=True)
     type = fields.Enum(EndpointType, required=True)
     payload_spec = Name(required=True, allow_none=True)
     config = Name(required=True, allow_none=True)
     spec = AnyOf(*_SPECS, required=True, metadata={"description": "as given"})
-    retry_policy = AnyOf(RETRY_POLICY, required=True, metadata={"description": "with defaults filled in"})
+    retry_policy = _PolicyInEffect(RETRY_POLICY, required=True, metadata={"description": "with defaults filled in"})
     keep_response = fields.Enum(KeepResponse, by_value=True, required=True)
     callbacks = fields.Nested(CallbacksSchema, required=True, allow_none=True)
     queue = fields.String(required=True, allow_none=True, metadata={"description": "as given"})
@@ -130,8 +134,6 @@ class ChangedEndpointSchema(FlowSchema):
 
 
 class NewEndpointSchema(ChangedEndpointSchema):
-    """An endpoint to register."""
-
     name = Name(required=True)
 
 
@@ -140,29 +142,21 @@ class NewEndpointSchema(ChangedEndpointSchema):
 )
 def create(body: dict[str, Any]) -> Any:
     """Register an endpoint."""
-    endpoint = versions.create(
-        services().database,
-        body["name"],
-        definition_of(body),
-        change(),
-        stuck_timeout_ms=_stuck_timeout_ms(),
-        flow=flow_of(body),
-    )
-    return tagged(shape(endpoint), endpoint.tag, 201)
+    endpoint = versions.create(services().database, body["name"], definition_of(body), change(), **_settings(body))
+    return tagged(endpoint, endpoint.tag, 201)
 
 
 @resource.route("GET", "/endpoints", query=PageQuery, returns=page_schema(EndpointSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List endpoints, newest first."""
-    page = versions.page(services().database, page_request(query))
-    return page_answer(page, shape, query)
+    return page_answer(versions.page(services().database, page_request(query)), query)
 
 
 @resource.route("GET", "/endpoints/<name>", returns=EndpointSchema, errors=[EndpointNotFoundError])
 def get(name: str) -> Any:
     """Get an endpoint."""
     endpoint = versions.get(services().database, name)
-    return unless_known(shape(endpoint), endpoint.tag)
+    return unless_known(endpoint, endpoint.tag)
 
 
 @resource.route(
@@ -175,22 +169,49 @@ def get(name: str) -> Any:
 def replace(body: dict[str, Any], name: str) -> Any:
     """Replace an endpoint by a new version, for jobs created from now on."""
     same_name(body, name)
-    endpoint = versions.replace(
-        services().database,
-        name,
-        definition_of(body),
-        change(),
-        stuck_timeout_ms=_stuck_timeout_ms(),
-        flow=flow_of(body),
-    )
-    wake(endpoint.queue_in_effect)
-    return tagged(shape(endpoint), endpoint.tag)
+    return _changed(versions.replace(services().database, name, definition_of(body), change(), **_settings(body)))
 
 
 @resource.route("DELETE", "/endpoints/<name>", returns=None, status=204, errors=[EndpointNotFoundError, ConflictError])
 def delete(name: str) -> None:
     """Delete an endpoint; refused while it has an unretired repeating job or an unfinished execution."""
     versions.delete(services().database, name, change())
+
+
+@resource.route(
+    "PATCH",
+    "/endpoints/<name>",
+    body=FlowSchema,
+    returns=EndpointSchema,
+    errors=[EndpointNotFoundError, TemplateError],
+)
+def patch(body: dict[str, Any], name: str) -> Any:
+    """Change the queue, priority, limits or breaker of an endpoint without a new version.
+
+    Limits and breaker apply within a second, also to waiting executions. Queue and priority apply to executions
+    created from now on, and the key of limits to jobs created from now on.
+    """
+    return _changed(live_settings.change_flow(services().database, name, flow_of(body), change()))
+
+
+@resource.route("POST", "/endpoints/<name>/pause", returns=EndpointSchema, errors=[EndpointNotFoundError])
+def pause(name: str) -> Any:
+    """Pause an endpoint: within a second its executions stop starting; running attempts continue.
+
+    Its jobs are still accepted, and its executions wait. Pausing a paused endpoint changes nothing.
+    """
+    return _changed(live_settings.set_pause(services().database, name, change(), paused=True))
+
+
+@resource.route("POST", "/endpoints/<name>/resume", returns=EndpointSchema, errors=[EndpointNotFoundError])
+def resume(name: str) -> Any:
+    """Resume an endpoint: its executions start again, including the waiting executions."""
+    return _changed(live_settings.set_pause(services().database, name, change(), paused=False))
+
+
+def _changed(endpoint: Endpoint) -> Any:
+    wake(endpoint.queue_in_effect)  # so that workers apply the change at once
+    return tagged(endpoint, endpoint.tag)
 
 
 def flow_of(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,40 +221,10 @@ def flow_of(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def definition_of(body: Mapping[str, Any]) -> EndpointDefinition:
     """Return the definition in a parsed body."""
-    return EndpointDefinition(
-        type=body["type"],
-        payload_spec=body.get("payload_spec"),
-        config=body.get("config"),
-        spec=body["spec"],
-        retry_policy=body.get("retry_policy"),
-        keep_response=body["keep_response"],
-        callbacks=body.get("callbacks"),
-    )
+    given: Any = {each.name: body.get(each.name) for each in dataclasses.fields(EndpointDefinition)}
+    return EndpointDefinition(**given)
 
 
-def _stuck_timeout_ms() -> int:
-    return round(services().settings.stuck_timeout_seconds * 1000)
-
-
-def shape(endpoint: Endpoint) -> dict[str, Any]:
-    """Return the answer that shows an endpoint."""
-    return {
-        "name": endpoint.name,
-        "type": endpoint.type,
-        "payload_spec": endpoint.payload_spec,
-        "config": endpoint.config,
-        "spec": endpoint.spec,
-        "retry_policy": RetryPolicy.from_json(endpoint.retry_policy).as_json(),
-        "keep_response": endpoint.keep_response,
-        "callbacks": endpoint.callbacks,
-        "queue": endpoint.queue,
-        "queue_in_effect": endpoint.queue_in_effect,
-        "priority": endpoint.priority,
-        "limits": endpoint.limits,
-        "breaker": endpoint.breaker,
-        "result_retention": endpoint.result_retention,
-        "paused_at": endpoint.paused_at,
-        "version": endpoint.version,
-        "created_at": endpoint.created_at,
-        "updated_at": endpoint.updated_at,
-    }
+def _settings(body: Mapping[str, Any]) -> dict[str, Any]:
+    stuck_timeout_ms = round(services().settings.stuck_timeout_seconds * 1000)
+    return {"stuck_timeout_ms": stuck_timeout_ms, "flow": flow_of(body)}

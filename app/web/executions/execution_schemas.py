@@ -1,14 +1,10 @@
 """Schemas of executions, attempts and log lines."""
 
-import dataclasses
-from typing import Any
-
 from marshmallow import Schema, fields, validate
 
 from app.catalog.endpoints.live_settings_fields import queue_field
 from app.queue.executions.execution_cancellation import IfRunning
-from app.queue.executions.execution_model import AttemptRecord, Execution, LogRecord
-from app.web.executions.outcome_schemas import ERROR, OUTPUTS
+from app.web.executions.result_schemas import ERROR, OUTPUTS
 from app.web.http.pagination import PageQuery
 from app.web.http.request_fields import OF_UNREADABLE, Body, Count, Instant, LimitKey, Name, QueryInstant
 from app.web.openapi.any_of import AnyOf
@@ -128,8 +124,3 @@ class LogQuery(PageQuery):
 
     level = fields.Enum(LogLevel)
     attempt_number = Count(validate=validate.Range(min=1))
-
-
-def shape_record(record: Execution | AttemptRecord | LogRecord) -> dict[str, Any]:
-    """Return the fields of a record."""
-    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}

@@ -4,12 +4,14 @@ from datetime import timedelta
 from typing import Any
 
 from app.kernel.access.api_keys import Scope
-from app.kernel.errors import ConflictError, ExecutionNotCancellableError, ExecutionNotFoundError
+from app.kernel.errors import ConflictError, ExecutionNotCancellableError, ExecutionNotFoundError, ResultExpiredError
 from app.queue.executions import execution_cancellation
+from app.queue.executions.execution_model import ExecutionWithInput
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.reading import execution_queries, explanation
 from app.queue.reading.execution_history import history_of
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
+from app.queue.reading.execution_queries import get_result
 from app.queue.reading.waiting_reasons import Explanation
 from app.web.executions.execution_schemas import (
     AttemptSchema,
@@ -18,14 +20,17 @@ from app.web.executions.execution_schemas import (
     ExecutionSchema,
     LogLineSchema,
     LogQuery,
-    shape_record,
 )
 from app.web.executions.history_schemas import ExplanationSchema, HistorySchema
-from app.web.http import request_spans
+from app.web.executions.result_schemas import ResultQuery, ResultSchema
+from app.web.http import request_spans, suspension
 from app.web.http.conditions import actor
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.openapi.resource import Resource
 from app.web.services import services, wake
+
+MAX_ON_THREAD_SECONDS = 2.0
+RETRY_AFTER = {"Retry-After": "1"}
 
 resource = Resource("executions", "Deliveries, with every attempt and its log.", write_scope=Scope.JOBS_WRITE)
 
@@ -38,13 +43,13 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
     `cursor`.
     """
     wanted = page_request(query)
-    return page_answer(page_of_executions(services().database, ExecutionFilter(**query), wanted), shape_record, query)
+    return page_answer(page_of_executions(services().database, ExecutionFilter(**query), wanted), query)
 
 
 @resource.route("GET", "/executions/<execution_id>", returns=ExecutionSchema, errors=[ExecutionNotFoundError])
-def get(execution_id: str) -> dict[str, Any]:
+def get(execution_id: str) -> ExecutionWithInput:
     """Get an execution."""
-    return shape_record(execution_queries.get_execution(services().database, execution_id))
+    return execution_queries.get_execution(services().database, execution_id)
 
 
 @resource.route(
@@ -57,7 +62,7 @@ def get(execution_id: str) -> dict[str, Any]:
 def list_attempts(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
     """List the attempts of an execution, latest first."""
     page = execution_queries.attempts_of(services().database, execution_id, page_request(query))
-    return page_answer(page, shape_record, query)
+    return page_answer(page, query)
 
 
 @resource.route(
@@ -71,7 +76,7 @@ def list_logs(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
     """List the log lines of an execution, latest first."""
     wanted = page_request(query)
     page = execution_queries.logs_of(services().database, execution_id, wanted, **query)
-    return page_answer(page, shape_record, query)
+    return page_answer(page, query)
 
 
 @resource.route(
@@ -94,7 +99,7 @@ def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
     done = execution_cancellation.cancel_execution(
         database, execution_id, if_running=query.get("if_running"), actor=actor().name
     )
-    return shape_record(execution_queries.get_execution(database, execution_id)), 202 if done.asked else 200
+    return execution_queries.get_execution(database, execution_id), 202 if done.asked else 200
 
 
 @resource.route(
@@ -103,7 +108,7 @@ def cancel(query: dict[str, Any], execution_id: str) -> tuple[Any, int]:
     returns=ExecutionSchema,
     errors=[ExecutionNotFoundError, ConflictError],
 )
-def retry(execution_id: str) -> dict[str, Any]:
+def retry(execution_id: str) -> ExecutionWithInput:
     """Queue a FAILED or CANCELLED execution again, due now, with the attempts of its retry policy added.
 
     This resolves its dead letter. 409 if the dead letter was archived, or redriven as a new job; the message names the
@@ -113,7 +118,7 @@ def retry(execution_id: str) -> dict[str, Any]:
     wake(retry_execution(database, execution_id, actor=actor().name, trace=request_spans.trace_of_new_jobs()))
     execution = execution_queries.get_execution(database, execution_id)
     request_spans.note_execution(execution_id, execution.job_id, execution.endpoint)
-    return shape_record(execution)
+    return execution
 
 
 @resource.route("GET", "/executions/<execution_id>/history", returns=HistorySchema, errors=[ExecutionNotFoundError])
@@ -133,3 +138,37 @@ def explain(execution_id: str) -> Explanation:
     reclaim_every = timedelta(seconds=services().settings.reclaim_interval_seconds)
     reasons = services().reasons
     return explanation.explain(services().database, execution_id, reclaim_every=reclaim_every, reasons=reasons)
+
+
+@resource.route(
+    "GET",
+    "/executions/<execution_id>/result",
+    query=ResultQuery,
+    returns=ResultSchema,
+    also=202,
+    errors=[ExecutionNotFoundError, ResultExpiredError],
+)
+def result(query: dict[str, Any], execution_id: str) -> Any:
+    """Get the result of an execution, optionally after a `wait` for it; 202 if the execution has not ended.
+
+    A wait ends up to a quarter of the time waited after the execution, at most half a second. A process lets a limited
+    number of requests wait (`TE_WEB_WAITING`); beyond it the answer is 503, or 429 if one API key has too many waiting
+    requests. 410 if the endpoint keeps results for a shorter time than executions, and the result was deleted.
+    """
+    found = get_result(services().database, execution_id)
+    if not found.is_over and query.get("wait") and not suspension.has_waited():
+        suspension.check_slot()
+        suspended = wait_for(execution_id, query["wait"])
+        if suspended is not None:
+            return suspended
+        found = get_result(services().database, execution_id)
+    return (found, 200, {}) if found.is_over else (found, 202, RETRY_AFTER)
+
+
+def wait_for(execution_id: str, seconds: float) -> suspension.Suspended | None:
+    """Suspend the request until an execution has ended; without kept connections wait on this thread, return None."""
+    waits = services().waits
+    if suspension.is_possible():
+        return suspension.Suspended(waits, execution_id, seconds)
+    waits.wait(execution_id, min(seconds, MAX_ON_THREAD_SECONDS))
+    return None

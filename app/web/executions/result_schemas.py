@@ -1,17 +1,46 @@
-"""Schemas of results, and the duration of a wait."""
+"""Schemas of results and errors of executions, and the duration of a wait."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
+from app.catalog.specs import TRANSPORTS
+from app.catalog.specs.transport import Outcome
 from app.kernel.formats import duration_ms
-from app.web.executions.outcome_schemas import ERROR, OUTPUTS
 from app.web.http.request_fields import Body, Instant, Name
 from app.web.openapi.any_of import AnyOf
 from schema.states import ExecutionStatus
 
 MAX_WAIT_SECONDS = 60
+
+
+class AttemptErrorSchema(Outcome):
+    """Error of a failed attempt."""
+
+    type = fields.String(required=True, metadata={"example": "TIMEOUT"})
+    message = fields.String(required=True)
+    status_code = fields.Integer(metadata={"description": "of HTTP_ERROR and ANSWER_REFUSED"})
+    body = fields.String(metadata={"description": "with `status_code`: the first 16 KiB of the answer"})
+    body_bytes = fields.Integer(metadata={"description": "with `status_code`, if the body is not kept: its size"})
+    retryable = fields.Boolean(metadata={"description": "true if this kind of error is retried"})
+    rejected = fields.Boolean(metadata={"description": "true if `reject_on` matches: an expected failure"})
+    may_have_been_delivered = fields.Boolean(
+        metadata={"description": "true if the message was sent and no answer came"}
+    )
+
+
+class IgnoredErrorSchema(Outcome):
+    """Failure that `ignore_on` turns into a success, with the answer if there was one."""
+
+    status_code = fields.Integer()
+    body = fields.String(metadata={"description": "the first 16 KiB of the answer, unless it is not kept"})
+    body_bytes = fields.Integer(metadata={"description": "if the body is not kept: its size"})
+    ignored_error = fields.Nested(AttemptErrorSchema, required=True)
+
+
+OUTPUTS = (*(transport.output for transport in TRANSPORTS.values()), IgnoredErrorSchema())
+ERROR = AttemptErrorSchema()
 
 
 class WaitField(fields.Field[float]):

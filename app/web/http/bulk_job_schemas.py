@@ -64,7 +64,7 @@ def add_operations(
     one, noun = f"{path}/<{bulk_jobs.key}>", bulk_jobs.noun
 
     def list_(query: dict[str, Any]) -> dict[str, Any]:
-        return page_answer(bulk_jobs.page(services().database, page_request(query)), shape, query)
+        return page_answer(bulk_jobs.page(services().database, page_request(query)), query, shape)
 
     def get(**path_parts: str) -> Mapping[str, Any]:
         return shape(bulk_jobs.get(services().database, path_parts[bulk_jobs.key]))

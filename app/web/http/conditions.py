@@ -4,7 +4,6 @@ A condition is optional. The transaction of the change checks it, so that only t
 """
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from flask import Response, g, request
@@ -42,18 +41,18 @@ def change() -> AuditedChange:
     return AuditedChange(actor(), _condition())
 
 
-def tagged(shape: Mapping[str, Any], tag: str, status: int = 200) -> tuple[Mapping[str, Any], int, dict[str, str]]:
+def tagged(shown: object, tag: str, status: int = 200) -> tuple[object, int, dict[str, str]]:
     """Return an answer with a resource and the tag of its state."""
-    return shape, status, {"ETag": tag}
+    return shown, status, {"ETag": tag}
 
 
-def unless_known(shape: Mapping[str, Any], tag: str) -> Any:
+def unless_known(shown: object, tag: str) -> Any:
     """Return the answer to a GET: the resource, or 304 if the client has this state already."""
     condition = _condition()
     Condition(match=condition.match).check(tag)
     if condition.has(tag):
         return Response(status=304, headers={"ETag": tag})
-    return tagged(shape, tag)
+    return tagged(shown, tag)
 
 
 def _condition() -> Condition:

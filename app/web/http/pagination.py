@@ -43,10 +43,12 @@ def page_request(query: dict[str, Any]) -> PageRequest:
     return PageRequest(limit, None if cursor is None else _decode(cursor, _list_of(query)))
 
 
-def page_answer(page: Page[T], shape: Callable[[T], Mapping[str, Any]], filters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer with a page; `filters` is the query after `page_request`."""
+def page_answer(
+    page: Page[T], filters: Mapping[str, Any], shape: Callable[[T], Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    """Return the answer with a page; `filters` is the query after `page_request`, `shape` returns fields of an item."""
     cursor = None if page.next is None else _encode(page.next, _list_of(filters))
-    return {"items": [shape(item) for item in page.items], "cursor": cursor}
+    return {"items": page.items if shape is None else list(map(shape, page.items)), "cursor": cursor}
 
 
 def _list_of(filters: Mapping[str, Any]) -> str:

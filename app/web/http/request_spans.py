@@ -1,16 +1,11 @@
 """Request spans: the trace context of the client's headers, and own spans if spans are exported."""
 
-from typing import TYPE_CHECKING
-
 from flask import g, request
 from opentelemetry.trace import Span, SpanContext, SpanKind, Status, StatusCode
 
 from app.kernel.tracing import trace_headers
 from app.kernel.tracing.context import TraceContext
 from app.kernel.tracing.exporting import Exporting
-
-if TYPE_CHECKING:
-    from app.queue.jobs.job_model import Job
 
 
 def begin(exporting: Exporting, route: str, method: str) -> dict[str, str]:
@@ -48,19 +43,17 @@ def end(status: int) -> None:
 
 
 def trace_of_new_jobs() -> TraceContext | None:
-    """Return the trace context for jobs or executions that the current request creates; None without a trace."""
+    """Return the trace context for jobs or executions that the current request creates; None without a trace.
+
+    A resumed request keeps the span of its first run.
+    """
     span: Span | None = g.get("request_span")
     if span is not None:
-        exporting: Exporting = g.exporting
-        g.create_span = exporting.child("create", span.get_span_context(), (), kind=SpanKind.PRODUCER)
+        if "create_span" not in g:
+            g.create_span = g.exporting.child("create", span.get_span_context(), (), kind=SpanKind.PRODUCER)
         return trace_headers.context_of(g.create_span.get_span_context())
     trace: TraceContext | None = g.get("caller_trace")
     return trace
-
-
-def note_created(job: "Job") -> None:
-    """Add the job that the current request created or found to the span."""
-    note_execution(None if job.execution is None else job.execution.execution_id, job.job_id, job.endpoint)
 
 
 def note_execution(execution_id: str | None, job_id: str, endpoint: str) -> None:

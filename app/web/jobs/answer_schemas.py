@@ -10,7 +10,7 @@ from app.queue.jobs.job_model import Job
 from app.schedule.timetable import Timetable
 from app.web.executions.result_schemas import ResultSchema
 from app.web.http.callback_fields import CallbacksSchema
-from app.web.http.request_fields import OF_UNREADABLE, Instant, LimitKey, Name, WrittenSchema
+from app.web.http.request_fields import OF_UNREADABLE, Instant, LimitKey, Name
 from schema.states import CatchUp, EndpointType, ExecutionStatus, JobStatus, Overlap, Trigger
 
 
@@ -22,7 +22,7 @@ class ExecutionSummarySchema(Schema):
     created_at = Instant(required=True)
 
 
-class JobSchema(WrittenSchema):
+class JobSchema(Schema):
     """A job; its fields depend on the trigger."""
 
     job_id = fields.String(required=True)
@@ -79,6 +79,40 @@ class JobSchema(WrittenSchema):
     paused_at = Instant(required=True, allow_none=True)
     retired_at = Instant(required=True, allow_none=True)
 
+    def dump(self, obj: Any, *, many: bool | None = None) -> Any:  # noqa: ARG002 - marshmallow's interface
+        """Return the fields of a job of its trigger, in the order of the schema; dumping each field would be slow."""
+        job: Job = obj
+        table, execution = job.timetable, job.execution
+        shaped: dict[str, Any] = {
+            "job_id": job.job_id,
+            "endpoint": job.endpoint,
+            "endpoint_type": job.endpoint_type,
+            "endpoint_version": job.endpoint_version,
+            "trigger": job.trigger,
+            "status": job.status,
+            "version": job.version,
+        }
+        if table is not None:
+            shaped |= {"previous_version_id": job.previous_version_id, "replaced_by_id": job.replaced_by_id}
+        if table is None or job.idempotency_key is not None:
+            shaped["idempotency_key"] = job.idempotency_key
+        shaped |= {"name": job.name, "labels": job.labels, "queue": job.queue, "priority": job.priority}
+        shaped["limit_key"] = job.limit_key[1:] if job.limit_key else None
+        shaped["callbacks"], shaped["callback_of"] = job.callbacks, job.callback_of
+        if table is not None:
+            shaped |= _shape_timetable(table) | {"next_run_at": show_in_zone(table, job.next_run_at)}
+        elif job.trigger is Trigger.DELAYED:
+            shaped["run_at"] = job.planned_at and rfc3339(job.planned_at)
+        shaped["input"] = job.input
+        if execution is not None:
+            created_at = rfc3339(execution.created_at)
+            summary = {"execution_id": execution.execution_id, "status": execution.status, "created_at": created_at}
+            shaped["execution"] = summary
+        shaped["created_at"] = rfc3339(job.created_at)
+        for name, instant in (("paused_at", job.paused_at), ("retired_at", job.retired_at)):
+            shaped[name] = None if instant is None else rfc3339(instant)
+        return shaped
+
 
 class CreatedJobSchema(JobSchema):
     """A job created by this request, or earlier with the same key; with its result if the request waited for it."""
@@ -89,60 +123,18 @@ class CreatedJobSchema(JobSchema):
     )
 
 
-def shape_job(job: Job) -> dict[str, Any]:
-    """Return the fields of a job of its trigger, ready for JSON and in the order of the schema."""
-    table = job.timetable
-    shaped: dict[str, Any] = {
-        "job_id": job.job_id,
-        "endpoint": job.endpoint,
-        "endpoint_type": job.endpoint_type,
-        "endpoint_version": job.endpoint_version,
-        "trigger": job.trigger,
-        "status": job.status,
-        "version": job.version,
-    }
-    if table is not None:
-        shaped |= {"previous_version_id": job.previous_version_id, "replaced_by_id": job.replaced_by_id}
-    if table is None or job.idempotency_key is not None:
-        shaped["idempotency_key"] = job.idempotency_key
-    shaped["name"], shaped["labels"] = job.name, job.labels
-    shaped["queue"], shaped["priority"] = job.queue, job.priority
-    shaped["limit_key"] = job.limit_key[1:] if job.limit_key else None
-    shaped["callbacks"], shaped["callback_of"] = job.callbacks, job.callback_of
-    if table is not None:
-        shaped |= _shape_timetable(table) | {"next_run_at": show_in_zone(table, job.next_run_at)}
-    elif job.trigger is Trigger.DELAYED:
-        shaped["run_at"] = _instant(job.planned_at)
-    shaped["input"] = job.input
-    execution = job.execution
-    if execution is not None:
-        shaped["execution"] = {
-            "execution_id": execution.execution_id,
-            "status": execution.status,
-            "created_at": rfc3339(execution.created_at),
-        }
-    shaped["created_at"] = rfc3339(job.created_at)
-    for name, instant in (("paused_at", job.paused_at), ("retired_at", job.retired_at)):
-        shaped[name] = None if instant is None else rfc3339(instant)
-    return shaped
-
-
 def _shape_timetable(table: Timetable) -> dict[str, Any]:
     if table.every_ms is not None:
         shaped: dict[str, Any] = {"every": show_duration(table.every_ms), "fixed_delay": table.fixed_delay}
     else:
         shaped = {"cron": table.cron, "timezone": table.timezone}
     return shaped | {
-        "starts_at": _instant(table.starts_at),
-        "ends_at": _instant(table.ends_at),
+        "starts_at": rfc3339(table.starts_at),
+        "ends_at": table.ends_at and rfc3339(table.ends_at),
         "catch_up": table.catch_up,
         "max_catch_up": table.max_catch_up,
         "overlap": table.overlap,
     }
-
-
-def _instant(instant: datetime | None) -> str | None:
-    return None if instant is None else rfc3339(instant)
 
 
 def show_in_zone(table: Timetable, instant: datetime | None) -> str | None:

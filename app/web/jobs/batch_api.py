@@ -16,14 +16,14 @@ from app.web.http.body import details_of, invalid
 from app.web.http.error_envelope import ErrorBodySchema
 from app.web.http.request_fields import Body, WrittenSchema
 from app.web.http.request_spans import trace_of_new_jobs
-from app.web.jobs.answer_schemas import JobSchema, shape_job
+from app.web.jobs.answer_schemas import JobSchema
 from app.web.jobs.jobs_api import resource
 from app.web.jobs.request_schemas import NewJobSchema, new_job
 from app.web.services import services, wake
 from schema.states import ExecutionStatus
 
 MAX_JOBS = 1000
-_JOB = NewJobSchema()
+_JOB, _JOB_ANSWER = NewJobSchema(), JobSchema()
 
 
 class BatchSchema(Body):
@@ -95,5 +95,5 @@ def _wake(results: list[Outcome]) -> None:
 
 def _shape(result: Outcome) -> dict[str, Any]:
     if isinstance(result, Created):
-        return {"status": 201 if result.is_new else 200, "job": shape_job(result.job)}
+        return {"status": 201 if result.is_new else 200, "job": _JOB_ANSWER.dump(result.job)}
     return {"status": result.status, "error": _ERROR.dump(result)}

@@ -1,57 +1,72 @@
 """Creation of a job for a request, and the answer: the same answer for the same key."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from flask import request
+from flask import g, jsonify, request
 
+from app.kernel.errors import ResultExpiredError
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import SCHEDULED
-from app.kernel.tracing.context import TraceContext
 from app.queue.jobs.job_creation import Created
 from app.queue.jobs.job_model import NewJob
-from app.web.http import preferences, request_spans
-from app.web.http.body import invalid
-from app.web.http.idempotency_keys import HEADER, PARAMETER, REPLAYED, key_in_header
+from app.queue.jobs.job_queries import get_job
+from app.queue.reading.execution_queries import get_result
+from app.web.executions.executions_api import RETRY_AFTER, wait_for
+from app.web.executions.result_schemas import MAX_WAIT_SECONDS, ResultSchema
+from app.web.http import preferences, suspension
+from app.web.http.idempotency_keys import REPLAYED
 from app.web.http.preferences import Preferences
 from app.web.http.request_log import note_ids
-from app.web.jobs import created_outcome
-from app.web.jobs.answer_schemas import shape_job
+from app.web.http.request_spans import note_execution
+from app.web.jobs.answer_schemas import CreatedJobSchema
 from app.web.services import services
 
-KEY_PARAMETER = PARAMETER | {"description": "instead of `idempotency_key` in the body"}
+_JOB, _RESULT = CreatedJobSchema(), ResultSchema()
 
 
-def key_of(body: Mapping[str, Any]) -> str | None:
-    """Return the key of a new job from its body or the header.
+def create(new: NewJob) -> Any:
+    """Store a job, or find the job with its key; answer 201 (new) or 200 (found), or as `Prefer` requests.
 
-    Raises InvalidRequestError if the two differ, or if a one-shot job has no key.
+    A request that has waited for the result calls this a second time, which only answers.
     """
-    own, header = body.get("idempotency_key"), key_in_header()
-    if own is not None and header is not None and own != header:
-        raise invalid([{"pointer": "/idempotency_key", "message": f"Differs from the {HEADER} header."}])
-    key: str | None = own if own is not None else header
-    if key is None and not body["trigger"].repeats:
-        raise invalid([{"pointer": "/idempotency_key", "message": f"Required here or in the {HEADER} header."}])
-    return key
-
-
-def create(new: NewJob, trace: TraceContext | None) -> Created:
-    """Store a job, or find the job with its key; adds its ids to the log and the span of the request."""
-    created = services().creator.create(new, together=True)
-    execution = created.job.execution
-    note_ids(job_id=created.job.job_id, **({} if execution is None else {"execution_id": execution.execution_id}))
-    if trace is not None:
-        request_spans.note_created(created.job)
-    if created.is_new:
-        PROCESS.add(SCHEDULED, created.job.trigger)
-    return created
-
-
-def answer(created: Created) -> Any:
-    """Answer 201 with a new job, 200 with an earlier job, or as `Prefer` requests."""
+    created: Created | None = g.get("created")
+    if created is None:
+        created = services().creator.create(new, together=True)
+        execution_id = None if created.job.execution is None else created.job.execution.execution_id
+        note_ids(job_id=created.job.job_id, **({} if execution_id is None else {"execution_id": execution_id}))
+        if new.trace is not None:
+            note_execution(execution_id, created.job.job_id, created.job.endpoint)
+        if created.is_new:
+            PROCESS.add(SCHEDULED, created.job.trigger)
     preferred = request.headers.get(preferences.HEADER)
     if preferred is not None and created.job.execution is not None:
-        return created_outcome.answer(created, created.job.execution.execution_id, Preferences.read(preferred))
-    shown = shape_job(created.job)
-    return (shown, 201, {}) if created.is_new else (shown, 200, REPLAYED)
+        return _preferred(created, created.job.execution.execution_id, Preferences.read(preferred))
+    return (created.job, 201, {}) if created.is_new else (created.job, 200, REPLAYED)
+
+
+def _preferred(created: Created, execution_id: str, preferred: Preferences) -> Any:
+    """Return the answer with the result if it exists in time, or a suspended request.
+
+    A preference is not a condition: if no more requests may wait, the wait is ignored.
+    """
+    seconds = None if preferred.wait_seconds is None else min(preferred.wait_seconds, MAX_WAIT_SECONDS)
+    if seconds and not suspension.can_wait():
+        seconds = None
+    g.created = created
+    headers = preferred.applied(seconds) | ({} if created.is_new else REPLAYED)
+    if seconds and not suspension.has_waited():
+        suspended = wait_for(execution_id, seconds)
+        if suspended is not None:
+            return suspended
+    try:
+        found = None if seconds is None else get_result(services().database, execution_id)
+    except ResultExpiredError:
+        return get_job(services().database, created.job.job_id), 200, headers
+    status = 201 if created.is_new else 200
+    if found is not None and found.is_over:
+        job = _JOB.dump(get_job(services().database, created.job.job_id))
+        return jsonify(job | {"result": _RESULT.dump(found)}), status, headers
+    if seconds is not None or preferred.responds_async:
+        where = {"Location": f"/executions/{execution_id}/result"} | RETRY_AFTER
+        return created.job, 202, headers | where
+    return created.job, status, headers

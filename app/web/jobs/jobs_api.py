@@ -1,8 +1,6 @@
-"""/jobs."""
+"""/jobs: create, read, list and cancel jobs."""
 
 from typing import Any
-
-from flask import g
 
 from app.kernel.access.api_keys import Scope
 from app.kernel.errors import (
@@ -14,16 +12,19 @@ from app.kernel.errors import (
     JobNotFoundError,
 )
 from app.queue.jobs import job_cancellation
-from app.queue.jobs.job_creation import Created
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
+from app.queue.jobs.job_model import Job
 from app.queue.jobs.job_queries import get_job
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
-from app.web.executions.execution_schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema, shape_record
-from app.web.http import preferences, request_spans
+from app.web.executions.execution_schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema
+from app.web.http import preferences
+from app.web.http.body import invalid
 from app.web.http.conditions import actor
+from app.web.http.idempotency_keys import HEADER, PARAMETER, key_in_header
 from app.web.http.pagination import page_answer, page_request, page_schema
-from app.web.jobs import creating
-from app.web.jobs.answer_schemas import CreatedJobSchema, JobSchema, shape_job
+from app.web.http.request_spans import trace_of_new_jobs
+from app.web.jobs.answer_schemas import CreatedJobSchema, JobSchema
+from app.web.jobs.creating import create
 from app.web.jobs.request_schemas import JobQuery, NewJobSchema, new_job
 from app.web.openapi.resource import Resource
 from app.web.services import services
@@ -38,22 +39,23 @@ resource = Resource("jobs", "Calls of endpoints: now, later or on a schedule.", 
     returns=CreatedJobSchema,
     status=201,
     also=(200, 202),
-    own_key=creating.KEY_PARAMETER,
+    own_key=PARAMETER | {"description": "instead of `idempotency_key` in the body"},
     header=preferences.PARAMETER,
     errors=[EndpointNotFoundError, InvalidCronError, InputValidationError, InvalidCallbackError],
 )
-def create(body: dict[str, Any]) -> Any:
+def create_(body: dict[str, Any]) -> Any:
     """Create a job. A second request with the idempotency key gets 200 with the first job, whatever its body.
 
     With `Prefer: wait=10`, the answer comes when the job's execution has ended and includes its `result`; after 10
     seconds, the answer is 202 with the `Location` of the result. Repeating the request waits for the same job.
     """
-    created: Created | None = g.get("created")  # set by the first run of a request that has waited
-    if created is None:
-        body["idempotency_key"] = creating.key_of(body)
-        trace = request_spans.trace_of_new_jobs()
-        created = creating.create(new_job(body, trace), trace)
-    return creating.answer(created)
+    own, header = body.get("idempotency_key"), key_in_header()
+    if own is not None and header is not None and own != header:
+        raise invalid([{"pointer": "/idempotency_key", "message": f"Differs from the {HEADER} header."}])
+    body["idempotency_key"] = own if own is not None else header
+    if body["idempotency_key"] is None and not body["trigger"].repeats:
+        raise invalid([{"pointer": "/idempotency_key", "message": f"Required here or in the {HEADER} header."}])
+    return create(new_job(body, trace_of_new_jobs()))
 
 
 @resource.route("GET", "/jobs", query=JobQuery, returns=page_schema(JobSchema))
@@ -64,13 +66,13 @@ def list_(query: dict[str, Any]) -> dict[str, Any]:
     jobs is cut short. Continue while there is a `cursor`.
     """
     wanted = page_request(query)
-    return page_answer(page_of_jobs(services().database, JobFilter(**query), wanted), shape_job, query)
+    return page_answer(page_of_jobs(services().database, JobFilter(**query), wanted), query)
 
 
 @resource.route("GET", "/jobs/<job_id>", returns=JobSchema, errors=[JobNotFoundError])
-def get(job_id: str) -> dict[str, Any]:
+def get(job_id: str) -> Job:
     """Get a job."""
-    return shape_job(get_job(services().database, job_id))
+    return get_job(services().database, job_id)
 
 
 @resource.route(
@@ -90,7 +92,7 @@ def cancel(query: dict[str, Any], job_id: str) -> tuple[Any, int]:
     """
     database = services().database
     done = job_cancellation.cancel_job(database, job_id, if_running=query.get("if_running"), actor=actor().name)
-    return shape_job(get_job(database, job_id)), 202 if done.asked else 200
+    return get_job(database, job_id), 202 if done.asked else 200
 
 
 @resource.route(
@@ -106,4 +108,4 @@ def list_executions(query: dict[str, Any], job_id: str) -> dict[str, Any]:
     page = page_of_executions(database, ExecutionFilter(job_id=job_id, **query), wanted)
     if not page.items and page.next is None:
         get_job(database, job_id)
-    return page_answer(page, shape_record, query)
+    return page_answer(page, query)

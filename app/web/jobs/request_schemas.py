@@ -14,10 +14,9 @@ from app.schedule.interval import SHORTEST_MS
 from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
 from app.web.http.callback_fields import callbacks_field
 from app.web.http.pagination import PageQuery
-from app.web.http.request_fields import Body, Every, Instant, QueryInstant
+from app.web.http.request_fields import Body, Every, Instant, QueryInstant, read_instant
 from app.web.jobs.labels import LabelSelector, labels_field
-from app.web.jobs.plain_request import read_plain
-from schema.job_bounds import MAX_IDEMPOTENCY_KEY, MAX_JOB_NAME, MAX_NAME
+from schema.job_bounds import MAX_IDEMPOTENCY_KEY, MAX_JOB_NAME, MAX_NAME, MAX_PRIORITY, QUEUE_NAME
 from schema.states import CatchUp, JobStatus, Overlap, Trigger
 
 MAX_CATCH_UP = 1000
@@ -35,6 +34,8 @@ _NEEDED = {
     Trigger.CRON: {"cron", "timezone"},
     Trigger.INTERVAL: {"every"},
 }
+_PLAIN = frozenset({"endpoint", "trigger", "idempotency_key", "run_at", "input", "queue", "priority"})
+_NO_INPUT: dict[str, Any] = {}
 _EVERY = f"for INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at least {SHORTEST_MS} ms"
 
 
@@ -173,6 +174,31 @@ class JobQuery(PageQuery):
     )
     created_after = QueryInstant()
     created_before = QueryInstant()
+
+
+def read_plain(body: Any) -> dict[str, Any] | None:
+    """Return the fields of a request for a one-shot job as NewJobSchema does, without a schema.
+
+    None for other fields and for unusual or invalid values: NewJobSchema then decides, and reports the faults.
+    """
+    if type(body) is not dict or not body.keys() <= _PLAIN:
+        return None
+    endpoint, key, input_ = body.get("endpoint"), body.get("idempotency_key", "-"), body.get("input", _NO_INPUT)
+    queue, priority, trigger = body.get("queue", "q"), body.get("priority", 0), body.get("trigger")
+    are_valid = (
+        (type(endpoint) is str and 1 <= len(endpoint) <= MAX_NAME)
+        and (type(key) is str and 1 <= len(key) <= MAX_IDEMPOTENCY_KEY)
+        and type(input_) is dict
+        and (type(queue) is str and QUEUE_NAME.fullmatch(queue) is not None)
+        and (type(priority) is int and 0 <= priority <= MAX_PRIORITY)
+    )
+    try:
+        if are_valid and trigger == Trigger.DELAYED:
+            return body | {"trigger": Trigger.DELAYED, "run_at": read_instant(body.get("run_at"))}
+    except ValidationError:
+        return None
+    is_plain = are_valid and trigger == Trigger.IMMEDIATE and "run_at" not in body
+    return body | {"trigger": Trigger.IMMEDIATE} if is_plain else None
 
 
 def new_job(body: Mapping[str, Any], trace: TraceContext | None = None) -> NewJob:

@@ -46,7 +46,8 @@ def _values(schema: Schema) -> Mapping[str, Any]:
     whole = WHOLE.get(type(schema).__name__)
     if whole is not None:
         return whole
-    return {"example": {field.data_key or name: _value(name, field) for name, field in schema.fields.items()}}
+    shown = {field.data_key or name: field for name, field in schema.fields.items()}
+    return {"example": {name: _value(name, field) for name, field in shown.items()}}
 
 
 def _value(name: str, field: fields.Field[Any]) -> Any:

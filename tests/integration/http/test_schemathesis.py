@@ -15,7 +15,7 @@ from schemathesis.schemas import BaseSchema
 from sqlalchemy import text
 
 from app.kernel.config import Settings
-from app.web.executions import results_api
+from app.web.executions import executions_api
 from tests import rows
 from tests.cases import each_case
 from tests.integration.client import SECRET_KEY, Api, administrator, running, services
@@ -54,7 +54,7 @@ def known(module_database_url: str) -> Iterator[Api]:
         rate_limit_bad_keys="9999/second",
     )
     with pytest.MonkeyPatch.context() as patch, running(served) as app:
-        patch.setattr(results_api, "MAX_ON_THREAD_SECONDS", 0.02)
+        patch.setattr(executions_api, "MAX_ON_THREAD_SECONDS", 0.02)
         api = administrator(app)
         register_all(api)
         yield api

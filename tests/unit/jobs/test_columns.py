@@ -21,7 +21,7 @@ from app.queue.jobs.job_model import Job, NewJob
 from app.queue.jobs.job_update import next_version
 from app.schedule.timetable import Timetable
 from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema, LogLineSchema
-from app.web.jobs.answer_schemas import JobSchema, shape_job
+from app.web.jobs.answer_schemas import JobSchema
 from app.web.jobs.request_schemas import ChangedJobSchema, NewJobSchema, changed_fields, new_job
 from schema import tables
 from schema.states import EndpointType, Trigger
@@ -161,10 +161,10 @@ def test_every_field_of_a_new_job_can_be_asked_for() -> None:
 
 
 def test_every_field_of_a_job_is_shown() -> None:
-    """Else add it to JobSchema and to shape_job, in app.web.jobs.answer_schemas, or to NOT_SHOWN."""
+    """Else add it to JobSchema and to its `dump`, in app.web.jobs.answer_schemas, or to NOT_SHOWN."""
     known = (names_of(Job) - {"timetable"} - NOT_SHOWN) | (names_of(Timetable) - {"every_ms"}) | {"every"}
     assert known == JobSchema().fields.keys()
-    shown = set().union(*(shape_job(stored(trigger)) for trigger in Trigger))
+    shown = set().union(*(JobSchema().dump(stored(trigger)) for trigger in Trigger))
     assert shown == JobSchema().fields.keys()
 
 

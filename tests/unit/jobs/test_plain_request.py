@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from marshmallow import Schema, ValidationError
 
-from app.web.jobs.plain_request import read_plain
-from app.web.jobs.request_schemas import NewJobSchema
+from app.web.jobs.request_schemas import NewJobSchema, read_plain
 
 NOW = {"endpoint": "mail", "trigger": "IMMEDIATE", "idempotency_key": "key-1", "input": {"user": {"id": 7}}}
 LATER = NOW | {"trigger": "DELAYED", "run_at": "2030-01-31T10:00:00+01:00"}
