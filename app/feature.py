@@ -23,11 +23,11 @@ class Feature:
     that a process loads only its own parts: a worker no Flask, a web process no chores.
 
     Example:
-        class Simulate(Feature):
-            name = "simulate"
+        class Forecast(Feature):
+            name = "forecast"
 
             def commands(self) -> Sequence[click.Command]:
-                from app.features.simulate import cli
+                from app.features.forecast import cli
 
                 return [cli.command]
     """

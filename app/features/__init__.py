@@ -1,6 +1,6 @@
 """Features: the table of contents of the product above its kernel.
 
-To remove one, remove its folder, its import and its entry here, its tests and its page.
+CONTRIBUTING.md, *Removing a feature*, lists what belongs to the removal of one.
 """
 
 from collections.abc import Sequence

@@ -91,7 +91,7 @@ def test_every_operation_in_a_document_exists(document: Path) -> None:
 
 
 def test_the_channels_that_are_listed_are_those_there_are() -> None:
-    text = (ROOT / "docs" / "notifications.md").read_text()
+    text = (ROOT / "docs" / "channels.md").read_text()
     listed = re.findall(r"`(\w{2,})(\(s\))?`", text.partition("Allowed are")[2].partition("Others are refused")[0])
     assert {name + tls for name, may in listed for tls in ("", "s" if may else "")} == SCHEMES
 

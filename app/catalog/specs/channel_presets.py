@@ -32,7 +32,7 @@ class Preset:
     """A scheme: its form, its secrets, its parameters and its requests."""
 
     form: str
-    """Form of the URL, as errors and docs/notifications.md show it."""
+    """Form of the URL, as errors and docs/channels.md show it."""
     requests: tuple[Request, ...] = ()
     """The first one whose path fits is sent; none for mail."""
     secrets: frozenset[str] = frozenset()
@@ -231,7 +231,7 @@ _TELEGRAM = Preset(
     limits={"text": 4096},
 )
 
-# The schemes that a channel may have; docs/notifications.md lists them.
+# The schemes that a channel may have; docs/channels.md lists them.
 PRESETS: Mapping[str, Preset] = {
     "discord": _DISCORD,
     "json": _JSON,

@@ -16,11 +16,12 @@ from sqlalchemy import Connection
 from app.features.notifications import store as notifications_store
 from app.features.notifications.grouping import EventGroup, SubjectCounts, add_counts, counts_from_json
 from app.features.notifications.message import message_of
+from app.features.notifications.metrics import NOTIFICATIONS_SENT, NOTIFICATIONS_SUPPRESSED
 from app.features.notifications.pacing import held, is_repeated
 from app.features.notifications.rules import Rule
 from app.kernel import ids
 from app.kernel.db import Database
-from app.kernel.metrics import PROCESS, series
+from app.kernel.metrics import PROCESS
 from app.kernel.sql import statement
 from app.queue.jobs import job_insertion
 from app.queue.jobs.endpoint_cache import CachedEndpoint, read_targets
@@ -134,9 +135,9 @@ def advance(database: Database, rule: str) -> Step:
         done = database.transact(lambda connection: _step(connection, rule))
     except _ChangedError:
         return Step()
-    PROCESS.add(series.NOTIFICATIONS_SENT, amount=done.messages)
-    PROCESS.add(series.NOTIFICATIONS_SUPPRESSED, "refused", amount=done.refused)
-    PROCESS.add(series.NOTIFICATIONS_SUPPRESSED, "repeated", amount=done.repeated)
+    PROCESS.add(NOTIFICATIONS_SENT, amount=done.messages)
+    PROCESS.add(NOTIFICATIONS_SUPPRESSED, "refused", amount=done.refused)
+    PROCESS.add(NOTIFICATIONS_SUPPRESSED, "repeated", amount=done.repeated)
     return done
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from app.features.notifications import store as notifications_store
+from app.features.notifications.metrics import NOTIFICATION_EVENTS, NOTIFICATIONS_FAILED
 from app.features.notifications.rules import Occurrence, Rule, execution_failed, job_subject
-from app.kernel.metrics import series
 from app.kernel.sql import statement
 from app.queue.ending.handler import Brought, Handler
 from app.queue.ending.outbox_rows import End
@@ -55,7 +55,7 @@ def _concerns(end: End) -> bool:
 def _note(connection: Connection, ends: Sequence[End]) -> Brought:
     """Store event batches of failures; failures of notifications themselves are only counted."""
     reportable = [end for end in ends if Followed.NOTIFICATION not in end.followed]
-    counts = {series.NOTIFICATIONS_FAILED: len(ends) - len(reportable)}
+    counts = {NOTIFICATIONS_FAILED: len(ends) - len(reportable)}
     rules = notifications_store.read_all(connection) if reportable else []
     rules = [rule for rule in rules if any(map(rule.covers, (_E.EXECUTION_FAILED, _E.JOB_FAILING, _E.JOB_RECOVERED)))]
     if rules:
@@ -75,7 +75,7 @@ def _note(connection: Connection, ends: Sequence[End]) -> Brought:
                 repeating[row.job_id] = row, replace(failure, event=_E.JOB_FAILING, subject=job_subject(row))
         for rule, failure in _new_alerts(connection, rules, repeating.values()):
             matched[rule.name].append(failure)
-        counts[series.NOTIFICATION_EVENTS] = notifications_store.add_batches(connection, matched)
+        counts[NOTIFICATION_EVENTS] = notifications_store.add_batches(connection, matched)
     return Brought(counts=counts)
 
 

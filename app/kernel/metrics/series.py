@@ -1,4 +1,4 @@
-"""Series: declarations of all metrics with name, help, labels and buckets.
+"""Series: declarations of metrics with name, help, labels and buckets; a feature declares its own in `metrics.py`.
 
 All names get the prefix `task_executor_`; names of counters end in `_total`. Values of labels are bounded: `endpoint`
 by TE_METRICS_MAX_ENDPOINTS, all other labels by the code.
@@ -54,7 +54,7 @@ def _declared(series: Series) -> Series:
     return series
 
 
-def _counter(name: str, help_: str, *labels: str) -> Series:
+def counter(name: str, help_: str, *labels: str) -> Series:
     return _declared(Series(name, help_, Kind.COUNTER, labels))
 
 
@@ -76,14 +76,14 @@ _CHORE_SECONDS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0)
 # Every process.
 PROCESSES = _gauge("processes", "Live processes behind this address.")
 BUILD = _gauge("build_info", "1, labelled with the version of this program.", "version", merge=Merge.NEWEST)
-STATEMENT_RETRIES = _counter(
+STATEMENT_RETRIES = counter(
     "statement_retries_total",
     "Statement retries, by the SQLSTATE of the failure; `connection` if the connection broke.",
     "sqlstate",
 )
 
 # Web processes.
-REQUESTS = _counter(
+REQUESTS = counter(
     "http_requests_total",
     "Answered requests, by route template; `none` if no route matched.",
     *("route", "method", "status_class"),
@@ -97,11 +97,11 @@ REQUEST_SECONDS = _histogram(
 REQUESTS_WAITING = _gauge("http_requests_waiting", "Requests that wait for a result, without a thread.")
 STREAMS_OPEN = _gauge("http_streams_open", "Open event streams.")
 WAITING_PLACES = _gauge("http_waiting_places", "Limit of waiting requests and open streams together (TE_WEB_WAITING).")
-SCHEDULED = _counter("tasks_scheduled_total", "Created jobs, by trigger.", "trigger")
+SCHEDULED = counter("tasks_scheduled_total", "Created jobs, by trigger.", "trigger")
 
 # Workers: attempts.
-STARTED = _counter("worker_jobs_started_total", "Started attempts.", "kind", ENDPOINT)
-COMPLETED = _counter(
+STARTED = counter("worker_jobs_started_total", "Started attempts.", "kind", ENDPOINT)
+COMPLETED = counter(
     "worker_jobs_completed_total",
     "Attempts whose result was written, by the resulting status.",
     *("kind", ENDPOINT, "outcome"),
@@ -118,16 +118,16 @@ LATENESS = _histogram(
     "kind",
     buckets=_LATENESS_SECONDS,
 )
-EXECUTED = _counter("tasks_executed_total", "Executions that ended in success.")
-FAILED = _counter(
+EXECUTED = counter("tasks_executed_total", "Executions that ended in success.")
+FAILED = counter(
     "tasks_failed_total",
     "Executions that ended in failure, after an attempt or by a chore of the scheduler, by reason.",
     "reason",
 )
-UNCERTAIN = _counter(
+UNCERTAIN = counter(
     "worker_uncertain_deliveries_total", "Attempts that failed although they may have been delivered.", "kind"
 )
-SOFT_LIMITS = _counter("worker_soft_limits_passed_total", "Attempts that exceeded their soft limit.")
+SOFT_LIMITS = counter("worker_soft_limits_passed_total", "Attempts that exceeded their soft limit.")
 
 # Workers: claims and results.
 CLAIM_SECONDS = _histogram(
@@ -142,23 +142,19 @@ CONCLUDE_SECONDS = _histogram(
 CONCLUDE_ROWS = _histogram(
     "worker_conclude_batch_size", "Results in a statement that writes them.", buckets=_BATCH_ROWS
 )
-RELEASED = _counter("worker_claims_released_total", "Claims released unsent.")
-STRAYS = _counter("worker_stray_claims_total", "Claims released because the answer to the claim statement was lost.")
-STALE = _counter("worker_stale_results_total", "Results that changed nothing because their claim was lost.")
-REFUSED = _counter("worker_results_refused_total", "Results that the database refused, stored without their payload.")
-ABANDONED = _counter("worker_results_abandoned_total", "Results dropped by a process that lost its lease.")
-LOST_LEASES = _counter("worker_leases_lost_total", "Processes that exited because they lost their lease or a thread.")
-ENDS_HANDLED = _counter("outbox_ends_handled_total", "Completion events that all handlers have processed.")
-EFFECTS_FAILED = _counter(
+RELEASED = counter("worker_claims_released_total", "Claims released unsent.")
+STRAYS = counter("worker_stray_claims_total", "Claims released because the answer to the claim statement was lost.")
+STALE = counter("worker_stale_results_total", "Results that changed nothing because their claim was lost.")
+REFUSED = counter("worker_results_refused_total", "Results that the database refused, stored without their payload.")
+ABANDONED = counter("worker_results_abandoned_total", "Results dropped by a process that lost its lease.")
+LOST_LEASES = counter("worker_leases_lost_total", "Processes that exited because they lost their lease or a thread.")
+ENDS_HANDLED = counter("outbox_ends_handled_total", "Completion events that all handlers have processed.")
+EFFECTS_FAILED = counter(
     "outbox_effects_failed_total",
     "Failures of a handler for a single completion event; each is retried after a wait.",
     "effect",
 )
-NOTIFICATION_EVENTS = _counter(
-    "notification_events_total", "Events recorded for notification rules, counted once for each matching rule."
-)
-NOTIFICATIONS_FAILED = _counter("notifications_failed_total", "Messages of notification rules that failed for good.")
-BREAKERS = _counter("breaker_transitions_total", "State changes of breakers made by this worker.", "to", "reason")
+BREAKERS = counter("breaker_transitions_total", "State changes of breakers made by this worker.", "to", "reason")
 
 # Workers: gauges.
 IN_FLIGHT = _gauge("worker_jobs_in_flight", "Claims held by workers.")
@@ -171,28 +167,18 @@ UNWRITTEN = _gauge("worker_results_waiting", "Results that wait to be written.")
 CHORE_SECONDS = _histogram(
     "scheduler_chore_duration_seconds", "Duration of chore runs.", "chore", buckets=_CHORE_SECONDS
 )
-CHORE_FAILURES = _counter("scheduler_chore_failures_total", "Chore runs that ended with an error.", "chore")
+CHORE_FAILURES = counter("scheduler_chore_failures_total", "Chore runs that ended with an error.", "chore")
 CHORE_AT = _gauge(
     "scheduler_chore_last_success_timestamp_seconds",
     "Time of the last successful run or batch of a chore, in seconds since 1970.",
     "chore",
     merge=Merge.NEWEST,
 )
-CHORE_ROWS = _counter(
+CHORE_ROWS = counter(
     "scheduler_chore_changes_total",
     "Rows changed by chores, by kind of change, such as executions reclaimed.",
     "chore",
     "change",
-)
-
-NOTIFICATIONS_SENT = _counter(
-    "notifications_sent_total", "Messages of notification rules that became jobs, one for each channel."
-)
-NOTIFICATIONS_SUPPRESSED = _counter(
-    "notifications_suppressed_total",
-    "Suppressed notifications: messages that a channel's payload spec refused (`refused`), and events "
-    "whose subject was already reported (`repeated`).",
-    "reason",
 )
 
 # Schedulers: statistics of the whole service, read from the database.

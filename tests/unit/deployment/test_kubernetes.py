@@ -14,8 +14,9 @@ import yaml
 
 from app.dev.stack import programs
 from app.kernel.config import Settings
-from app.kernel.metrics.series import PREFIX, SERIES
+from app.kernel.metrics.series import PREFIX
 from app.web import health_api
+from tests.series import SERIES
 from tests.unit.deployment.deployed import READ_SECRETS, SETTINGS
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "kubernetes"

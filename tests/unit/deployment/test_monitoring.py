@@ -15,10 +15,11 @@ from app.features.control.statistics import Hold
 from app.features.control.store import WorkerState
 from app.kernel import db
 from app.kernel.config import Settings
-from app.kernel.metrics.series import BUILD, PREFIX, SERIES, Kind, Merge, Series
+from app.kernel.metrics.series import BUILD, PREFIX, Kind, Merge, Series
 from app.scheduler.chore import ChoreContext
 from app.scheduler.chore_plan import plan
 from schema.states import BreakerState
+from tests.series import SERIES
 
 ROOT = Path(__file__).parents[3]
 CASES = Path(__file__).parent / "rules_test.yml"

@@ -22,8 +22,6 @@ from tests.integration.registered import register, register_all
 
 FLOW = {"queue": "bulk", "priority": 200, "limits": {"max_in_flight": 3}}
 ROUTES = [{"pattern": "billing-*", "queue": "bulk"}]
-QUIET = {"from": "22:00", "to": "07:00", "days": ["sat", "sun"], "timezone": "Europe/Berlin"}
-RULE = {"events": ["worker.lost"], "channels": ["ops", "people"], "queue": "bulk", "quiet_hours": QUIET}
 
 
 @pytest.fixture
@@ -32,13 +30,9 @@ def filled(api: Api) -> Api:
     register_all(api)
     assert api.send("PATCH", "/endpoints/target", json=FLOW).status_code == 200
     assert api.put("/routes", {"routes": ROUTES}).status_code == 200
-    # One to which messages can be sent, and one that is there for them.
-    register(api, "ops")
     channels = ["json://me:{{secret.token}}@127.0.0.1:9/hook", "{{secret.token}}"]
     channel = {"type": "NOTIFICATION", "config": "config", "spec": {"url": channels, "severity": "{{input.severity}}"}}
     assert api.post("/endpoints", {"name": "people", **channel}).status_code == 201
-    rule = RULE | {"name": "lost", "group_seconds": 60}
-    assert api.post("/notification-rules", rule).status_code == 201
     return api
 
 
@@ -50,7 +44,7 @@ def exported(cli: Cli, at: Path) -> dict[str, Any]:
 
 def shown(api: Api) -> dict[str, Any]:
     """What the API shows of the catalogue, but for what differs between two databases."""
-    found = {path: api.get(path).json for path in ("/payload-specs", "/configs", "/endpoints", "/notification-rules")}
+    found = {path: api.get(path).json for path in ("/payload-specs", "/configs", "/endpoints")}
     for page in found.values():
         for item in page["items"]:
             del item["created_at"], item["updated_at"]
@@ -84,9 +78,8 @@ def test_an_export_builds_the_same_catalogue_elsewhere(
         assert [(each["action"], each["kind"]) for each in made] == [
             ("create", "payload spec"),
             ("create", "config"),
-            *[("create", "endpoint")] * 3,
+            *[("create", "endpoint")] * 2,
             ("change", "routes"),
-            ("create", "notification rule"),
         ]
         assert shown(there) | {"/endpoints": None} == shown(filled) | {"/endpoints": None}
         ours, theirs = (shown(each)["/endpoints"]["items"] for each in (filled, there))
@@ -104,8 +97,6 @@ def test_a_change_is_shown_before_it_is_made(filled: Api, cli: Cli, tmp_path: Pa
     del document["endpoints"]["target"]["limits"]
     document["configs"] = {"other": {"day": "2030-01-01"}, "config": document["configs"]["config"]}
     document["payload_specs"]["loose"] = {"type": "object"}
-    assert document["notification_rules"] == {"lost": RULE}
-    document["notification_rules"]["more"] = {**document["notification_rules"].pop("lost"), "max_per_hour": 3}
     file.write_text(yaml.safe_dump(document).replace("'2030-01-01'", "2030-01-01"))
     told = cli.run("catalog", "diff", str(file), expect=1).stdout
     for line in ("create config other", "change endpoint target", "-priority: 200", "+priority: 10", "-limits:"):
@@ -119,16 +110,11 @@ def test_a_change_is_shown_before_it_is_made(filled: Api, cli: Cli, tmp_path: Pa
     assert filled.get("/configs/other").json["values"] == {"day": "2030-01-01"}, "YAML's dates are texts here"
     cli.run("catalog", "diff", str(file))
 
-    assert filled.get("/notification-rules/more").json["max_per_hour"] == 3
     del document["configs"]["other"], document["payload_specs"]["loose"]
     file.write_text(yaml.safe_dump(document))
     cli.run("catalog", "diff", str(file))
     gone = cli.json("catalog", "apply", str(file), "--delete", "--yes")["changes"]
-    assert [(each["action"], each["name"]) for each in gone] == [
-        ("delete", "lost"),
-        ("delete", "other"),
-        ("delete", "loose"),
-    ]
+    assert [(each["action"], each["name"]) for each in gone] == [("delete", "other"), ("delete", "loose")]
     assert [each["name"] for each in filled.get("/configs").json["items"]] == ["config"]
 
 
@@ -144,8 +130,6 @@ def test_a_change_is_shown_before_it_is_made(filled: Api, cli: Cli, tmp_path: Pa
         ("payload_specs: {a: {type: nothing}}", "/payload_specs/a"),
         ("configs: {a: {b: .nan}}", "JSON does not know"),
         ("routes: [{pattern: a}]", "/routes/0/queue"),
-        ("notification_rules: {r: {events: [x], channels: [a]}}", "/notification_rules/r/events/0"),
-        ("notification_rules: {r: {events: [queue.late], channels: [a], all: true}}", "/notification_rules/r/channels"),
     ],
 )
 def test_what_is_no_catalogue_is_refused_where_it_is_wrong(

@@ -1,0 +1,14 @@
+"""The page of the simulation names options that exist."""
+
+import re
+from pathlib import Path
+
+from app.features.simulate.cli import command
+
+PAGE = Path(__file__).parents[4] / "docs" / "simulate.md"
+
+
+def test_each_option_of_the_page_exists() -> None:
+    options = {option for parameter in command.params for option in parameter.opts}
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", PAGE.read_text()))
+    assert named - options == {"--app"}
