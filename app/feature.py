@@ -72,6 +72,6 @@ class Feature:
 
 def completion_handlers(features: Sequence[Feature]) -> "list[Handler]":
     """Return all that follows a completion event: the dead letter of a failure, then the handlers of features."""
-    from app.queue.ending.letter_handler import DEAD_LETTERS  # noqa: PLC0415 - a web process needs none
+    from app.queue.ending.letters import DEAD_LETTERS  # noqa: PLC0415 - a web process needs none
 
     return [DEAD_LETTERS, *(handler for feature in features for handler in feature.handlers())]

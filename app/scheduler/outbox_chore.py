@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from app.kernel.formats import EPOCH
 from app.queue.ending.handler import Handler
 from app.queue.ending.outbox_processor import BATCH, Handled, OutboxProcessor
-from app.queue.ending.outbox_taking import DueEvent, due_ends, shards_with_ends
+from app.queue.ending.outbox_rows import DueEvent, due_ends, shards_with_ends
 from app.scheduler.chore import ChoreContext, Counts
 
 RUN_SECONDS = 10.0  # the next run continues, in each shard from the oldest event

@@ -13,8 +13,7 @@ from app.features.dead_letters.letter_list import LetterFilter, next_letters
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.queue.bulk.bulk_job_runner import AT_ONCE, FilteredRow
-from app.queue.ending.dead_letter import DeadLetter
-from app.queue.ending.letters import archive_several
+from app.queue.ending.letters import DeadLetter, archive_several
 from app.queue.executions import execution_cancellation, manual_retry, rescheduling
 from app.queue.executions.execution_model import Treated
 from app.queue.executions.rescheduling import Moved

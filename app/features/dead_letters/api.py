@@ -60,7 +60,7 @@ class DeadLetterSchema(Schema):
     message = fields.String(
         required=True,
         allow_none=True,
-        metadata={"description": f"of that error, up to {dead_letters_store.MOST_MESSAGE} characters"},
+        metadata={"description": f"of that error, up to {dead_letters_store.MAX_MESSAGE} characters"},
     )
     attempt_count = fields.Integer(required=True)
     failed_at = Instant(required=True)

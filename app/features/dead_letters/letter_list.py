@@ -14,7 +14,7 @@ from app.kernel.db.chunked_scan import ListIndex
 from app.kernel.db.paging import Page, PageRequest, Part, Position
 from app.kernel.errors import DeadLetterNotFoundError
 from app.queue.bulk.bulk_job_runner import FilteredRow
-from app.queue.ending.dead_letter import DeadLetter
+from app.queue.ending.letters import DeadLetter
 from schema import tables
 
 PAGE_SECONDS = 0.02  # after which a short page is returned

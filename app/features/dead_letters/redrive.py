@@ -9,7 +9,7 @@ from app.features.dead_letters.letter_list import get_letter
 from app.kernel.errors import ConflictError, JobNotFoundError, TaskExecutorError
 from app.kernel.tracing.context import TraceContext
 from app.queue.ending import letters as dead_letters_store
-from app.queue.ending.dead_letter import DeadLetter
+from app.queue.ending.letters import DeadLetter
 from app.queue.executions.execution_model import Treated
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.jobs.job_batch import create_many

@@ -14,7 +14,7 @@ from app.kernel.db.paging import Position
 from app.kernel.errors import RedriveNotFoundError
 from app.queue.bulk.bulk_job_runner import AT_ONCE, FilteredRow
 from app.queue.bulk.bulk_job_store import BulkJob, BulkJobStore, loaded_filter, stored_filter
-from app.queue.ending.dead_letter import DeadLetter
+from app.queue.ending.letters import DeadLetter
 from app.queue.executions.execution_model import Treated
 from app.queue.executions.manual_retry import redrive_executions
 from app.queue.jobs.job_creation import Creator

@@ -1,6 +1,6 @@
-"""Events: changes of state that leave no attempt, recorded in the transaction that makes them.
+"""Events: changes of state without an attempt, recorded in the transaction of the change.
 
-Claims, deliveries and reclaims are in `attempts` already; `app.queue.reading.execution_history` merges both.
+`attempts` has claims, deliveries and reclaims; `app.queue.reading.execution_history` merges both.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from app.kernel import ids
 from app.kernel.sql import statement
 from schema.states import ExecutionStatus
 
-# The ids come from the caller, so that a repeated transaction finds what its first run wrote.
+# The ids are parameters, so that a repeated transaction finds the rows of its first run.
 RECORD = statement(
     "execution_events.record",
     """
@@ -31,23 +31,23 @@ RECORDED = statement(
 
 
 class ChangeReason(StrEnum):
-    """Why an execution changed its state; the first part of a history's `reason`s."""
+    """Reason of a change of state; the first part of a `reason` in a history."""
 
     CLAIMED = "CLAIMED"
-    HANDED_BACK = "HANDED_BACK"  # claimed, then returned before anything was sent
+    HANDED_BACK = "HANDED_BACK"  # released before anything was sent
     CANCELLED = "CANCELLED"
     JOB_CANCELLED = "JOB_CANCELLED"
     JOB_UPDATED = "JOB_UPDATED"  # replaced by a new version of its job
     CANCEL_REQUESTED = "CANCEL_REQUESTED"
-    ABORT_REQUESTED = "ABORT_REQUESTED"  # the same, and its present attempt is broken off
-    SOFT_LIMIT = "SOFT_LIMIT"  # its attempt goes on beyond `soft_timeout_ms`
+    ABORT_REQUESTED = "ABORT_REQUESTED"  # the same, and its running attempt is aborted
+    SOFT_LIMIT = "SOFT_LIMIT"  # its attempt exceeds `soft_timeout_ms`
     RETRIED_BY_HAND = "RETRIED_BY_HAND"
     RUN_BY_HAND = "RUN_BY_HAND"  # brought forward
     RESCHEDULED = "RESCHEDULED"  # due at another instant
     JOB_PAUSED = "JOB_PAUSED"
     JOB_RESUMED = "JOB_RESUMED"
     EXPIRED = "EXPIRED"  # waited behind a limit, a pause or an open breaker for longer than max_age_ms allows
-    NO_ATTEMPTS_LEFT = "NO_ATTEMPTS_LEFT"  # waited for another attempt, but has used all of them
+    NO_ATTEMPTS_LEFT = "NO_ATTEMPTS_LEFT"  # it waited for another attempt, but has used all
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class StateChange:
 
 
 def record(connection: Connection, changes: Sequence[StateChange], *, actor: str | None, reason: ChangeReason) -> None:
-    """Record changes made in this transaction; `actor` is None when nobody asked for them."""
+    """Record changes of this transaction; `actor` is None for changes that were not requested."""
     if not changes:
         return
     params = {
@@ -78,6 +78,6 @@ def record(connection: Connection, changes: Sequence[StateChange], *, actor: str
 
 
 def recorded(connection: Connection, event_id: str) -> str | None:
-    """Return the event's execution if an earlier run of this transaction was committed and its answer was lost."""
+    """Return the execution of an event if an earlier run of this transaction was committed; its answer was lost."""
     execution_id: str | None = connection.execute(RECORDED, {"event_id": event_id}).scalar()
     return execution_id

@@ -1,4 +1,4 @@
-"""Handler: something that follows the end of an attempt or an execution, in the database."""
+"""Handler: work in the database after a completion event."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from app.queue.ending.outbox_rows import End
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What came about: the queues in which something became due, and what is counted once that is committed."""
+    """Result of a handler: queues in which executions became due, and counts to add once it is committed."""
 
     queues: Collection[str] = ()
     counts: Mapping[Series, int] = field(default_factory=dict)
@@ -19,14 +19,13 @@ class Brought:
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """An effect of the ends that it `concerns`, which `apply` brings about for several of them.
+    """Runs `apply` for the completion events that it `concerns`.
 
-    `apply` runs in the transaction that takes the ends out of the outbox, and may run again where that transaction is
-    repeated: it writes to this database and does nothing else. It goes by indexes, and locks rows in the order of their
-    keys, executions before anything else. What it cannot do because of an end itself, not of the database, it raises;
-    it is then tried again for each end alone.
+    `apply` runs in the transaction that takes the events out of the outbox, and again if that is repeated: it writes to
+    this database and does nothing else. It reads by indexes, and locks rows in the order of their keys, executions
+    first. If it raises an error that is due to an event, not to the database, it runs again for each event alone.
     """
 
-    name: str  # stored with ends that are put off, so it stays as it is
+    name: str  # stored with deferred events, so it must not change
     concerns: Callable[[End], bool]
     apply: Callable[[Connection, Sequence[End]], Brought]

@@ -1,21 +1,25 @@
-"""Dead letters: executions that have failed, each until somebody has seen to it."""
+"""Dead letters: failed executions until they are resolved."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
 from app.kernel.db import Database
+from app.kernel.db.paging import Position
+from app.kernel.db.rows import RowValue
 from app.kernel.errors import ConflictError, DeadLetterNotFoundError, TaskExecutorError
 from app.kernel.sql import statement
+from app.queue.ending.handler import Brought, Handler
 from app.queue.ending.outbox_rows import End
-from schema.states import Resolution
+from schema.states import ExecutionStatus, Resolution
 
-MOST_MESSAGE = 500  # characters of an error that a letter keeps; its attempt has all of it
+MAX_MESSAGE = 500  # characters of an error that a letter keeps; the attempt has all of it
 
-# The lock keeps a manual retry from coming between the look at the execution and the letter: whoever retried it before
-# has seen to it already. An execution that ended without an attempt says why by itself.
+# The lock keeps a manual retry from running between the read of the execution and the insert. An execution that was
+# retried before gets a resolved letter; one that ended without an attempt has a reason instead of an error.
 LEAVE = statement(
     "dead_letters.leave",
     f"""
@@ -25,7 +29,7 @@ LEAVE = statement(
     INSERT INTO dead_letters (letter_id, execution_id, job_id, endpoint, endpoint_version, labels, error_type, message,
                               attempt_count, failed_at, resolution, resolved_at)
     SELECT u.letter_id, over.execution_id, over.job_id, over.endpoint, over.endpoint_version, j.labels,
-           COALESCE(u.reason, a.error->>'type', 'UNKNOWN'), substr(a.error->>'message', 1, {MOST_MESSAGE}),
+           COALESCE(u.reason, a.error->>'type', 'UNKNOWN'), substr(a.error->>'message', 1, {MAX_MESSAGE}),
            u.attempt, u.failed_at,
            CASE WHEN over.status = 'FAILED' AND over.completed_at = u.failed_at THEN NULL ELSE 'RETRIED' END,
            CASE WHEN over.status = 'FAILED' AND over.completed_at = u.failed_at THEN NULL ELSE now() END
@@ -55,7 +59,7 @@ LOCK = statement(
      WHERE letter_id = ANY (CAST(:letters AS TEXT[])) ORDER BY letter_id FOR UPDATE
     """,
 )
-# Open, or resolved by anything but a further run of the same execution.
+# Open letters, and letters not resolved by another run of the same execution.
 LOCK_OF_EXECUTIONS = statement(
     "dead_letters.lock_of_executions",
     """
@@ -66,15 +70,6 @@ LOCK_OF_EXECUTIONS = statement(
     """,
 )
 FOUND = statement("dead_letters.found", "SELECT resolution, note FROM dead_letters WHERE letter_id = :letter_id")
-RESOLVE = statement(
-    "dead_letters.resolve",
-    """
-    UPDATE dead_letters
-       SET resolution = :resolution, resolved_at = now(), resolved_by = :actor, note = :note, redriven_as = :redriven_as
-     WHERE letter_id = :letter_id AND resolved_at IS NULL
-    RETURNING letter_id
-    """,
-)
 ARCHIVE = statement(
     "dead_letters.archive",
     """
@@ -94,17 +89,43 @@ RESOLVE_AS = statement(
 
 
 def kept_by_a_letter(executions: str) -> str:
-    """Return the SQL condition that an unresolved letter keeps an execution, or one that was resolved of late.
-
-    The statement has the retention as `:retention_ms`.
-    """
+    """Return the SQL condition that an execution has a letter which is open, or resolved within `:retention_ms`."""
     return f"""EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.execution_id = {executions}.execution_id
                       AND (d.resolved_at IS NULL
                            OR d.resolved_at >= now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'))"""  # noqa: S608 - a part of a statement, composed at import
 
 
-def leave_letters(connection: Connection, ends: Sequence[End]) -> None:
-    """Leave a letter for each of these failures; one that was retried meanwhile is resolved."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter(RowValue):
+    """A failed execution; `redriven_as` is the execution that retries it, if it was retried or redriven."""
+
+    letter_id: str
+    execution_id: str
+    job_id: str
+    endpoint: str
+    endpoint_version: int
+    labels: dict[str, str] | None
+    error_type: str
+    message: str | None
+    attempt_count: int
+    failed_at: datetime
+    resolution: Resolution | None
+    resolved_at: datetime | None
+    resolved_by: str | None
+    note: str | None
+    redriven_as: str | None
+
+    @property
+    def position(self) -> Position:
+        """Its place in the list."""
+        return Position(self.failed_at, self.letter_id)
+
+
+def _concerns(end: End) -> bool:
+    return end.status is ExecutionStatus.FAILED and not end.is_rejected
+
+
+def _leave(connection: Connection, ends: Sequence[End]) -> Brought:
     params = {
         "letters": [end.end_id for end in ends],
         "executions": [end.execution_id for end in ends],
@@ -113,6 +134,10 @@ def leave_letters(connection: Connection, ends: Sequence[End]) -> None:
         "instants": [end.ended_at for end in ends],
     }
     connection.execute(LEAVE, params)
+    return Brought()
+
+
+DEAD_LETTERS = Handler("dead_letters", _concerns, _leave)
 
 
 def resolve_of_executions(
@@ -121,15 +146,15 @@ def resolve_of_executions(
     actor: str | None,
     resolution: Resolution = Resolution.RETRIED,
 ) -> None:
-    """Resolve the letters of executions that go on; their rows are locked."""
+    """Resolve the letters of retried executions, whose rows are locked."""
     params = {"executions": executions, "resolution": resolution.value, "actor": actor}
     connection.execute(RESOLVE_OF_EXECUTIONS, params)
 
 
 def lock_open(connection: Connection, letter_id: str, *, redriven_as: str | None) -> bool:
-    """Lock a letter that is open; returns false where it was redriven as this execution already, None: as any.
+    """Lock an open letter; return false if it was redriven as this execution before, or as any for None.
 
-    Raises DeadLetterNotFoundError, or ConflictError for one that is resolved otherwise.
+    Raises DeadLetterNotFoundError, or ConflictError for a letter that is resolved in another way.
     """
     row = connection.execute(LOCK, {"letters": [letter_id]}).first()
     if row is None:
@@ -144,7 +169,7 @@ def lock_open(connection: Connection, letter_id: str, *, redriven_as: str | None
 def lock_several(
     connection: Connection, letters: Collection[str]
 ) -> tuple[Collection[str], dict[str, TaskExecutorError]]:
-    """Lock letters; returns those that are open, and by their ids why others are left as they are."""
+    """Lock letters; return the open ones, and an error for each of the others."""
     found = {row.letter_id: row for row in connection.execute(LOCK, {"letters": sorted(letters)})}
     refused: dict[str, TaskExecutorError] = {}
     for letter_id in letters:
@@ -157,19 +182,19 @@ def lock_several(
 
 
 def lock_of(connection: Connection, failed: Mapping[str, datetime]) -> dict[str, TaskExecutorError]:
-    """Lock the letters of executions, whose rows are locked, and which failed at these instants.
+    """Lock the letters of executions that failed at these instants, and whose rows are locked.
 
-    Returns why some are not to be retried: somebody has seen to that failure otherwise.
+    Returns an error for each execution that must not be retried, because its letter was resolved in another way.
     """
     found = connection.execute(LOCK_OF_EXECUTIONS, {"executions": sorted(failed)}) if failed else ()
     return {
-        row.execution_id: _seen_to(row)
+        row.execution_id: _resolved_otherwise(row)
         for row in found
         if row.resolution is not None and row.failed_at == failed[row.execution_id]
     }
 
 
-def _seen_to(row: Row[Any]) -> ConflictError:
+def _resolved_otherwise(row: Row[Any]) -> ConflictError:
     if row.resolution == Resolution.ARCHIVED:
         return ConflictError(
             f"The dead letter {row.letter_id!r} of the execution {row.execution_id!r} was archived: nothing is to "
@@ -185,41 +210,24 @@ def _resolved(letter_id: str, resolution: str) -> ConflictError:
     return ConflictError(f"The dead letter {letter_id!r} is resolved already: {resolution}.")
 
 
-def resolve(
-    connection: Connection,
-    letter_id: str,
-    resolution: Resolution,
-    *,
-    actor: str | None,
-    note: str | None = None,
-    redriven_as: str | None = None,
-) -> bool:
-    """Resolve a letter; returns false when it is not open."""
-    params = {"letter_id": letter_id, "resolution": resolution.value, "actor": actor, "note": note}
-    return connection.execute(RESOLVE, params | {"redriven_as": redriven_as}).first() is not None
-
-
 def resolve_as(connection: Connection, executions: Mapping[str, str], *, actor: str | None) -> None:
-    """Resolve letters, which are locked and open, as redriven: each goes on as the execution that stands with it."""
+    """Resolve letters, which are locked and open, as redriven by executions; `executions` has those by letter."""
     if executions:
         params = {"letters": [*executions], "executions": [*executions.values()], "actor": actor}
         connection.execute(RESOLVE_AS, params)
 
 
 def archive(database: Database, letter_id: str, *, note: str, actor: str | None) -> None:
-    """Resolve a letter without anything to follow; does nothing more to one that was archived with the same note.
+    """Resolve a letter without a retry; does nothing to a letter that was archived with the same note.
 
-    Raises DeadLetterNotFoundError, or ConflictError for one that is resolved otherwise.
+    Raises DeadLetterNotFoundError, or ConflictError for a letter that is resolved in another way.
     """
 
     def body(connection: Connection) -> None:
-        if resolve(connection, letter_id, Resolution.ARCHIVED, actor=actor, note=note):
-            return
-        row = connection.execute(FOUND, {"letter_id": letter_id}).first()
-        if row is None:
-            raise DeadLetterNotFoundError.of(letter_id)
-        if (row.resolution, row.note) != (Resolution.ARCHIVED, note):
-            raise _resolved(letter_id, row.resolution)
+        refused = archive_several(connection, [letter_id], note=note, actor=actor)
+        row = connection.execute(FOUND, {"letter_id": letter_id}).first() if refused else None
+        if refused and (row is None or (row.resolution, row.note) != (Resolution.ARCHIVED, note)):
+            raise refused[letter_id]
 
     database.transact(body)
 
@@ -227,7 +235,7 @@ def archive(database: Database, letter_id: str, *, note: str, actor: str | None)
 def archive_several(
     connection: Connection, wanted: Sequence[str], *, note: str, actor: str | None
 ) -> dict[str, TaskExecutorError]:
-    """Archive several letters; returns by their ids why others are left as they are."""
+    """Archive several letters; return an error for each letter that is not open."""
     is_open, refused = lock_several(connection, wanted)
     if is_open:
         connection.execute(ARCHIVE, {"letters": sorted(is_open), "note": note, "actor": actor})

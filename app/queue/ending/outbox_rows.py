@@ -1,12 +1,20 @@
-"""Outbox: a row for each end that somebody follows, written in the transaction of the end, handled by `app.outbox`."""
+"""Outbox: a row for each subscribed completion event, inserted in the transaction of the end.
 
-from collections.abc import Sequence
+A row leaves the outbox once, in the transaction of its handlers. A locked row is being handled. The DELETE, not the
+lock, decides by which process: of two transactions that delete a row only one continues with it.
+"""
+
+import json
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from operator import attrgetter
+from typing import NamedTuple
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
+from app.kernel.db import Database
+from app.kernel.db.rows import RowValue
 from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason, StateChange
 from app.queue.ending.subscriptions import is_followed
@@ -16,10 +24,10 @@ from schema.states import ExecutionStatus, Followed
 def put_ends_of(
     ended: str, *, end_id: str, attempt: str, at: str, rejected: str = "false", reason: str = "", when: str = "true"
 ) -> str:
-    """Return the INSERT of those rows of `ended` that are followed; it returns their `end_id`.
+    """Return the INSERT of the subscribed events of the rows of `ended`; it returns their `end_id`.
 
     `ended` is a CTE of executions with their shard, endpoint, status and `followed`. The other arguments are SQL
-    expressions: without a `reason` an attempt ended, which is the end's id then; `when` says which rows have ended.
+    expressions. Without a `reason` an attempt ended, and its id is the id of the event; `when` selects ended rows.
     """
     condition = is_followed(ended, by_attempt=not reason, rejected=rejected)
     return f"""
@@ -34,7 +42,7 @@ def put_ends_of(
 _ENDED = put_ends_of(
     "ended", end_id="ended.event_id", attempt="ended.attempt", at="ended.completed_at", reason="CAST(:reason AS TEXT)"
 )
-# For the rare operations, which need more than one statement.
+# For rare operations, which need more than one statement.
 PUT = statement(
     "execution_ends.put",
     f"""
@@ -48,9 +56,61 @@ PUT = statement(
     """,  # noqa: S608 - constants of this package
 )
 
+_COLUMNS = """end_id, shard, execution_id, endpoint, status, attempt, followed, is_rejected, reason, ended_at, tries,
+              effects_left"""
+# Rows that failed before are tried alone: they may fail again, and the whole batch with them.
+TAKE = statement(
+    "execution_ends.take",
+    f"""
+    WITH found AS MATERIALIZED (
+      SELECT end_id FROM execution_ends
+       WHERE end_id = ANY (CAST(:ids AS TEXT[])) AND tries = 0
+       ORDER BY end_id LIMIT :limit FOR UPDATE SKIP LOCKED)
+    DELETE FROM execution_ends
+     WHERE end_id = ANY (CAST(:ids AS TEXT[])) AND end_id IN (SELECT end_id FROM found) AND tries = 0
+    RETURNING {_COLUMNS}
+    """,  # noqa: S608 - a constant of this module
+)
+# The writer handles its row at once; others leave it alone for a second.
+DUE = statement(
+    "execution_ends.due",
+    """
+    SELECT due_at, end_id, tries FROM execution_ends
+     WHERE shard = :shard AND due_at < now() - INTERVAL '1 second'
+       AND (due_at, end_id) > (CAST(:at AS TIMESTAMPTZ), CAST(:id AS TEXT))
+     ORDER BY due_at, end_id LIMIT :limit
+    """,
+)
+# Not by the setting: a shard that is no longer used may have rows.
+NEXT_SHARD = statement(
+    "execution_ends.next_shard",
+    "SELECT shard FROM execution_ends WHERE shard > :after ORDER BY shard, due_at, end_id LIMIT 1",
+)
+LOCK_ONE = statement(
+    "execution_ends.lock_one",
+    f"""
+    WITH found AS MATERIALIZED (
+      SELECT {_COLUMNS} FROM execution_ends WHERE end_id = :id ORDER BY end_id LIMIT 1 FOR UPDATE SKIP LOCKED)
+    SELECT * FROM found
+    """,  # noqa: S608 - a constant of this module
+)
+DELETE_ONE = statement(
+    "execution_ends.delete_one", "DELETE FROM execution_ends WHERE end_id = :id AND tries = :tries RETURNING end_id"
+)
+PUT_OFF = statement(
+    "execution_ends.put_off",
+    """
+    UPDATE execution_ends
+       SET tries = tries + 1, effects_left = CAST(:left AS JSONB),
+           due_at = now() + CAST(:delay_ms AS BIGINT) * INTERVAL '1 millisecond'
+     WHERE end_id = :id AND tries = :tries
+    RETURNING end_id
+    """,
+)
+
 
 def put_ends(connection: Connection, changes: Sequence[StateChange], reason: ChangeReason) -> None:
-    """Put those of the executions that ended in this transaction, without an attempt, and that are followed."""
+    """Insert the subscribed events of executions that ended in this transaction without an attempt."""
     if changes:
         params = {
             "events": [change.event_id for change in changes],
@@ -62,12 +122,12 @@ def put_ends(connection: Connection, changes: Sequence[StateChange], reason: Cha
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """The end of an attempt or of an execution.
+class End(RowValue):
+    """A completion event: the end of an attempt or of an execution.
 
     With the status RETRYING an attempt has failed, and another one follows. `attempt` is the number of the attempt that
-    ended, or the one before where the execution ended for a `reason` that is no attempt's: a later release may have
-    others than Reason. `effects_left` are the names of what is still to be done, None for all.
+    ended, or the one before if the execution ended without an attempt, for a `reason`. A later release may have other
+    reasons than ChangeReason. `effects_left` are the names of the handlers that still have to run, None for all.
     """
 
     end_id: str
@@ -81,25 +141,7 @@ class End:
     reason: str | None
     ended_at: datetime
     tries: int
-    effects_left: frozenset[str] | None
-
-    @classmethod
-    def from_row(cls, row: Row[Any]) -> "End":
-        """Take the fields out of a row that has a column for each."""
-        return cls(
-            end_id=row.end_id,
-            shard=row.shard,
-            execution_id=row.execution_id,
-            endpoint=row.endpoint,
-            status=ExecutionStatus(row.status),
-            attempt=row.attempt,
-            followed=Followed(row.followed),
-            is_rejected=row.is_rejected,
-            reason=row.reason,
-            ended_at=row.ended_at,
-            tries=row.tries,
-            effects_left=frozenset(row.effects_left) if isinstance(row.effects_left, list) else None,
-        )
+    effects_left: list[str] | None
 
     @property
     def is_final(self) -> bool:
@@ -108,5 +150,48 @@ class End:
 
     @property
     def has_failed_attempt(self) -> bool:
-        """Whether an attempt ended with it, and not in success."""
+        """Whether an attempt ended without success."""
         return self.reason is None and self.status is not ExecutionStatus.SUCCESS
+
+
+class DueEvent(NamedTuple):
+    """A due row of the outbox, and the number of its failures."""
+
+    due_at: datetime
+    end_id: str
+    tries: int
+
+
+def shards_with_ends(database: Database) -> list[int]:
+    """Return the shards that have rows in the outbox."""
+    found: list[int] = []
+    while row := next(iter(database.fetch(NEXT_SHARD, {"after": found[-1] if found else -1})), None):
+        found.append(row.shard)
+    return found
+
+
+def due_ends(database: Database, shard: int, *, after: DueEvent, limit: int) -> list[DueEvent]:
+    """Read the next `limit` rows of a shard that have been due for a second, in this order."""
+    params = {"shard": shard, "at": after.due_at, "id": after.end_id, "limit": limit}
+    return [DueEvent(*row) for row in database.fetch(DUE, params)]
+
+
+def take(connection: Connection, end_ids: Collection[str]) -> list[End]:
+    """Delete and return rows that no other process handles and that have not failed before, the oldest first."""
+    rows = connection.execute(TAKE, {"ids": sorted(end_ids), "limit": len(end_ids)})
+    return sorted(map(End.from_row, rows), key=attrgetter("ended_at", "end_id"))
+
+
+def lock_one(connection: Connection, end_id: str) -> End | None:
+    """Lock and read a row; None when it is gone, or another process handles it."""
+    row = connection.execute(LOCK_ONE, {"id": end_id}).first()
+    return None if row is None else End.from_row(row)
+
+
+def leave(connection: Connection, end: End, left: Collection[str], delay_ms: int) -> bool:
+    """Delete a row, or keep it for the handlers `left` and a later try; return false when it has changed."""
+    params: dict[str, object] = {"id": end.end_id, "tries": end.tries}
+    if not left:
+        return connection.execute(DELETE_ONE, params).first() is not None
+    params |= {"left": json.dumps(sorted(left)), "delay_ms": delay_ms}
+    return connection.execute(PUT_OFF, params).first() is not None

@@ -1,7 +1,7 @@
-"""Followers: which ends leave a row in the outbox (app.queue.ending.outbox_rows).
+"""Subscriptions: the completion events of an execution that leave a row in the outbox.
 
-An execution says from its insertion on which of its ends somebody follows, and nothing changes that: so a worker knows
-it from the claim. A failure always has followers, since it leaves a dead letter, unless the retry policy rejected it.
+`followed` is set at the insertion of an execution and never changes, so a worker has it from the claim. A failure
+counts as subscribed, because it leaves a dead letter, unless the retry policy rejected it.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from schema.states import FOLLOWED_BY, CallbackEvent, ExecutionStatus, Followed
 
 _S = ExecutionStatus
-# Which bits ask for an end in a state: of an attempt, and of an execution that ended without one.
+# Bits that subscribe the end of an attempt in a state, and the end of an execution without an attempt.
 _OF_ATTEMPT = {
     _S.SUCCESS: Followed.SUCCESS,
     _S.RETRYING: Followed.ATTEMPT_FAILED,
@@ -23,7 +23,7 @@ _WITHOUT_ATTEMPT = {
 
 
 def followed_for(callbacks: Mapping[CallbackEvent, str]) -> int | None:
-    """Return what `followed` must hold for these callbacks; None where it is not needed."""
+    """Return the bits of `followed` for these callbacks; None for no bits."""
     bits = 0
     for event in callbacks:
         bits |= FOLLOWED_BY[event]
@@ -31,9 +31,9 @@ def followed_for(callbacks: Mapping[CallbackEvent, str]) -> int | None:
 
 
 def may_be_followed(status: ExecutionStatus, followed: int, *, is_rejected: bool) -> bool:
-    """Return whether an attempt that is to lead to a state leaves a row in the outbox, or may leave one.
+    """Return whether an attempt that leads to a state may leave a row in the outbox.
 
-    A request to cancel makes a cancellation of a retry.
+    A request to cancel turns a retry into a cancellation.
     """
     if status is _S.FAILED and not is_rejected:
         return True
@@ -42,9 +42,9 @@ def may_be_followed(status: ExecutionStatus, followed: int, *, is_rejected: bool
 
 
 def is_followed(ended: str, *, by_attempt: bool, rejected: str = "false") -> str:
-    """Return the SQL condition on a row of `ended`, which has a status and `followed`, that it goes to the outbox.
+    """Return the SQL condition that a row of `ended` with a status and `followed` has a subscribed event.
 
-    `rejected` is the SQL expression that says that a retry policy rejected it.
+    `rejected` is the SQL condition that a retry policy rejected it.
     """
     bits = _OF_ATTEMPT if by_attempt else _WITHOUT_ATTEMPT
     asked = " ".join(f"WHEN '{status}' THEN {int(wanted)}" for status, wanted in bits.items())

@@ -14,8 +14,8 @@ from app.kernel.errors import ConflictError, ExecutionNotFoundError, TaskExecuto
 from app.kernel.sql import statement
 from app.kernel.tracing.context import TraceContext
 from app.queue.ending import execution_events, letters
-from app.queue.ending.dead_letter import DeadLetter
 from app.queue.ending.execution_events import ChangeReason, StateChange
+from app.queue.ending.letters import DeadLetter
 from app.queue.executions.execution_model import Treated
 from schema.states import ExecutionStatus, JobStatus, Resolution
 

@@ -16,7 +16,7 @@ from app.kernel.errors import UnavailableError
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
-from app.queue.ending import outbox_taking
+from app.queue.ending import outbox_rows
 from app.queue.ending.outbox_processor import Handled, OutboxProcessor
 from app.queue.ending.subscriptions import is_followed, may_be_followed
 from app.queue.executions.manual_retry import retry_execution
@@ -106,7 +106,7 @@ def test_a_failure_leaves_a_letter_unless_the_policy_rejected_it(database: Datab
 def test_of_several_handlers_one_brings_about_each_effect(
     database: Database, database_url: str, worker: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    strip_locks(monkeypatch, way, outbox_taking, "TAKE", "LOCK_ONE")
+    strip_locks(monkeypatch, way, outbox_rows, "TAKE", "LOCK_ONE")
     found = end(database, claimed(database, worker, 60))
     effect = counting(database)
     failed_before = text("UPDATE execution_ends SET tries = 1 WHERE end_id = ANY (:ids)")

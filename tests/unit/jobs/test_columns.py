@@ -11,7 +11,7 @@ from marshmallow import Schema
 from sqlalchemy import Table
 
 from app.features.dead_letters.redrive import Anew, job_of_letter
-from app.queue.ending.dead_letter import DeadLetter
+from app.queue.ending.letters import DeadLetter
 from app.queue.executions import materialization
 from app.queue.executions.execution_insertion import OF_JOB
 from app.queue.executions.execution_model import AttemptRecord, Execution, LogRecord
