@@ -33,8 +33,7 @@ from brokers.listener import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle
 from brokers.sharing.quota import max_claims
 from brokers.spans import WorkerSpans
-from brokers.worker_process import WorkerProcess
-from brokers.worker_settings import WorkerSettings
+from brokers.worker_process import WorkerProcess, WorkerSettings
 from schema.states import EndpointType
 
 # Descriptors besides deliveries and pool: other database connections, the source of wake-ups, Kafka's brokers, idle

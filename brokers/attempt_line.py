@@ -1,4 +1,4 @@
-"""Line of an attempt that has ended, in the log of its worker, as fields: ids, names of ours and numbers."""
+"""Log line of an ended attempt as fields: ids, own names and numbers."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from app.queue.executions.execution_model import Claim
 
 
 def fields_of(conclusion: Conclusion) -> dict[str, Any]:
-    """Return what the line says, for TE_LOG_FORMAT=json, and the trace that the receiver was told."""
+    """Return the fields of the line for TE_LOG_FORMAT=json, with the trace that the receiver has."""
     claim, verdict = conclusion.claim, conclusion.verdict
     told = verdict.output or verdict.error or {}
     fields = {
@@ -26,7 +26,7 @@ def fields_of(conclusion: Conclusion) -> dict[str, Any]:
 
 
 def ids_of(claim: Claim) -> dict[str, Any]:
-    """Return what any line about an attempt is found by."""
+    """Return the ids of any line about an attempt."""
     return {
         "execution_id": claim.execution_id,
         "job_id": claim.job_id,

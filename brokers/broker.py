@@ -1,4 +1,4 @@
-"""Broker: the Dramatiq broker whose queues are rows of `executions`."""
+"""Broker: the Dramatiq broker whose messages are rows of `executions`."""
 
 from typing import Any, NoReturn
 
@@ -12,14 +12,14 @@ from brokers.worker_process import WorkerProcess
 
 
 class ExecutionsBroker(Broker):
-    """Consumes executions, each queue by itself; one may hold several transports.
+    """Consumes the executions of each queue; a queue may have several transports.
 
-    There are no delay queues and no retries by message: a retry is the same row with a later run_at. Rows are
-    created by the API and the scheduler, in their own transactions.
+    There are no delay queues and no retries by message: a retry is the same row with a later run_at. The API and the
+    scheduler create the rows in their own transactions.
     """
 
     def __init__(self, process: WorkerProcess, middleware: list[Middleware]) -> None:
-        # Exactly the middleware given: Dramatiq's defaults assume that a raised exception means a retry message.
+        # Without Dramatiq's own middleware, which sends a retry message when an actor raises.
         super().__init__(middleware=middleware)
         self.process = process
         self.queues: dict[str, None] = {}
@@ -33,10 +33,10 @@ class ExecutionsBroker(Broker):
         self.emit_after("declare_queue", queue_name)
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 30_000) -> ClaimConsumer:
-        """Make the consumer of a queue.
+        """Build the consumer of a queue.
 
-        `prefetch` is Dramatiq's guess from its thread count. Deliveries do not occupy threads here, so claims are
-        bounded by the process's capacity (TE_WORKER_MAX_CONCURRENT) instead.
+        `prefetch`, which Dramatiq derives from its number of threads, is ignored: deliveries hold no threads. Claims
+        are bounded by TE_WORKER_MAX_CONCURRENT.
         """
         if queue_name not in self.queues:
             raise QueueNotFound(queue_name)

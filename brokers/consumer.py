@@ -17,6 +17,7 @@ from app.queue.executions.verdict import Tried, decide
 from brokers.attempt import Attempt, Stage
 from brokers.claimer import Claimer
 from brokers.discovery import FIRST_IDLE_WAIT_SECONDS, Discovery
+from brokers.finalizer import HIGH_WATER
 from brokers.sharing.partitions import KnownPartitions
 from brokers.worker_process import WorkerProcess
 
@@ -112,7 +113,8 @@ class ClaimConsumer(Consumer):
     def _work(self, now: float) -> None:
         """Find partitions when that is due, and claim from the due ones."""
         process, discovery = self._process, self._discovery
-        if not process.may_claim():
+        # The claim itself checks the lease in the database.
+        if process.finalizer.conclusions.count >= HIGH_WATER or now >= process.lease.valid_until:
             self._paused_until = now + FIRST_IDLE_WAIT_SECONDS
             return
         try:

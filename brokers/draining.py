@@ -1,4 +1,4 @@
-"""Draining: the end of a process that was asked for, once what it has begun is over."""
+"""Draining: the requested end of a worker process, once its attempts have ended."""
 
 import logging
 import os
@@ -7,6 +7,8 @@ import threading
 from typing import TYPE_CHECKING
 
 from app.kernel.function_types import Call
+from app.kernel.processes import worker_commands
+from app.kernel.processes.worker_commands import CommandKind
 from app.kernel.threads import BackgroundThread
 
 if TYPE_CHECKING:
@@ -14,29 +16,49 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 
 
 def terminate() -> None:
-    """Send this process a TERM, which its main thread takes: Dramatiq knows no other way to stop a worker."""
+    """Send TERM to this process, the only way to stop a worker of Dramatiq."""
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 class Draining(BackgroundThread):
-    """Waits until nothing is held any more, however long deliveries may take, and has the process end as by TERM.
+    """Waits until no claim is held, however long deliveries take, and ends the process as by TERM.
 
-    Its lease is renewed until then. A TERM of somebody else is obeyed meanwhile, with the shutdown timeout.
+    The lease is renewed until then. A TERM from outside applies as usual, with the shutdown timeout.
     """
 
     def __init__(self, process: "WorkerProcess") -> None:
         super().__init__("te-drain")
         self._process = process
         self.end: Call = terminate
-        self.is_told = threading.Event()  # that the process ends, by a signal
+        self.is_told = threading.Event()  # the process ends, by a signal
         self.is_over = threading.Event()
+        self._executed: set[str] = set()  # commands that are not acknowledged yet
+        self._unknown: set[str] = set()
+
+    def obey(self) -> bool:
+        """Acknowledge executed commands and execute new ones; return whether there are some to acknowledge.
+
+        Called with each heartbeat of te-health. Raises UnavailableError; a later heartbeat tries again.
+        """
+        database, worker_id = self._process.database, self._process.worker_id
+        if self._executed:
+            worker_commands.acknowledge(database, worker_id, sorted(self._executed))
+            self._executed.clear()
+        for row in worker_commands.pending(database, worker_id):
+            if row.command == CommandKind.DRAIN:
+                self.begin()
+                self._executed.add(row.command_id)
+            elif row.command_id not in self._unknown:
+                self._unknown.add(row.command_id)
+                log.warning("command %s to %s is of a later release, and left alone", row.command_id, row.command)
+        return bool(self._executed)
 
     def begin(self) -> None:
-        """Claim nothing more, at once, and wait for the rest; does nothing the second time."""
+        """Stop claiming at once, and wait for the claims in flight; does nothing the second time."""
         self._process.drain()
         if self.ensure_started():
             held = len(self._process.shares)
@@ -46,7 +68,7 @@ class Draining(BackgroundThread):
 
     def run(self) -> None:
         """Wait and end."""
-        while not self._process.shares.wait_until_empty(LOOK_SECONDS):
+        while not self._process.shares.wait_until_empty(CHECK_SECONDS):
             if self.stopping.is_set():
                 return
         if not self.is_told.is_set():

@@ -1,4 +1,4 @@
-"""Inbox: wake-ups for the consumer of one queue, from any thread of its worker process."""
+"""Inbox: wake-ups for the consumer of a queue, from any thread of its worker process."""
 
 import threading
 from collections import deque
@@ -9,14 +9,14 @@ from app.queue.claiming.partition import Partition
 
 
 class Inbox:
-    """Wake-ups that a consumer has not read yet; `arrived` is set after each."""
+    """Unread wake-ups of a consumer; `arrived` is set after each."""
 
     def __init__(self) -> None:
         self.arrived = threading.Event()
-        # Partitions with something due, and since when; without partitions a poll is asked for.
+        # Partitions with due executions, and since when; no partitions for a poll.
         self.due = deque[tuple[Sequence[Partition], datetime | None]]()
         self.ended = deque[Sequence[tuple[str, str]]]()  # endpoints and limit keys
-        self.has_room = False  # there may be slots again after a reservation was refused
+        self.has_room = False  # slots were given back after a refused reservation
 
 
 class Inboxes:
@@ -34,9 +34,9 @@ class Inboxes:
     def wake(
         self, queue: str | None = None, partitions: Sequence[Partition] = (), since: datetime | None = None
     ) -> None:
-        """Report something due in partitions of a queue; without partitions in any, without a queue in all queues.
+        """Report due executions in partitions of a queue, in unknown ones for (), in all queues for None.
 
-        It has been due since `since`; None means a short while.
+        They have been due since `since`, or for a short while if that is None.
         """
         if queue is not None and queue not in self._by_queue:
             self.unknown.set()
@@ -52,7 +52,7 @@ class Inboxes:
             inbox.arrived.set()
 
     def tell_ended(self, queue: str, ended: Sequence[tuple[str, str]]) -> None:
-        """Report endpoints and limit keys of executions that have ended and made others wait."""
+        """Report endpoints and limit keys of ended executions, for which others may have waited."""
         inbox = self._by_queue.get(queue)
         if inbox is not None:
             inbox.ended.append(ended)

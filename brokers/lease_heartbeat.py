@@ -1,7 +1,6 @@
-"""Heartbeat: renews the lease of this process on a thread of its own.
+"""Heartbeat: renews the lease of this process; the watchdog ends the process when a vital thread hangs.
 
-The thread also has its own database connection, so that neither a busy pool nor a slow statement of another thread can
-cost the lease.
+The heartbeat has a database connection of its own, so that neither a busy pool nor a slow statement costs the lease.
 """
 
 import logging
@@ -19,22 +18,21 @@ from app.kernel.threads import STOP_SECONDS, BackgroundThread
 
 log = logging.getLogger(__name__)
 
-
 GiveUp = Callable[[str], None]
-"""Ends the process, for a reason."""
+"""Ends the process, with a reason."""
 
 
 @dataclass(slots=True)
 class Lease:
-    """The lease of a worker process, as far as the process can tell."""
+    """The lease of a worker process, as the process knows it."""
 
     seconds: float
     valid_until: float = 0.0
-    """On `time.monotonic()`. Until then the lease certainly holds; the database may let it hold for longer."""
+    """On `time.monotonic()`. Until then the lease certainly holds; it may hold for longer."""
 
 
 class Heartbeat(BackgroundThread):
-    """Renews the worker's lease `renewals` times in its length, and reports its loss."""
+    """Renews the lease `renewals` times in its length, and reports its loss."""
 
     is_vital = True
 
@@ -57,11 +55,11 @@ class Heartbeat(BackgroundThread):
         self._interval = lease.seconds / renewals
 
     def granted(self, asked_at: float) -> None:
-        """Note that the database gave the lease; it counts from when it was asked for, by `time.monotonic()`."""
+        """Extend the lease from the instant at which it was requested, on `time.monotonic()`."""
         self._lease.valid_until = asked_at + self._lease.seconds
 
     def last_sign(self) -> float:
-        """Return when the lease was last renewed, by `time.monotonic()`."""
+        """Return when the lease was last renewed, on `time.monotonic()`."""
         return self._lease.valid_until - self._lease.seconds
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
@@ -87,7 +85,7 @@ class Heartbeat(BackgroundThread):
                     lease_ms=int(seconds * 1000),
                 )
             except (UnavailableError, SQLAlchemyError) as error:
-                # Whatever the database says, only the end of the lease ends this thread.
+                # No error of the database ends this thread, only the end of the lease.
                 if time.monotonic() >= self._lease.valid_until:
                     return self._on_lost(f"no heartbeat could be written for {seconds:.0f} s")
                 interval = min(1.0, self._interval * 0.3)
@@ -97,4 +95,30 @@ class Heartbeat(BackgroundThread):
                 return self._on_lost("the database says the lease is over")
             self.granted(sent_at)
             interval = self._interval
+        return None
+
+
+class Watchdog(BackgroundThread):
+    """Compares the last heartbeats of other threads with the clock, on a thread that waits for nothing else."""
+
+    is_vital = True
+
+    def __init__(self, longest_seconds: float, give_up: GiveUp) -> None:
+        super().__init__("te-watchdog")
+        self._longest = longest_seconds
+        self._give_up = give_up
+        self._watched: dict[str, BackgroundThread] = {}
+
+    def watch(self, name: str, thread: BackgroundThread) -> None:
+        """Watch a thread; before `start`."""
+        self._watched[name] = thread
+
+    def run(self) -> None:
+        """Give up when a thread is silent for too long."""
+        while not self.stopping.wait(self._longest / 8):
+            now = time.monotonic()
+            for name, thread in self._watched.items():
+                silence = now - thread.last_sign()
+                if silence > self._longest:
+                    return self._give_up(f"its {name} stood still for {silence:.1f} s")
         return None

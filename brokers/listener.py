@@ -1,4 +1,4 @@
-"""Listener: receives the hints of `app.kernel.wakeup` and passes them to the consumers."""
+"""Listener: receives the wake-ups of `app.kernel.wakeup` and passes them to the consumers."""
 
 import logging
 import os
@@ -20,26 +20,26 @@ REDIS_WAIT_SECONDS = 0.5
 
 
 class Source(Protocol):
-    """A source of hints."""
+    """A source of wake-ups."""
 
     def listen(self, listener: "WakeupListener") -> None:
-        """Pass hints on until the listener is stopping; raises whatever its connection raises."""
+        """Pass wake-ups on until the listener is stopping; raises the errors of the connection."""
 
     def interrupt(self) -> None:
-        """Make a waiting `listen` check whether the listener is stopping."""
+        """Make a waiting `listen` check if the listener is stopping."""
 
     def close(self) -> None:
         """Release connections."""
 
 
 class WakeupListener(BackgroundThread):
-    """A thread that waits for hints; while it has no connection, polling alone goes on."""
+    """A thread that waits for wake-ups; without a connection, consumers only poll."""
 
     def __init__(self, process: WorkerProcess, source: Source) -> None:
         super().__init__("te-listener")
         self._process = process
         self._source = source
-        self._is_warned = False  # since the last time that there was a connection
+        self._is_warned = False  # since the last connection
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
         """Stop listening."""
@@ -52,21 +52,21 @@ class WakeupListener(BackgroundThread):
         self._source.interrupt()
 
     def connected(self) -> None:
-        """Look at once: hints may have been missed before the connection was there."""
+        """Poll at once: wake-ups may have been missed before."""
         self._is_warned = False
         self._process.inboxes.wake()
 
     def hear(self, payload: str) -> None:
-        """Wake the consumers of the queues that a hint names."""
+        """Wake the consumers of the queues in a wake-up."""
         for queue, place in decode(payload):
             self._process.inboxes.wake(queue, () if place is None else (Partition(*place),))
 
     def run(self) -> None:
-        """Listen, and connect again after each lost connection."""
+        """Listen; connect again after errors."""
         while not self.stopping.is_set():
             try:
                 self._source.listen(self)
-            except Exception as error:  # noqa: BLE001 - a hint may be lost, the process that polls may not
+            except Exception as error:  # noqa: BLE001 - wake-ups may be lost, the thread may not
                 level, self._is_warned = logging.DEBUG if self._is_warned else logging.WARNING, True
                 log.log(level, "wake-ups are off, polling goes on: %s", type(error).__name__)
                 self.stopping.wait(RECONNECT_SECONDS)
@@ -88,7 +88,7 @@ class PostgresSource:
             with driver.cursor() as cursor:
                 cursor.execute(f"LISTEN {CHANNEL}")
             listener.connected()
-            # Not select(), which takes no descriptor above 1,023: a busy process has more than that.
+            # select() takes no descriptor above 1,023, and a busy process has more.
             poller = select.poll()
             poller.register(driver, select.POLLIN)
             poller.register(self._reader, select.POLLIN)
@@ -114,7 +114,7 @@ class PostgresSource:
 
 
 class RedisSource:
-    """SUBSCRIBE to the channel of hints."""
+    """SUBSCRIBE to the channel of wake-ups."""
 
     def __init__(self, url: str) -> None:
         self._client = redis_client(url)

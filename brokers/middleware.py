@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TERM_REPEAT_SECONDS = 2.0
-EXIT_NOT_STARTED = 3  # the status with which Dramatiq itself exits when a broker is unreachable
+EXIT_NOT_STARTED = 3  # Dramatiq's own exit status when a broker is unreachable
 
 
 class Lifecycle(Middleware):
-    """Opens the process before the first claim and closes it after the last delivery."""
+    """Opens the worker process before the first claim, and closes it after the last delivery."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Lifecycle(Middleware):
         *,
         finds_queues: bool = False,
     ) -> None:
-        """`finds_queues` lets a worker without a list of queues serve all queues in which executions wait."""
+        """With `finds_queues`, a worker without a list of queues serves all queues with waiting executions."""
         self._process = process
         self._threads = threads
         self._on_open = on_open
@@ -48,11 +48,11 @@ class Lifecycle(Middleware):
         self._survey: QueueSurvey | None = None
 
     def after_process_boot(self, broker: "Broker") -> None:
-        """Install our handler of TERM, which stops claiming at once and ignores repeats."""
+        """Install the handler of TERM."""
         install_term_handler(self._process)
 
     def before_worker_boot(self, broker: "Broker", worker: "Worker") -> None:
-        """Register this process; threads start here and not at import, in the child and not in its parent."""
+        """Register this process; threads start here, in the child process, not at import in the parent."""
         for queue in worker.consumer_whitelist or ():
             broker.declare_queue(queue)
         queues = worker.consumer_whitelist or broker.get_declared_queues()
@@ -69,7 +69,7 @@ class Lifecycle(Middleware):
             thread.start()
 
     def after_worker_boot(self, broker: "Broker", worker: "Worker") -> None:
-        """Look for further queues from now on: the worker learns of what is declared."""
+        """Start to find further queues: the worker consumes each queue that is declared from now on."""
         if self._finds_queues and not worker.consumer_whitelist:
             self._survey = QueueSurvey(self._process, worker)
             self._survey.start()
@@ -81,13 +81,13 @@ class Lifecycle(Middleware):
             self._survey.stop()
 
     def after_worker_shutdown(self, broker: "Broker", worker: "Worker") -> None:
-        """Let deliveries end, write results, and close the process."""
+        """Wait for deliveries, write results, and close the process."""
         self._process.close()
         for thread in reversed(self._threads):
             thread.stop()
 
     def _refuse(self, message: str) -> NoReturn:
-        """End this process: after an exception in this hook Dramatiq would continue with a worker that never claims."""
+        """End this process: after an exception in this hook, Dramatiq would run a worker that never claims."""
         if self._process.draining.is_set():
             sys.exit(0)
         log.error("the worker cannot start: %s", message)
@@ -97,15 +97,15 @@ class Lifecycle(Middleware):
         name = args.thread.name if args.thread else "?"
         log.critical("thread %s died", name, exc_info=args.exc_value)
         if is_vital(args.thread):
-            # A worker without its finalizer, heartbeat, watchdog or delivery loop only looks alive.
+            # Without its finalizer, heartbeat, watchdog or delivery loop, a worker only seems alive.
             self._process.give_up(f"its thread {name} died")
 
 
 def install_term_handler(process: WorkerProcess) -> None:
-    """Drain as soon as TERM arrives, and ignore repeats within two seconds.
+    """Stop claiming as soon as TERM arrives, and ignore a repeat within two seconds.
 
-    Dramatiq's parent forwards TERM to its children. When the whole process group gets it too (honcho, systemd,
-    `timeout`), the second TERM would make Dramatiq exit at once instead of shutting down cleanly.
+    Dramatiq's parent forwards TERM to its children. If the whole process group gets it too (honcho, systemd,
+    `timeout`), the second TERM would make Dramatiq exit at once, without a clean shutdown.
     """
     inner = signal.getsignal(signal.SIGTERM)
     seen: list[float] = []
@@ -116,7 +116,7 @@ def install_term_handler(process: WorkerProcess) -> None:
             return
         seen.append(now)
         if len(seen) == 2 and process.leaving.is_over.is_set():
-            return  # the first one was its own: this is the first that somebody else has sent
+            return  # the process sent the first TERM itself: this is the first one from outside
         process.leaving.is_told.set()
         process.draining.set()
         if callable(inner):

@@ -1,7 +1,6 @@
-"""Outbox: the thread that handles the ends which this worker process has written, at once.
+"""Outbox: the thread that handles the completion events of this worker process at once.
 
-Nothing depends on it: what it does not come to, because it cannot keep up, or because its process dies, a scheduler
-handles within seconds (app.scheduler.outbox_chore).
+A scheduler handles the rest within seconds (app.scheduler.outbox_chore), if this thread is overloaded or dies.
 """
 
 import logging
@@ -16,11 +15,11 @@ from brokers.inbox import Inboxes
 
 log = logging.getLogger(__name__)
 
-MOST_WAITING = 10_000  # ends; others are left to the schedulers
+MAX_WAITING = 10_000  # events; more are left to the schedulers
 
 
 class OutboxThread(BackgroundThread):
-    """Handles ends one batch after the other, and wakes the consumers of the queues in which something became due."""
+    """Handles events in batches, and wakes the consumers of queues in which executions became due."""
 
     def __init__(self, handler: OutboxProcessor, inboxes: Inboxes) -> None:
         super().__init__("te-outbox")
@@ -31,15 +30,15 @@ class OutboxThread(BackgroundThread):
         self._is_busy = False
 
     def tell(self, end_ids: Iterable[str]) -> None:
-        """Take ids of ends that were written; never blocks."""
+        """Take ids of written events; never blocks."""
         with self._ready:
             for end_id in end_ids:
-                if len(self._waiting) < MOST_WAITING:
+                if len(self._waiting) < MAX_WAITING:
                     self._waiting.append(end_id)
             self._ready.notify_all()
 
     def flush(self, timeout_seconds: float = STOP_SECONDS) -> bool:
-        """Wait until all is handled that was told; False after the timeout."""
+        """Wait until all events are handled; False after the timeout."""
         with self._ready:
             return self._ready.wait_for(self._is_done, timeout_seconds)
 
@@ -49,7 +48,7 @@ class OutboxThread(BackgroundThread):
             self._ready.notify_all()
 
     def run(self) -> None:
-        """Handle what is told, until the thread is stopped."""
+        """Handle events until the thread is stopped."""
         while (batch := self._next()) is not None:
             try:
                 done = self._handler.handle(batch)

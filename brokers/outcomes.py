@@ -1,4 +1,4 @@
-"""Outcomes: what the ends of attempts are in the database, and who in this process is told of them."""
+"""Outcomes: writes the ends of attempts to the database, and reports them within this process."""
 
 import logging
 import time
@@ -26,7 +26,7 @@ ATTEMPT = "attempt"  # label of executions that failed by their last attempt
 
 
 class AttemptCounters:
-    """Metrics that each attempt changes, without a lock and hardly a call: each value belongs to one thread.
+    """Metrics that each attempt changes, without a lock and with few calls, because each value has one writer.
 
     `te-delivery` counts started attempts and their lateness; `te-finalizer` calls `wrote` for each batch.
     """
@@ -43,7 +43,7 @@ class AttemptCounters:
         self._rows = values.cells(series.CONCLUDE_ROWS)
 
     def wrote(self, conclusions: Sequence[Conclusion], effective: Collection[str], asked_at: float) -> None:
-        """Count the results that took effect, of those in a statement that was sent at an instant."""
+        """Count the effective results of a statement that was sent at `asked_at`."""
         took, rows = time.monotonic() - asked_at, len(conclusions)
         self._seconds[()][bisect_left(series.CONCLUDE_SECONDS.buckets, took) + 1] += 1
         self._seconds[()][0] += took
@@ -62,14 +62,14 @@ class AttemptCounters:
             if verdict.error is None:
                 executed += 1
                 continue
-            executed += status is ExecutionStatus.SUCCESS  # its policy ignores the error
+            executed += status is ExecutionStatus.SUCCESS  # the policy ignores the error
             self._failed[ATTEMPT,][0] += status is ExecutionStatus.FAILED
             self._uncertain[kind,][0] += bool(verdict.error.get("may_have_been_delivered"))
         self._executed[()][0] += executed
 
 
 class Outcomes:
-    """Writes batches of a worker process's results; what the database cannot write is raised."""
+    """Writes batches of the results of a worker process; raises the errors of the database."""
 
     def __init__(
         self,
@@ -91,12 +91,12 @@ class Outcomes:
         self._values = values
 
     def note(self, batch: Batch[SoftLimitPassed]) -> None:
-        """Note what goes on beyond its soft limit."""
+        """Record passed soft limits."""
         noted = note(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
         self._values.add(series.SOFT_LIMITS, amount=noted)
 
     def release(self, batch: Batch[Release]) -> None:
-        """Hand back what was not started."""
+        """Release unsent claims."""
         if batch.failures >= TRIES_WHOLE:
             held = still_held(self._database, self._worker_id, [item.key for item in batch.items])
             batch.items = [item for item in batch.items if item.key.execution_id in held]
@@ -110,7 +110,7 @@ class Outcomes:
             self._outbox.tell(ends)
 
     def conclude(self, batch: Batch[Conclusion]) -> None:
-        """Write how attempts ended."""
+        """Write the conclusions of attempts."""
         if batch.failures >= TRIES_WHOLE:
             self._drop_lost(batch)
         asked_at = time.monotonic()
@@ -127,14 +127,14 @@ class Outcomes:
             self._report_lost(batch.items, effective)
 
     def _tell_freed(self, conclusions: Sequence[Conclusion]) -> None:
-        """Tell the consumers what may run now in the place of what has ended."""
+        """Report ended executions of limited endpoints to the consumers."""
         claims = [conclusion.claim for conclusion in conclusions if conclusion.claim.endpoint in self._rules.capped]
         for queue in {claim.queue for claim in claims}:
             ended = [(claim.endpoint, claim.limit_key) for claim in claims if claim.queue == queue]
             self._inboxes.tell_ended(queue, ended)
 
     def _drop_lost(self, batch: Batch[Conclusion]) -> None:
-        """Drop results whose claim is known to be lost, which needs no lock; an earlier try may have written them."""
+        """Drop results whose claim is lost, which needs no lock; an earlier try may have written them."""
         held = still_held(self._database, self._worker_id, [conclusion.claim.key for conclusion in batch.items])
         ended = [conclusion for conclusion in batch.items if conclusion.claim.execution_id not in held]
         if ended:

@@ -1,4 +1,4 @@
-"""Queues of a worker process that is not told which to serve: it serves those in which executions wait."""
+"""Queues of a worker process without a list of queues: it serves all queues with waiting executions."""
 
 import logging
 
@@ -15,15 +15,15 @@ from schema.states import EndpointType
 log = logging.getLogger(__name__)
 
 SURVEY_SECONDS = 10.0
-HINTED_SECONDS = 0.2  # at least between two surveys, however many hints name queues that nobody knows
-MOST_QUEUES = 64  # each has a consumer of its own, with a thread
-MOST_OF_JOBS = 32  # that only jobs name: the other places are there for those of endpoints and routes
+HINTED_SECONDS = 0.2  # minimum between two surveys, also if many wake-ups name unknown queues
+MAX_QUEUES = 64  # each has a consumer with a thread
+MAX_OF_JOBS = 32  # queues in jobs only; the other places are for queues in endpoints and routes
 
 
 class QueueSurvey(BackgroundThread):
-    """Looks for queues that this process does not serve: at its start, now and then, and when a hint names one.
+    """Finds queues that this process does not serve: at its start, periodically, and after a wake-up for one.
 
-    Hints count as long as there is a place for each queue that was found.
+    Wake-ups count only while there is a place for each queue that was found.
     """
 
     def __init__(
@@ -31,13 +31,13 @@ class QueueSurvey(BackgroundThread):
         process: WorkerProcess,
         worker: Worker,
         *,
-        most_queues: int = MOST_QUEUES,
-        most_of_jobs: int = MOST_OF_JOBS,
+        max_queues: int = MAX_QUEUES,
+        max_of_jobs: int = MAX_OF_JOBS,
         survey_seconds: float = SURVEY_SECONDS,
         hinted_seconds: float = HINTED_SECONDS,
     ) -> None:
         super().__init__("te-queues")
-        self._most_queues, self._most_of_jobs = most_queues, most_of_jobs
+        self._max_queues, self._max_of_jobs = max_queues, max_of_jobs
         self._survey_seconds, self._hinted_seconds = survey_seconds, hinted_seconds
         self._process = process
         self._worker = worker
@@ -50,54 +50,54 @@ class QueueSurvey(BackgroundThread):
         self._wake.set()
 
     def run(self) -> None:
-        """Survey until the thread is stopping; what goes wrong is tried again."""
+        """Survey until the thread is stopping; retry after errors."""
         while not self.stopping.is_set():
             self._wake.clear()
             try:
                 self._survey()
             except (UnavailableError, SQLAlchemyError) as error:
                 log.info("cannot look for queues, trying again: %s", explained(error))
-            # Where some found no place, whoever may create jobs could send hints that name them, without end.
+            # If the places are used up, wake-ups for other queues could go on without end.
             wait = self._survey_seconds if self._is_crowded else self._hinted_seconds
             if not self.stopping.wait(wait) and not self._is_crowded:
                 self._wake.wait(self._survey_seconds)
 
     def _survey(self) -> None:
         process = self._process
-        new = [queue for queue in claimable_queues(process.database, self._most_queues) if queue not in process.queues]
+        new = [queue for queue in claimable_queues(process.database, self._max_queues) if queue not in process.queues]
         chosen = self._choose(new) if new else set[str]()
-        self._is_crowded = not chosen.issuperset(new) or len(process.queues) >= self._most_queues
+        self._is_crowded = not chosen.issuperset(new) or len(process.queues) >= self._max_queues
         if not self._is_warned and not chosen.issuperset(new):
             self._is_warned = True
             log.warning(
                 "more than %d queues have executions, or more than %d that no endpoint and no route names; the others "
                 "are left to workers that are started for them with -Q",
-                self._most_queues,
-                self._most_of_jobs,
+                self._max_queues,
+                self._max_of_jobs,
             )
         for queue in sorted(chosen):
-            # While a worker stops, Dramatiq goes through its consumers.
+            # A stopping Dramatiq worker iterates over its consumers.
             if not self.stopping.is_set() and not process.draining.is_set() and self._consume(queue):
                 process.serve(queue)
 
     def _choose(self, new: list[str]) -> set[str]:
-        """Choose for which queues there are places: whoever may create jobs takes none from endpoints and routes."""
+        """Choose the queues to serve; queues in jobs only take no place from those of endpoints and routes."""
         database, served = self._process.database, self._process.queues
         named = named_queues(database)
-        room = self._most_queues - len(served)
+        room = self._max_queues - len(served)
         chosen = claimable_of(database, named - served, room)
-        of_jobs = self._most_of_jobs - len(served - named - _TRANSPORTS)
+        of_jobs = self._max_of_jobs - len(served - named - _TRANSPORTS)
         others = [queue for queue in new if queue not in named]
         return {*chosen, *others[: max(0, min(room - len(chosen), of_jobs))]}
 
     def _consume(self, queue: str) -> bool:
-        """Start a consumer of a queue, if there is none; returns whether one runs now."""
+        """Start a consumer of a queue if it has none; return whether one runs."""
         worker = self._worker
         worker.broker.declare_queue(queue)
         consumer = worker.consumers.get(queue)
         if consumer is not None and consumer.is_alive():
             return True
-        # Its thread cannot be started, of which Dramatiq has told the log. It would not try again, and not stop either.
+        # Its thread did not start, as Dramatiq has logged. It would neither try again nor stop.
         worker.consumers.pop(queue, None)
         worker.broker.queues.pop(queue, None)
         return False

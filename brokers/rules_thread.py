@@ -1,4 +1,4 @@
-"""Flow: the thread of a worker process that asks twice a second what has changed."""
+"""Flow: the thread of a worker process that polls twice a second for changes."""
 
 import logging
 import threading
@@ -21,10 +21,9 @@ Listen = Callable[[Pulse], None]
 
 
 class FlowThread(BackgroundThread):
-    """Keeps the rules new, and passes each pulse on.
+    """Keeps the endpoint rules current, and passes each pulse to listeners.
 
-    Polling is the contract here as well: a change is in force within a second, whoever missed a hint and however long
-    an idle worker waits between two polls.
+    So a change takes effect within a second without wake-ups, however rarely an idle consumer polls.
     """
 
     def __init__(self, database: Database, worker_id: str, rules: FlowRules, inboxes: Inboxes) -> None:
@@ -34,13 +33,13 @@ class FlowThread(BackgroundThread):
         self._rules = rules
         self._inboxes = inboxes
         self._listeners: list[Listen] = []
-        self.hurry = threading.Event()  # set by any thread: ask at once
+        self.hurry = threading.Event()  # set by any thread: poll at once
         self._is_away = False
 
     def on_pulse(self, listen: Listen) -> None:
-        """Pass each pulse to `listen`, on this thread; what the database refuses it may let out. Before the start.
+        """Pass each pulse to `listen`, on this thread; call before `start`. `listen` may raise errors of the database.
 
-        The process adds what writes, and may wait for a lock: what others add later is told first.
+        The last listener is called first: the first one writes, and may wait for a lock.
         """
         self._listeners.append(listen)
 
@@ -49,14 +48,14 @@ class FlowThread(BackgroundThread):
         self.hurry.set()
 
     def run(self) -> None:
-        """Ask until the thread is stopping; what goes wrong is tried again half a second later."""
+        """Poll until the thread is stopping; retry after errors."""
         while not self.stopping.is_set():
             try:
                 self._beat()
                 self._is_away = False
             except (UnavailableError, SQLAlchemyError) as error:
                 if not self._is_away:
-                    log.warning("cannot ask for rules, trying again: %s", explained(error))
+                    log.warning("cannot read endpoint rules, trying again: %s", explained(error))
                 self._is_away = True
             except Exception:
                 log.exception("te-flow goes on after an unexpected error")
@@ -67,6 +66,6 @@ class FlowThread(BackgroundThread):
         found = pulse(self._database, self._worker_id)
         if self._rules.refresh(found.revision) or self._rules.correct(found.revision):
             self._inboxes.wake()
-        with ExitStack() as all_of_them:  # the last one first, also after one that raised
+        with ExitStack() as stack:  # calls all listeners, the last one first, also after an error
             for listen in self._listeners:
-                all_of_them.callback(listen, found)
+                stack.callback(listen, found)

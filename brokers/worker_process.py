@@ -1,4 +1,4 @@
-"""Worker process: its identity, its lease, its claims in flight, its start and its end."""
+"""Worker process: the parts of a process and their order at its start and end."""
 
 import logging
 import os
@@ -6,6 +6,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from app.feature import Feature, completion_handlers
 from app.kernel import ids
@@ -18,47 +20,60 @@ from app.kernel.processes import worker_lease
 from app.kernel.processes.heartbeat_thread import HealthThread
 from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from app.kernel.processes.region import REGION
-from app.kernel.processes.worker_commands import CommandKind
 from app.queue.claiming.admission import AdmissionRule
 from app.queue.claiming.endpoint_rules import FlowRules, Pulse
 from app.queue.ending.outbox_processor import OutboxProcessor
-from brokers import worker_metrics
-from brokers.command_handler import Commands
 from brokers.draining import Draining
-from brokers.finalizer import HIGH_WATER, Finalizer
+from brokers.finalizer import Finalizer
 from brokers.inbox import Inboxes
-from brokers.lease_heartbeat import Heartbeat, Lease
+from brokers.lease_heartbeat import Heartbeat, Lease, Watchdog
 from brokers.outbox_thread import OutboxThread
-from brokers.outcomes import Outcomes
+from brokers.outcomes import ATTEMPT, Outcomes
 from brokers.rules_thread import FlowThread
 from brokers.sharing.bindings import Bindings
 from brokers.sharing.fair_shares import Shares
 from brokers.sharing.target_admission import TargetAdmission
-from brokers.watchdog import Watchdog
 from brokers.worker_breakers import WorkerBreakers
-from brokers.worker_settings import WorkerSettings
 
 log = logging.getLogger(__name__)
 
-# How much longer than the lease a thread may be silent: for the database the lease is over first.
+_RARE = (
+    *(series.LOST_LEASES, series.STALE, series.REFUSED, series.ABANDONED, series.RELEASED),
+    *(series.STRAYS, series.SOFT_LIMITS, series.EXECUTED, series.ENDS_HANDLED),
+)
+# How many leases a thread may be silent: the lease in the database ends first.
 SILENCE_LEASES = 4 / 3
-GIVE_UP_SECONDS = 5.0  # the longest that a process without a lease may take to end
+GIVE_UP_SECONDS = 5.0  # longest time in which a process without a lease ends
 EXIT_LEASE_LOST = 75  # EX_TEMPFAIL of sysexits.h: a supervisor should start the process again
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """Settings of a worker process; durations in seconds unless the name says milliseconds."""
+
+    capacity: int
+    poll_interval_ms: int
+    shards: int
+    lease_seconds: float
+    stuck_seconds: float
+    shutdown_timeout_seconds: float
+    startup_timeout_seconds: float
+    claim_ahead_ms: int = 50
+    connections_per_host: int | None = None  # None: no limit beside the number of deliveries
+
+
 class WorkerProcess:
-    """One worker process: what its consumers share, and the order in which it starts and leaves.
+    """One worker process: objects shared by its consumers, start and end.
 
     `open` registers it under an id that is new at each boot, and starts its threads: the finalizer writes results, the
-    heartbeat renews the lease, the watchdog looks after the others. From then on consumers claim while `may_claim`, and
-    `shares` bounds how much over all of them, and who gets it. It ends in one of two ways:
+    heartbeat renews the lease, the watchdog checks the others. Then consumers claim, and `shares` bounds all claims. It
+    ends in one of two ways:
 
-    - `drain`, then `close`: nothing more is claimed, started deliveries may end, and what is known is written.
+    - `drain`, then `close`: nothing more is claimed, started deliveries end, and results are written.
     - `give_up`, once the lease is lost or a thread has died: exit at once and write nothing, because other workers may
       run the same executions by now.
 
-    `flow` keeps `rules`, `breakers` and `bindings` new. `on_revision` is told the catalogue revision that comes with
-    each claim.
+    `flow` keeps `rules`, `breakers` and `bindings` current. `on_revision` gets the catalog revision of each claim.
     """
 
     def __init__(
@@ -77,7 +92,6 @@ class WorkerProcess:
         self._features = features
         self.settings = settings
         self.worker_id = ids.worker_id()
-        self._host = socket.gethostname()
         self.values = values or Values()
         self.draining = threading.Event()
         self.leaving = Draining(self)
@@ -91,8 +105,8 @@ class WorkerProcess:
         self._publish = publish
         self._make_claims_and_results()
         self._make_flow()
-        self._make_signs_of_life()
-        worker_metrics.offer(self)
+        self._make_heartbeats()
+        self._offer_metrics()
 
     def _make_claims_and_results(self) -> None:
         settings, inboxes = self.settings, self.inboxes
@@ -110,19 +124,25 @@ class WorkerProcess:
         self._seen_change: object = None
         self.flow.on_pulse(self._pulsed)
 
-    def _make_signs_of_life(self) -> None:
+    def _make_heartbeats(self) -> None:
         self.heartbeat = Heartbeat(
-            self._lease_database,
-            self.worker_id,
-            lease=self.lease,
-            in_flight=self.shares,
-            on_lost=self.give_up,
+            self._lease_database, self.worker_id, lease=self.lease, in_flight=self.shares, on_lost=self.give_up
         )
-        commands = Commands(self.database, self.worker_id, {CommandKind.DRAIN: self.leaving.begin})
         component = Component(REGION, ProcessKind.WORKER, self.worker_id)
-        self._health = HealthThread(self.database, component, carry=commands.beat)
+        self._health = HealthThread(self.database, component, carry=self.leaving.obey)
         self.watchdog = Watchdog(self.settings.lease_seconds * SILENCE_LEASES, self.give_up)
         self.watchdog.watch("heartbeat", self.heartbeat)
+
+    def _offer_metrics(self) -> None:
+        values, shares = self.values, self.shares
+        for rare in _RARE:  # a rate needs the value 0 before the first count
+            values.add(rare, amount=0)
+        values.add(series.FAILED, ATTEMPT, amount=0)
+        values.read(series.IN_FLIGHT, shares.__len__)
+        values.read(series.SLOTS, partial(getattr, shares, "capacity"))
+        values.read(series.SLOTS_IN_USE, shares.in_use)
+        values.read(series.UTILIZATION, shares.utilization)
+        values.read(series.UNWRITTEN, self.finalizer.conclusions.__len__)
 
     def open(self, queues: Collection[str]) -> None:
         """Wait for the database, register this process and start its threads.
@@ -142,13 +162,13 @@ class WorkerProcess:
         log.info("worker %s claims from %s", self.worker_id, ", ".join(sorted(queues)))
 
     def _register(self, database: Database) -> None:
-        """Check the database and register this process; repeated while the database cannot be reached."""
+        """Check the database and register this process; repeated until the database can be reached."""
         check_ready(database)
         registered_at = time.monotonic()
         worker_lease.register(
             self._lease_database,
             worker_id=self.worker_id,
-            host=self._host,
+            host=socket.gethostname(),
             pid=os.getpid(),
             queues=sorted(self.queues),
             capacity=self.settings.capacity,
@@ -159,14 +179,14 @@ class WorkerProcess:
         self.breakers.look()
 
     def serve(self, queue: str) -> None:
-        """Note, and write for all to see, that this process serves one more queue; raises UnavailableError."""
+        """Serve one more queue, and write that to the database; raises UnavailableError."""
         queues = self.queues | {queue}
         worker_lease.serve(self.database, self.worker_id, queues)
         self.queues = queues
         log.info("worker %s serves %s as well", self.worker_id, queue)
 
     def admission(self) -> list[AdmissionRule]:
-        """Build the rules for the consumer of one queue, in the order in which they are asked."""
+        """Build the rules for the consumer of one queue, in their order."""
         rules = [rule for feature in self._features for rule in feature.admission(self.rules, self.settings.capacity)]
         return [*rules, TargetAdmission(self.breakers, self.bindings, self.shares, self.rules)]
 
@@ -178,24 +198,19 @@ class WorkerProcess:
         if before is not self._seen_change:
             self.inboxes.wake()
 
-    def may_claim(self) -> bool:
-        """Return whether claiming makes sense now; the claim itself checks the lease in the database."""
-        is_backed_up = self.finalizer.conclusions.count >= HIGH_WATER
-        return not (self.draining.is_set() or is_backed_up) and time.monotonic() < self.lease.valid_until
-
     def on_drain(self, drain: Call) -> None:
-        """Call `drain` when this process is to take up nothing more; it must not block, and may be called again."""
+        """Call `drain` when this process stops claiming; it must not block, and may be called again."""
         self._drainers.append(drain)
 
     def drain(self) -> None:
-        """Stop claiming, at once, and let nothing wait that was not sent."""
+        """Stop claiming at once, and release what is not sent."""
         self.draining.set()
         self.inboxes.wake()
         for drain in self._drainers:
             drain()
 
     def close(self) -> None:
-        """Let started deliveries end, write what is known, and write the last heartbeat."""
+        """Wait for started deliveries, write results, and write the last heartbeat."""
         self.drain()
         self.leaving.is_told.set()
         deadline = time.monotonic() + self.settings.shutdown_timeout_seconds
@@ -215,10 +230,10 @@ class WorkerProcess:
         log.info("worker %s left: %s", self.worker_id, self.values.totals())
 
     def give_up(self, reason: str) -> None:
-        """Exit without writing anything: others take over its claims once its lease has run out."""
+        """Exit without writing anything: other workers get its claims once its lease has ended."""
         if not self._giving_up.acquire(blocking=False):
-            return  # another thread has found it out at the same moment, and is ending the process
-        # The log may be a pipe that nobody reads: what follows may then wait for ever.
+            return  # another thread ends the process already
+        # The rest may hang, for example if the log is a pipe without a reader.
         rescue = threading.Timer(GIVE_UP_SECONDS, os._exit, [EXIT_LEASE_LOST])
         rescue.daemon = True
         rescue.start()
@@ -229,5 +244,5 @@ class WorkerProcess:
         if self._publish is not None:
             self._publish()
         logging.shutdown()
-        # Not sys.exit: this is not the main thread, and deliveries in flight must not be able to conclude.
+        # Not sys.exit: this is not the main thread, and deliveries in flight must not conclude.
         os._exit(EXIT_LEASE_LOST)

@@ -1,4 +1,4 @@
-"""Bindings: where the endpoints of a worker process lead, and which of them share connections."""
+"""Bindings: the targets of the endpoints in a worker process, and the endpoints that share connections."""
 
 import threading
 import time
@@ -15,18 +15,18 @@ FORGET_SECONDS = 3600.0
 
 
 class Bound(NamedTuple):
-    """Where an endpoint leads: a target's name, whether its connections are limited, and its breaker."""
+    """The target of an endpoint: its name, its breaker, and whether its connections are limited."""
 
     name: str
-    has_turns: bool  # no more deliveries at a time than connections to it
+    has_turns: bool  # at most as many deliveries at a time as connections
     target: Target
-    as_of: tuple[int, int]  # the version of the endpoint, and the catalogue revision of its config
+    as_of: tuple[int, int]  # version of the endpoint, and catalog revision of its config
 
 
 class Bindings:
-    """Binds each endpoint to its target when a first delivery is prepared; thread-safe.
+    """Binds each endpoint to its target when its first delivery is prepared; thread-safe.
 
-    An endpoint is bound again when a delivery of the same or a newer version and config leads elsewhere.
+    An endpoint is bound again when a delivery of the same or a newer version and config has another target.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Bindings:
         self._breakers = breakers
         self._rules = rules
         self._rules_revision = rules.revision
-        # by name of the target: its endpoints, which share its connections; read without the lock
+        # The endpoints of a target, which share its connections, by its name; read without the lock.
         self.sharing = defaultdict[str, set[str]](set)
         self._forget_seconds = forget_seconds
         self._forget_at = time.monotonic() + forget_seconds
@@ -57,7 +57,7 @@ class Bindings:
         has_turns: bool,
         as_of: tuple[int, int] = (0, 0),
     ) -> Bound:
-        """Note where an endpoint leads; a version older than the one known leaves that as it is."""
+        """Bind an endpoint to a target; an older version than the known one changes nothing."""
         with self._lock:
             rules, before = self._rules.of(endpoint), self.bound.get(endpoint)
             target = self._breakers.of(endpoint, name, None if rules is None else rules.breaker)
@@ -76,18 +76,18 @@ class Bindings:
             return bound
 
     def follow(self) -> None:
-        """Bind all endpoints by their settings if the rules have changed."""
+        """Bind all endpoints again if the endpoint rules have changed."""
         if self._rules.revision != self._rules_revision:
             self._rules_revision = self._rules.revision
             for endpoint, (name, has_turns, target, as_of) in list(self.bound.items()):
                 self.bind(endpoint, name, target.timeout_ms, has_turns=has_turns, as_of=as_of)
 
     def behind_open(self) -> list[str]:
-        """Return the endpoints whose breaker is not closed."""
+        """Return the endpoints behind open breakers."""
         return [endpoint for endpoint, bound in list(self.bound.items()) if bound.target.is_open]
 
     def forget(self, held: Collection[str]) -> None:
-        """Forget once an hour the endpoints with nothing in flight (`held` have), and targets to which none leads.
+        """Forget, once an hour, endpoints with nothing in flight (not in `held`), and targets without endpoints.
 
         A forgotten endpoint is bound again with its next delivery.
         """

@@ -11,9 +11,8 @@ from actors.dispatch.kafka_producer import SharedProducer
 from actors.loop import DeliveryLoop
 from app.kernel.threads import BackgroundThread, is_vital
 from brokers.finalizer import Finalizer
-from brokers.lease_heartbeat import Heartbeat
+from brokers.lease_heartbeat import Heartbeat, Watchdog
 from brokers.listener import WakeupListener
-from brokers.watchdog import Watchdog
 
 
 class Waiting(BackgroundThread):

@@ -149,9 +149,9 @@ def test_term_stops_claiming_at_once_and_its_repeat_is_swallowed(
     monkeypatch.setattr(middleware, "TERM_REPEAT_SECONDS", repeat_seconds)
     try:
         middleware.install_term_handler(process)
-        assert process.may_claim()
+        assert not process.draining.is_set()
         signal.raise_signal(signal.SIGTERM)
-        assert not process.may_claim()
+        assert process.draining.is_set()
         signal.raise_signal(signal.SIGTERM)
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -58,7 +58,7 @@ def test_queues_that_jobs_name_leave_places_to_those_of_endpoints_and_routes(
 ) -> None:
     """Whoever may create jobs can name as many as he likes."""
     # No hint makes it sooner while queues are left out.
-    bounds = {"most_queues": 5, "most_of_jobs": 2, "survey_seconds": 0.5}
+    bounds = {"max_queues": 5, "max_of_jobs": 2, "survey_seconds": 0.5}
     own = text("UPDATE endpoints SET queue = 'x-own' WHERE name = :name")
     database.fetch(own, {"name": rows.add_endpoint(database, "other")})
     fill(database, "x-own", *(f"a{number}" for number in range(8)))
@@ -78,7 +78,7 @@ def test_a_hint_that_names_a_queue_for_which_there_is_no_place_costs_nothing(
     database: Database, start_worker: StartWorker
 ) -> None:
     """Whoever may create jobs can send one with each."""
-    bounds = {"most_of_jobs": 1, "survey_seconds": HUNG_SECONDS, "hinted_seconds": 0.0}
+    bounds = {"max_of_jobs": 1, "survey_seconds": HUNG_SECONDS, "hinted_seconds": 0.0}
     fill(database, "a", "b")
     worker, process = start_worker(succeed)
     surveys: list[str] = []
