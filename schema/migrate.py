@@ -44,12 +44,17 @@ def upgrade(
         found = current(connection)
         if found is not None and found > newest:
             return found  # migrated by a newer release that was rolled back: processes start on the newer schema
-        if found is not None and found < str(ScriptDirectory.from_config(config).get_base()):
+        baseline = str(ScriptDirectory.from_config(config).get_base())
+        if found is not None and found < baseline:
             raise UnreleasedSchemaError(
                 f"the database is at revision {found}, which an unreleased version made; create an empty database and "
                 "migrate that"
             )
         config.attributes["connection"] = connection
+        if found is None:
+            # The baseline creates the newest tables. Later revisions would find nothing to change.
+            command.upgrade(config, baseline)
+            command.stamp(config, head())
         command.upgrade(config, "head")
         functions.install(connection)
         return newest

@@ -29,6 +29,7 @@ from tests import rows
 from tests.acceptance.conftest import client_of
 from tests.acceptance.installing import ROOT, SOURCES, built, environment, libraries_of
 from tests.acceptance.load import Load, check_deliveries
+from tests.definitions import definitions
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
@@ -139,7 +140,7 @@ def create(api: Api, endpoint: str) -> tuple[int, str]:
 
 
 def test_nothing_is_lost_or_refused_while_releases_change(
-    before: Stack, after: Stack, database: Database, receiver: Receiver, next_revision: Path
+    before: Stack, after: Stack, database: Database, database_url: str, receiver: Receiver, next_revision: Path
 ) -> None:
     before.run(programs.MIGRATE)
     for process in (before.web, before.worker, before.scheduler):
@@ -153,6 +154,7 @@ def test_nothing_is_lost_or_refused_while_releases_change(
     (_, open_one), (_, failing) = create(api, "held"), create(api, "failing")
     with Load(api, "before") as old_clients:
         after.run(programs.MIGRATE)
+        check_that_revisions_lead_to_the_tables(database, database_url)
         assert migrate.upgrade(before.database_url, folders=[next_revision]) == "9001"
         old_clients.wait_for_more(20)
         after.web()
@@ -183,6 +185,14 @@ def test_nothing_is_lost_or_refused_while_releases_change(
     check_what_was_under_way(database, open_one, failing)
     came = [request for path in (*paths, held, broken) for request in receiver.wait_for(1, path=path)]
     assert [request for request in came if request.headers.get("X-Token") != TOKEN] == []
+
+
+def check_that_revisions_lead_to_the_tables(upgraded: Database, new_url: str) -> None:
+    """A database of the release before, once upgraded, has the schema of a new one."""
+    new = db.connect(new_url, pool_size=1, application_name="te-test")
+    if not upgraded.is_cockroach:
+        assert set(definitions(upgraded.engine)) == set(definitions(new.engine))
+    new.close()
 
 
 def check_that_each_knows_what_the_other_has_made(old: Api, new: Api, failing: str) -> None:

@@ -20,7 +20,7 @@ from tests.sql_lint import REFUSED
 
 MIGRATIONS = Path(schema.__file__).parent / "migrations"
 SCRIPTS = [*reversed([*ScriptDirectory(str(MIGRATIONS)).walk_revisions()])]
-BASELINE = "0100"  # the only revision whose tables are always empty
+BASELINE = "0100"  # the only revision of an empty database
 
 # Each locks a table against writers while it reads all of it, or waits for a lock in front of everybody.
 BLOCKING = {
