@@ -9,9 +9,10 @@ import pytest
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import Script, ScriptDirectory
-from sqlalchemy import DateTime, Index, Table
+from sqlalchemy import DateTime, Index, Table, text
 
 import schema
+from app.kernel import db
 from app.kernel.db import Database
 from schema import migrate, schema_version
 from schema.tables import metadata
@@ -53,9 +54,17 @@ def tried(write_revision: Callable[..., Path]) -> Path:
 
 @pytest.fixture
 def statements(database: Database, empty_database_url: str, tried: Path, sent: list[str]) -> dict[str, list[str]]:
-    """The statements that each revision sends, and under "" those after the last."""
+    """The statements of each revision after the baseline, and under "" the statements after the last revision.
+
+    Revisions may be repeated: here they run on the newest tables.
+    """
     if database.is_cockroach:
         pytest.skip("the rules are PostgreSQL's")
+    migrate.upgrade(empty_database_url)
+    empty = db.connect(empty_database_url, pool_size=1, application_name="te-test")
+    empty.fetch(text("UPDATE alembic_version SET version_num = :baseline"), {"baseline": BASELINE})
+    empty.close()
+    sent.clear()
     migrate.upgrade(empty_database_url, folders=[tried])
     found: dict[str, list[str]] = {"": []}
     for statement in (" ".join(line.split()) for line in sent):
@@ -77,8 +86,7 @@ def test_newest_revision_by_file_name_is_the_head_of_alembic() -> None:
 
 
 def test_no_revision_after_the_baseline_blocks_a_table(statements: dict[str, list[str]]) -> None:
-    assert [*statements] == ["", *(script.revision for script in SCRIPTS), "9001"]
-    del statements[BASELINE]
+    assert [*statements] == ["", *(script.revision for script in SCRIPTS if script.revision != BASELINE), "9001"]
     assert [each for sent in statements.values() for each in sent if blocking(each)] == []
     assert sum(bool(re.search("ALTER TABLE|INDEX", each)) for each in statements["9001"]) >= len(EVERY_CHANGE)
 
