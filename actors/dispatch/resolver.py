@@ -14,6 +14,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
+from cachetools import TLRUCache
+
 from actors.dispatch.egress import AddressInfo
 from app.kernel.function_types import Clock
 
@@ -24,6 +26,7 @@ MAX_MEMORY_SECONDS = 30.0
 MAX_REMEMBERED = 1_000
 
 _Key = tuple[str, int]  # host, family
+_Failure = tuple[OSError, float]  # error, and the seconds until it came
 
 
 @dataclass(slots=True, eq=False)
@@ -57,14 +60,14 @@ class Resolver:
         self._threads = 0
         self._lookups: dict[_Key, _Lookup] = {}
         self._zones: dict[str, _Zone] = {}
-        self._failed: dict[_Key, tuple[float, OSError]] = {}  # expiry by the clock, and the error
+        self._failed: TLRUCache[_Key, _Failure] = TLRUCache(MAX_REMEMBERED, _expiry, timer=clock)
 
     async def look_up(self, host: str, port: int, family: int = socket.AF_UNSPEC) -> list[AddressInfo]:
         """Return the addresses of a host, at least one; raises OSError."""
         key = host.lower(), family
-        until, failure = self._failed.get(key, (0.0, OSError()))
-        if self._clock() < until:
-            raise type(failure)(*failure.args)
+        failed = self._failed.get(key)
+        if failed is not None:
+            raise type(failed[0])(*failed[0].args)
         lookup = self._lookups.get(key) or self._begin(key)
         lookup.waiters += 1
         try:
@@ -101,7 +104,8 @@ class Resolver:
         del self._lookups[lookup.key]
         if isinstance(found, OSError):
             lookup.answer.set_exception(found)
-            self._remember(lookup.key, found, took)
+            if took >= SLOW_SECONDS:
+                self._failed[lookup.key] = found, took
         else:
             lookup.answer.set_result(found)
         name = _zone_of(lookup.key[0])
@@ -116,15 +120,6 @@ class Resolver:
                 following.answer.set_exception(OSError("no delivery waits for it"))
         if not zone.running:
             del self._zones[name]
-
-    def _remember(self, key: _Key, failure: OSError, took: float) -> None:
-        if took < SLOW_SECONDS:
-            return
-        now = self._clock()
-        if len(self._failed) >= MAX_REMEMBERED:
-            self._failed = {other: known for other, known in self._failed.items() if known[0] > now}
-        if len(self._failed) < MAX_REMEMBERED:
-            self._failed[key] = now + min(took, MAX_MEMORY_SECONDS), failure
 
     def _work(self) -> None:
         while (lookup := self._todo.get()) is not None:
@@ -146,6 +141,10 @@ def _addresses(host: str, family: int) -> list[AddressInfo] | OSError:
         return OSError("it is not a valid host name")
     except Exception as error:  # noqa: BLE001 - the error of one lookup
         return OSError(f"its lookup failed: {type(error).__name__}")
+
+
+def _expiry(_key: _Key, failure: _Failure, now: float) -> float:
+    return now + min(failure[1], MAX_MEMORY_SECONDS)
 
 
 def _zone_of(host: str) -> str:

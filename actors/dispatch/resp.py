@@ -159,12 +159,17 @@ class RedisConnection(asyncio.Protocol):
             self._close_when_done()
 
     def _take(self, reply: bytes | RefusedError) -> None:
-        if self._unanswered:
-            _settle(self._unanswered.popleft(), reply)
-        elif isinstance(reply, RefusedError):
-            raise reply  # a server with too many clients sends this error before it disconnects
-        else:
+        if not self._unanswered:
+            if isinstance(reply, RefusedError):
+                raise reply  # a server with too many clients sends this error before it disconnects
             raise UnreadableError("a reply without a command")
+        answer = self._unanswered.popleft()
+        if answer.done():
+            return
+        if isinstance(reply, RefusedError):
+            answer.set_exception(reply)
+        else:
+            answer.set_result(reply)
 
     def _retire(self, fault: Exception) -> None:
         self._fault = self._fault or fault
@@ -187,12 +192,3 @@ class RedisConnection(asyncio.Protocol):
 def _again(error: Exception) -> Exception:
     """Copy an exception, for another task to raise."""
     return type(error)(*error.args)
-
-
-def _settle(answer: "asyncio.Future[bytes]", reply: bytes | RefusedError) -> None:
-    if answer.done():
-        return
-    if isinstance(reply, RefusedError):
-        answer.set_exception(reply)
-    else:
-        answer.set_result(reply)

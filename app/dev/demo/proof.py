@@ -32,16 +32,10 @@ class DemoDelivery:
 def show_table(jobs: list[DemoJob], terminal: Terminal) -> None:
     terminal.heading("Result")
     header = ["JOB", "TRANSPORT", "TRIGGER", "STATUS", "ATTEMPTS", "LATE (ms)"]
+    late = [job.lateness_ms for job in jobs]
     rows = [
-        [
-            job.job_id,
-            job.transport,
-            job.trigger,
-            job.status,
-            str(len(job.attempts)),
-            "-" if job.lateness_ms is None else str(job.lateness_ms),
-        ]
-        for job in jobs
+        [job.job_id, job.transport, job.trigger, job.status, str(len(job.attempts)), "-" if ms is None else str(ms)]
+        for job, ms in zip(jobs, late, strict=True)
     ]
     terminal.table(header, rows, right=("ATTEMPTS", "LATE (ms)"))
     terminal.line(("  late: start of the first attempt minus the time the job was due", "dim"))

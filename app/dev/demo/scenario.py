@@ -9,7 +9,7 @@ from app.dev.demo.demo_job import DemoJob, script, watch
 from app.dev.demo.proof import show_deliveries, show_table
 from app.dev.demo.serve import show_hints, stay
 from app.dev.stack.programs import preferred_port, product_environment
-from app.dev.stack.receiver_targets import LocalTargets
+from app.dev.stack.receiver_targets import LocalTargets, local_targets
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from app.dev.stack.stack_definitions import register
@@ -23,7 +23,7 @@ def run_demo(terminal: Terminal) -> int:
     terminal.heading("Starting")
     started = time.monotonic()
     with (
-        LocalTargets(terminal.step) as targets,
+        local_targets(terminal.step) as targets,
         Stack(step=terminal.step, port=preferred_port(), env=product_environment()) as stack,
     ):
         targets.kafka.create_topic(TOPIC)

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from app.dev.demo.demo_job import DemoJob
 from app.dev.stack.programs import preferred_port, product_environment
-from app.dev.stack.receiver_targets import LocalTargets
+from app.dev.stack.receiver_targets import local_targets
 from app.dev.stack.runner import Stack
 from app.dev.terminal import Part, Terminal
 
@@ -27,7 +27,7 @@ def serve(terminal: Terminal) -> int:
         )
     terminal.heading("Starting")
     with (
-        LocalTargets(terminal.step) as targets,
+        local_targets(terminal.step) as targets,
         Stack(
             database_url=given,
             step=terminal.step,

@@ -139,7 +139,7 @@ class Proxy:
         raise ConnectionResetError
 
     async def _hang_up(self, writer: asyncio.StreamWriter) -> None:
-        writer.close()  # what was written goes out first
+        writer.close()  # after the pending bytes are sent
         with suppress(OSError):
             await writer.wait_closed()
         self._writers.discard(writer)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Literal
 
 import psycopg2
 
@@ -16,9 +15,6 @@ from app.dev.process.child import Child
 from app.dev.process.workdir import WorkDir, memory
 from app.dev.servers.dev_server import Server, ServerError, executable, package_directory
 
-RestartMode = Literal["smart", "fast", "immediate"]
-
-_STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 _INIT = ["--username=postgres", "--auth=scram-sha-256", "--encoding=UTF8", "--no-sync", "--no-instructions"]
 # The builtin provider gives the same collation on every machine.
 _LOCALE = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
@@ -53,14 +49,11 @@ class Postgres(Server):
 
     @property
     def url(self) -> str:
-        return self.database_url("postgres")
+        return f"postgresql://postgres:{self._password}@127.0.0.1:{self.port}/postgres"
 
-    def database_url(self, database: str) -> str:
-        return f"postgresql://postgres:{self._password}@127.0.0.1:{self.port}/{database}"
-
-    def restart(self, mode: RestartMode = "fast") -> None:
-        """Stop like pg_ctl's mode of that name and start with the same data and port."""
-        self._running().stop(self.stop_seconds, _STOP_SIGNALS[mode])
+    def restart(self) -> None:
+        """Restart like `pg_ctl restart -m immediate`, with the same data and port."""
+        self._running().stop(self.stop_seconds, signal.SIGQUIT)
         self.start()
 
     def _make_directory(self) -> WorkDir:

@@ -1,33 +1,31 @@
 """Targets of the development stack's deliveries."""
 
-from contextlib import ExitStack
-from typing import Self
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 from app.dev.receiver import Receiver, Record
 from app.dev.servers import Tansu, Valkey
 from app.dev.stack.stack_processes import Step, silently
 
 
+@dataclass(frozen=True, slots=True)
 class LocalTargets:
-    """Recording receiver, Kafka-compatible broker and Redis-compatible server; a context manager."""
+    """Recording receiver, Kafka-compatible broker and Redis-compatible server."""
 
-    def __init__(self, step: Step = silently, *, record: Record | None = None) -> None:
-        self._step = step
-        self.receiver = Receiver(record=record)
-        self.kafka = Tansu()
-        self.valkey = Valkey()
-        self._open = ExitStack()
+    receiver: Receiver
+    kafka: Tansu
+    valkey: Valkey
 
-    def __enter__(self) -> Self:
-        with ExitStack() as opening:
-            with self._step("an HTTP receiver"):
-                opening.enter_context(self.receiver)
-            with self._step("Tansu, a broker that speaks Kafka's protocol"):
-                opening.enter_context(self.kafka)
-            with self._step("Valkey, a Redis-compatible server"):
-                opening.enter_context(self.valkey)
-            self._open = opening.pop_all()
-        return self
 
-    def __exit__(self, *_exception: object) -> None:
-        self._open.close()
+@contextmanager
+def local_targets(step: Step = silently, *, record: Record | None = None) -> Iterator[LocalTargets]:
+    """Start the targets and stop them at the end."""
+    with ExitStack() as opened:
+        with step("an HTTP receiver"):
+            receiver = opened.enter_context(Receiver(record=record))
+        with step("Tansu, a broker that speaks Kafka's protocol"):
+            kafka = opened.enter_context(Tansu())
+        with step("Valkey, a Redis-compatible server"):
+            valkey = opened.enter_context(Valkey())
+        yield LocalTargets(receiver, kafka, valkey)

@@ -53,7 +53,10 @@ class Stack(Processes):
         echo: Echo | None = None,
         step: Step = silently,
     ) -> None:
-        super().__init__(_own_environment(), logs=logs or Path.cwd() / _LOGS, cwd=cwd, python=python, echo=echo)
+        # Without the product's settings of this process, so that runs are reproducible.
+        own = {name: value for name, value in os.environ.items() if not name.startswith("TE_")}
+        own |= {"PYTHONUNBUFFERED": "1", "TE_SECRET_ENCRYPTION_KEY": Fernet.generate_key().decode()}
+        super().__init__(own, logs=logs or Path.cwd() / _LOGS, cwd=cwd, python=python, echo=echo)
         self.port = free_port(port)
         self.env |= {"TE_LISTEN_ADDR": f"127.0.0.1:{self.port}"} | dict(env or {})
         self.postgres = Postgres() if database_url is None else None
@@ -144,9 +147,14 @@ class Stack(Processes):
         with closing(Api(self.url, key="")) as api:
             while time.monotonic() < deadline:
                 self.check()
-                last = _readiness(api)
-                if last == "ready":
-                    return
+                try:
+                    answer = api.request("GET", "/health/ready", timeout=2)
+                except requests.RequestException as error:
+                    last = type(error).__name__
+                else:
+                    if answer.ok:
+                        return
+                    last = f"{answer.status_code} {answer.text[:300]}"
                 time.sleep(0.05)
         raise ChildError(f"the API was not ready after {timeout:.0f} s; last answer: {last}\n{self.tails(10)}")
 
@@ -179,17 +187,3 @@ class Stack(Processes):
 
     def _next_name(self, kind: str) -> str:
         return next(name for number in count(1) if (name := f"{kind}-{number}") not in self.names)
-
-
-def _readiness(api: Api) -> str:
-    try:
-        answer = api.request("GET", "/health/ready", timeout=2)
-    except requests.RequestException as error:
-        return type(error).__name__
-    return "ready" if answer.ok else f"{answer.status_code} {answer.text[:300]}"
-
-
-def _own_environment() -> dict[str, str]:
-    """Return the environment without the product's settings, so that runs are reproducible."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TE_")}
-    return inherited | {"PYTHONUNBUFFERED": "1", "TE_SECRET_ENCRYPTION_KEY": Fernet.generate_key().decode()}

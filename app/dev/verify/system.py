@@ -10,7 +10,7 @@ from pathlib import Path
 from app.dev.process.proxy import Proxy
 from app.dev.servers import Postgres
 from app.dev.stack import programs
-from app.dev.stack.receiver_targets import LocalTargets
+from app.dev.stack.receiver_targets import LocalTargets, local_targets
 from app.dev.stack.runner import Stack
 from app.dev.terminal import Terminal
 from app.dev.verify import clock
@@ -56,7 +56,7 @@ def running(options: Options, logs: Path, terminal: Terminal) -> Iterator[System
     """Start everything and stop it at the end."""
     sightings, postgres, proxies = Sightings(), Postgres(), dict[str, Proxy]()
     with ExitStack() as opened:
-        targets = opened.enter_context(LocalTargets(terminal.step, record=sightings))
+        targets = opened.enter_context(local_targets(terminal.step, record=sightings))
         if options.database_url is None:
             with terminal.step("PostgreSQL, a new and durable cluster"):
                 opened.enter_context(postgres)

@@ -36,7 +36,7 @@ def test_an_immediate_restart_under_load(durable: Postgres, receiver: Receiver, 
         scheduler = stack.scheduler()
         expected = rows.add_executions(database, 2000, max_attempts=3)
         receiver.wait_for(1, path=path)
-        durable.restart(mode="immediate")
+        durable.restart()
         eventually(lambda: rows.statuses(database) == {"SUCCESS": 2000}, timeout=150)
         assert worker.is_running, worker.tail()
         assert scheduler.is_running, scheduler.tail()

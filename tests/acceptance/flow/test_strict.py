@@ -57,7 +57,7 @@ def test_three_processes_never_have_more_open_even_if_one_or_the_database_is_kil
         busy = database.fetch(CLAIMED_BY)[0].pid
         next(worker for worker in workers if busy in family(worker.pid)).kill()
         receiver.wait_for(COUNT // 2, path=path)
-        durable.restart(mode="immediate")
+        durable.restart()
         eventually(lambda: rows.statuses(database) == {"SUCCESS": COUNT}, timeout=150)
         lost = database.fetch(text("SELECT count(*) FROM attempts WHERE error->>'type' = 'WORKER_LOST'"))[0][0]
     assert lost <= MOST

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from app.dev.demo.demo_definitions import STREAM, TOPIC
 from app.dev.demo.demo_job import DemoJob
 from app.dev.demo.proof import show_deliveries
-from app.dev.stack.receiver_targets import LocalTargets
+from app.dev.stack.receiver_targets import LocalTargets, local_targets
 from app.dev.terminal import Terminal
 
 SECRET = "sk-demo-not-to-be-seen"
@@ -20,7 +20,7 @@ SECRET = "sk-demo-not-to-be-seen"
 
 @pytest.fixture
 def targets() -> Iterator[LocalTargets]:
-    with LocalTargets() as started:
+    with local_targets() as started:
         started.kafka.create_topic(TOPIC)
         yield started
 

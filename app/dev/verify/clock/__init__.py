@@ -1,4 +1,4 @@
-"""Processes whose clock is wrong: put this directory on PYTHONPATH, and Python imports its `sitecustomize` first."""
+"""Clock errors of processes: with this directory on PYTHONPATH, Python imports its `sitecustomize` first."""
 
 from pathlib import Path
 
@@ -6,5 +6,5 @@ VARIABLE = "VERIFY_CLOCK_AHEAD_SECONDS"
 
 
 def environment(seconds: float) -> dict[str, str]:
-    """Make what a process needs to believe that it is `seconds` later than it is (negative: earlier)."""
+    """Return the environment of a process with a clock that is `seconds` ahead (negative: behind)."""
     return {VARIABLE: str(seconds), "PYTHONPATH": str(Path(__file__).parent)}

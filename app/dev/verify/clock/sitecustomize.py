@@ -1,7 +1,6 @@
-"""Shift the wall clock of this interpreter, before anything can take a reference to it.
+"""Shift the wall clock of this interpreter, before any module can refer to it.
 
-The monotonic clock stays right, as it does on a machine whose time of day is wrong. No module of the project may be
-imported here.
+The monotonic clock stays right, as on a machine with a wrong time of day. This module imports no module of the project.
 """
 
 import datetime as dt
@@ -16,7 +15,7 @@ _DELTA = dt.timedelta(seconds=_AHEAD)
 
 
 class _Kind(type):
-    """Takes every datetime for one of the shifted class: the class never has instances of its own."""
+    """Treats every datetime as an instance of the shifted class, which has no instances of its own."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, _RealDatetime)

@@ -45,7 +45,7 @@ class DatabaseFaults:
 
     def restart(self, _fault: Fault) -> None:
         """Drop every connection and start again."""
-        self._postgres.restart(mode="immediate")
+        self._postgres.restart()
 
     def crash(self, _fault: Fault) -> None:
         self._postgres.kill()
