@@ -133,11 +133,11 @@ class JobStatusReport:
     stats: DayStats
 
 
-def status_of(database: Database, job_id: str) -> JobStatusReport:
+def status_of(database: Database, job_id: str, *, newest: int = NEWEST) -> JobStatusReport:
     """Report on a job of any trigger; raises JobNotFoundError."""
     job = job_queries.get_job(database, job_id)
     created_within = _CREATED_WITHIN if job.trigger.repeats else _EVER
-    params = {"job_id": job_id, "created_within_ms": created_within // timedelta(milliseconds=1), "newest": NEWEST}
+    params = {"job_id": job_id, "created_within_ms": created_within // timedelta(milliseconds=1), "newest": newest}
     (row,) = chunked_scan.in_order(database, FIGURES, params)
     last = None
     if row.execution_id is not None:

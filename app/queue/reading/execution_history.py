@@ -82,19 +82,20 @@ class _Fact:
     reason: str
 
 
-def history_of(database: Database, execution_id: str, *, look_ahead: timedelta) -> ExecutionHistory:
+def history_of(
+    database: Database, execution_id: str, *, look_ahead: timedelta, most: int = MAX_RECORDS
+) -> ExecutionHistory:
     """Read the history of an execution; raises ExecutionNotFoundError."""
-    rows = database.fetch(FACTS, {"execution_id": execution_id, "most": MAX_RECORDS})
+    rows = database.fetch(FACTS, {"execution_id": execution_id, "most": most})
     life = next((row for row in rows if row.kind == "execution"), None)
     if life is None:
         raise ExecutionNotFoundError.of(execution_id)
-    attempts, events = _latest(rows, "attempt"), _latest(rows, "event")
+    attempts, events = (
+        sorted((row for row in rows if row.kind == kind), key=attrgetter("at", "attempt"))[-most:]
+        for kind in ("attempt", "event")
+    )
     steps = _steps(life, _facts(life, attempts, events), look_ahead)
     return ExecutionHistory(steps, is_truncated=1 + len(attempts) + len(events) < len(rows))
-
-
-def _latest(rows: Sequence[Row[Any]], kind: str) -> list[Row[Any]]:
-    return sorted((row for row in rows if row.kind == kind), key=attrgetter("at", "attempt"))[-MAX_RECORDS:]
 
 
 def _facts(life: Row[Any], attempts: Sequence[Row[Any]], events: Sequence[Row[Any]]) -> list[_Fact]:

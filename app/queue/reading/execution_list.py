@@ -21,8 +21,8 @@ from app.queue.reading.execution_queries import executions_query, find_execution
 from schema import tables
 from schema.states import CANCELLABLE, FINAL, ExecutionStatus
 
-PAGE_SECONDS = 0.02  # a page of a queue that takes longer is returned short
-CHUNK = 250
+SECONDS = 0.02  # a page of a queue that takes longer is returned short
+CHUNK = 250  # executions per read of a page of a queue
 
 Columns = ReadOnlyColumnCollection[str, Any]
 _E, _J = tables.executions.c, tables.jobs.c
@@ -51,24 +51,28 @@ class ExecutionFilter:
         return Part.between(self.created_after, self.created_before, after)
 
 
-def page_of_executions(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Execution]:
+def page_of_executions(
+    database: Database, wanted: ExecutionFilter, request: PageRequest, *, chunk: int = CHUNK, seconds: float = SECONDS
+) -> Page[Execution]:
     """Read a page of executions without their input, newest first; a page of a queue may be short before the end."""
     if wanted.queue is not None:
-        return _page_of_queue(database, wanted, request)
+        return _page_of_queue(database, wanted, request, chunk, time.monotonic() + seconds)
     rows = _fetched(database, wanted, executions_page(wanted, request))
     return page_of(rows, "created_at", "execution_id", request, Execution.from_row)
 
 
-def _page_of_queue(database: Database, wanted: ExecutionFilter, request: PageRequest) -> Page[Execution]:
+def _page_of_queue(
+    database: Database, wanted: ExecutionFilter, request: PageRequest, chunk: int, until: float
+) -> Page[Execution]:
     """Scan the list in chunks, since no index contains the queue: it would cost every execution an entry."""
-    after, found, until = request.after, list[Row[Any]](), time.monotonic() + PAGE_SECONDS
+    after, found = request.after, list[Row[Any]]()
     while True:
-        newest = _newest(wanted, PageRequest(CHUNK - 1, after))
+        newest = _newest(wanted, PageRequest(chunk - 1, after))
         order = newest.c.created_at.desc(), newest.c.execution_id.desc()
         query = select(newest.c.created_at, newest.c.execution_id, _E.queue).order_by(*order)
         seen = _fetched(database, wanted, query.join(tables.executions, _E.execution_id == newest.c.execution_id))
         found += [row for row in seen if row.queue == wanted.queue]
-        after = _position(seen[-1]) if len(seen) == CHUNK else None
+        after = _position(seen[-1]) if len(seen) == chunk else None
         if after is None or len(found) > request.limit or time.monotonic() >= until:
             break
     shown = found[: request.limit]

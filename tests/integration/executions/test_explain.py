@@ -1,6 +1,7 @@
 """Explaining an execution: one plain answer for each way to be somewhere."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from sqlalchemy import text
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from app.queue.executions.verdict import Verdict
+from app.queue.reading.waiting_reasons import MAX_AHEAD
+from tests import rows
 from tests.contract.scheduler.conftest import chores
 from tests.integration.client import Api
 from tests.integration.executions.worker import ERROR, WORKER, claim, end
@@ -199,14 +202,11 @@ def test_each_reason(
     assert words in found["explanation"]
 
 
-def test_the_crowd_ahead_is_counted_up_to_a_bound(
-    api: Api, database: Database, execution_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.queue.reading.waiting_reasons.MAX_AHEAD", 1)
-    behind(api, database, execution_id)
+def test_the_crowd_ahead_is_counted_up_to_a_bound(api: Api, database: Database, execution_id: str) -> None:
+    rows.add_executions(database, MAX_AHEAD + 1, due_in=-timedelta(hours=1))
     found = explained(api, execution_id)
-    assert "more than 1 of its endpoint became due" in found["explanation"]
-    assert found["details"]["ahead"] == 1
+    assert f"more than {MAX_AHEAD} of its endpoint became due" in found["explanation"]
+    assert found["details"]["ahead"] == MAX_AHEAD
 
 
 def test_it_costs_four_statements(api: Api, execution_id: str, statements: Statements) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from flask import Flask
 from sqlalchemy import text
 
 from app.kernel.db import Database
+from app.kernel.db.paging import PageRequest
 from app.queue.executions import materialization
-from app.queue.reading import execution_list
+from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
 from app.schedule.due_ticks import Advance
+from schema.states import ExecutionStatus
 from tests.cron_jobs import due_jobs
 from tests.integration.client import Api, another_process, pointers, problem, services, walk
 from tests.integration.registered import created, cron, delayed, interval, one_shot, register
@@ -175,9 +178,20 @@ def test_jobs_are_listed_by_their_own_queue(api: Api) -> None:
     assert api.get("/jobs", queue="none").json["items"] == []
 
 
-def test_executions_are_listed_by_the_queue_they_are_in(
-    api: Api, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def all_of_queue(database: Database, chunk: int, seconds: float, limit: int, **wanted: Any) -> list[str]:
+    """Read all pages of a queue's executions."""
+    found, request = list[str](), PageRequest(limit)
+    filters = ExecutionFilter(queue="own", **wanted)
+    while True:
+        page = page_of_executions(database, filters, request, chunk=chunk, seconds=seconds)
+        assert len(page.items) <= limit
+        found += [each.execution_id for each in page.items]
+        if page.next is None:
+            return found
+        request = PageRequest(limit, page.next)
+
+
+def test_executions_are_listed_by_the_queue_they_are_in(api: Api, database: Database) -> None:
     """In strides so short that they end between any two rows, and in a time so short that a page is one of them."""
     register(api)
     own = []
@@ -186,12 +200,12 @@ def test_executions_are_listed_by_the_queue_they_are_in(
         if number % 3 == 0:
             own.append(created(api, one_shot(f"own-{number}", queue="own"))["execution"]["execution_id"])
     database.fetch(text("UPDATE executions SET status = 'RETRYING' WHERE execution_id = :id"), {"id": own[1]})
-    for stride, seconds in ((250, 9), (3, 9), (2, 9), (2, 0)):
-        monkeypatch.setattr(execution_list, "CHUNK", stride)
-        monkeypatch.setattr(execution_list, "PAGE_SECONDS", seconds)
-        assert walk(api, "/executions", "execution_id", queue="own", limit=2) == own[::-1]
-        assert walk(api, "/executions", "execution_id", queue="own", endpoint="target", limit=1) == own[::-1]
-        assert walk(api, "/executions", "execution_id", queue="own", status="RETRYING") == [own[1]]
+    for chunk, seconds in ((250, 9), (3, 9), (2, 9), (2, 0)):
+        read = partial(all_of_queue, database, chunk, seconds)
+        assert read(2) == own[::-1]
+        assert read(1, endpoint="target") == own[::-1]
+        assert read(3, status=ExecutionStatus.RETRYING) == [own[1]]
+    assert walk(api, "/executions", "execution_id", queue="own", limit=2) == own[::-1]
     job_id = api.get(f"/executions/{own[0]}").json["job_id"]
     assert walk(api, f"/jobs/{job_id}/executions", "execution_id", queue="own") == [own[0]]
     assert walk(api, f"/jobs/{job_id}/executions", "execution_id", queue="none") == []

@@ -10,14 +10,14 @@ from werkzeug.test import TestResponse
 from app.kernel.db import Database
 from app.queue.executions import on_hold
 from app.queue.jobs.job_queries import LOCK
-from tests import rows
+from tests import many_open, rows
 from tests.integration.client import Api
 from tests.integration.idempotency.keyed_requests import is_replay, send
 from tests.integration.registered import created, cron, interval, register
 from tests.waiting import eventually
 
 WAITING = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
-OPEN = 7
+OPEN = on_hold.BATCH * 2 + 1
 
 
 @pytest.mark.postgresql_only
@@ -41,14 +41,11 @@ def test_twins_have_one_effect_and_one_answer(api: Api, database: Database) -> N
 
 
 @pytest.fixture
-def job_id(api: Api, database: Database, monkeypatch: pytest.MonkeyPatch) -> str:
+def job_id(api: Api, database: Database) -> str:
     """A job with more waiting executions than are changed in one transaction."""
-    monkeypatch.setattr("app.queue.executions.execution_cancellation.BATCH", 2)
-    monkeypatch.setattr("app.queue.executions.on_hold.BATCH", 2)
     register(api)
     found: str = created(api, interval())["job_id"]
-    for _ in range(OPEN):
-        rows.add_tick(database, found)
+    many_open.put(database, found, held=False, count=OPEN)
     return found
 
 
@@ -76,7 +73,7 @@ def test_work_that_was_cut_off_goes_on(
     with monkeypatch.context() as cut:
         cut.setattr("app.queue.jobs.job_pause.on_hold.hold", fails_at_its_second_call())
         assert send(api, f"/jobs/{job_id}/pause", None).status_code == 500
-    assert states(database) == {("PENDING", True): 2, ("QUEUED", False): OPEN - 2}
+    assert states(database) == {("PENDING", True): on_hold.BATCH, ("QUEUED", False): OPEN - on_hold.BATCH}
     again = send(api, f"/jobs/{job_id}/pause", None)
     assert (again.status_code, is_replay(again)) == (200, False)
     assert states(database) == {("PENDING", True): OPEN}

@@ -13,29 +13,35 @@ from tests.integration.client import Api, pointers, problem, walk
 from tests.integration.registered import created, interval, one_shot, register
 
 
-def test_a_page_has_fewer_jobs_where_their_inputs_are_large(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_queries, "PAGE_BYTES", 2500)
+def enlarge(database: Database, share: float) -> None:
+    """Give each job an input of a share of a page."""
+    change = text("UPDATE jobs SET input = CAST(:input AS JSONB)")
+    database.fetch(change, {"input": json.dumps({"text": "x" * int(job_queries.PAGE_BYTES * share)})})
+
+
+def test_a_page_has_fewer_jobs_where_their_inputs_are_large(api: Api, database: Database) -> None:
     register(api)
-    jobs = [created(api, one_shot(f"k{n}", input={"text": "x" * 1000}))["job_id"] for n in range(5)]
+    jobs = [created(api, one_shot(f"k{n}"))["job_id"] for n in range(5)]
+    enlarge(database, 0.4)
     page = api.get("/jobs", limit=10).json
     assert [len(page["items"]), page["cursor"] is not None] == [2, True]
     assert walk(api, "/jobs", "job_id", limit=10) == jobs[::-1]
 
 
-def test_a_page_has_a_job_however_large_its_input(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_queries, "PAGE_BYTES", 10)
+def test_a_page_has_a_job_however_large_its_input(api: Api, database: Database) -> None:
     register(api)
     jobs = [created(api, one_shot(f"k{n}"))["job_id"] for n in range(3)]
+    enlarge(database, 1.1)
     assert len(api.get("/jobs", limit=2).json["items"]) == 1
     assert walk(api, "/jobs", "job_id") == jobs[::-1]
 
 
-def test_the_versions_of_a_job_are_bounded_alike(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_queries, "PAGE_BYTES", 2500)
+def test_the_versions_of_a_job_are_bounded_alike(api: Api, database: Database) -> None:
     register(api)
-    job_ids = [created(api, interval(input={"text": "x" * 1000}))["job_id"]]
+    job_ids = [created(api, interval())["job_id"]]
     for _ in range(3):
         job_ids.append(api.put(f"/jobs/{job_ids[-1]}", {"every": "10s"}).json["job_id"])
+    enlarge(database, 0.4)
     assert walk(api, f"/jobs/{job_ids[-1]}/versions", "job_id", limit=10) == job_ids[::-1]
     assert len(api.get(f"/jobs/{job_ids[-1]}/versions", limit=10).json["items"]) == 2
 

@@ -8,6 +8,7 @@ from sqlalchemy import text
 
 from app.kernel.db import Database
 from app.kernel.sql import REGISTRY
+from app.queue.jobs.job_status import status_of
 from tests import rows
 from tests.integration.client import Api, problem
 from tests.integration.registered import created, cron, interval, one_shot, register
@@ -143,16 +144,13 @@ def test_the_status_reads_little_however_long_the_history(api: Api, database: Da
     assert max(int(word.split("=")[1]) for word in plan.split() if word.startswith("hit=")) < 500, plan
 
 
-def test_the_figures_are_those_of_the_newest_executions(
-    api: Api, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.queue.jobs.job_status.NEWEST", 10)
+def test_the_figures_are_those_of_the_newest_executions(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())
     add_ended(database, job["job_id"], "FAILED", [1] * 20, ago="2 hours")
     add_ended(database, job["job_id"], "SUCCESS", [1] * 8, ago="1 hour")
-    figures = status(api, job)["stats"]["last_24h"]
-    assert (figures["succeeded"], figures["failed"]) == (8, 2)
+    figures = status_of(database, job["job_id"], newest=10).stats
+    assert (figures.succeeded, figures.failed) == (8, 2)
 
 
 def test_next_runs_of_each_trigger(api: Api) -> None:
