@@ -154,5 +154,5 @@ class Target:
         self._begin_slot(time.monotonic())
 
 
-# Of attempts without a breaker, or whose target is not known yet.
+# For attempts without a breaker, or before their target is known.
 NO_TARGET = Target("", BreakerSettings(is_off=True), threading.Event())

@@ -22,10 +22,10 @@ _EXPECTED = {Reason.PROBE, Reason.PROBE_UNUSED, Reason.PROBE_SUCCEEDED}
 
 
 class WorkerBreakers:
-    """Breakers of a worker process, one for each target that its endpoints resolve to.
+    """Breakers of a worker process: a breaker for each target that its endpoints resolve to.
 
-    `of` may be called by any thread, `probe` by threads that prepare deliveries; the rest belongs to `te-flow`, whose
-    wait `hurry` ends. Nothing is written while no delivery to a target fails, in any process.
+    `of` may be called by any thread, `probe` by threads that prepare deliveries; the rest belongs to `te-flow`;
+    `hurry` ends its wait. Nothing is written while no delivery to a target fails, in any process.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class WorkerBreakers:
                 self._change(target, standing, transition)
 
     def probe(self, target: Target, attempt: object, endpoint: str) -> bool:
-        """Make an attempt the probe if one is due and no other process probes; raises UnavailableError."""
+        """Make an attempt the probe if it is time and no other process probes; raises UnavailableError."""
         is_granted = False
         if target.reserve_probe(attempt, endpoint):
             try:

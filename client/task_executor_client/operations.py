@@ -1545,8 +1545,7 @@ class Queues(Group):
     def list(
         self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> Pages[models.Queue]:
-        """List queues: those with workers or waiting executions, paused ones, and the queues of endpoints and
-        routes.
+        """List queues: with workers, waiting executions or a pause, and the queues of endpoints and routes.
 
         `cursor`: `cursor` of the page before.
         """

@@ -1,4 +1,4 @@
-"""/breakers, and the reason why executions wait for one."""
+"""/breakers, and why executions wait for a breaker."""
 
 from typing import Any
 

@@ -11,11 +11,11 @@ Graph = Mapping[str, Collection[str]]
 
 
 def in_order(now: Graph, wanted: Graph, gone: Iterable[str] = ()) -> list[str]:
-    """Return the names of the wanted endpoints in an order in which they can be changed one by one.
+    """Return the names of the wanted endpoints in an order of single changes that the API accepts.
 
     Called endpoints come before their callers, unless a chain of callbacks would be too long in between. `now` has all
-    existing endpoints, `gone` the ones deleted at the end. Raises CommandError for a loop or too long a chain in the
-    result, or if every order has one in between.
+    existing endpoints, `gone` the endpoints deleted at the end. Raises CommandError for a loop or too long a chain in
+    the result, or if no order avoids them on the way.
     """
     removed = set(gone)
     _refuse({name: called for name, called in now.items() if name not in removed} | dict(wanted), wanted)

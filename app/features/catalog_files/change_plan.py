@@ -32,15 +32,12 @@ class EndpointTable:
     noun = "endpoint"
 
     def create(self, database: Database, name: str, value: Mapping[str, Any], change: AuditedChange) -> None:
-        """Store an endpoint."""
         wake(versions.create(database, name, change=change, **self._parsed(value)).queue_in_effect)
 
     def replace(self, database: Database, name: str, value: Mapping[str, Any], change: AuditedChange) -> None:
-        """Change an endpoint."""
         wake(versions.replace(database, name, change=change, **self._parsed(value)).queue_in_effect)
 
     def delete(self, database: Database, name: str, change: AuditedChange) -> None:
-        """Delete an endpoint."""
         versions.delete(database, name, change)
 
     def _parsed(self, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +80,7 @@ class CatalogChange:
 
 
 def steps(document: Document, stored: StoredCatalog, *, delete: bool) -> list[CatalogChange]:
-    """Return the changes in an order in which every reference exists; an equal definition has none."""
+    """Return the changes, ordered such that every reference exists; an equal definition has no change."""
     sections = [
         (each, stored.sections[each.key]) for each in services().catalog_sections if each.key in document.sections
     ]
@@ -176,7 +173,7 @@ def _deletions(
 
 
 def _changed_endpoints(document: Document, stored: StoredCatalog, *, delete: bool) -> dict[str, dict[str, Any]]:
-    """Return the endpoints that differ, in an order in which the API accepts the callbacks of each."""
+    """Return the endpoints that differ, ordered such that the API accepts the callbacks of each."""
     now = {name: each.value for name, each in stored.endpoints.items()}
     now_called, called = (
         {name: set(_called_back(each).values()) for name, each in endpoints.items()}

@@ -169,7 +169,6 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     }
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        """Read a mapping."""
         seen = set[str]()
         for node_of_key, _ in node.value:
             key = self.construct_object(node_of_key, deep=True)

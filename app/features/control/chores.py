@@ -51,7 +51,7 @@ def set_gauges(database: Database, shards: int, values: Values, *, seconds: floa
 
 def _gauges_of(statistics: ServiceStatistics, values: Values) -> dict[Series, Mapping[Labels, float]]:
     queues, workers = statistics.queues, statistics.workers
-    # Endpoints that share the label for all others are summed up.
+    # Endpoints without a label of their own share a label and are summed up.
     waiting, opens_in, letters = (defaultdict[Labels, float](float) for _ in range(3))
     for held in statistics.held:
         label = values.endpoints.of(held.endpoint)

@@ -118,8 +118,6 @@ _DELIVERIES = ("DELIVERIES", "A SECOND", "FAILED", "LATE p50", "p99", "TOOK p50"
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """Content of one screen."""
-
     service: ServiceStatistics
     schedulers: int
     report: DeliveryReport

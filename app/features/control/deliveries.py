@@ -1,4 +1,4 @@
-"""Delivery statistics: number, lateness and duration of the executions that ended lately, and running ones."""
+"""Delivery statistics: number, lateness and duration of recently ended executions, and running executions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

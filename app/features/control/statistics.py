@@ -23,7 +23,7 @@ from app.queue.claiming.endpoint_rules import readable_limits
 from schema.states import BreakerState
 
 MAX_ENDPOINTS = 1_000  # paused or limited endpoints that are read
-MAX_LIMITED = 200  # endpoints with waiting executions whose limits are read
+MAX_LIMITED = 200  # limited endpoints with waiting executions that are read
 
 # The condition of the index of endpoints with limits, a breaker or a pause.
 _INDEXED = "(limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL) AND deleted_at IS NULL"
@@ -81,7 +81,6 @@ class ServiceStatistics:
 
     @classmethod
     def read(cls, database: Database, shards: int) -> Self:
-        """Read all statistics."""
         return cls(
             queues.read(database, queues.known(database, queues.MAX_QUEUES), shards),
             held_endpoints(database),
@@ -97,7 +96,7 @@ class ServiceStatistics:
 def held_endpoints(database: Database) -> list[HeldEndpoint]:
     """Return held endpoints by name, out of the first MAX_ENDPOINTS that are paused or have limits.
 
-    Only limits of the endpoint itself are read, not those of its keys: there may be very many.
+    Only limits of the endpoint itself are read, not limits of its keys: there may be very many.
     """
     rows = database.fetch(HOLDING, {"most": MAX_ENDPOINTS})
     waiting = waiting_of_endpoints(database, [row.name for row in rows])

@@ -83,7 +83,7 @@ class ListedWorker:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Numbers of workers by state, and slots of the live ones, draining workers included."""
+    """Numbers of workers by state, and slots of live workers, draining workers included."""
 
     by_state: dict[WorkerState, int]
     capacity: int
@@ -145,7 +145,6 @@ def processes(database: Database, kind: ProcessKind | None = None, state: Proces
 def page_of_processes(
     database: Database, kind: ProcessKind | None, state: ProcessState | None, wanted: PageRequest
 ) -> Page[Process]:
-    """Read a page of processes, newest first."""
     key = attrgetter("started_at", "process_id")
     listed = sorted(processes(database, kind, state), key=key, reverse=True)
     if wanted.after is not None:

@@ -47,7 +47,6 @@ NOT_VALID = statement(
 
 
 def revision(context: ChoreContext) -> Iterator[Finding]:
-    """Compare the revision of the database with the newest revision of this code."""
     found, newest = context.database.transact(schema_version.current), schema_version.head()
     if found is None:
         yield Finding("schema", "the database was never migrated", UPGRADE, ends=True)
@@ -60,7 +59,6 @@ def revision(context: ChoreContext) -> Iterator[Finding]:
 
 
 def shape(context: ChoreContext) -> Iterator[Finding]:
-    """Compare tables, columns, indexes and constraints with those of this code."""
     database = context.database
     found = database.transact(lambda connection: list(_differences(inspect(connection))))
     yield from found
@@ -96,7 +94,6 @@ def _differences(inspector: Inspector) -> Iterator[Finding]:
 
 
 def _constraints(inspector: Inspector) -> Iterator[Finding]:
-    """Compare the CHECKs, foreign keys and unique constraints of all tables with those of this code."""
     stored = _stored(inspector)
     for table in metadata.sorted_tables:
         found = stored[table.name]
@@ -115,7 +112,6 @@ def _constraints(inspector: Inspector) -> Iterator[Finding]:
 
 
 def _stored(inspector: Inspector) -> defaultdict[str, dict[str, Meaning]]:
-    """Return the constraints of the database by table and name."""
     stored = defaultdict[str, dict[str, Meaning]](dict)
     # CockroachDB may report a unique constraint as an index only.
     for (_, table), indexes in inspector.get_multi_indexes().items():

@@ -98,7 +98,7 @@ def cut_off(context: ChoreContext) -> Iterator[Finding]:
 def bulk_jobs(context: ChoreContext) -> Iterator[Finding]:
     """Find redrives and bulk operations that are not paused and make no progress."""
     rows = context.database.fetch(UNDER_WAY, {"most": MAX_COUNTED})
-    # Each bulk job waits for a turn of each other one.
+    # A bulk job waits for a turn of each other bulk job.
     late = LATE.total_seconds() + len(rows) * TURN_SECONDS
     if left := [row.name for row in rows if row.left_for > late]:
         yield Finding("bulk_jobs", f"no scheduler continues {listed(left)}", START_SCHEDULER)

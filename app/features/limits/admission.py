@@ -91,11 +91,9 @@ class LimitAdmission(AdmissionRule):
         self._freed.extend(ended)
 
     def claims(self, partition: Partition) -> bool:
-        """Return whether a partition has limiters."""
         return bool(self._limiters(partition))
 
     def claim(self, database: Database, wanted: Sequence[Wanted], request: ClaimRequest) -> Taken:
-        """Claim from limited partitions."""
         taken = claim_limited(database, wanted, self._limiters_of_all(wanted), request)
         self.found = taken.limiters
         return taken

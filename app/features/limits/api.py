@@ -19,7 +19,7 @@ from app.web.services import services
 
 
 class LimitsQuery(Body):
-    """Query: a key whose limits are returned too."""
+    """Query: a key, to return its limits too."""
 
     key = fields.String(validate=validate.Length(max=1000), metadata={"description": "a value of `per_key.key`"})
 

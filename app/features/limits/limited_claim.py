@@ -82,7 +82,7 @@ def limited(taken: Taken, rows: Sequence[Any], wanted: Sequence[Wanted], limiter
 def _found(
     rows: Sequence[Any], wanted: Sequence[Wanted], taken: Taken, contended: Collection[str]
 ) -> dict[Partition, Found]:
-    """Return the rows found per partition; a partition whose limiter is full or contended counts as full."""
+    """Return the rows found per partition; a full or contended limiter makes its partition full."""
     claimed: dict[int, list[Any]] = {number: [] for number in range(len(wanted))}
     for row in rows:
         if row.execution_id is not None:

@@ -16,8 +16,8 @@ from app.queue.claiming.arms import MAX_ARMS, MAY_CLAIM, answer, arms, take
 #   may not claim gets no lock, because executions that it does not claim would count as started.
 # - busy: counts rows, so an execution counts until it is completed or reclaimed, whichever process is killed.
 # - room: number of executions that each limiter admits, and the earliest instant.
-# - open_arms: an arm locks no row of a partition whose limiter a concurrent claim holds, because that claim takes the
-#   rows of the partition in order.
+# - open_arms: an arm locks no row of a partition while a concurrent claim holds its limiter, because that claim takes
+#   the rows of the partition in order.
 # - of_key … chosen: the limiter of the key admits rows in the order of the partitions. The limiter of the endpoint
 #   admits the remaining rows by wanted priority, keys by turns. So the chosen rows of a partition are its first rows.
 # - used, spent: the limiters that still have the snapshot's revision, raised by the chosen rows.

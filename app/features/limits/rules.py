@@ -13,9 +13,9 @@ from typing import NamedTuple
 from app.catalog.endpoints.limits import BUCKETS, NS_PER_MS, EndpointLimits, Rate
 
 UNBOUNDED = 1_000_000
-LONGEST_AHEAD_NS = 200 * NS_PER_MS  # by which a start is claimed before its instant
+LONGEST_AHEAD_NS = 200 * NS_PER_MS  # of a claim before the instant of its start
 FURTHEST_NS = 1_000_000_000  # beyond the span; starts are claimed ahead by less
-COUNTED = BUCKETS + 2  # the current hundredth, and one for requests under way
+COUNTED = BUCKETS + 2  # the current hundredth, and a further hundredth for requests under way
 
 
 class Limiter(NamedTuple):

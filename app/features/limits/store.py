@@ -168,7 +168,6 @@ def waiting_of_key(database: Database, endpoint: str, limit_key: str, *, queue: 
 
 
 def add(database: Database, gate_ids: Sequence[str]) -> None:
-    """Insert the missing rows of limiters."""
     database.fetch(ADD, {"gates": sorted(gate_ids)})
 
 

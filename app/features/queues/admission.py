@@ -17,13 +17,11 @@ class PauseAdmission(AdmissionRule):
         self._closed = set[str]()
 
     def begin(self, now: float) -> Opened:  # noqa: ARG002
-        """Open the endpoints that were resumed."""
         resumed = {endpoint for endpoint in self._closed if not self._is_paused(endpoint)}
         self._closed -= resumed
         return Opened(resumed)
 
     def room(self, partition: Partition, now: float) -> Room:  # noqa: ARG002
-        """Return no room for a paused endpoint."""
         if not self._is_paused(partition.endpoint):
             return OPEN
         self._closed.add(partition.endpoint)

@@ -35,7 +35,7 @@ class QueueSchema(Schema):
 
 @resource.route("GET", "/queues", query=PageQuery, returns=page_schema(QueueSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
-    """List queues: those with workers or waiting executions, paused ones, and the queues of endpoints and routes."""
+    """List queues: with workers, waiting executions or a pause, and the queues of endpoints and routes."""
     page = store.page(services().database, services().shards, page_request(query))
     return page_answer(page, query)
 
@@ -46,17 +46,18 @@ def pause(queue: str) -> Queue:
 
     New jobs are accepted, and waiting executions keep their order. Pausing a paused queue changes nothing.
     """
-    database = services().database
-    store.get(database, queue, services().shards)
-    store.set_paused(database, queue, AuditedChange(actor()), paused=True)
-    return store.get(database, queue, services().shards)
+    return _set_paused(queue, is_paused=True)
 
 
 @resource.route("POST", "/queues/<queue>/resume", returns=QueueSchema, errors=[QueueNotFoundError])
 def resume(queue: str) -> Queue:
     """Resume a queue: workers claim from it again. Resuming a queue that is not paused changes nothing."""
+    found = _set_paused(queue, is_paused=False)
+    wake(queue)
+    return found
+
+
+def _set_paused(queue: str, *, is_paused: bool) -> Queue:
     database = services().database
     found = store.get(database, queue, services().shards)
-    store.set_paused(database, queue, AuditedChange(actor()), paused=False)
-    wake(queue)
-    return replace(found, paused_at=None)
+    return replace(found, paused_at=store.set_paused(database, queue, AuditedChange(actor()), is_paused=is_paused))

@@ -8,7 +8,6 @@ from app.scheduler.finding import Finding
 
 
 def queues(context: ChoreContext) -> Iterator[Finding]:
-    """Find queues with due executions and without a live worker."""
     for each in unserved(context.database):
         problem = f"no worker serves the queue {each.queue!r}: {each.due} executions are due, "
         problem += f"the first for {each.oldest_due_seconds:.0f} s"

@@ -60,11 +60,7 @@ def pause(queue: str, yes: bool, as_json: bool) -> None:
 
     Exits with 3 when the queue is unknown.
     """
-    with ready_database() as database:
-        found = store.get(database, queue, services().shards)
-        confirm(f"Pause the queue {queue!r}, with {found.due} due executions?", yes=yes)
-        store.set_paused(database, queue, AuditedChange(actor()), paused=True)
-        _show(store.get(database, queue, services().shards), as_json=as_json)
+    _set_paused(queue, "Pause the queue {0!r}, with {1} due executions?", is_paused=True, yes=yes, as_json=as_json)
 
 
 @command("resume")
@@ -77,23 +73,24 @@ def resume(queue: str, yes: bool, as_json: bool) -> None:
 
     Exits with 3 when the queue is unknown.
     """
-    with ready_database() as database:
-        found = store.get(database, queue, services().shards)
-        confirm(f"Let the {found.due} due executions of the queue {queue!r} start?", yes=yes)
-        store.set_paused(database, queue, AuditedChange(actor()), paused=False)
-        wake(queue)
-    _show(replace(found, paused_at=None), as_json=as_json)
+    question = "Let the {1} due executions of the queue {0!r} start?"
+    _set_paused(queue, question, is_paused=False, yes=yes, as_json=as_json)
+    wake(queue)
 
 
 group.add_command(pause)
 group.add_command(resume)
 
 
-def _show(queue: Queue, *, as_json: bool) -> None:
+def _set_paused(queue: str, question: str, *, is_paused: bool, yes: bool, as_json: bool) -> None:
+    with ready_database() as database:
+        found = store.get(database, queue, services().shards)
+        confirm(question.format(queue, found.due), yes=yes)
+        found = replace(found, paused_at=store.set_paused(database, queue, AuditedChange(actor()), is_paused=is_paused))
     if as_json:
-        print_json(QueueSchema().dump(asdict(queue)))
+        print_json(QueueSchema().dump(asdict(found)))
     else:
-        show_line(f"the queue {queue.queue} is {'paused' if queue.paused_at else 'not paused'}")
+        show_line(f"the queue {queue} is {'paused' if is_paused else 'not paused'}")
 
 
 def _row(queue: Queue) -> tuple[str, ...]:
@@ -103,10 +100,8 @@ def _row(queue: Queue) -> tuple[str, ...]:
 
 
 def queue_table(queues: Sequence[Queue]) -> Table:
-    """Return queues as a table for a screen."""
     return table_of(_HEADER, map(_row, queues), right=_HEADER[1:4])
 
 
 def seconds_of(seconds: float | None) -> str:
-    """Write seconds for a table."""
     return "-" if seconds is None else f"{seconds:.1f} s"

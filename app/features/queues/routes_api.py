@@ -27,7 +27,7 @@ questions = Resource("route-tests", "Dry runs of routes.", write_scope=Scope.REA
 
 
 class NewRoutesSchema(Body):
-    """All routes, in order: the first route whose pattern matches is used."""
+    """All routes, in order: the first route with a matching pattern is used."""
 
     routes = fields.List(fields.Nested(RouteSchema), required=True, validate=validate.Length(1, MOST_ROUTES))
 
@@ -40,7 +40,7 @@ class RoutesSchema(Schema):
 
 
 class RouteQuestionSchema(Body):
-    """Name of an endpoint, existing or not, and routes to try instead of the current ones."""
+    """Name of an endpoint, existing or not, and routes to try instead of the current routes."""
 
     endpoint = Name(required=True, metadata={"example": "billing-eu"})
     routes = fields.List(fields.Nested(RouteSchema), validate=validate.Length(max=MOST_ROUTES))

@@ -63,7 +63,7 @@ def _due_in(number: int) -> str:
              ORDER BY run_at, execution_id LIMIT :of_shard) AS due_{number}"""  # noqa: S608 - constants of this module
 
 
-# Finds rows in further shards: normally there are none, not even deleted ones.
+# Finds rows in further shards: normally there are none, not even deleted rows.
 _BEYOND = f"""
     SELECT shard, 0, NULL, now()
       FROM (SELECT shard FROM executions
@@ -93,7 +93,7 @@ def known(database: Database, most: int | None = None) -> dict[str, int]:
     """Return the known queues by name, each with the number of its live workers.
 
     Known are queues with waiting executions (about MAX_QUEUES of them), with workers, named by endpoints or routes, or
-    paused. Beyond `most` queues in all, the ones without waiting executions are left out first.
+    paused. Beyond `most` queues in all, queues without waiting executions are left out first.
     """
     claimable, served = claimable_queues(database, MAX_QUEUES), serving(database)
     others = sorted({*served, *named_queues(database), *paused(database)}.difference(claimable))
@@ -118,7 +118,6 @@ def get(database: Database, queue: str, shards: int) -> Queue:
 
 
 def page(database: Database, shards: int, wanted: PageRequest) -> Page[Queue]:
-    """Read a page of queues, by name."""
     after = "" if wanted.after is None else wanted.after.key
     listed = [(name, workers) for name, workers in known(database).items() if name > after]
     shown = listed[: wanted.limit]
@@ -155,11 +154,11 @@ def paused(database: Database) -> dict[str, datetime]:
     return {row.queue: row.paused_at for row in database.fetch(PAUSED)}
 
 
-def set_paused(database: Database, queue: str, change: AuditedChange, *, paused: bool) -> None:
-    """Pause or resume a queue; it does not change if it is in that state already."""
+def set_paused(database: Database, queue: str, change: AuditedChange, *, is_paused: bool) -> datetime | None:
+    """Pause or resume a queue, unless it is in that state already; returns the start of its pause."""
 
     def body(connection: Connection) -> None:
-        query = PAUSE if paused else RESUME
+        query = PAUSE if is_paused else RESUME
         if connection.execute(query, {"queue": queue, "paused_by": change.by.name}).first() is None:
             return
         revision.bump(connection, revision.FLOW)
@@ -170,11 +169,12 @@ def set_paused(database: Database, queue: str, change: AuditedChange, *, paused:
             action=AuditAction.FLOW,
             resource_type=ResourceType.QUEUE,
             resource=queue,
-            before={"paused": not paused},
-            after={"paused": paused},
+            before={"paused": not is_paused},
+            after={"paused": is_paused},
         )
 
     change.make(database, body)
+    return paused(database).get(queue)
 
 
 def _queue(

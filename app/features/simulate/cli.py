@@ -132,7 +132,6 @@ def _stored(job_ids: Sequence[str]) -> list[Subject]:
 
 
 def _simulate(subjects: Sequence[Subject], period: SimulatedPeriod) -> tuple[dict[str, SimulatedLoad], SimulatedLoad]:
-    """Return the loads by name, and their sum."""
     loads, total = defaultdict[str, SimulatedLoad](SimulatedLoad), SimulatedLoad()
     with progress("jobs", len(subjects)) as advance:
         for subject in subjects:

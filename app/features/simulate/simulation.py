@@ -50,7 +50,6 @@ class SimulatedLoad:
         return self.hours.total()
 
     def add(self, other: "SimulatedLoad") -> None:
-        """Add the load of another job."""
         self.hours += other.hours
         self.seconds += other.seconds
         self.made_up += other.made_up
@@ -58,7 +57,6 @@ class SimulatedLoad:
         self.skipped_overlap += other.skipped_overlap
 
     def start(self, instant: datetime, number: int = 1) -> None:
-        """Count executions that start at an instant."""
         self.hours[instant.replace(minute=0, second=0, microsecond=0)] += number
         self.seconds[instant.replace(microsecond=0)] += number
 
@@ -170,7 +168,6 @@ class _Job:
         return None if table.is_over(following) else following
 
     def _interval(self) -> timedelta:
-        """Return the time between two starts."""
         takes, every = self._period.takes, self._every
         if self._timetable.fixed_delay:
             return max(every + takes, _SHORTEST)

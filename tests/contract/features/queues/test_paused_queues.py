@@ -17,11 +17,11 @@ from tests.waiting import eventually
 
 
 def pause(database: Database, queue: str = "http") -> None:
-    queues_store.set_paused(database, queue, AuditedChange(SYSTEM), paused=True)
+    queues_store.set_paused(database, queue, AuditedChange(SYSTEM), is_paused=True)
 
 
 def resume(database: Database, queue: str = "http") -> None:
-    queues_store.set_paused(database, queue, AuditedChange(SYSTEM), paused=False)
+    queues_store.set_paused(database, queue, AuditedChange(SYSTEM), is_paused=False)
 
 
 def succeed(attempt: Attempt) -> None:
