@@ -13,9 +13,7 @@ from app.kernel.config import SettingError, Settings
 from app.web import audit_api, cron_api, health_api, metrics_api
 from app.web.catalog import endpoints_api, named_api
 from app.web.executions import executions_api
-from app.web.http import body, error_envelope, idempotent_requests
-from app.web.http.authentication import Authentication
-from app.web.http.request_log import RequestLog
+from app.web.http import authentication, body, error_envelope, request_log
 from app.web.jobs import batch_api, changes_api
 from app.web.openapi import document, swagger_ui
 from app.web.openapi.resource import Resource
@@ -71,12 +69,10 @@ def _register(app: Flask, built: Services) -> None:
     cast("DefaultJSONProvider", app.json).sort_keys = False
     # One path per resource: a redirect from // to / could lose a body.
     app.url_map.merge_slashes = False
-    exporting = built.exporting[0] if built.exporting else None
-    RequestLog(app, exporting, built.settings.request_timeout_seconds)
+    request_log.register(app)
     body.register(app)
     registered = resources()
-    Authentication(app, registered)
+    authentication.register(app, registered)
     document.register(app, registered)
-    idempotent_requests.register(app, registered)
     swagger_ui.register(app)
     error_envelope.register(app)

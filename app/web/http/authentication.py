@@ -6,34 +6,28 @@ from functools import partial
 from flask import Flask, g, request
 
 from app.kernel.access.api_keys import Scope
-from app.kernel.access.key_ring import Key
 from app.kernel.errors import ForbiddenError, RateLimitedError, UnauthorizedError
-from app.web.http.rate_limits import RateLimit, too_many
+from app.kernel.function_types import never
+from app.web.http.rate_limits import refuse_excess
 from app.web.http.request_log import current_request_id, note_ids
 from app.web.openapi import document, swagger_ui
 from app.web.openapi.resource import Resource
 from app.web.services import services
 
-_SAFE_METHODS = frozenset({"GET", "HEAD"})
 
+def register(app: Flask, resources: Sequence[Resource]) -> None:
+    """Check the API key of each request before its view runs."""
+    scopes: dict[tuple[str, bool], Scope | None] = {(swagger_ui.NAME, True): None}  # by blueprint, true for reads
+    for each in resources:
+        scopes[each.name, True] = None if each.is_public else each.read_scope
+        scopes[each.name, False] = None if each.is_public else each.write_scope
 
-class Authentication:
-    """Hook of an application that checks the API key of each request before its view runs."""
-
-    def __init__(self, app: Flask, resources: Sequence[Resource]) -> None:
-        # Scope for reads (true) and writes (false) of each blueprint; None for public ones.
-        self._scopes: dict[tuple[str, bool], Scope | None] = {(swagger_ui.NAME, True): None}
-        for each in resources:
-            self._scopes[each.name, True] = None if each.is_public else each.read_scope
-            self._scopes[each.name, False] = None if each.is_public else each.write_scope
-        app.before_request(self._authorize)
-
-    def _authorize(self) -> None:
-        """Raise UnauthorizedError, ForbiddenError or RateLimitedError unless the request's key permits it."""
+    @app.before_request
+    def authorize() -> None:
         # Without a matching route the answer is 404 or 405 even without a key: paths are not secret.
         if request.url_rule is None or request.method == "OPTIONS" or request.path == document.PATH:
             return
-        scope = self._scopes.get((request.blueprint or "", request.method in _SAFE_METHODS), Scope.ADMIN)
+        scope = scopes.get((request.blueprint or "", request.method in {"GET", "HEAD"}), Scope.ADMIN)
         if scope is None:
             return
         presented = bearer()
@@ -59,30 +53,18 @@ def bearer() -> str:
 def _check(presented: str, scope: Scope) -> None:
     if not presented:
         raise UnauthorizedError("An API key is required: send `Authorization: Bearer te_...`.")
-    g.api_key = key = _verified(presented)
+    key_limit, bad_key_limit, address = services().key_limit, services().bad_key_limit, request.remote_addr or ""
+    try:
+        # A valid key is accepted from any address, since clients behind a proxy share its address.
+        is_flooded = never if bad_key_limit is None else partial(bad_key_limit.is_used_up, address)
+        g.api_key = key = services().keys.verify(presented, is_flooded)
+    except UnauthorizedError:
+        if bad_key_limit is not None:
+            refuse_excess(bad_key_limit.count(address))
+        raise
     note_ids(key_id=key.key_id)
-    limit = services().key_limit
-    if limit is not None:
-        _count(limit, key)
+    if key_limit is not None:
+        g.allowance = key_limit.count(key.key_id)
+        refuse_excess(g.allowance)
     if not key.allows(scope):
         raise ForbiddenError(f"This API key lacks the scope {scope.value!r}.")
-
-
-def _verified(presented: str) -> Key:
-    """Verify a key; a valid key is accepted from any address, since clients behind a proxy share its address."""
-    keys, limit, address = services().keys, services().bad_key_limit, request.remote_addr or ""
-    if limit is None:
-        return keys.verify(presented)
-    try:
-        return keys.verify(presented, is_flooded=partial(limit.is_used_up, address))
-    except UnauthorizedError:
-        allowance = limit.count(address)
-        if allowance is not None and allowance.remaining < 0:
-            raise too_many(allowance) from None
-        raise
-
-
-def _count(limit: RateLimit, key: Key) -> None:
-    g.allowance = limit.count(key.key_id)
-    if g.allowance is not None and g.allowance.remaining < 0:
-        raise too_many(g.allowance)

@@ -1,63 +1,86 @@
-"""Idempotent requests: a repetition with the same Idempotency-Key changes nothing and gets the first answer."""
+"""Idempotent requests: a repetition with the same Idempotency-Key changes nothing and gets the first answer.
+
+The header is that of draft-ietf-httpapi-idempotency-key-header.
+"""
 
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
 from typing import Any
 
-from flask import Flask, Response, current_app, g, request
+from flask import Response, current_app, g, request
 
 from app.kernel import idempotency, ids
 from app.kernel.errors import IdempotencyKeyReusedError
-from app.kernel.idempotency import KeyedRequest, StoredAnswer
-from app.web.http.body import PARSER
-from app.web.http.idempotency_keys import REPLAYED, key_in_header
-from app.web.openapi.resource import Resource
+from app.kernel.idempotency import KEPT_HOURS, KeyedRequest, StoredAnswer
+from app.web.http.body import PARSER, invalid
 from app.web.services import holding_hints, services
+from schema.job_bounds import MAX_IDEMPOTENCY_KEY
 
-View = Callable[..., Any]
+HEADER = "Idempotency-Key"
+REPLAYED = {"Idempotency-Replayed": "true"}
+
+# For the OpenAPI document.
+PARAMETER = {
+    "in": "header",
+    "name": HEADER,
+    "description": (
+        f"chosen by the client, for example a UUID: for {KEPT_HOURS} hours, a repetition of the request with the same "
+        "key changes nothing and gets the first answer again"
+    ),
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY},
+}
+REPLAYED_DOC = {
+    "Idempotency-Replayed": {"description": "present if the answer is a replay", "schema": {"const": "true"}}
+}
 
 
-def register(app: Flask, resources: Sequence[Resource]) -> None:
-    """Wrap the views of all operations that take an Idempotency-Key."""
-    for resource in resources:
-        for view, takes_body in resource.keyed.items():
-            name = f"{resource.name}.{view}"
-            app.view_functions[name] = _KeyedView(app.view_functions[name], takes_body=takes_body)
+def key_in_header() -> str | None:
+    """Return the Idempotency-Key header; raises InvalidRequestError for an invalid key."""
+    header = request.headers.get(HEADER)
+    if header is not None and not (
+        1 <= len(header) <= MAX_IDEMPOTENCY_KEY and header.isascii() and header.isprintable()
+    ):
+        raise invalid(
+            [{"pointer": HEADER, "message": f"Must be 1 to {MAX_IDEMPOTENCY_KEY} printable ASCII characters."}]
+        )
+    return header
 
 
-class _KeyedView:
-    """View that runs once per Idempotency-Key of an API key; its answer is stored with the key."""
+def keyed(view: Callable[..., Any], *, takes_body: bool) -> Callable[..., Any]:
+    """Wrap a view to run once per Idempotency-Key of an API key; its answer is stored with the key."""
 
-    def __init__(self, view: View, *, takes_body: bool) -> None:
-        self._view = view
-        self._takes_body = takes_body
-
-    def __call__(self, **path: Any) -> Any:
+    @wraps(view)
+    def once(**path: Any) -> Any:
         key = key_in_header()
         if key is None:
-            return self._view(**path)
-        wanted = KeyedRequest(g.api_key.key_id, key, _fingerprint(takes_body=self._takes_body), ids.request_id())
+            return view(**path)
+        wanted = KeyedRequest(g.api_key.key_id, key, _fingerprint(takes_body=takes_body), ids.request_id())
         with holding_hints() as hints:
-            return services().database.transact_jointly(partial(self._first_or_again, wanted, hints, path))
+            return services().database.transact_jointly(partial(_first_or_again, view, wanted, hints, path))
 
-    def _first_or_again(self, wanted: KeyedRequest, hints: set[Any], path: Mapping[str, Any]) -> Response:
-        """Return the stored answer or run the view; raises IdempotencyKeyReusedError if the requests differ."""
-        hints.clear()  # left by an earlier run that was rolled back
-        database = services().database
-        taken = idempotency.take(database, wanted)
-        if not hmac.compare_digest(taken.fingerprint, wanted.fingerprint):
-            raise IdempotencyKeyReusedError("This Idempotency-Key was used for another request. Use a new key.")
-        if taken.answer is not None:
-            return _sent(taken.answer, is_again=not taken.is_own)
-        # No answer is stored if the first run ended between two transactions; such views are repeatable.
-        answer = current_app.make_response(self._view(**path))
-        if answer.status_code < 400:
-            stored = StoredAnswer(answer.status_code, answer.headers.get("ETag"), answer.get_data(as_text=True))
-            idempotency.store(database, wanted, stored)
-        return answer
+    return once
+
+
+def _first_or_again(
+    view: Callable[..., Any], wanted: KeyedRequest, hints: set[Any], path: Mapping[str, Any]
+) -> Response:
+    """Return the stored answer or run the view; raises IdempotencyKeyReusedError if the requests differ."""
+    hints.clear()  # left by an earlier run that was rolled back
+    database = services().database
+    taken = idempotency.take(database, wanted)
+    if not hmac.compare_digest(taken.fingerprint, wanted.fingerprint):
+        raise IdempotencyKeyReusedError("This Idempotency-Key was used for another request. Use a new key.")
+    if taken.answer is not None:
+        return _sent(taken.answer, is_again=not taken.is_own)
+    # No answer is stored if the first run ended between two transactions; such views are repeatable.
+    answer = current_app.make_response(view(**path))
+    if answer.status_code < 400:
+        stored = StoredAnswer(answer.status_code, answer.headers.get("ETag"), answer.get_data(as_text=True))
+        idempotency.store(database, wanted, stored)
+    return answer
 
 
 def _sent(answer: StoredAnswer, *, is_again: bool) -> Response:

@@ -8,6 +8,8 @@ import logging
 import math
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import limits
@@ -70,25 +72,26 @@ class CounterStorage:
 
     def increment(self, key: str, window_seconds: int) -> tuple[int, float] | None:
         """Increment a counter; returns the count and the end of the window, or None if the storage is unreachable."""
-        found = None
-        if self._may_try():
-            try:
-                found = self._storage.incr(key, window_seconds), self._storage.get_expiry(key)
-                self._note_reached()
-            except StorageError as error:
-                self._note_away(error)
-        return found
+        with self._trying() as may_try:
+            return (self._storage.incr(key, window_seconds), self._storage.get_expiry(key)) if may_try else None
 
     def get(self, key: str) -> int | None:
         """Return the count of a key; None if the storage is unreachable."""
-        found = None
-        if self._may_try():
-            try:
-                found = self._storage.get(key)
-                self._note_reached()
-            except StorageError as error:
-                self._note_away(error)
-        return found
+        with self._trying() as may_try:
+            return self._storage.get(key) if may_try else None
+
+    @contextmanager
+    def _trying(self) -> Iterator[bool]:
+        """Yield whether to query the storage; if the storage is unreachable, suppresses the error."""
+        may_try = self._may_try()
+        try:
+            yield may_try
+        except StorageError as error:
+            self._note_away(error)
+        else:
+            if may_try and self._away_until is not None:
+                self._away_until = None
+                log.info("rate-limit storage is reachable again; limiting requests")
 
     def _may_try(self) -> bool:
         """Return whether to query the storage; while it is unreachable, one request per PAUSE_SECONDS tries."""
@@ -99,11 +102,6 @@ class CounterStorage:
                 return False
             self._away_until = time.monotonic() + PAUSE_SECONDS
             return True
-
-    def _note_reached(self) -> None:
-        if self._away_until is not None:
-            self._away_until = None
-            log.info("rate-limit storage is reachable again; limiting requests")
 
     def _note_away(self, error: StorageError) -> None:
         with self._lock:
@@ -124,25 +122,22 @@ class RateLimit:
 
     def count(self, who: str) -> Allowance | None:
         """Count a request; returns None if the storage is unreachable."""
-        key, window = self._key(who), self._item.get_expiry()
-        found = self._counters.increment(key, window)
-        return None if found is None else self._allowance(*found)
+        window = self._item.get_expiry()
+        found = self._counters.increment(self._item.key_for(self._name, who), window)
+        if found is None:
+            return None
+        # Rounded up, since Redis returns the rest of a window in rounded seconds.
+        used, left = found[0], math.ceil(found[1] - time.time() + 0.5)
+        return Allowance(self._item.amount, window, self._item.amount - used, max(1, min(left, window)))
 
     def is_used_up(self, who: str) -> bool:
         """Return whether the next request would exceed the limit; does not count a request."""
-        used = self._counters.get(self._key(who))
+        used = self._counters.get(self._item.key_for(self._name, who))
         return used is not None and used >= self._item.amount
 
-    def _key(self, who: str) -> str:
-        return self._item.key_for(self._name, who)
 
-    def _allowance(self, used: int, reset_at: float) -> Allowance:
-        # Rounded up, since Redis returns the rest of a window in rounded seconds.
-        window, left = self._item.get_expiry(), math.ceil(reset_at - time.time() + 0.5)
-        return Allowance(self._item.amount, window, self._item.amount - used, max(1, min(left, window)))
-
-
-def too_many(allowance: Allowance) -> RateLimitedError:
-    """Return the error for an exceeded limit."""
-    rate = f"{allowance.limit} in {allowance.window_seconds} s"
-    return RateLimitedError(f"Too many requests: more than {rate}.", retry_after_seconds=allowance.reset_seconds)
+def refuse_excess(allowance: Allowance | None) -> None:
+    """Raise RateLimitedError if a limit is exceeded."""
+    if allowance is not None and allowance.remaining < 0:
+        rate = f"{allowance.limit} in {allowance.window_seconds} s"
+        raise RateLimitedError(f"Too many requests: more than {rate}.", retry_after_seconds=allowance.reset_seconds)

@@ -1,11 +1,11 @@
 """Log of refused requests, rate-limited so that an attacker cannot fill the disk."""
 
 import logging
+import math
 import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from app.kernel.errors import TaskExecutorError
 
@@ -16,19 +16,12 @@ LINES_PER_WINDOW = 30  # per status, so that a flood of one status does not hide
 _KEY_ID = re.compile(r"te_([0-9A-Za-z]{1,32})_")
 
 
-@dataclass(slots=True)
-class _Window:
-    ends_at: float
-    lines: int = 0
-    left_out: int = 0
-
-
 class RefusalLog:
     """Log of refusals at INFO, up to LINES_PER_WINDOW a minute and status, with the number of omitted lines."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._windows: dict[int, _Window] = {}
+        self._windows: dict[int, tuple[float, int]] = {}  # by status: the end, and the number of refusals
         self._lock = threading.Lock()
 
     def note(self, error: TaskExecutorError, presented: str, address: str, request_id: str) -> None:
@@ -51,13 +44,9 @@ class RefusalLog:
     def _admit(self, status: int) -> int | None:
         """Return the number of lines omitted before this line; None to omit this line."""
         with self._lock:
-            now, window = self._clock(), self._windows.get(status)
-            left_out = 0
-            if window is None or window.ends_at <= now:
-                left_out = window.left_out if window else 0
-                window = self._windows[status] = _Window(now + WINDOW_SECONDS)
-            if window.lines >= LINES_PER_WINDOW:
-                window.left_out += 1
-                return None
-            window.lines += 1
-            return left_out
+            now, left_out = self._clock(), 0
+            ends_at, refused = self._windows.get(status, (-math.inf, 0))
+            if ends_at <= now:
+                left_out, ends_at, refused = max(0, refused - LINES_PER_WINDOW), now + WINDOW_SECONDS, 0
+            self._windows[status] = ends_at, refused + 1
+            return left_out if refused < LINES_PER_WINDOW else None

@@ -12,8 +12,8 @@ from app.kernel.db import deadline
 from app.kernel.log import IDS
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import REQUEST_SECONDS, REQUESTS
-from app.kernel.tracing.exporting import Exporting
 from app.web.http import request_spans
+from app.web.services import services
 
 log = logging.getLogger(__name__)
 
@@ -29,56 +29,56 @@ _REFUSED = frozenset({401, 403, 429})
 _FREQUENT = ("/health", "/metrics")
 
 
-class RequestLog:
-    """Hooks of an application that begin and end each request; registered before other hooks."""
+def register(app: Flask) -> None:
+    """Add the hooks that begin and end each request, before all other hooks."""
+    app.before_request(_begin)
+    app.after_request(_end)
+    app.teardown_request(_forget)
 
-    def __init__(self, app: Flask, exporting: Exporting | None, timeout_seconds: float) -> None:
-        self._exporting = exporting
-        self._timeout_seconds = timeout_seconds
-        app.before_request(self._begin)
-        app.after_request(self._end)
-        app.teardown_request(self._forget)
 
-    def _begin(self) -> None:
-        """Set the request's id, span and deadline, after which the answer is 504."""
-        g.began_at = g.counted_from = time.perf_counter()
-        given = request.headers.get(HEADER, "")
-        g.request_id = given if ACCEPTED.fullmatch(given) else ids.request_id()
-        noted = {"request_id": g.request_id}
-        if request.view_args:
-            named = request.view_args.items()
-            noted |= {name: str(value)[:MAX_PATH] for name, value in named if name.endswith("_id")}
-        IDS.set(noted)
-        if self._exporting is not None and not request.path.startswith(_FREQUENT):
-            note_ids(**request_spans.begin(self._exporting, *route_of_request()))
-        elif self._exporting is None and "HTTP_TRACEPARENT" in request.environ:
-            note_ids(**request_spans.note_caller())
-        deadline.begin(self._timeout_seconds)
+def _begin() -> None:
+    """Set the request's id, span and deadline, after which the answer is 504."""
+    g.began_at = g.counted_from = time.perf_counter()
+    given = request.headers.get(HEADER, "")
+    g.request_id = given if ACCEPTED.fullmatch(given) else ids.request_id()
+    noted = {"request_id": g.request_id}
+    if request.view_args:
+        named = request.view_args.items()
+        noted |= {name: str(value)[:MAX_PATH] for name, value in named if name.endswith("_id")}
+    IDS.set(noted)
+    exporting = services().exporting
+    if exporting and not request.path.startswith(_FREQUENT):
+        note_ids(**request_spans.begin(exporting[0], *route_of_request()))
+    elif not exporting and "HTTP_TRACEPARENT" in request.environ:
+        note_ids(**request_spans.note_caller())
+    deadline.begin(services().settings.request_timeout_seconds)
 
-    def _end(self, response: Response) -> Response:
-        """Count and log the answer; at DEBUG without a key, for refusals and for probes."""
-        if "is_suspended" in g:
-            return response
-        status, (route, method), now = response.status_code, route_of_request(), time.perf_counter()
-        if self._exporting is not None:
-            request_spans.end(status)
-        PROCESS.add(REQUESTS, route, method, f"{status // 100}xx")
-        PROCESS.observe(REQUEST_SECONDS, now - g.counted_from, route, method)
-        response.headers[HEADER] = g.request_id
-        if "allowance" in g and g.allowance is not None:
-            response.headers.update(g.allowance.headers())
-        is_quiet = "api_key" not in g or status in _REFUSED or request.path.startswith(_FREQUENT)
-        level = logging.DEBUG if is_quiet else logging.INFO
-        if log.isEnabledFor(level):
-            path, milliseconds = request.path[:MAX_PATH], round((now - g.began_at) * 1000, 1)
-            line = {"method": request.method, "path": path, "status_code": status, "duration_ms": milliseconds}
-            named = " ".join(f"{name}={value}" for name, value in IDS.get().items())
-            log.log(level, "%s %s: %d in %s ms, %s", *line.values(), named, extra=line)
+
+def _end(response: Response) -> Response:
+    """Count and log the answer; at DEBUG without a key, for refusals and for probes."""
+    if "is_suspended" in g:
         return response
+    status, (route, method), now = response.status_code, route_of_request(), time.perf_counter()
+    if services().exporting:
+        request_spans.end(status)
+    PROCESS.add(REQUESTS, route, method, f"{status // 100}xx")
+    PROCESS.observe(REQUEST_SECONDS, now - g.counted_from, route, method)
+    response.headers[HEADER] = g.request_id
+    if "allowance" in g and g.allowance is not None:
+        response.headers.update(g.allowance.headers())
+    is_quiet = "api_key" not in g or status in _REFUSED or request.path.startswith(_FREQUENT)
+    level = logging.DEBUG if is_quiet else logging.INFO
+    if log.isEnabledFor(level):
+        path, milliseconds = request.path[:MAX_PATH], round((now - g.began_at) * 1000, 1)
+        line = {"method": request.method, "path": path, "status_code": status, "duration_ms": milliseconds}
+        named = " ".join(f"{name}={value}" for name, value in IDS.get().items())
+        log.log(level, "%s %s: %d in %s ms, %s", *line.values(), named, extra=line)
+    return response
 
-    def _forget(self, _error: BaseException | None) -> None:
-        IDS.set({})
-        deadline.end()
+
+def _forget(_error: BaseException | None) -> None:
+    IDS.set({})
+    deadline.end()
 
 
 def current_request_id() -> str:

@@ -14,7 +14,7 @@ from app.queue.reading.execution_queries import get_result
 from app.web.executions.executions_api import RETRY_AFTER, wait_for
 from app.web.executions.result_schemas import MAX_WAIT_SECONDS, ResultSchema
 from app.web.http import preferences, suspension
-from app.web.http.idempotency_keys import REPLAYED
+from app.web.http.idempotent_requests import REPLAYED
 from app.web.http.preferences import Preferences
 from app.web.http.request_log import note_ids
 from app.web.http.request_spans import note_execution

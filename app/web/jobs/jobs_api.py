@@ -20,7 +20,7 @@ from app.web.executions.execution_schemas import CancelQuery, ExecutionOfJobQuer
 from app.web.http import preferences
 from app.web.http.body import invalid
 from app.web.http.conditions import actor
-from app.web.http.idempotency_keys import HEADER, PARAMETER, key_in_header
+from app.web.http.idempotent_requests import HEADER, PARAMETER, key_in_header
 from app.web.http.pagination import page_answer, page_request, page_schema
 from app.web.http.request_spans import trace_of_new_jobs
 from app.web.jobs.answer_schemas import CreatedJobSchema, JobSchema

@@ -24,7 +24,7 @@ from app.kernel.errors import (
 )
 from app.web.http import conditions
 from app.web.http.body import PARSER, invalid
-from app.web.http.idempotency_keys import PARAMETER, REPLAYED_DOC
+from app.web.http.idempotent_requests import PARAMETER, REPLAYED_DOC, keyed
 from app.web.openapi import error_responses, examples
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -79,8 +79,6 @@ class Resource:
         self.is_tagged = is_tagged
         self.name = name
         self.error_responses: dict[str, Any] = {}
-        # Views that take an Idempotency-Key, and whether they take a body.
-        self.keyed: dict[str, bool] = {}
 
     def route(
         self,
@@ -115,10 +113,10 @@ class Resource:
             wrapped: Any = view
             for layer in layers:
                 wrapped = layer(wrapped)
+            if operation.is_keyed:
+                wrapped = keyed(wrapped, takes_body=operation.takes_body)
             wrapped = self.blueprint.doc(**doc, operationId=f"{self.name}_{name.strip('_')}".replace("-", "_"))(wrapped)
             self.blueprint.route(path, methods=[method], parameters=examples.of_path(path))(wrapped)
-            if operation.is_keyed:
-                self.keyed[name] = operation.takes_body
             return view
 
         return decorate

@@ -24,7 +24,7 @@ from brokers.consumer import DELIVER
 from tests import rows
 from tests.waiting import eventually
 
-MAX_FUNCTIONS, MAX_FILES = 158, 66
+MAX_FUNCTIONS, MAX_FILES = 155, 65
 MAX_COMPARABLE_FUNCTIONS = 88
 JOBS = 5
 RunJob = Callable[[], None]
