@@ -9,12 +9,13 @@ from sqlalchemy import text
 from app.feature import completion_handlers
 from app.features import FEATURES
 from app.features.dead_letters import letter_list
+from app.features.dead_letters.api import MOST_ATTEMPTS
 from app.kernel.db import Database
 from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions.verdict import Verdict
 from schema.states import Followed
 from tests import rows
-from tests.integration.client import Api, pointers, problem
+from tests.integration.client import Api, pointers, problem, walk
 from tests.integration.executions.worker import ERROR, claim, end
 from tests.integration.registered import INPUT, created, cron, one_shot, register
 from tests.racing import at_once
@@ -54,15 +55,17 @@ def test_a_letter_tells_what_failed_and_how_with_every_attempt(
     assert listed == {name: value for name, value in shown.items() if name not in of_view}
 
 
-def test_a_letter_of_many_attempts_names_the_list_that_has_all(
-    api: Api, letter_id: str, monkeypatch: pytest.MonkeyPatch
+def test_letter_of_more_attempts_than_it_shows_names_the_full_list(
+    api: Api, database: Database, letter_id: str, execution_id: str
 ) -> None:
-    monkeypatch.setattr("app.features.dead_letters.api.MOST_ATTEMPTS", 2)
+    for number in range(3 - MOST_ATTEMPTS, 1):
+        rows.add_attempt(database, execution_id, number, "FAILED")
     assert api.get(f"/dead-letters/{letter_id}").json["more_attempts"] is None
-    monkeypatch.setattr("app.features.dead_letters.api.MOST_ATTEMPTS", 1)
+    rows.add_attempt(database, execution_id, 2 - MOST_ATTEMPTS, "FAILED")
     shown = api.get(f"/dead-letters/{letter_id}").json
-    assert [each["attempt_number"] for each in shown["attempts"]] == [2]
-    assert [each["attempt_number"] for each in api.get(shown["more_attempts"]).json["items"]] == [2, 1]
+    numbers = [*range(2, 1 - MOST_ATTEMPTS, -1)]
+    assert [each["attempt_number"] for each in shown["attempts"]] == numbers[:MOST_ATTEMPTS]
+    assert walk(api, shown["more_attempts"], "attempt_number", limit=200) == numbers
 
 
 def test_letters_are_found_by_what_is_known_of_them(api: Api, database: Database) -> None:

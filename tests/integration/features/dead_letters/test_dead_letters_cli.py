@@ -1,7 +1,6 @@
 """`flask dead-letters`."""
 
-import pytest
-
+from app.features.dead_letters.api import MOST_ATTEMPTS
 from app.kernel.db import Database
 from app.queue.executions.execution_model import DeliveryError
 from tests import rows
@@ -10,9 +9,7 @@ from tests.integration.command_line import Cli
 from tests.integration.registered import register
 
 
-def test_they_are_shown_as_the_api_shows_them(
-    api: Api, cli: Cli, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_they_are_shown_as_the_api_shows_them(api: Api, cli: Cli, database: Database) -> None:
     register(api)
     (execution_id,) = rows.add_executions(database)
     letter_id = rows.add_letter(database, execution_id, message="answered \x1b[31m503", labels={"team": "a"})
@@ -28,8 +25,8 @@ def test_they_are_shown_as_the_api_shows_them(
     told = cli.run("dead-letters", "list").stdout + cli.run("dead-letters", "show", letter_id).stdout
     assert told.count(r"answered \x1b[31m503") >= 2
     cli.run("dead-letters", "show", "att_nope", expect=3)
-    rows.add_attempt(database, execution_id, 0, "FAILED", error=error)
-    monkeypatch.setattr("app.features.dead_letters.api.MOST_ATTEMPTS", 1)
+    for number in range(-MOST_ATTEMPTS, 1):
+        rows.add_attempt(database, execution_id, number, "FAILED", error=error)
     assert f"GET /executions/{execution_id}/attempts" in cli.run("dead-letters", "show", letter_id).stdout
 
 
