@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode
 
-from app.kernel.tracing import attempt_spans, trace_headers
-from app.kernel.tracing.context import TraceContext
-from app.kernel.tracing.exporting import Exporting
+from app.kernel.tracing.context import TraceContext, context_of, span_in_headers
+from app.kernel.tracing.exporting import NO_SPAN, Exporting
 from app.queue.executions.completion import Conclusion
 from app.queue.executions.execution_model import Claim
 from schema.states import ExecutionStatus
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_LINKS = 128  # of a span; the default of the SDK
-_BEFORE_ATTEMPTS = SpanContext(0, 0, is_remote=False)
 
 
 @contextmanager
@@ -62,7 +60,7 @@ class WorkerSpans:
     def begin(self, attempt: "Attempt") -> TraceContext | None:
         """Start the span of an attempt that is sent now; return the trace context for the receiver."""
         attempt.span = self._start(attempt, time.time_ns())
-        return trace_headers.context_of(attempt.span.get_span_context())
+        return context_of(attempt.span.get_span_context())
 
     @_harmless()
     def end(self, attempt: "Attempt", conclusion: Conclusion) -> SpanContext | None:
@@ -99,18 +97,18 @@ class WorkerSpans:
         """Record a span from an instant on time.monotonic() until now, in a trace of its own."""
         began = time.time_ns() - round((time.monotonic() - asked_at) * 1e9)
         exporting, kind = self._exporting, SpanKind.INTERNAL
-        span = exporting.child(name, _BEFORE_ATTEMPTS, links, kind=kind, attributes=attributes, start_time=began)
+        span = exporting.child(name, NO_SPAN, links, kind=kind, attributes=attributes, start_time=began)
         span.end()
         return span
 
     def _start(self, attempt: "Attempt", began: int) -> Span:
         links = [] if attempt.claim_span is None else [Link(attempt.claim_span)]
-        return attempt_spans.begin(self._exporting, attempt.claim, links, began)
+        return self._exporting.begin_attempt(attempt.claim, links, began)
 
 
 def _origin(claim: Claim) -> SpanContext:
     """Return the context in which a job was created; invalid if unknown."""
     if claim.trace_context is None:
-        return _BEFORE_ATTEMPTS
+        return NO_SPAN
     context = TraceContext.stored(claim.trace_context)
-    return trace_headers.read(context.traceparent, context.tracestate)
+    return span_in_headers(context.traceparent, context.tracestate)

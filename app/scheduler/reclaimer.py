@@ -9,7 +9,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.kernel.db.retries import explained
 from app.kernel.errors import UnavailableError
 from app.kernel.sql import statement
-from app.kernel.tracing import attempt_spans
 from app.kernel.tracing.exporting import Exporting
 from app.queue.executions.reclaim import START, candidates, reclaim
 from app.scheduler.chore import BATCH, ChoreContext, Counts, counts_so_far
@@ -78,7 +77,7 @@ class Reclaimer:
         """
         try:
             for row in self._database.fetch(ENDED, {"attempt_ids": list(attempt_ids)}) if attempt_ids else []:
-                span = attempt_spans.begin(exporting, row, [], round(row.started_at.timestamp() * 1e9))
+                span = exporting.begin_attempt(row, [], round(row.started_at.timestamp() * 1e9))
                 span.set_attribute("error.type", row.error_type)
                 if row.status == AttemptStatus.FAILED:
                     span.set_status(Status(StatusCode.ERROR, row.message))

@@ -1,13 +1,23 @@
-"""Trace context: what a job's row keeps of the trace that it was created in, as one line of text."""
+"""Trace context: the position of a job in a trace, as headers of W3C Trace Context and as a line of text in a row."""
 
 import hashlib
+import logging
 from typing import NamedTuple, Self
 
+from opentelemetry.trace import SpanContext, TraceState, get_current_span
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+MAX_STATE_CHARACTERS = 512  # the standard demands that at least so many are passed on
+MAX_PARENT_CHARACTERS = 128
 _LINK = "link "
+_PROPAGATOR = TraceContextTextMapPropagator()
+
+# TraceState would log each malformed header with its content.
+logging.getLogger(TraceState.__module__).setLevel(logging.ERROR)
 
 
 class TraceContext(NamedTuple):
-    """The position in a trace from which a job continues, or to which it only links, in the words of the headers."""
+    """Position in a trace from which a job continues, or to which it only links, in the form of the headers."""
 
     traceparent: str
     tracestate: str = ""
@@ -15,7 +25,7 @@ class TraceContext(NamedTuple):
 
     @classmethod
     def stored(cls, text: str) -> Self:
-        """Read what a row holds."""
+        """Parse the text of a row."""
         is_link = text.startswith(_LINK)
         traceparent, _, tracestate = text.removeprefix(_LINK).partition(" ")
         return cls(traceparent, tracestate, is_link)
@@ -26,16 +36,35 @@ class TraceContext(NamedTuple):
         return self.traceparent[3:35]
 
     def as_text(self, *, is_link: bool) -> str:
-        """Return what a row is to hold: a link where each execution of the job is to have a trace of its own."""
+        """Return the text for a row; with `is_link` each execution of the job gets its own trace."""
         position = f"{self.traceparent} {self.tracestate}" if self.tracestate else self.traceparent
         return _LINK + position if is_link else position
 
 
+def span_in_headers(traceparent: str, tracestate: str = "") -> SpanContext:
+    """Return the client's span; it is invalid if `traceparent` is malformed.
+
+    A malformed or long `tracestate` is left out.
+    """
+    state = tracestate if len(tracestate) <= MAX_STATE_CHARACTERS else ""
+    parent = traceparent if len(traceparent) <= MAX_PARENT_CHARACTERS else ""
+    context = _PROPAGATOR.extract({"traceparent": parent, "tracestate": state})
+    return get_current_span(context).get_span_context()
+
+
+def context_of(span: SpanContext) -> TraceContext | None:
+    """Return the position of a span; None if it is invalid."""
+    if not span.is_valid:
+        return None
+    parent = f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
+    return TraceContext(parent, span.trace_state.to_header())
+
+
 def span_id_of(execution_id: str, attempt: int) -> int:
-    """Return the id of the span of an attempt: whoever ends it, its receiver was told this one."""
+    """Return the id of an attempt's span, which is the same in the process that ends the attempt for a lost worker."""
     return int.from_bytes(hashlib.blake2b(f"{execution_id}/{attempt}".encode(), digest_size=8).digest())
 
 
 def own_trace_id(execution_id: str) -> str:
-    """Return the trace, in hex, of an execution that continues no other; the same in each of its attempts."""
+    """Return the trace id, in hex, of an execution that continues no other trace; all its attempts share the id."""
     return hashlib.blake2b(execution_id.encode(), digest_size=16).hexdigest()

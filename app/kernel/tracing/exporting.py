@@ -1,12 +1,11 @@
-"""Exporting: the spans of this process on their way to a collector, by OTLP over HTTP.
+"""Exporting: creates the spans of this process and sends them to a collector, by OTLP over HTTP.
 
-The SDK's own thread sends them. What it does not get rid of in time is dropped: nobody waits for a collector, and the
-end of the process does so for STOP_SECONDS at most.
+The SDK's own thread sends the spans. Spans that it cannot send in time are dropped: no work waits for a collector, and
+the end of the process waits for STOP_SECONDS at most.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -17,64 +16,79 @@ from opentelemetry.trace import set_span_in_context as _in_context
 
 from app.kernel.config import SettingError
 from app.kernel.threads import BackgroundThread
+from app.kernel.tracing.context import TraceContext, own_trace_id, span_id_of, span_in_headers
+from schema.states import EndpointType
 
 log = logging.getLogger(__name__)
 
 OFF = "off"
 STOP_SECONDS = 2.0
 LIBRARIES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+NO_SPAN = SpanContext(0, 0, is_remote=False)
+# Transports whose receiver answers; a receiver of the others reads the message later.
+_ANSWERED = frozenset({EndpointType.HTTP, EndpointType.NOTIFICATION})
+_ATTEMPT_ATTRIBUTES = ("execution_id", "job_id", "attempt", "endpoint", "endpoint_type", "queue", "worker_id")
 
 
 def exporting(mode: str, role: str) -> "list[Exporting]":
-    """Return the thread of a process that records spans; none where TE_TRACES is off. Raises SettingError."""
+    """Return the thread that records and exports spans; an empty list if TE_TRACES is off. Raises SettingError."""
     return [] if mode == OFF else [Exporting(role)]
 
 
 class Exporting(BackgroundThread):
-    """Makes spans, and exports them from its start to its stop. Everything else is set by OTEL_* in the environment."""
+    """Creates spans, and exports them from its start to its stop. All settings are OTEL_* in the environment."""
 
     def __init__(self, role: str) -> None:
-        """Raise SettingError where the SDK is missing."""
+        """Raise SettingError if the SDK is missing."""
         super().__init__("te-spans")
-        if not all(_is_there(library) for library in LIBRARIES):
+        if not all(_is_installed(library) for library in LIBRARIES):
             raise SettingError("TE_TRACES needs the SDK of OpenTelemetry: pip install 'task-executor[traces]'")
         self._sdk: Any = import_module("app.kernel.tracing.sdk").Sdk(f"task-executor-{role}")
         self.tracer: Tracer = NoOpTracer()  # until it is started
 
     def start(self) -> None:
-        """Begin to record, in the process that is to do so and not in its parent."""
+        """Begin to record, in the process that records and not in its parent."""
         try:
             self.tracer = self._sdk.open()
         except ValueError as error:
-            log.error("no spans are recorded, since variables OTEL_… do not fit together: %s", error)  # noqa: TRY400
+            log.error("could not start recording spans: the OTEL_* variables are inconsistent: %s", error)  # noqa: TRY400
             return
         super().start()
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
-        """Send what is left; False, with a warning, when the collector did not take it in time."""
+        """Send the remaining spans; return false, and log a warning, if the collector did not take them in time."""
         ended = super().stop(timeout_seconds)
         if not ended:
-            log.warning("the last spans were not taken by their collector in time")
+            log.warning("dropped the last spans: the collector did not take them within %.0f s", timeout_seconds)
         return ended
 
     def run(self) -> None:
-        """Wait for the end, and send what is left then."""
         self.stopping.wait()
         self._sdk.close()
 
-    @contextmanager
-    def named(self, trace_id: int, span_id: int) -> Iterator[None]:
-        """Give the one span that this thread starts meanwhile its id; and its trace, unless it is below another."""
-        with self._sdk.ids.next_is(trace_id, span_id):
-            yield
-
     def child(self, name: str, parent: SpanContext, links: Sequence[Link], *, kind: SpanKind, **options: Any) -> Span:
-        """Start a span below another; a first one where the other is not valid."""
+        """Start a span below another; it begins a trace if the parent is invalid."""
         context = _in_context(NonRecordingSpan(parent), Context())
         return self.tracer.start_span(name, context, kind=kind, links=links, **options)
 
+    def begin_attempt(self, attempt: Any, links: Sequence[Link], began: int) -> Span:
+        """Start the span of an attempt that began at an instant, in nanoseconds since 1970.
 
-def _is_there(module: str) -> bool:
+        `attempt` is a claim, or a row of an attempt that was taken back. The parent is the span that created the job or
+        started the execution. A job that only links to that span has a trace for each execution.
+        """
+        attributes = {f"task_executor.{name}": getattr(attempt, name) for name in _ATTEMPT_ATTRIBUTES}
+        kind = SpanKind.CLIENT if attempt.endpoint_type in _ANSWERED else SpanKind.PRODUCER
+        context = TraceContext.stored(attempt.trace_context or "")
+        parent = span_in_headers(context.traceparent, context.tracestate)
+        if parent.is_valid and context.is_link:
+            parent, links = NO_SPAN, [*links, Link(parent)]
+        execution_id = attempt.execution_id
+        with self._sdk.ids.next_is(int(own_trace_id(execution_id), 16), span_id_of(execution_id, attempt.attempt)):
+            return self.child("attempt", parent, links, kind=kind, attributes=attributes, start_time=began)
+
+
+def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # its parent

@@ -3,8 +3,7 @@
 from flask import g, request
 from opentelemetry.trace import Span, SpanContext, SpanKind, Status, StatusCode
 
-from app.kernel.tracing import trace_headers
-from app.kernel.tracing.context import TraceContext
+from app.kernel.tracing.context import TraceContext, context_of, span_in_headers
 from app.kernel.tracing.exporting import Exporting
 
 
@@ -23,7 +22,7 @@ def begin(exporting: Exporting, route: str, method: str) -> dict[str, str]:
 
 def note_caller() -> dict[str, str]:
     """Keep the client's trace context when no spans are exported; returns the trace id for the log."""
-    trace = trace_headers.context_of(_caller())
+    trace = context_of(_caller())
     if trace is None:
         return {}
     g.caller_trace = trace
@@ -51,7 +50,7 @@ def trace_of_new_jobs() -> TraceContext | None:
     if span is not None:
         if "create_span" not in g:
             g.create_span = g.exporting.child("create", span.get_span_context(), (), kind=SpanKind.PRODUCER)
-        return trace_headers.context_of(g.create_span.get_span_context())
+        return context_of(g.create_span.get_span_context())
     trace: TraceContext | None = g.get("caller_trace")
     return trace
 
@@ -68,4 +67,4 @@ def note_execution(execution_id: str | None, job_id: str, endpoint: str) -> None
 
 def _caller() -> SpanContext:
     environ = request.environ
-    return trace_headers.read(environ.get("HTTP_TRACEPARENT", ""), environ.get("HTTP_TRACESTATE", ""))
+    return span_in_headers(environ.get("HTTP_TRACEPARENT", ""), environ.get("HTTP_TRACESTATE", ""))
