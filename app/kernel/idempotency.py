@@ -1,7 +1,7 @@
-"""Idempotency keys: the answer to the first request with a key, for the client that sends it again.
+"""Idempotency keys: the answer to the first request with a key, for a client that repeats the request.
 
-A row is written in the transaction of the request's effect, so there is one where there was an effect. Of two requests
-with one key at the same moment, the second waits for the first at the primary key.
+A row is written in the transaction of the request's effect, so a row exists exactly if the effect does. Of two
+concurrent requests with one key, the second waits for the first at the primary key.
 """
 
 from dataclasses import dataclass
@@ -49,9 +49,9 @@ PRUNE = statement(
 
 @dataclass(frozen=True, slots=True)
 class KeyedRequest:
-    """A request with an idempotency key, by a client whose API key has the id `key_id`.
+    """A request with an idempotency key; `key_id` is the id of the API key.
 
-    `fingerprint` tells one request from another, `request_id` one sending of it from the next.
+    `fingerprint` is equal for equal requests; `request_id` is new for each repetition.
     """
 
     key_id: str
@@ -62,8 +62,6 @@ class KeyedRequest:
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """An answer as it is sent."""
-
     status: int
     etag: str | None
     body: str
@@ -71,9 +69,9 @@ class StoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class KeyClaim:
-    """What is stored under a key: whether this very sending took it, for which request, and the answer.
+    """The stored use of a key: whether the current sending took the key, the request, and the answer.
 
-    Without an answer the work was cut off between two transactions, or is not done yet.
+    Without an answer the work is not done yet, or was interrupted between two transactions.
     """
 
     is_own: bool
@@ -82,24 +80,24 @@ class KeyClaim:
 
 
 def take(database: Database, request: KeyedRequest) -> KeyClaim:
-    """Take a key in the current transaction, or read what it was taken for; waits for another that is taking it."""
+    """Take a key in the current transaction, or read its earlier use; waits for a concurrent request with the key."""
     key = _primary(request)
     database.fetch(TAKE, key | {"fingerprint": request.fingerprint, "request_id": request.request_id})
     rows = database.fetch(READ, key)
     if not rows:
-        raise UnavailableError("The idempotency key has just been forgotten; try again.")
+        raise UnavailableError("The idempotency key has just expired; try again.")
     row = rows[0]
     answer = None if row.status is None else StoredAnswer(row.status, row.etag, row.body)
     return KeyClaim(row.request_id == request.request_id, row.fingerprint, answer)
 
 
 def store(database: Database, request: KeyedRequest, answer: StoredAnswer) -> None:
-    """Store the answer to the request that took a key; one that is there already stays."""
+    """Store the answer to the request that took a key, unless an answer is stored already."""
     database.fetch(ANSWER, _primary(request) | {"status": answer.status, "etag": answer.etag, "body": answer.body})
 
 
 def prune(database: Database, *, limit: int) -> int:
-    """Delete up to `limit` keys that have been kept for their time; returns how many."""
+    """Delete up to `limit` expired keys; returns their number."""
     return len(database.fetch(PRUNE, {"limit": limit}))
 
 

@@ -1,1 +1,1 @@
-"""API keys and signing keys: storing and verifying them. No Flask."""
+"""API keys and signing keys: storage and verification, without Flask."""

@@ -56,8 +56,6 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """A key as administrators see it."""
-
     key_id: str
     name: str
     scopes: tuple[str, ...]
@@ -70,20 +68,14 @@ class StoredKey:
 def create(
     database: Database, name: str, scopes: Sequence[Scope], expires_at: datetime | None, *, by: Actor = SYSTEM
 ) -> str:
-    """Store a new key and return it; it cannot be read again."""
+    """Create a key and return it; only its hash is stored."""
     key_id = secrets.token_hex(8)
     key = f"te_{key_id}_{secrets.token_hex(24)}"
-    params = {
-        "key_id": key_id,
-        "name": name,
-        "key_hash": hash_of(key),
-        "scopes": json.dumps(scopes),
-        "expires_at": expires_at,
-    }
+    params = {"key_id": key_id, "name": name, "key_hash": hash_of(key), "scopes": json.dumps(scopes)}
     change = AuditedChange(by)
 
     def body(connection: Connection) -> str:
-        row = connection.execute(CREATE, params).one()
+        row = connection.execute(CREATE, params | {"expires_at": expires_at}).one()
         _note(connection, change, AuditAction.CREATE, row, after=_content(row))
         return key
 
@@ -91,7 +83,7 @@ def create(
 
 
 def list_keys(database: Database, prefix: str = "") -> list[StoredKey]:
-    """Read the keys whose name, id, or key itself begins with `prefix`, oldest first."""
+    """Read the keys whose name or id begins with `prefix`, or with the id in `prefix`; oldest first."""
     return [
         StoredKey(
             key_id=row.key_id,
@@ -108,7 +100,7 @@ def list_keys(database: Database, prefix: str = "") -> list[StoredKey]:
 
 
 def revoke(database: Database, key_id: str, *, by: Actor = SYSTEM) -> str | None:
-    """Revoke a key for good and return its name; None when there is no such key."""
+    """Revoke a key permanently and return its name; None if the key does not exist."""
     change = AuditedChange(by)
 
     def body(connection: Connection) -> str | None:
@@ -123,12 +115,11 @@ def revoke(database: Database, key_id: str, *, by: Actor = SYSTEM) -> str | None
 
 
 def id_in(text: str) -> str:
-    """Return the id in a key, or in the beginning of one."""
+    """Return the id in a key or in the first characters of a key."""
     return text.removeprefix("te_").partition("_")[0]
 
 
 def hash_of(key: str) -> str:
-    """Return the hash under which a key is stored."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Checking the keys that requests present."""
+"""Verification of the API keys in requests."""
 
 import hmac
 import math
@@ -22,8 +22,8 @@ IDS_SECONDS = 1.0
 MAX_KEY = 200  # characters
 _KEY = re.compile(r"te_([0-9A-Za-z]+)_.+", re.DOTALL)
 
-# One round trip does both: the key is read when the cache lets go of it, and marked as used at most once a minute.
-# The hash is compared here only to decide about the mark; who gets in is decided by `KeyRing`, in constant time.
+# One round trip reads a key and marks it as used, at most once a minute. The comparison of hashes here decides only
+# about the mark; `KeyRing` decides about access, in constant time.
 FIND = statement(
     "api_keys.find",
     f"""
@@ -47,20 +47,19 @@ IDS = statement(
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The key that a request came with, verified."""
+    """A verified key of a request."""
 
     key_id: str
     name: str
     scopes: frozenset[str]
 
     def allows(self, scope: Scope) -> bool:
-        """Return whether the key covers a scope."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
 
 @dataclass(frozen=True, slots=True)
 class _CachedKey:
-    """What the database said about a key id; `hash` is empty where no usable key has that id."""
+    """Stored key of an id; `hash` is empty if no valid key has the id."""
 
     key: Key
     hash: str
@@ -68,17 +67,17 @@ class _CachedKey:
 
 
 class KeyRing:
-    """Verifies keys; remembers each for a few seconds, so that a request costs no round trip of its own.
+    """Verifies keys. A cache keeps each key for CACHE_SECONDS, so most requests cost no round trip for their key.
 
-    A revoked key may still be accepted for that long. Where too many bad keys come from, those with unknown ids are
-    refused without being looked up: the ids of all keys, which are few, are read at most once a second then.
+    A revoked key may be accepted for that long. During a flood of bad keys, keys with unknown ids are refused without a
+    look-up: the ids of all keys, which are few, are then read at most once a second.
     """
 
     def __init__(self, database: Database, clock: Clock = time.monotonic) -> None:
         self._database = database
         self._clock = clock
-        # Entries stay beyond their time: a key that was good when it was last looked up is looked up in any case. Bad
-        # ones have a place of their own, so that a flood of them displaces no good one.
+        # Entries stay after they have expired: a key that was good at its last look-up is always looked up again. Bad
+        # keys have their own cache, so that a flood of them displaces no good key.
         self._good: LRUCache[str, _CachedKey] = LRUCache(CACHE_SIZE)
         self._bad: LRUCache[str, _CachedKey] = LRUCache(CACHE_SIZE)
         self._lock = threading.Lock()
@@ -87,10 +86,9 @@ class KeyRing:
         self._ids_lock = threading.Lock()
 
     def verify(self, presented: str, is_flooded: Run[bool] = never) -> Key:
-        """Return the key; raises UnauthorizedError when it is malformed, unknown, wrong, expired or revoked.
+        """Return the key; raises UnauthorizedError if it is malformed, unknown, wrong, expired or revoked.
 
-        `is_flooded` is asked before a key that is not known to be good is looked up; if it says yes, only a key whose
-        id exists is.
+        While `is_flooded` returns true, a key that was not good at its last look-up is looked up only if its id exists.
         """
         matched = _KEY.fullmatch(presented) if len(presented) <= MAX_KEY else None
         if matched is None:
@@ -101,11 +99,11 @@ class KeyRing:
             good = self._good.get(key_id)
             entry = good or self._bad.get(key_id)
         if entry is None or entry.good_until <= self._clock():
-            if good is None and is_flooded() and key_id not in self._existing_ids():
+            if good is None and is_flooded() and key_id not in self.ids():
                 raise UnauthorizedError("The API key is not valid.")
             entry = self._load(key_id, presented_hash)
             self._remember(key_id, entry)
-        # Unknown ids are compared too, so that the time taken does not tell which ids exist.
+        # Unknown ids are compared too, so that the duration does not reveal which ids exist.
         if not hmac.compare_digest(entry.hash, presented_hash):
             raise UnauthorizedError("The API key is not valid.")
         return entry.key
@@ -117,11 +115,8 @@ class KeyRing:
             other.pop(key_id, None)
 
     def ids(self) -> frozenset[str]:
-        """Return the ids of all keys that are valid now, or were a second ago."""
-        return self._existing_ids()
-
-    def _existing_ids(self) -> frozenset[str]:
-        # Whoever measures the time may learn which ids exist; an id is no secret.
+        """Return the ids of all keys that are valid now, or were valid a second ago."""
+        # The duration may reveal which ids exist; an id is not a secret.
         with self._ids_lock:
             asked_at = self._clock()
             if self._ids_good_until <= asked_at:

@@ -1,4 +1,4 @@
-"""Signing keys: random, one per database and purpose, so that all web processes accept what one of them signed."""
+"""Signing keys: random, one per database and purpose, so that all web processes accept each other's signatures."""
 
 import secrets
 
@@ -15,7 +15,7 @@ STORE = statement(
 
 
 class SigningKey:
-    """A key that is read when it is first needed, and made by whoever finds none; safe to use from several threads."""
+    """A key that is read at its first use, and created if it is missing; safe to use from several threads."""
 
     def __init__(self, database: Database, purpose: str) -> None:
         self._database = database
@@ -23,12 +23,12 @@ class SigningKey:
         self._key: bytes | None = None
 
     def get(self) -> bytes:
-        """Return the key; raises UnavailableError when it has to be read and the database cannot be reached."""
+        """Return the key; raises UnavailableError if it has to be read and the database is unreachable."""
         while self._key is None:
             rows = self._database.fetch(READ, {"purpose": self._purpose})
             if rows:
                 self._key = bytes(rows[0].key)
             else:
-                # Of two processes one stores its key, and both read that one.
+                # If two processes create a key, one key is stored, and both processes read it.
                 self._database.fetch(STORE, {"purpose": self._purpose, "key": secrets.token_bytes(KEY_BYTES)})
         return self._key

@@ -1,6 +1,6 @@
-"""The audit log: who changed what and when, written in the transaction that makes the change.
+"""Audit log: an entry for each change, with its actor and time, written in the transaction of the change.
 
-It holds hashes, never values. A secret is hashed as ciphertext, so that its value cannot be found by guessing.
+The log holds hashes, never values. A secret is hashed as ciphertext, so that its value cannot be guessed.
 """
 
 import hashlib
@@ -10,10 +10,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
+from app.kernel.db.rows import RowValue
 from app.kernel.sql import statement
 from schema import tables
 
@@ -42,8 +43,6 @@ PRUNE = statement(
 
 
 class AuditAction(StrEnum):
-    """The kind of change."""
-
     CREATE = "create"
     REPLACE = "replace"
     DELETE = "delete"
@@ -53,8 +52,6 @@ class AuditAction(StrEnum):
 
 
 class ResourceType(StrEnum):
-    """The kind of resource that was changed."""
-
     PAYLOAD_SPEC = "payload_spec"
     CONFIG = "config"
     SECRET = "secret"
@@ -68,21 +65,19 @@ class ResourceType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who made a change: an API key by its name and id, or a user of the command line, who has no id."""
+    """Author of a change: an API key with its name and id, or a user of the command line, without an id."""
 
     name: str
     actor_id: str | None = None
     request_id: str | None = None
 
 
-# For changes that nobody requested: fixtures and the development stack.
+# For changes without a request: fixtures and the development stack.
 SYSTEM = Actor("system")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEntry:
-    """An entry of the log."""
-
+class AuditEntry(RowValue):
     audit_id: str
     actor_id: str | None
     actor_name: str
@@ -97,7 +92,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """Filters of the log; None applies no filter."""
+    """Conditions on entries; None sets no condition."""
 
     actor: str | None = None
     action: AuditAction | None = None
@@ -118,7 +113,7 @@ def record(
     before: Any = None,
     after: Any = None,
 ) -> None:
-    """Log a change in the transaction that makes it; `before` and `after` are hashed, None means absent."""
+    """Log a change in its transaction; `before` and `after` are hashed, None means absent."""
     connection.execute(
         RECORD,
         {
@@ -136,7 +131,6 @@ def record(
 
 
 def is_recorded(connection: Connection, audit_id: str) -> bool:
-    """Return whether a change was committed, by looking for its entry."""
     return connection.execute(FIND, {"audit_id": audit_id}).first() is not None
 
 
@@ -150,40 +144,20 @@ def digest(value: Any) -> str | None:
 
 
 def page(database: Database, wanted: AuditFilter, request: PageRequest) -> Page[AuditEntry]:
-    """Read a page of the log, newest first."""
     query = select(*_A)
     if wanted.actor is not None:
         query = query.where((_A.actor_name == wanted.actor) | (_A.actor_id == wanted.actor))
-    for column, value in (
-        (_A.action, wanted.action),
-        (_A.resource_type, wanted.resource_type),
-        (_A.resource, wanted.resource),
-    ):
-        if value is not None:
-            query = query.where(column == str(value))
+    for name in ("action", "resource_type", "resource"):
+        if (value := getattr(wanted, name)) is not None:
+            query = query.where(_A[name] == str(value))
     if wanted.after is not None:
         query = query.where(_A.occurred_at >= wanted.after)
     if wanted.before is not None:
         query = query.where(_A.occurred_at < wanted.before)
     rows = database.fetch(newest_first(query, _A.occurred_at, _A.audit_id, request))
-    return page_of(rows, "occurred_at", "audit_id", request, _entry)
+    return page_of(rows, "occurred_at", "audit_id", request, AuditEntry.from_row)
 
 
 def prune(database: Database, *, retention_ms: int, limit: int) -> int:
-    """Delete entries older than the retention, up to `limit`; returns how many."""
+    """Delete up to `limit` entries older than the retention; returns their number."""
     return len(database.fetch(PRUNE, {"retention_ms": retention_ms, "limit": limit}))
-
-
-def _entry(row: Row[Any]) -> AuditEntry:
-    return AuditEntry(
-        audit_id=row.audit_id,
-        actor_id=row.actor_id,
-        actor_name=row.actor_name,
-        action=AuditAction(row.action),
-        resource_type=ResourceType(row.resource_type),
-        resource=row.resource,
-        before_hash=row.before_hash,
-        after_hash=row.after_hash,
-        request_id=row.request_id,
-        occurred_at=row.occurred_at,
-    )

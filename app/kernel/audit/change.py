@@ -1,4 +1,4 @@
-"""Audited changes of the catalogue: who makes them, and on which condition."""
+"""Audited changes: the actor of a change, its condition, and its audit entry."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,26 +14,26 @@ from app.kernel.formats import EPOCH, MICROSECOND
 from app.kernel.function_types import Work
 
 if TYPE_CHECKING:
-    from werkzeug.datastructures import ETags  # not there where workers are installed alone
+    from werkzeug.datastructures import ETags  # not installed with a worker alone
 
 T = TypeVar("T")
 
 
 def tag_of(created_at: datetime, *numbers: int) -> str:
-    """Return the entity tag of a state: its numbers, and when the row was created, since names can be reused."""
+    """Return the entity tag of a state: creation time of the row, since names can be reused, and `numbers`."""
     return f'"{(created_at - EPOCH) // MICROSECOND:x}-{"-".join(map(str, numbers))}"'
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Tags as in If-Match and If-None-Match (RFC 9110, 13.1): none where the header is absent."""
+    """Tags of If-Match and If-None-Match (RFC 9110, 13.1); None if the header is absent."""
 
     match: "ETags | None" = None
     none_match: "ETags | None" = None
 
     def check(self, tag: str) -> None:
-        """Raise PreconditionFailedError unless the resource is in a state that the client asked for."""
-        # If-Match compares strongly: a weak tag is equal to none. If-None-Match compares weakly.
+        """Raise PreconditionFailedError unless the current tag meets both conditions."""
+        # If-Match compares strongly: a weak tag equals no other tag. If-None-Match compares weakly.
         if self.match and not self.match.contains_raw(tag):
             raise PreconditionFailedError("The resource has changed since: If-Match does not list its current ETag.")
         if self.has(tag):
@@ -46,7 +46,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class AuditedChange:
-    """One change. Its id is that of its audit entry, the witness by which a repeated transaction finds it made."""
+    """One change. The id of its audit entry shows a repeated transaction that the change was committed before."""
 
     by: Actor
     condition: Condition = Condition()
@@ -66,8 +66,8 @@ class AuditedChange:
     ) -> Any:
         """Run `body`, which records this change, in a transaction.
 
-        After a commit whose answer was lost a second run would find its own row: a name taken, a tag out of date. So
-        it reads the result with `again`, or returns `default` without it.
+        If the answer to a commit was lost, `body` would fail on its own row in the second run: the name is taken, the
+        tag is outdated. The second run then returns the result of `again`, or `default` without `again`.
         """
         runs = 0
 

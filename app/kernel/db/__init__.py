@@ -17,13 +17,12 @@ from app.kernel.db import deadline, driver_errors, hot
 from app.kernel.db.ambient import JointTransaction
 from app.kernel.db.circuit import DatabaseBreaker
 from app.kernel.db.fire_and_forget import Unawaited, server_of
-from app.kernel.db.regions import EVERYWHERE
 from app.kernel.db.retries import retried
 from app.kernel.db.stalled import ANSWER_SECONDS, StalledConnections
 from app.kernel.errors import UnavailableError
 from app.kernel.formats import stored_json
 from app.kernel.function_types import Run, Work
-from app.kernel.sql import HotStatement
+from app.kernel.sql import IN_REGIONS, HotStatement
 from schema.url import database_url
 
 T = TypeVar("T")
@@ -47,7 +46,7 @@ class Database:
     def __init__(self, engine: Engine, unawaited: Unawaited, *, statement_timeout_seconds: float = 10.0) -> None:
         self.engine = engine
         self.unawaited = unawaited
-        self.regions = EVERYWHERE  # that `fetch` narrows statements to
+        self.regions: Sequence[str] | None = None  # whose rows the statements choose that choose work; None: of all
         pool: Any = engine.pool  # a QueuePool without overflow, see connect()
         self._free = threading.BoundedSemaphore(pool.size())
         self._statement_seconds = statement_timeout_seconds
@@ -71,8 +70,8 @@ class Database:
         this thread's deadline has passed. A statement that is not `repeatable` (its second run would do something
         else) gets no second try after its outcome was lost.
         """
-        if self.regions.names is not None:
-            statement, params = self.regions.narrowed(statement, params)
+        if self.regions is not None and (narrowed := IN_REGIONS.get(statement)) is not None:
+            statement, params = narrowed, {**(params or {}), "regions": list(self.regions)}
         if self._joint.connection is not None:
             return self._joint.fetch(statement, params)
         return retried(partial(self._run, statement, params), self._breaker, most_lost=1 if repeatable else 0)

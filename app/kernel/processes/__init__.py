@@ -1,1 +1,1 @@
-"""Health: signs of life of the processes of each region, and which regions are alive."""
+"""Worker, web and scheduler processes: heartbeats, leases of workers, commands to workers, regions."""

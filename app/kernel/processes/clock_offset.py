@@ -1,4 +1,4 @@
-"""The clock of this process against that of the database, by which everything is due."""
+"""Offset between the clock of this process and the clock of the database, which decides when work is due."""
 
 import time
 from dataclasses import dataclass
@@ -10,24 +10,24 @@ from app.kernel.sql import statement
 TOLERATED = timedelta(seconds=1)
 RUN_NTP = (
     "run NTP (chrony, systemd-timesyncd) {where} and on the database; jobs are due by the database's clock, tokens and "
-    "logs go by that of the process"
+    "logs use the clock of the process"
 )
 NOW = statement("health.now", "SELECT clock_timestamp() AS now")
 
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """How far a process's clock is ahead of the database's, which is true to within `bound` either way."""
+    """Lead of a process's clock over the database's clock, with an error of at most `bound` in either direction."""
 
     ahead: timedelta
     bound: timedelta
 
 
 def read_clocks(database: Database) -> ClockReading:
-    """Compare the two; the longer the answer is under way, the less is known. Raises UnavailableError.
+    """Compare both clocks; raises UnavailableError.
 
-    The database has read its clock between the question and the answer, and nobody knows when: at the middle of it the
-    error is half of that time at most, however the delay is divided between both ways.
+    The database reads its clock at an unknown instant between question and answer. The middle of that time is wrong by
+    at most half of it.
     """
     asked_at, began = datetime.now(UTC), time.monotonic()
     there = database.fetch(NOW)[0].now
@@ -36,6 +36,6 @@ def read_clocks(database: Database) -> ClockReading:
 
 
 def distance(ahead: timedelta) -> str:
-    """Write for a sentence how far a clock is from the database's."""
+    """Return the offset from the database's clock, such as `1.5 s behind`."""
     side = "ahead of" if ahead > timedelta(0) else "behind"
     return f"{abs(ahead) / timedelta(seconds=1):.1f} s {side}"

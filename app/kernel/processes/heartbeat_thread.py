@@ -1,4 +1,4 @@
-"""The thread that beats for its process and keeps its regions up to date, on connections that there are anyway."""
+"""Heartbeat thread: writes the heartbeats of its process and refreshes its regions, on pooled connections."""
 
 import logging
 from functools import partial
@@ -20,14 +20,14 @@ log = logging.getLogger(__name__)
 BEATS_PER_REFRESH = 2
 SOON_SECONDS = 0.1
 LEAVE_SECONDS = 2.0
-_BEAT = "no heartbeat for others to see"
-_CARRY = "no commands can be asked for"
+_BEAT = "could not write the heartbeat"
+_COMMANDS = "could not read or acknowledge commands"
 
 
 class HealthThread(BackgroundThread):
-    """Beats every five seconds and reads the regions every ten; nothing else of the process waits for it.
+    """Writes a heartbeat every five seconds and reads the regions every ten.
 
-    Above all not the renewal of a worker's lease, which a beat that hangs would cost.
+    No other work waits for this thread: a hanging heartbeat must not delay the renewal of a worker's lease.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class HealthThread(BackgroundThread):
         *,
         carry: Run[bool] | None = None,
     ) -> None:
-        """`carry` is called with each beat; the next one comes at once where it says that it has something to tell."""
+        """`carry` handles commands at each heartbeat; if it returns true, the next heartbeat follows at once."""
         super().__init__("te-health")
         self._carry = carry
         self._database = database
@@ -47,30 +47,30 @@ class HealthThread(BackgroundThread):
         self._failing = set[str]()
 
     def run(self) -> None:
-        """Beat until the process ends, and say then that it has ended."""
+        """Write heartbeats until the process ends, then mark it as ended."""
         for number in count():
             self._try(_BEAT, partial(process_heartbeat.beat, self._database, self._component))
             if number % BEATS_PER_REFRESH == 0:
-                self._try("cannot read the regions", self.status.refresh)
-            has_news = self._carry is not None and self._try(_CARRY, self._carry)
+                self._try("could not read the regions", self.status.refresh)
+            has_news = self._carry is not None and self._try(_COMMANDS, self._carry)
             if self.stopping.wait(SOON_SECONDS if has_news else BEAT_SECONDS):
                 break
         if self._carry is not None:
-            self._try(_CARRY, self._carry)
+            self._try(_COMMANDS, self._carry)
         self._try(_BEAT, partial(process_heartbeat.leave, self._database, self._component))
 
     def stop(self, timeout_seconds: float = LEAVE_SECONDS) -> bool:
-        """End the thread; a database that hangs holds nobody up for longer than the timeout."""
+        """End the thread; a hanging database delays the process for at most the timeout."""
         return super().stop(timeout_seconds)
 
     def _try(self, failure: str, act: Call) -> bool:
-        """Return what it says; False where the database refuses it, which is told once."""
+        """Return the truth of the result; after an error of the database log `failure` once and return false."""
         try:
-            said = act()
+            result = act()
         except (UnavailableError, SQLAlchemyError) as error:
             if failure not in self._failing:
-                log.warning("%s: %s", failure, explained(error))
+                log.warning("%s: %s; retrying", failure, explained(error))
             self._failing.add(failure)
             return False
         self._failing.discard(failure)
-        return bool(said)
+        return bool(result)

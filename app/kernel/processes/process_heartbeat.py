@@ -1,6 +1,6 @@
-"""Heartbeats: one row for each worker, scheduler and web process, by region; nothing acts on them.
+"""Heartbeats: one row for each worker, scheduler and web process, by region, for display only.
 
-A worker's right to its claims is its lease (`app.kernel.processes.worker_lease`), which they have nothing to do with.
+A worker's right to its claims is its lease (`app.kernel.processes.worker_lease`), which is independent of heartbeats.
 """
 
 import json
@@ -23,7 +23,7 @@ from app.kernel.version import version
 BEAT_SECONDS = 5.0
 _MS = timedelta(milliseconds=1)
 
-# A process that was called dead, by itself at its end, never comes back: what is late of its beats changes nothing.
+# A process marks itself as DEAD at its end. A late heartbeat does not change that.
 BEAT = statement(
     "health.beat",
     """
@@ -54,7 +54,7 @@ PROCESSES = statement(
     """,
 )
 
-# Components are new at each start. A process that is only cut off from the database gets its row back.
+# Components are new at each start. A process that had lost its connection to the database writes its row again.
 PRUNE = statement(
     "health.prune",
     """
@@ -71,14 +71,14 @@ PRUNE = statement(
 
 
 class Status(StrEnum):
-    """What the last heartbeat of a process has said: DEAD, that it ends."""
+    """Status in the last heartbeat of a process: DEAD at its end."""
 
     ALIVE = "ALIVE"
     DEAD = "DEAD"
 
 
 class ProcessKind(Enum):
-    """What a process is: the first part of its component."""
+    """Kind of a process: the first part of its component's name."""
 
     WORKER = "worker"
     SCHEDULER = "scheduler"
@@ -87,7 +87,7 @@ class ProcessKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """This process, as its heartbeats name it; a worker's id is that of its lease."""
+    """Identity of this process in its heartbeats; the id of a worker is also the id of its lease."""
 
     region: str
     kind: ProcessKind
@@ -96,15 +96,15 @@ class Component:
 
     @property
     def name(self) -> str:
-        """Its name in the table."""
         return f"{self.kind.value}/{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """What the heartbeats tell of a process; `silence_seconds` since the last one, by the database's clock.
+    """State of a process according to its heartbeats.
 
-    Its own clock is unknown where it is of a release that does not tell.
+    `silence_seconds` is the time since the last heartbeat, by the database's clock. `clock` is None for a process of a
+    release that does not report it.
     """
 
     region: str
@@ -121,7 +121,7 @@ class ProcessRecord:
 
 
 def beat(database: Database, component: Component) -> None:
-    """Write a sign of life, and what its clock says; hardly waits for whoever has locked the table."""
+    """Write a heartbeat with the clock's offset; waits for locks for 100 ms at most."""
     clock = read_clocks(database)
     metadata = {"host": socket.gethostname(), "pid": os.getpid(), "version": version()}
     params = {
@@ -140,40 +140,36 @@ def leave(database: Database, component: Component) -> None:
 
 
 def processes(database: Database, kind: ProcessKind | None = None) -> list[ProcessRecord]:
-    """Read what is known of the processes, of a kind or all, also of those that ended within the last ten minutes.
+    """Read the processes, of one kind or all, including processes that ended within the last ten minutes.
 
-    What a later release tells in another way is left out.
+    Rows of later releases that this release cannot read are left out.
     """
     rows = database.fetch(PROCESSES, {"pattern": "%" if kind is None else f"{kind.value}/%"})
     return [process for row in rows if (process := _process(row)) is not None]
 
 
 def prune(database: Database, *, limit: int) -> int:
-    """Delete rows without a beat for ten minutes, up to `limit` of them; returns how many."""
+    """Delete up to `limit` rows without a heartbeat for ten minutes; returns their number."""
     return len(database.fetch(PRUNE, {"limit": limit}))
 
 
 def _process(row: Row[Any]) -> ProcessRecord | None:
+    kind, _, process_id = row.component.partition("/")
+    about = row.metadata
     try:
-        return _known(row)
+        has_clock = "ahead" in about and "bound" in about
+        return ProcessRecord(
+            region=row.region,
+            kind=ProcessKind(kind),
+            id=process_id,
+            status=Status(row.status),
+            host=about["host"],
+            pid=about["pid"],
+            version=about["version"],
+            started_at=datetime.fromisoformat(about["started_at"]),
+            last_beat_at=row.last_beat_at,
+            silence_seconds=row.silence.total_seconds(),
+            clock=ClockReading(about["ahead"] * _MS, about["bound"] * _MS) if has_clock else None,
+        )
     except (KeyError, TypeError, ValueError):
         return None
-
-
-def _known(row: Row[Any]) -> ProcessRecord:
-    kind, _, process_id = row.component.partition("/")
-    told = row.metadata
-    has_clock = "ahead" in told and "bound" in told
-    return ProcessRecord(
-        region=row.region,
-        kind=ProcessKind(kind),
-        id=process_id,
-        status=Status(row.status),
-        host=told["host"],
-        pid=told["pid"],
-        version=told["version"],
-        started_at=datetime.fromisoformat(told["started_at"]),
-        last_beat_at=row.last_beat_at,
-        silence_seconds=row.silence.total_seconds(),
-        clock=ClockReading(told["ahead"] * _MS, told["bound"] * _MS) if has_clock else None,
-    )

@@ -1,20 +1,22 @@
-"""Region: which regions this process works for. There is one, so the answer is always the same.
+"""Region: the regions whose rows this process chooses. There is one region, so no statement is narrowed.
 
-To several regions: docs/operations.md has the statements, in their order. What is left to do here is to let
-`active_regions` follow what `refresh` has read; all that chooses work is narrowed to them already.
+docs/operations.md lists the steps to several regions. The remaining step here is to derive `active_regions` from the
+rows that `refresh` reads.
 """
 
+import threading
+
 from app.kernel.db import Database
-from app.kernel.db.regions import EVERYWHERE, RegionFilter
 from app.kernel.sql import statement
 
 REGION = "default"  # of every row, and of every process
+EVALUATE_SECONDS = 5.0
 
 STATUS = statement("health.region_status", "SELECT region, alive, adopted_by FROM region_status ORDER BY region")
 
 
 class RegionStatus:
-    """What is known of the regions; belongs to one thread, except that anybody may read `active_regions`."""
+    """Status of the regions; one thread refreshes it, and any thread may read `active_regions`."""
 
     def __init__(self, database: Database, active_regions: tuple[str, ...] = (REGION,)) -> None:
         self._database = database
@@ -22,10 +24,12 @@ class RegionStatus:
         self.alive: dict[str, bool] = {}
 
     def refresh(self) -> None:
-        """Read the regions, and have the statements of this process choose work of the active ones only.
-
-        With one region they are left as they are, because everything is of it.
-        """
+        """Read the regions; narrow the statements of this process to the active regions unless there is only one."""
         self.alive = {row.region: row.alive for row in self._database.fetch(STATUS)}
-        is_narrowed = self.active_regions != (REGION,)
-        self._database.regions = RegionFilter(self.active_regions) if is_narrowed else EVERYWHERE
+        self._database.regions = None if self.active_regions == (REGION,) else self.active_regions
+
+
+def evaluate(stopping: threading.Event) -> None:
+    """Place for a thread that judges other regions by their heartbeats; nothing starts it while there is one region."""
+    while not stopping.wait(EVALUATE_SECONDS):
+        pass

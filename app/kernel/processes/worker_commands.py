@@ -1,6 +1,6 @@
-"""Commands to worker processes: each comes with a heartbeat and is acknowledged by the next one, or expires.
+"""Commands to worker processes: one heartbeat reads a command and the next acknowledges it; else the command expires.
 
-The heartbeat is that of `te-health`, for which nobody waits: a lease depends on none of this, nor does a claim.
+The thread `te-health` does both, so neither leases nor claims wait for a command.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from app.kernel.errors import WorkerNotAliveError, WorkerNotFoundError
 from app.kernel.sql import statement
 
 EXPIRES_SECONDS = 60
-MOST_SHOWN = 20  # of a worker, the newest
+MOST_SHOWN = 20  # newest commands of a worker
 
-# Of a row of `workers` called w: it was asked to drain, and has begun to.
+# Condition on a row of `workers` called w: the worker has acknowledged a command to drain.
 IS_DRAINING = """EXISTS (SELECT 1 FROM worker_commands AS d
                    WHERE d.worker_id = w.worker_id AND d.command = 'drain' AND d.acknowledged_at IS NOT NULL)"""
 _IS_ALIVE = "w.status = 'ALIVE' AND w.lease_expires_at > now()"
-# A lease that is over is never renewed, so what has expired with its worker stays expired.
+# An expired lease is never renewed, so a command that expired with its worker stays expired.
 _COMMANDS = f"""
     SELECT c.command_id, c.worker_id, c.command, c.asked_by, c.asked_at, c.expires_at, c.acknowledged_at,
            CASE WHEN c.acknowledged_at IS NOT NULL THEN 'ACKNOWLEDGED'
@@ -36,7 +36,7 @@ _COMMANDS = f"""
       FROM worker_commands AS c WHERE c.worker_id = :worker
      ORDER BY c.asked_at DESC, c.command_id DESC LIMIT :most"""  # noqa: S608 - constants of this module
 LATEST = statement("commands.latest", _COMMANDS)
-# No lock: the row is the worker's own, and its lease must not wait for whoever asks something of it.
+# No lock: the renewal of the lease updates this row and must not wait for a request.
 ADDRESSEE = statement(
     "commands.addressee",
     f"SELECT {_IS_ALIVE} AS is_alive FROM workers AS w WHERE w.worker_id = :worker",  # noqa: S608 - as above
@@ -57,7 +57,7 @@ PENDING = statement(
      ORDER BY asked_at, command_id
     """,
 )
-# What was carried out is acknowledged, however late.
+# An executed command is acknowledged even if it has expired.
 ACKNOWLEDGE = statement(
     "commands.acknowledge",
     """
@@ -66,7 +66,7 @@ ACKNOWLEDGE = statement(
     RETURNING command_id
     """,
 )
-# An acknowledged one tells how its worker has ended, for as long as that is shown.
+# An acknowledged command stays as long as its worker is shown: it distinguishes a drained worker from a dead worker.
 PRUNE = statement(
     "commands.prune",
     """
@@ -81,13 +81,13 @@ PRUNE = statement(
 
 
 class CommandKind(StrEnum):
-    """What a worker process can be asked for: DRAIN is to claim nothing more, finish what it has begun, and end."""
+    """Command to a worker process. DRAIN: claim nothing more, finish the executions in progress, and end."""
 
     DRAIN = "drain"
 
 
 class CommandState(StrEnum):
-    """What has become of a command: EXPIRED says that its worker died, or has not taken it up in time."""
+    """State of a command; EXPIRED: its worker died, or did not acknowledge it in time."""
 
     PENDING = "PENDING"
     ACKNOWLEDGED = "ACKNOWLEDGED"
@@ -96,7 +96,7 @@ class CommandState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command to a worker process; one of a later release may be of no known kind."""
+    """A command to a worker process; a later release may have sent one of an unknown kind."""
 
     command_id: str
     worker_id: str
@@ -109,7 +109,7 @@ class Command:
 
 
 def ask(database: Database, worker_id: str, kind: CommandKind, change: AuditedChange) -> Command:
-    """Ask something of a worker; where that was asked already, and has not expired, this changes nothing.
+    """Send a command to a worker, unless the same command is pending or acknowledged.
 
     Raises WorkerNotFoundError or WorkerNotAliveError.
     """
@@ -124,9 +124,9 @@ def ask(database: Database, worker_id: str, kind: CommandKind, change: AuditedCh
                 f"The worker {worker_id!r} has ended or is lost: it claims nothing, and its executions are taken back. "
                 "GET /workers?state=ALIVE lists the live workers."
             )
-        standing = _standing(connection, worker_id, kind)
-        if standing is not None:
-            return standing
+        for sent in _latest(connection, worker_id):
+            if sent.command == kind and sent.state is not CommandState.EXPIRED:
+                return sent
         params = {"command_id": command_id, "worker": worker_id, "command": kind, "asked_by": change.by.name}
         connection.execute(ASK, params | {"seconds": EXPIRES_SECONDS})
         audit.record(
@@ -141,34 +141,29 @@ def ask(database: Database, worker_id: str, kind: CommandKind, change: AuditedCh
         return again(connection)
 
     def again(connection: Connection) -> Command:
-        return next(one for one in _latest(connection, worker_id) if one.command_id == command_id)
+        return next(sent for sent in _latest(connection, worker_id) if sent.command_id == command_id)
 
     return change.make(database, body, again)
 
 
 def latest(database: Database, worker_id: str) -> list[Command]:
-    """Read the last MOST_SHOWN commands to a worker, the newest first."""
+    """Read the last MOST_SHOWN commands to a worker, newest first."""
     return database.transact(partial(_latest, worker_id=worker_id))
 
 
 def pending(database: Database, worker_id: str) -> Sequence[Any]:
-    """Read what is asked of a worker, each with its `command_id` and `command`."""
+    """Read the pending commands to a worker; each row has `command_id` and `command`."""
     return database.fetch(PENDING, {"worker": worker_id})
 
 
 def acknowledge(database: Database, worker_id: str, command_ids: Sequence[str]) -> None:
-    """Write that these were carried out; hardly waits for whoever has locked them."""
+    """Write that commands were executed; waits for locks for 100 ms at most."""
     database.fetch_unless_locked(ACKNOWLEDGE, {"worker": worker_id, "ids": list(command_ids)})
 
 
 def prune(database: Database, *, limit: int) -> int:
-    """Delete commands of more than a day ago, up to `limit`; returns how many."""
+    """Delete up to `limit` commands that are older than a day; returns their number."""
     return len(database.fetch(PRUNE, {"limit": limit}))
-
-
-def _standing(connection: Connection, worker_id: str, kind: CommandKind) -> Command | None:
-    found = (one for one in _latest(connection, worker_id) if one.command == kind)
-    return next((one for one in found if one.state is not CommandState.EXPIRED), None)
 
 
 def _latest(connection: Connection, worker_id: str) -> list[Command]:

@@ -16,7 +16,7 @@ REGISTER = statement(
     """,
 )
 
-# A lease that has run out is not renewed: reclaim may have taken the rows already.
+# An expired lease is not renewed: reclaim may have taken the rows already.
 RENEW = statement(
     "workers.renew",
     """
@@ -46,15 +46,8 @@ def register(
     database: Database, *, worker_id: str, host: str, pid: int, queues: Sequence[str], capacity: int, lease_ms: int
 ) -> None:
     """Insert the row of a starting worker process, whose id is new at each start."""
-    params = {
-        "worker": worker_id,
-        "host": host,
-        "pid": pid,
-        "queues": json.dumps(sorted(queues)),
-        "capacity": capacity,
-        "lease_ms": lease_ms,
-    }
-    database.fetch(REGISTER, params)
+    params = {"worker": worker_id, "host": host, "pid": pid, "queues": json.dumps(sorted(queues))}
+    database.fetch(REGISTER, params | {"capacity": capacity, "lease_ms": lease_ms})
 
 
 def renew(database: Database, *, worker_id: str, in_flight: int, lease_ms: int) -> bool:
@@ -63,10 +56,10 @@ def renew(database: Database, *, worker_id: str, in_flight: int, lease_ms: int) 
 
 
 def serve(database: Database, worker_id: str, queues: Collection[str]) -> None:
-    """Write which queues a worker process serves by now; this renews no lease."""
+    """Write the queues that a worker process serves now; this does not renew the lease."""
     database.fetch(SERVE, {"worker": worker_id, "queues": json.dumps(sorted(queues))})
 
 
 def leave(database: Database, worker_id: str) -> None:
-    """Write the last heartbeat, DEAD, so that the next reclaim takes whatever is still RUNNING."""
+    """Write the last heartbeat, DEAD, so that the next reclaim takes all executions that are still RUNNING."""
     database.fetch(LEAVE, {"worker": worker_id})

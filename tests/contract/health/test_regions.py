@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import text
 
 from app.kernel.db import Database
-from app.kernel.db.regions import EVERYWHERE, RegionFilter
 from app.kernel.processes import worker_lease
 from app.kernel.processes.heartbeat_thread import HealthThread
 from app.kernel.processes.process_heartbeat import Component, ProcessKind
@@ -141,11 +140,11 @@ def test_nobody_looks_for_what_is_another_regions(database: Database) -> None:
 def test_the_region_is_read_and_one_region_narrows_nothing(database: Database) -> None:
     status = RegionStatus(database)
     status.refresh()
-    assert (status.alive, status.active_regions, database.regions) == ({REGION: True}, (REGION,), EVERYWHERE)
+    assert (status.alive, status.active_regions, database.regions) == ({REGION: True}, (REGION,), None)
 
 
 def test_a_process_is_narrowed_as_soon_as_it_has_other_regions(database: Database) -> None:
     thread = HealthThread(database, Component(REGION, ProcessKind.WORKER), RegionStatus(database, (EU,)))
     thread.start()
-    eventually(lambda: database.regions == RegionFilter((EU,)), what="the filter")
+    eventually(lambda: database.regions == (EU,), what="the filter")
     assert thread.stop(30)
