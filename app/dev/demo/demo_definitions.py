@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.dev.stack.receiver_targets import LocalTargets
-from app.dev.stack.stack_definitions import Definition, endpoint
+from app.dev.stack.stack_client import Definition, endpoint
 from schema.states import EndpointType
 
 TOPIC = "demo.orders"

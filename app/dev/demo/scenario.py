@@ -11,8 +11,7 @@ from app.dev.demo.serve import show_hints, stay
 from app.dev.stack.programs import preferred_port, product_environment
 from app.dev.stack.receiver_targets import LocalTargets, local_targets
 from app.dev.stack.runner import Stack
-from app.dev.stack.stack_client import Api
-from app.dev.stack.stack_definitions import register
+from app.dev.stack.stack_client import Api, register
 from app.dev.terminal import Terminal
 
 

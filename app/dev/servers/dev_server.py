@@ -69,10 +69,7 @@ class Server(ABC):
             if self._work is None:
                 self._work = self._make_directory()
                 self._prepare(self._work.path)
-            if self._port is None:
-                self._start_on_a_free_port()
-            else:
-                self._start_again(self._port)
+            self._start()
         except BaseException:
             self.stop()
             raise
@@ -113,17 +110,16 @@ class Server(ABC):
             raise ServerError(f"{self.name} has not been started")
         return self._child
 
-    def _start_on_a_free_port(self) -> None:
+    def _start(self) -> None:
+        """Start on the previous port, or else on a free one."""
         for _ in range(_PORTS_TRIED):
-            port = free_port(self._wanted_port)
+            port = self._port or free_port(self._wanted_port)
             if self._launch(port):
                 self._port = port
                 return
+            if self._port is not None:
+                raise ServerError(f"port {port} of {self.name} was taken while it was down")
         raise ServerError(f"{self.name}: {_PORTS_TRIED} ports in a row were taken")
-
-    def _start_again(self, port: int) -> None:
-        if not self._launch(port):
-            raise ServerError(f"port {port} of {self.name} was taken while it was down")
 
     def _launch(self, port: int) -> bool:
         """Start on the port; return False if another process took the port first."""

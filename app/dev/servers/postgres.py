@@ -116,12 +116,12 @@ class Postgres(Server):
             return False
         return True
 
-    def _start_again(self, port: int) -> None:
+    def _start(self) -> None:
         """Start; after a kill wait until the last busy backend has released the shared memory."""
         deadline = time.monotonic() + self.start_seconds
         while True:
             try:
-                return super()._start_again(port)
+                return super()._start()
             except ServerError:
                 if "pre-existing shared memory" not in self._running().tail(3) or time.monotonic() > deadline:
                     raise

@@ -1,11 +1,16 @@
-"""Client of the REST API for the demo, the verifier, tests and benchmarks."""
+"""Client of the REST API for the demo, the verifier, tests and benchmarks, and definitions to register."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import requests
 
+from schema.states import EndpointType
+
 _TIMEOUT_SECONDS = 60
+
+Fields = dict[str, Any]
 
 
 class ApiError(RuntimeError):
@@ -68,3 +73,27 @@ class Api:
         if not response.ok:
             raise ApiError(response)
         return response.json() if response.content else None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """POST that registers a definition; `why` describes its purpose."""
+
+    path: str
+    body: Fields
+    why: str = ""
+
+    @property
+    def name(self) -> str:
+        return str(self.body["name"])
+
+
+def register(api: Api, definitions: Iterable[Definition]) -> None:
+    """Register definitions in the given order."""
+    for definition in definitions:
+        api.post(definition.path, definition.body)
+
+
+def endpoint(type_: EndpointType, name: str, spec: Fields, why: str = "", **fields: Any) -> Definition:
+    """Define an endpoint with additional `fields`."""
+    return Definition("/endpoints", {"name": name, "type": type_.value, "spec": spec} | fields, why)

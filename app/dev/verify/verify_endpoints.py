@@ -8,8 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from app.dev.stack.receiver_targets import LocalTargets
-from app.dev.stack.stack_client import Api
-from app.dev.stack.stack_definitions import Definition, Fields, endpoint, register
+from app.dev.stack.stack_client import Api, Definition, Fields, endpoint, register
 from app.dev.verify.evidence import Limit, StartRate
 from schema.states import EndpointType
 
