@@ -29,7 +29,7 @@ from app.kernel.threads import BackgroundThread
 from app.kernel.tracing.exporting import exporting
 from brokers.broker import ExecutionsBroker
 from brokers.consumer import DELIVER
-from brokers.listener import PostgresSource, RedisSource, WakeupListener
+from brokers.inbox import PostgresSource, RedisSource, WakeupListener
 from brokers.middleware import Lifecycle
 from brokers.sharing.quota import max_claims
 from brokers.spans import WorkerSpans
@@ -98,11 +98,11 @@ def _metrics(settings: Settings) -> list[BackgroundThread]:
 
 def _listeners(settings: Settings, process: WorkerProcess) -> list[WakeupListener]:
     if settings.wakeup_redis_url:
-        return [WakeupListener(process, RedisSource(settings.wakeup_redis_url))]
+        return [WakeupListener(process.inboxes, RedisSource(settings.wakeup_redis_url))]
     if process.database.is_cockroach:
         return []
     database = db.connect(settings.database_url, pool_size=1, application_name="te-listener")
-    return [WakeupListener(process, PostgresSource(database))]
+    return [WakeupListener(process.inboxes, PostgresSource(database))]
 
 
 def _worker_settings(settings: Settings, database: db.Database) -> WorkerSettings:

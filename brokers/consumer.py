@@ -71,8 +71,8 @@ class ClaimConsumer(Consumer):
             if now >= deadline:
                 return None
             self._read_inbox(now)
-            discovery = self._discovery
-            known_at = min(self._partitions.next_at(), discovery.poll_at, discovery.scan_at)
+            partitions, discovery = self._partitions, self._discovery
+            known_at = min(partitions.event_at, partitions.pick_at, discovery.poll_at, discovery.scan_at)
             work_at = max(now if self._inbox.has_room else known_at, self._paused_until)
             if now >= work_at:
                 self._work(now)
@@ -127,7 +127,8 @@ class ClaimConsumer(Consumer):
                 return
             if now >= min(discovery.poll_at, discovery.scan_at):
                 # Known partitions go first, but for one claim only.
-                self._is_poll_late = not self._is_poll_late and self._partitions.next_at() <= now
+                is_due = self._partitions.event_at <= now or self._partitions.pick_at <= now
+                self._is_poll_late = not self._is_poll_late and is_due
                 if not self._is_poll_late:
                     if discovery.poll_at > now:
                         discovery.scan(now)

@@ -45,7 +45,8 @@ class Discovery:
 
     def poll_soon(self, now: float) -> None:
         """Poll at once, or after some of the known work."""
-        self.poll_at = min(self.poll_at, max(now, self._rested_at) if self._partitions.wanting(now) else now)
+        is_busy = self._partitions.wanting or self._partitions.event_at <= now
+        self.poll_at = min(self.poll_at, max(now, self._rested_at) if is_busy else now)
 
     def drained(self, found: int, now: float) -> None:
         """Poll soon after a claim of `found` executions that left none in its partitions."""

@@ -41,8 +41,9 @@ class KnownPartitions:
         self._max_instants = FEW_INSTANTS
         self._order = itertools.count()
         self._ready = Ready()
-        self._event_at = inf  # when the next instant comes, or the next closed endpoint opens
-        self._pick_at = inf  # when a pick may find capacity
+        self.wanting: Collection[str] = self._ready.wanting  # open endpoints with due executions
+        self.event_at = inf  # when to call `come_due`: an instant comes, or a closed endpoint opens
+        self.pick_at = inf  # when a pick may find capacity; a past instant means now
         self._start = EPOCH  # mark of a partition of which only a wake-up is known
         self.extend(shards)
 
@@ -52,12 +53,6 @@ class KnownPartitions:
     def extend(self, shards: int) -> None:
         """Poll at least this number of shards from now on."""
         self.since = self.since + [EPOCH] * (shards - len(self.since))
-
-    def wanting(self, now: float) -> Collection[str]:
-        """Return the open endpoints with due executions."""
-        if self._event_at <= now:
-            self._come_due(now)
-        return self._ready.wanting
 
     def found(
         self, due: Iterable[tuple[Partition, datetime]], db_now: datetime, now: float, *, by_poll: bool = False
@@ -96,11 +91,11 @@ class KnownPartitions:
             if instant not in known.instants:
                 known.instants.add(instant)
                 heapq.heappush(self._instants, (pick_at, next(self._order), partition, instant))
-                self._event_at = min(self._event_at, pick_at)
+                self.event_at = min(self.event_at, pick_at)
         elif known.rests_until <= now and not known.is_ready:
             known.is_ready = True
             self._ready.add(partition)
-            self._pick_at = -inf
+            self.pick_at = -inf
         return known
 
     def rest(self, partition: Partition, until: float, since: datetime | None = None) -> None:
@@ -116,21 +111,21 @@ class KnownPartitions:
     def close(self, endpoint: str, until: float) -> None:
         """Close all partitions of an endpoint until an instant; a past instant opens them."""
         self._ready.close(endpoint, until)
-        self._event_at = min(self._event_at, until)
+        self.event_at = min(self.event_at, until)
 
     def pick(self, now: float, take: Take, arms: int = 16, most: int = MAX_PER_CLAIM) -> list[Wanted]:
         """Choose the partitions of the next claim and reserve their slots, `most` in all; `take` reserves.
 
-        Pick again after an empty pick at `next_at`, or when a rule that refused has capacity.
+        Pick again after an empty pick at `pick_at`, or when a rule that refused has capacity.
         """
-        if self._event_at <= now:
-            self._come_due(now)
+        if self.event_at <= now:
+            self.come_due(now)
         if not self._ready.open_partitions:
-            self._pick_at = inf
+            self.pick_at = inf
             return []
         known = self._known
         slots = self._ready.pick(take, known, arms=arms, most=most)
-        self._pick_at = -inf if slots else now + REFUSED_SECONDS
+        self.pick_at = -inf if slots else now + REFUSED_SECONDS
         return [Wanted(partition, quota, known[partition].since) for partition, quota in slots.items()]
 
     def claimed(
@@ -159,11 +154,7 @@ class KnownPartitions:
             if not known.instants:
                 self._forget(partition)
         if not ready.open_partitions:
-            self._pick_at = inf
-
-    def next_at(self) -> float:
-        """Return when the next pick may find something; a past instant means now."""
-        return min(self._event_at, self._pick_at)
+            self.pick_at = inf
 
     def _give_place(self, endpoint: str) -> bool:
         """Forget a resting partition of an endpoint; False when there is none."""
@@ -198,7 +189,7 @@ class KnownPartitions:
         heapq.heapify(kept)
         self._instants, self._max_instants = kept, max(FEW_INSTANTS, 2 * len(kept))
 
-    def _come_due(self, now: float) -> None:
+    def come_due(self, now: float) -> None:
         """Make the partitions ready whose instants have come."""
         while self._instants and self._instants[0][0] <= now:
             _, _, partition, instant = heapq.heappop(self._instants)
@@ -212,8 +203,8 @@ class KnownPartitions:
                 self._ready.add(partition)
         opens_at = self._ready.open_until(now)
         if self._ready.open_partitions:
-            self._pick_at = -inf
-        self._event_at = min(self._instants[0][0] if self._instants else inf, opens_at)
+            self.pick_at = -inf
+        self.event_at = min(self._instants[0][0] if self._instants else inf, opens_at)
 
     def _to_come(self, instants: set[datetime | float], db_now: datetime, now: float) -> set[datetime | float]:
         """Return the instants that a claim at this moment does not reach."""

@@ -11,8 +11,8 @@ from actors.dispatch.kafka_producer import SharedProducer
 from actors.loop import DeliveryLoop
 from app.kernel.threads import BackgroundThread, is_vital
 from brokers.finalizer import Finalizer
+from brokers.inbox import WakeupListener
 from brokers.lease_heartbeat import Heartbeat, Watchdog
-from brokers.listener import WakeupListener
 
 
 class Waiting(BackgroundThread):

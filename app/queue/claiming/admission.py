@@ -1,6 +1,6 @@
 """Admission: the port of the rules that decide how many executions of a partition may be claimed now.
 
-Before a claim, one loop (`brokers.sharing.choice`) asks each rule for its room and takes the minimum: pause of the
+Before a claim, one loop (`brokers.claimer`) asks each rule for its room and takes the minimum: pause of the
 endpoint, limits, breaker and connections of the target, and last the fair share of the endpoint.
 """
 

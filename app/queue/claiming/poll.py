@@ -73,27 +73,6 @@ class Polled:
     known_until: datetime
     is_full: bool
 
-    @classmethod
-    def of(cls, rows: Sequence[Any], since: Sequence[datetime], horizon_ms: int) -> "Polled":
-        """Read the rows of an answer, in any order, to a poll from `since` of each shard on."""
-        now: datetime = max(row.db_now for row in rows)
-        ranges = defaultdict[tuple[int, bool], list[Any]](list)
-        for row in rows:
-            if row.shard is not None and row.shard < len(since):  # another process serves more shards
-                ranges[row.shard, row.run_at > now].append(row)
-        due, known_until, is_full = list[Due](), now + timedelta(milliseconds=horizon_ms), False
-        for (shard, is_later), found in ranges.items():
-            for row in found:
-                partition = Partition(row.shard, row.endpoint, row.limit_key, row.priority)
-                due.append(Due(partition, row.seen if is_later else row.run_at))
-            if sum(row.found for row in found) < MAX_ROWS:
-                continue
-            if is_later:
-                known_until = min(known_until, max(row.seen for row in found))
-            elif min(row.run_at for row in found) > since[shard] + SLACK - COMMITTED_WITHIN:
-                is_full = True
-        return cls(now, max(row.flow_revision or 0 for row in rows), due, known_until, is_full)
-
 
 def poll(database: Database, *, queue: str, since: Sequence[datetime], horizon_ms: int) -> Polled:
     """Find the partitions of each shard with executions due by `horizon_ms` from now, from `since` of that shard on.
@@ -101,9 +80,24 @@ def poll(database: Database, *, queue: str, since: Sequence[datetime], horizon_m
     `since` is SLACK before the previous poll.
     """
     probed, statement = (1, POLL_1) if len(since) == 1 else (PROBED, POLL_16)
-    rows = list[Any]()
+    rows, ranges = list[Any](), defaultdict[tuple[int, bool], list[Any]](list)
     for first in range(0, len(since), probed):
         padded = [*since[first : first + probed], *[since[-1]] * probed][:probed]
         params = {f"since_{number}": instant for number, instant in enumerate(padded)}
         rows += database.fetch(statement, params | {"queue": queue, "first": first, "horizon_ms": horizon_ms})
-    return Polled.of(rows, since, horizon_ms)
+    now: datetime = max(row.db_now for row in rows)
+    for row in rows:
+        if row.shard is not None and row.shard < len(since):  # another process serves more shards
+            ranges[row.shard, row.run_at > now].append(row)
+    due, known_until, is_full = list[Due](), now + timedelta(milliseconds=horizon_ms), False
+    for (shard, is_later), found in ranges.items():
+        for row in found:
+            partition = Partition(row.shard, row.endpoint, row.limit_key, row.priority)
+            due.append(Due(partition, row.seen if is_later else row.run_at))
+        if sum(row.found for row in found) < MAX_ROWS:
+            continue
+        if is_later:
+            known_until = min(known_until, max(row.seen for row in found))
+        elif min(row.run_at for row in found) > since[shard] + SLACK - COMMITTED_WITHIN:
+            is_full = True
+    return Polled(now, max(row.flow_revision or 0 for row in rows), due, known_until, is_full)

@@ -10,14 +10,13 @@ import pytest
 from sqlalchemy import text
 
 import app.kernel.wakeup
-import brokers.listener
 from app.dev.process.proxy import Mode, Proxy
 from app.dev.servers import Valkey
 from app.kernel import db
 from app.kernel.db import Database
 from app.kernel.wakeup import WakeupSender
 from app.queue.claiming.partition import Partition
-from brokers.listener import PostgresSource, RedisSource, Source, WakeupListener
+from brokers.inbox import PostgresSource, RedisSource, Source, WakeupListener
 from brokers.worker_process import WorkerProcess
 from tests.waiting import eventually
 
@@ -36,7 +35,7 @@ def way(request: pytest.FixtureRequest, database_url: str) -> tuple[Source, str]
 
 @pytest.fixture
 def listener(process: WorkerProcess, way: tuple[Source, str]) -> Iterator[WakeupListener]:
-    listener = WakeupListener(process, way[0])
+    listener = WakeupListener(process.inboxes, way[0])
     yield listener
     listener.stop()
 
@@ -68,7 +67,8 @@ def notified(process: WorkerProcess, url: str, *queues: str, name: str = "te-tes
     """Listen by NOTIFY, and yield an event of each queue once all were woken because the connection stands."""
     assert process.flow.stop(60), "a pulse wakes all as well"
     source = PostgresSource(db.connect(url, pool_size=1, application_name=name))
-    listener, events = WakeupListener(process, source), [process.inboxes.open(queue).arrived for queue in queues]
+    listener = WakeupListener(process.inboxes, source)
+    events = [process.inboxes.open(queue).arrived for queue in queues]
     listener.start()
     for event in events:
         assert event.wait(60)
@@ -156,11 +156,12 @@ class Failing:
 
 
 def test_no_error_of_a_source_ends_the_listener_and_it_is_said_once(
-    process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    process: WorkerProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(brokers.listener, "RECONNECT_SECONDS", 0.01)
     http = process.inboxes.open("http").arrived
-    listener = WakeupListener(process, Failing([ValueError("x"), MemoryError(), RuntimeError("y")]))
+    listener = WakeupListener(
+        process.inboxes, Failing([ValueError("x"), MemoryError(), RuntimeError("y")]), reconnect_seconds=0.01
+    )
     listener.start()
     assert http.wait(60)
     assert listener.stop(60)
@@ -174,7 +175,7 @@ def test_a_redis_link_that_was_dropped_silently_is_replaced(
     monkeypatch.setattr(app.kernel.wakeup, "REDIS_HEALTH_SECONDS", 0.2)
     http = process.inboxes.open("http").arrived
     with Proxy(valkey.port) as proxy:
-        listener = WakeupListener(process, RedisSource(proxy.url(valkey.url)))
+        listener = WakeupListener(process.inboxes, RedisSource(proxy.url(valkey.url)))
         listener.start()
         assert http.wait(60)
         proxy.set(Mode.DROP)

@@ -40,3 +40,14 @@ def answer(partitions: KnownPartitions, wanted: Sequence[Wanted], now: float, *c
 
 def picked(partitions: KnownPartitions, now: float, arms: int = 16) -> list[Partition]:
     return [one.partition for one in partitions.pick(now, everything, arms)]
+
+
+def next_at(partitions: KnownPartitions) -> float:
+    """Return when there is something to do."""
+    return min(partitions.event_at, partitions.pick_at)
+
+
+def wanting(partitions: KnownPartitions, now: float) -> list[str]:
+    """Return the endpoints that want slots at an instant."""
+    partitions.come_due(now)
+    return sorted(partitions.wanting)

@@ -15,6 +15,7 @@ from app.queue.executions.execution_model import Claim, ClaimKey
 from brokers.inbox import Inboxes
 from brokers.sharing.fair_shares import Shares
 from brokers.sharing.partitions import KnownPartitions
+from tests.unit.sharing.known_partitions import next_at, wanting
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CLAIM_SECONDS = 0.004
@@ -120,15 +121,15 @@ class Simulation:
     def _poll(self, instant: float) -> None:
         if instant != self._polls_at:
             return  # it was brought forward
-        self.shares.want("http", self.partitions.wanting(self.now))
+        self.shares.want("http", wanting(self.partitions, self.now))
         wanted = self.partitions.pick(self.now, lambda partition, most: self.shares.reserve(partition.endpoint, most))
         self._polls_at = inf
         if wanted:
             self._polls_at = -inf  # until the answer has come
             asked_at = self.now
             self._at(self.now + CLAIM_SECONDS, lambda: self._answer(wanted, asked_at))
-        elif self.partitions.next_at() < inf:
-            self._poll_at(max(self.now, self.partitions.next_at()))
+        elif next_at(self.partitions) < inf:
+            self._poll_at(max(self.now, next_at(self.partitions)))
 
     def _answer(self, wanted: list[Wanted], asked_at: float) -> None:
         found, attempts, reserved = {}, [], Counter[str]()

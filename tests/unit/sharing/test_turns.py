@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from app.queue.claiming.partition import Partition
 from brokers.sharing.partitions import REFUSED_SECONDS
 from brokers.sharing.ready_partitions import ONE_IN
-from tests.unit.sharing.known_partitions import answer, at, everything, known, partition, picked
+from tests.unit.sharing.known_partitions import answer, at, everything, known, next_at, partition, picked
 
 
 def test_higher_priorities_come_first_and_what_they_leave_is_the_others() -> None:
@@ -96,7 +96,7 @@ def test_what_is_there_for_a_claim_is_divided_between_its_partitions_and_what_on
 def test_a_partition_alone_without_room_is_not_wanted() -> None:
     partitions = known(partition())
     assert partitions.pick(0.0, lambda _partition, _most: 0) == []
-    assert partitions.next_at() == REFUSED_SECONDS
+    assert next_at(partitions) == REFUSED_SECONDS
 
 
 def test_an_endpoint_without_room_is_asked_once_and_again_a_little_later() -> None:
@@ -104,5 +104,5 @@ def test_an_endpoint_without_room_is_asked_once_and_again_a_little_later() -> No
     asked = []
     assert partitions.pick(0.0, lambda one, _most: asked.append(one) or 0) == []  # type: ignore[func-returns-value]
     assert len(asked) == 1
-    assert partitions.next_at() == REFUSED_SECONDS
+    assert next_at(partitions) == REFUSED_SECONDS
     assert picked(partitions, 0.0)[0] != asked[0], "the room may have been that of the key"

@@ -4,7 +4,7 @@ import tracemalloc
 
 from app.queue.claiming.partition import Partition
 from brokers.sharing.partitions import KnownPartitions
-from tests.unit.sharing.known_partitions import AHEAD, answer, at, everything, partition, picked
+from tests.unit.sharing.known_partitions import AHEAD, answer, at, everything, partition, picked, wanting
 
 
 def test_of_an_endpoint_with_very_many_keys_so_many_are_known_of_and_all_of_others() -> None:
@@ -14,7 +14,7 @@ def test_of_an_endpoint_with_very_many_keys_so_many_are_known_of_and_all_of_othe
     for _ in range(2):
         for one in (*many, partition("b")):
             partitions.found([(one, at(-60.0))], at(0.0), 0.0)
-            partitions.wanting(0.0)
+            wanting(partitions, 0.0)
     assert len(partitions) == 6
     assert set(picked(partitions, 0.0)) == {*many[:5], partition("b")}
     answer(partitions, partitions.pick(0.0, everything), 0.0, *[0] * 6)

@@ -14,11 +14,12 @@ from app.kernel.db import Database
 from app.queue.claiming.claim import Found, Taken
 from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.claiming.partition import Partition, Wanted
-from brokers.sharing.choice import Choice
+from brokers.claimer import Choice
 from brokers.sharing.fair_shares import Shares
 from brokers.sharing.partitions import KnownPartitions
 from tests import rows
 from tests.target_rules import set_rules
+from tests.unit.sharing.known_partitions import next_at
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 FULL = LimiterState(is_missing=False, is_ours=True, in_flight=1, started=0, oldest_ns=0, tat_ns=0)
@@ -85,8 +86,8 @@ def test_what_ends_elsewhere_is_asked_for_less_and_less_often(side: Side) -> Non
     for _ in range(5):
         side.nothing_got_through(side.pick(now), FULL, now)
         assert side.pick(now) == []
-        waits.append(side.partitions.next_at() - now)
-        now = side.partitions.next_at()
+        waits.append(next_at(side.partitions) - now)
+        now = next_at(side.partitions)
     assert 0.1 < waits[0] < 0.3
     assert all(before < after for before, after in pairwise(waits[:4]))
     assert waits[-1] <= 2.0
@@ -96,7 +97,7 @@ def test_where_another_claims_now_it_comes_back_soon(side: Side) -> None:
     side.notice(KEYS[0])
     side.nothing_got_through(side.pick(0.0), FULL._replace(is_ours=False), 0.0)
     assert side.pick(0.001) == []
-    assert 0.0 < side.partitions.next_at() < 0.05
+    assert 0.0 < next_at(side.partitions) < 0.05
     assert len(side.pick(0.05)) == 1
 
 
@@ -119,7 +120,7 @@ def test_what_is_paused_stays_so_whatever_else_opens_it(database: Database, side
     assert side.pick(0.0) == []
     side.partitions.close("target", 0.0)  # a breaker that has closed
     assert side.pick(0.01) == []
-    assert side.partitions.next_at() == math.inf
+    assert next_at(side.partitions) == math.inf
     set_rules(database)
     side.rules.refresh(side.rules.revision + 1)
     assert not side.rules.by_endpoint
