@@ -18,7 +18,12 @@ def in_order(now: Graph, wanted: Graph, gone: Iterable[str] = ()) -> list[str]:
     the result, or if no order avoids them on the way.
     """
     removed = set(gone)
-    _refuse({name: called for name, called in now.items() if name not in removed} | dict(wanted), wanted)
+    way = wrong_way({name: called for name, called in now.items() if name not in removed} | dict(wanted))
+    if way:
+        at = next((name for name in way if wanted.get(name)), way[0])
+        is_loop = way[0] == way[-1]
+        fault = "they lead back to it" if is_loop else f"more than {MAX_STEPS} callbacks would follow each other"
+        raise CommandError(f"/endpoints/{at}/callbacks: {fault}: {' -> '.join(way)}")
     state, order = dict(now), list[str]()
     waiting = [name for name in TopologicalSorter(wanted).static_order() if name in wanted]
     while waiting:
@@ -37,9 +42,8 @@ def in_order(now: Graph, wanted: Graph, gone: Iterable[str] = ()) -> list[str]:
 def wrong_way(graph: Graph) -> tuple[str, ...]:
     """Return a chain of callbacks that is a loop or too long; an empty tuple if there is none."""
     try:
-        callees_first = list(
-            TopologicalSorter({name: called for name, called in graph.items() if called}).static_order()
-        )
+        calling = {name: called for name, called in graph.items() if called}
+        callees_first = list(TopologicalSorter(calling).static_order())
     except CycleError as error:
         return tuple(reversed(error.args[1]))
     ways: dict[str, tuple[str, ...]] = {}
@@ -53,12 +57,3 @@ def _can_follow(state: Graph, name: str, called: Collection[str]) -> bool:
     if set(called) <= set(state.get(name, ())):
         return True  # fewer callbacks than before make no chain longer
     return set(called) <= state.keys() and not wrong_way({**state, name: called})
-
-
-def _refuse(graph: Graph, wanted: Graph) -> None:
-    way = wrong_way(graph)
-    if not way:
-        return
-    at = next((name for name in way if wanted.get(name)), way[0])
-    said = "they lead back to it" if way[0] == way[-1] else f"more than {MAX_STEPS} callbacks would follow each other"
-    raise CommandError(f"/endpoints/{at}/callbacks: {said}: {' -> '.join(way)}")

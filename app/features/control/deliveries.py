@@ -170,13 +170,7 @@ def _report(database: Database, ended: TextClause, params: Mapping[str, Any], se
 
 
 def _deliveries(row: Row[Any], covered_seconds: float, in_flight: int) -> DeliveryStatistics:
-    return DeliveryStatistics(
-        row.endpoint,
-        row.ended,
-        row.succeeded,
-        row.failed,
-        round(row.ended / covered_seconds, 3),
-        Percentiles(row.late_p50, row.late_p95, row.late_p99),
-        Percentiles(row.took_p50, row.took_p95, row.took_p99),
-        in_flight,
-    )
+    per_second = round(row.ended / covered_seconds, 3)
+    late = Percentiles(row.late_p50, row.late_p95, row.late_p99)
+    took = Percentiles(row.took_p50, row.took_p95, row.took_p99)
+    return DeliveryStatistics(row.endpoint, row.ended, row.succeeded, row.failed, per_second, late, took, in_flight)

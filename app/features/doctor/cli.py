@@ -29,7 +29,7 @@ def command(repairs: bool, yes: bool, as_json: bool) -> None:
     found = _examine()
     repaired = _repair(found, yes=yes, tell=not as_json) if repairs else {}
     if as_json:
-        print_json({"findings": [_shape(each, repaired.get(each)) for each in found]})
+        print_json({"findings": [_shape(each) | {"repaired": repaired.get(each)} for each in found]})
     else:
         _show(found, repaired)
     if any(each not in repaired for each in found):
@@ -65,9 +65,8 @@ def _repair(found: list[Finding], *, yes: bool, tell: bool) -> dict[Finding, int
     return repaired
 
 
-def _shape(finding: Finding, repaired: int | None) -> dict[str, object]:
-    shaped = {"check": finding.check, "problem": finding.problem, "fix": finding.fix}
-    return shaped | {"fixable": finding.repair is not None, "repaired": repaired}
+def _shape(each: Finding) -> dict[str, object]:
+    return {"check": each.check, "problem": each.problem, "fix": each.fix, "fixable": each.repair is not None}
 
 
 def _show(found: list[Finding], repaired: dict[Finding, int]) -> None:

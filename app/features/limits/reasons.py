@@ -10,8 +10,6 @@ from app.queue.claiming.arms import CLAIMABLE
 from app.queue.claiming.endpoint_rules import readable_limits
 from app.queue.reading.waiting_reasons import MAX_AHEAD, Explanation, Facts, Line, WaitingReason, at
 
-_SHARED = ", while further executions take turns with it"
-
 
 # Keys take turns at the limiter of their endpoint, and shards at the limiter of a key. Reading a part of the waiting
 # executions is enough to find other shards.
@@ -56,46 +54,31 @@ class LimitReason(WaitingReason):
         """Explain by the first limit that is reached; the limit of the key comes before the limit of the endpoint."""
         limits = readable_limits(facts.limits, facts.endpoint)
         limiters = [] if limits is None else limiters_of(limits, facts.endpoint, facts.limit_key, most_ahead=1)
-        for limiter in reversed(limiters):
-            reading = read_limiter(database, limiter)
-            asked = (database, facts, line, reading, details)
-            if (found := _full(*asked) or _out_of_tokens(*asked)) is not None:
-                return found
-        return None
+        readings = (read_limiter(database, limiter) for limiter in reversed(limiters))
+        explained = (_explained(database, facts, line, reading, details) for reading in readings)
+        return next((found for found in explained if found is not None), None)
 
 
-def _full(
+def _explained(
     database: Database, facts: Facts, line: Line, reading: LimiterReading, details: dict[str, Any]
 ) -> Explanation | None:
-    if not reading.is_full:
+    limiter, rate, until = reading.limiter, reading.limiter.rate, reading.next_at(line.counted + 1)
+    if not reading.is_full and until is None:
         return None
-    most = reading.limiter.max_in_flight
-    details |= {"max_in_flight": most, "in_flight": reading.state.in_flight}
-    text = f"It is due, but {_owner(reading)} has reached max_in_flight ({most}), and {line.before} go before it"
-    text += f"{_SHARED if _is_shared(database, facts, reading) else ''}."
-    return Explanation(facts.status, "CONCURRENCY_LIMITED", text, facts.run_at, None, details)
-
-
-def _out_of_tokens(
-    database: Database, facts: Facts, line: Line, reading: LimiterReading, details: dict[str, Any]
-) -> Explanation | None:
-    rate, until = reading.limiter.rate, reading.next_at(line.counted + 1)
-    if rate is None or until is None:
-        return None
+    owner = f"its key {limiter.limit_key[1:]!r}" if limiter.limit_key else "its endpoint"
+    is_shared = _is_shared(database, facts, reading)
+    before = f"and {line.before} go before it{', while further executions take turns with it' if is_shared else ''}."
+    if reading.is_full or rate is None:
+        details |= {"max_in_flight": limiter.max_in_flight, "in_flight": reading.state.in_flight}
+        text = f"It is due, but {owner} has reached max_in_flight ({limiter.max_in_flight}), {before}"
+        return Explanation(facts.status, "CONCURRENCY_LIMITED", text, facts.run_at, None, details)
     shown = rate.as_json()
     details |= {"rate": shown, "tokens": reading.tokens}
     next_at = at(reading.next_at() or reading.now)
-    text = f"It is due, but {_owner(reading)} may start {shown['count']} per {shown['per']}: the next at {next_at}, "
-    is_shared = _is_shared(database, facts, reading)
-    text += f"and {line.before} go before it{_SHARED if is_shared else ''}."
+    text = f"It is due, but {owner} may start {shown['count']} per {shown['per']}: the next at {next_at}, {before}"
     # In a sliding window, later starts depend on the instants of earlier starts.
     known = until if not is_shared and (not rate.is_sliding or not line.ahead) else None
     return Explanation(facts.status, "RATE_LIMITED", text, facts.run_at, known, details)
-
-
-def _owner(reading: LimiterReading) -> str:
-    key = reading.limiter.limit_key
-    return f"its key {key[1:]!r}" if key else "its endpoint"
 
 
 def _is_shared(database: Database, facts: Facts, reading: LimiterReading) -> bool:

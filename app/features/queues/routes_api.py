@@ -78,7 +78,7 @@ class RouteAnswerSchema(Schema):
 def get() -> Any:
     """Get the routes."""
     found = routing.load(services().database)
-    return unless_known(_shape(found), found.tag)
+    return unless_known(found, found.tag)
 
 
 @resource.route("PUT", "/routes", body=NewRoutesSchema, returns=RoutesSchema)
@@ -128,8 +128,4 @@ def _answer(found: Routing) -> Any:
     for queue in {route.queue for route in found.routes}:
         # Workers look for queues that they do not know.
         wake(queue)
-    return tagged(_shape(found), found.tag)
-
-
-def _shape(found: Routing) -> dict[str, Any]:
-    return {"routes": found.routes, "source": found.source}
+    return tagged(found, found.tag)

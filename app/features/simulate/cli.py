@@ -79,8 +79,7 @@ def command(
     and the caught-up ticks. Nothing is stored.
     """
     begin = (start or datetime.now(UTC)).replace(microsecond=0)
-    down = None if outage_after is None else begin + outage_after
-    outage = None if down is None else (down, down + outage_for)
+    outage = None if outage_after is None else (begin + outage_after, begin + outage_after + outage_for)
     if outage is not None and outage[1] > begin + length:
         raise click.BadParameter("the outage has to end within --for", param_hint="--outage-for")
     if sum(map(bool, (job_ids, cron, every))) > 1:
