@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import event, text
 
 from app.kernel.db import Database
-from app.queue.claiming import depth
+from app.queue.claiming.depth import DEEP
 from app.queue.executions import materialization
 from app.schedule.due_ticks import Advance
 from schema.states import EndpointType
@@ -110,14 +110,10 @@ def test_each_of_many_late_jobs_catches_up(database: Database) -> None:
     assert min(len(scheduled(database, job_id)) for job_id in jobs) == 1
 
 
-def test_late_ticks_wait_while_their_partition_is_deep_and_those_of_others_do_not(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_late_ticks_wait_while_their_partition_is_deep_and_those_of_others_do_not(database: Database) -> None:
     """However often a scheduler looks; what has to be made up for is there once the partition has been drained."""
-    monkeypatch.setattr(depth, "DEEP", 20)
-    monkeypatch.setattr(depth, "DEPTH", text(depth.DEPTH.text.replace("LIMIT 1000)", "LIMIT 20)")))
     rows.add_endpoint(database, "other")
-    waiting = rows.add_executions(database, 20, shards=2)
+    waiting = rows.add_executions(database, DEEP, shards=2)
     late = add_cron_job(database, missed=HOUR)
     others = [
         add_interval_job(database, timedelta(minutes=1), missed=HOUR, endpoint="other"),
@@ -140,12 +136,9 @@ def test_late_ticks_wait_while_their_partition_is_deep_and_those_of_others_do_no
 @pytest.mark.parametrize(
     "columns", [{"max_catch_up": 60}, {"catch_up": "latest"}, {"catch_up": "none"}, {"overlap": "skip"}]
 )
-def test_no_tick_is_left_out_for_the_depth_of_a_partition(
-    database: Database, monkeypatch: pytest.MonkeyPatch, columns: dict[str, object]
-) -> None:
-    """To wait would be to lose ticks, or to make up for such as are left out."""
-    monkeypatch.setattr(depth, "DEEP", 1)
-    rows.add_executions(database)
+def test_no_tick_is_left_out_for_the_depth_of_a_partition(database: Database, columns: dict[str, object]) -> None:
+    """To wait would be to lose ticks, or to catch up ticks that the policy leaves out."""
+    rows.add_executions(database, DEEP)
     job_id = add_interval_job(database, timedelta(minutes=1), missed=timedelta(seconds=59 * 60 + 30), **columns)
     chores(database).materialize()
     assert scheduled(database, job_id)

@@ -94,16 +94,12 @@ def test_what_is_due_at_nearly_one_instant_is_found_as_its_last(database: Databa
     assert min(due.run_at for due in answer.due) <= all_of_it.first + step
 
 
-def test_a_poll_that_is_full_has_what_came_last_and_says_so(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_poll_has_the_latest_rows_and_says_so(database: Database) -> None:
     """The front of a backlog does not hide new rows; partitions between them and the last poll may be missed."""
-    monkeypatch.setattr(polls, "MAX_ROWS", 3)
-    monkeypatch.setattr(polls, "POLL_1", text(polls.POLL_1.text.replace("LIMIT 1000", "LIMIT 3")))
     fresh = Partition(0, "other", "", 128)
     add_to(database, TARGET, 9, due_in=-60)
-    add_to(database, fresh, 3, due_in=-0.2)
-    add_to(database, TARGET, 4, due_in=30)
+    add_to(database, fresh, polls.MAX_ROWS, due_in=-0.2)
+    add_to(database, TARGET, polls.MAX_ROWS + 1, due_in=30)
     answer = polled(database)
     assert {due.partition for due in answer.due if due.run_at <= answer.now} == {fresh}
     assert answer.is_full

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from task_executor_client import ConnectionFailedError, Retries, UnexpectedAnswerError
+from task_executor_client.answer import MAX_BYTES
 
 from tests.integration.caller.conftest import Connect
 from tests.integration.caller.serving import Redirect, Weather
@@ -68,15 +69,13 @@ def test_what_is_not_the_service_is_told(te: Any, weather: Weather) -> None:
         te.jobs.get("job_1")
 
 
-def test_a_redirect_is_not_looked_into(te: Any, weather: Weather, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_redirect_is_not_looked_into(te: Any, weather: Weather) -> None:
     """Neither where it leads, which may be nowhere, nor what it says, without an end."""
-    monkeypatch.setattr("task_executor_client.transport.MAX_BYTES", 1000)
-    monkeypatch.setattr("task_executor_client.async_transport.MAX_BYTES", 1000)
     for location in ("http://[", "\xff", "https:///", "/elsewhere"):
         weather.then(Redirect(location))
         with pytest.raises(UnexpectedAnswerError, match="302"):
             te.jobs.get("job_1")
-    weather.then(Redirect("/elsewhere", b"x" * 5000))
-    with pytest.raises(UnexpectedAnswerError, match="more than 1000 bytes"):
+    weather.then(Redirect("/elsewhere", b"x" * (MAX_BYTES + 1)))
+    with pytest.raises(UnexpectedAnswerError, match=f"more than {MAX_BYTES} bytes"):
         te.jobs.get("job_1")
     assert {each["path"] for each in weather.seen} == {"/jobs/job_1"}
