@@ -133,7 +133,9 @@ class AsyncBulkOperationPreviews(AsyncGroup):
     async def preview(
         self, *, timeout: float | None = None, **body: Unpack[models.NewBulkOperation]
     ) -> models.BulkPreview:
-        """Count the executions that a bulk operation would change, and show the first ones; changes nothing."""
+        """Count the executions that a bulk operation would change, and show the first of them; changes
+        nothing.
+        """
         call = Call.of(
             "bulk_operation_previews.preview",
             "POST",
@@ -174,9 +176,9 @@ class AsyncBulkOperations(AsyncGroup):
         A scheduler starts it within seconds. It changes the executions that exist now, oldest first, each
         exactly once, also when processes die, in the same way as `POST /executions/{execution_id}/cancel`
         or `/retry`. Repeating jobs continue: only their executions change. `reschedule` moves waiting
-        executions, also those that wait for a retry, never into the past. `archive` resolves open dead
-        letters as `POST /dead-letters/{letter_id}/archive` does, all with the same `note`. A filter without
-        matches changes nothing. A filter by state only needs `all`.
+        executions, also before a retry, never into the past. `archive` resolves open dead letters as `POST
+        /dead-letters/{letter_id}/archive` does, all with the same `note`. A filter without matches changes
+        nothing. A filter by state only needs `all`.
 
         `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
         request with the same key changes nothing and gets the first answer again.
@@ -1616,7 +1618,7 @@ class AsyncRedrivePreviews(AsyncGroup):
     """Operations on `redrive_previews`."""
 
     async def preview(self, *, timeout: float | None = None, **body: Unpack[models.NewRedrive]) -> models.Preview:
-        """Count the letters of a redrive, and show the first ones; changes nothing."""
+        """Count the letters of a redrive, and show the first of them; changes nothing."""
         call = Call.of(
             "redrive_previews.preview", "POST", "/redrives/preview", body=body, only_reads=True, timeout=timeout
         )

@@ -131,7 +131,9 @@ class BulkOperationPreviews(Group):
     """Operations on `bulk_operation_previews`."""
 
     def preview(self, *, timeout: float | None = None, **body: Unpack[models.NewBulkOperation]) -> models.BulkPreview:
-        """Count the executions that a bulk operation would change, and show the first ones; changes nothing."""
+        """Count the executions that a bulk operation would change, and show the first of them; changes
+        nothing.
+        """
         call = Call.of(
             "bulk_operation_previews.preview",
             "POST",
@@ -172,9 +174,9 @@ class BulkOperations(Group):
         A scheduler starts it within seconds. It changes the executions that exist now, oldest first, each
         exactly once, also when processes die, in the same way as `POST /executions/{execution_id}/cancel`
         or `/retry`. Repeating jobs continue: only their executions change. `reschedule` moves waiting
-        executions, also those that wait for a retry, never into the past. `archive` resolves open dead
-        letters as `POST /dead-letters/{letter_id}/archive` does, all with the same `note`. A filter without
-        matches changes nothing. A filter by state only needs `all`.
+        executions, also before a retry, never into the past. `archive` resolves open dead letters as `POST
+        /dead-letters/{letter_id}/archive` does, all with the same `note`. A filter without matches changes
+        nothing. A filter by state only needs `all`.
 
         `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
         request with the same key changes nothing and gets the first answer again.
@@ -1598,7 +1600,7 @@ class RedrivePreviews(Group):
     """Operations on `redrive_previews`."""
 
     def preview(self, *, timeout: float | None = None, **body: Unpack[models.NewRedrive]) -> models.Preview:
-        """Count the letters of a redrive, and show the first ones; changes nothing."""
+        """Count the letters of a redrive, and show the first of them; changes nothing."""
         call = Call.of(
             "redrive_previews.preview", "POST", "/redrives/preview", body=body, only_reads=True, timeout=timeout
         )

@@ -53,8 +53,8 @@ def begin(body: dict[str, Any]) -> dict[str, Any]:
 
     A scheduler starts it within seconds. It changes the executions that exist now, oldest first, each exactly once,
     also when processes die, in the same way as `POST /executions/{execution_id}/cancel` or `/retry`. Repeating jobs
-    continue: only their executions change. `reschedule` moves waiting executions, also those that wait for a retry,
-    never into the past. `archive` resolves open dead letters as `POST /dead-letters/{letter_id}/archive` does, all with
+    continue: only their executions change. `reschedule` moves waiting executions, also before a retry, never into
+    the past. `archive` resolves open dead letters as `POST /dead-letters/{letter_id}/archive` does, all with
     the same `note`. A filter without matches changes nothing. A filter by state only needs `all`.
     """
     return shape(begin_in(services().database, body, actor().name))
@@ -68,7 +68,7 @@ def begin_in(database: Database, body: dict[str, Any], by: str | None) -> BulkOp
 
 @questions.route("POST", "/bulk-operations/preview", body=NewBulkOperationSchema, returns=BulkPreviewSchema)
 def preview(body: dict[str, Any]) -> dict[str, Any]:
-    """Count the executions that a bulk operation would change, and show the first ones; changes nothing."""
+    """Count the executions that a bulk operation would change, and show the first of them; changes nothing."""
     return preview_in(services().creator, body)
 
 

@@ -114,10 +114,7 @@ def moved_to(parameters: Parameters, began_at: datetime) -> Moved:
 
 
 def _statuses_of(action: BulkAction, wanted: BulkFilter, parameters: Parameters) -> tuple[ExecutionStatus, ...]:
-    """Return the states of the wanted executions.
-
-    Running executions only if they are to be cancelled, cancelled ones never, unless the filter names that state.
-    """
+    """Return the states of the wanted executions: by default not RUNNING, except for a cancellation, nor CANCELLED."""
     if wanted.status is not None:
         return (wanted.status,)
     if action is BulkAction.RETRY:

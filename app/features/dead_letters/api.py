@@ -6,7 +6,7 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, get_letter, page_of_letters
-from app.features.dead_letters.redrive import Anew, redrive
+from app.features.dead_letters.redrive import Replacement, redrive
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest, Position
@@ -183,9 +183,10 @@ def redrive_(body: dict[str, Any], letter_id: str) -> dict[str, Any]:
     validated like any other job. Repeating the same request changes nothing. The status is 409 if the letter was
     resolved in another way.
     """
-    anew = Anew(body.get("endpoint"), body.get("input")) if any(value is not None for value in body.values()) else None
+    given = {name: value for name, value in body.items() if value is not None}
+    replacement = Replacement(**given) if given else None
     trace = request_spans.trace_of_new_jobs()
-    wake(redrive(services().creator, letter_id, anew, actor=actor().name, trace=trace))
+    wake(redrive(services().creator, letter_id, replacement, actor=actor().name, trace=trace))
     letter = get_letter(services().database, letter_id)
     note_ids(execution_id=letter.redriven_as or letter.execution_id)
     return asdict(letter)

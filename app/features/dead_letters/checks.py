@@ -1,4 +1,4 @@
-"""Check of completion events: events whose handlers have not run."""
+"""Check of completion events: late handlers."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from app.scheduler.finding import START_SCHEDULER, Finding, counted
 
 
 def late_ends(context: ChoreContext) -> Iterator[Finding]:
-    """Find completion events whose handlers have not run."""
+    """Find completion events that still wait for their handlers."""
     number = metrics.late_ends(context.database, late_seconds=metrics.LATE_SECONDS)
     if number:
         problem = f"the handlers of {counted(number, 'completion events')} have not run: a dead letter may be missing"

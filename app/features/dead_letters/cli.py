@@ -1,4 +1,4 @@
-"""`flask dead-letters` and `flask redrives`: dead letters one by one, and redrives of a filter."""
+"""`flask dead-letters` and `flask redrives`: single dead letters, and redrives of a filter."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -22,7 +22,6 @@ from app.cli.commands import ServiceGroup
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.options import LABELS, TEXT, Moment, Value, enum_option, gather, limit_option, tell_more
 from app.cli.shell_completion import OF_ENDPOINTS
-from app.features.dead_letters import redrives
 from app.features.dead_letters.api import (
     ArchiveSchema,
     DeadLetterSchema,
@@ -31,13 +30,13 @@ from app.features.dead_letters.api import (
     view_of,
 )
 from app.features.dead_letters.letter_list import LetterFilter, LetterState, get_letter, page_of_letters
-from app.features.dead_letters.redrive import Anew, redrive
+from app.features.dead_letters.redrive import Replacement, redrive
 from app.features.dead_letters.redrives import REDRIVES, Redrive
 from app.features.dead_letters.redrives_api import (
     NewRedriveSchema,
     PreviewSchema,
     RedriveOfSeveralSchema,
-    asked_in,
+    begin_in,
     preview_in,
 )
 from app.queue.ending import letters as dead_letters_store
@@ -120,9 +119,9 @@ def redrive_(letter_id: str, endpoint: str | None, as_json: bool) -> None:
 
     Exits with 3 when there is no such letter, with 4 when it was resolved in another way or cannot be retried.
     """
-    anew = None if endpoint is None else Anew(endpoint)
+    replacement = None if endpoint is None else Replacement(endpoint)
     with ready_database() as database:
-        wake(redrive(services().creator, letter_id, anew, actor=actor().name))
+        wake(redrive(services().creator, letter_id, replacement, actor=actor().name))
         letter = get_letter(database, letter_id)
     if as_json:
         return print_json(DeadLetterSchema().dump(asdict(letter)))
@@ -194,11 +193,10 @@ def start(
     """
     body = read_body(NewRedriveSchema(), filters, all=all_, to_endpoint=to_endpoint, rate=rate)
     with ready_database() as database:
-        wanted, _ = asked_in(database, body)
-        seen = PreviewSchema().dump(preview_in(services().creator, wanted))
+        seen = PreviewSchema().dump(preview_in(services().creator, body))
         if dry_run:
             return show_preview(seen, _COLUMNS, "redriven", as_json=as_json)
         confirm(f"Redrive {counted(seen)} dead letters?", yes=yes)
-        begun = redrives.begin(database, wanted, to_endpoint=to_endpoint, rate=body["rate"], actor=actor().name)
+        begun = begin_in(database, body, actor().name)
         SHOWN.tell(database, begun, wait=wait, as_json=as_json)
     return None

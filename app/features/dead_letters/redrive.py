@@ -20,7 +20,7 @@ from schema.states import Trigger
 
 
 @dataclass(frozen=True, slots=True)
-class Anew:
+class Replacement:
     """Endpoint (in its newest version) and input of a new job.
 
     None stands for the endpoint of the letter, or the input of its job. All other fields are copied from the job,
@@ -32,19 +32,19 @@ class Anew:
 
 
 def redrive(
-    creator: Creator, letter_id: str, anew: Anew | None, *, actor: str | None, trace: TraceContext | None = None
+    creator: Creator, letter_id: str, new: Replacement | None, *, actor: str | None, trace: TraceContext | None = None
 ) -> str:
     """Redrive an open letter, which resolves it; returns the queue of the due execution.
 
-    Its execution gets new attempts, as after a manual retry; with `anew` a new job is created in the same transaction.
+    Its execution gets new attempts, as after a manual retry; a replacement creates a new job in the same transaction.
     A second redrive of the same kind changes nothing. Raises DeadLetterNotFoundError, ConflictError for a letter that
     was resolved in another way or cannot be retried, and the errors of job creation.
     """
     database, letter = creator.database, get_letter(creator.database, letter_id)
-    if anew is None:
+    if new is None:
         return retry_execution(database, letter.execution_id, actor=actor, trace=trace, letter=letter)
-    new = job_of_letter(letter, get_job(database, letter.job_id), anew, trace)
-    return database.transact_jointly(lambda: _as_new_job(creator, letter_id, new, actor))
+    job = job_of_letter(letter, get_job(database, letter.job_id), new, trace)
+    return database.transact_jointly(lambda: _as_new_job(creator, letter_id, job, actor))
 
 
 def _as_new_job(creator: Creator, letter_id: str, new: NewJob, actor: str | None) -> str:
@@ -68,15 +68,11 @@ def redrive_as_new_jobs(creator: Creator, each: Sequence[DeadLetter], endpoint: 
     database, wanted = creator.database, [letter.letter_id for letter in each]
     is_open, refused = database.transact(lambda connection: dead_letters_store.lock_several(connection, wanted))
     jobs = {job.job_id: job for job in find_jobs(database, {letter.job_id for letter in each}, ())}
-    found = [letter for letter in each if letter.letter_id in is_open and letter.job_id in jobs]
-    gone = {
-        letter.letter_id: JobNotFoundError.of(letter.job_id)
-        for letter in each
-        if letter.letter_id in is_open and letter.job_id not in jobs
-    }
-    new = [job_of_letter(letter, jobs[letter.job_id], Anew(endpoint), None) for letter in found]
-    made: dict[str, str] = {}
-    queues = Counter[str]()
+    found = [letter for letter in each if letter.letter_id in is_open]
+    refused |= {each.letter_id: JobNotFoundError.of(each.job_id) for each in found if each.job_id not in jobs}
+    found = [letter for letter in found if letter.job_id in jobs]
+    new = [job_of_letter(letter, jobs[letter.job_id], Replacement(endpoint), None) for letter in found]
+    made, queues = dict[str, str](), Counter[str]()
     for letter, outcome in zip(found, create_many(creator, new), strict=True):
         if isinstance(outcome, TaskExecutorError):
             refused[letter.letter_id] = outcome
@@ -86,16 +82,16 @@ def redrive_as_new_jobs(creator: Creator, each: Sequence[DeadLetter], endpoint: 
             made[letter.letter_id] = outcome.job.execution.execution_id
             queues[outcome.job.execution.queue] += 1
     database.transact(lambda connection: dead_letters_store.resolve_as(connection, made, actor=actor))
-    return Treated(queues, refused | gone)
+    return Treated(queues, refused)
 
 
 def _redriven_otherwise(letter_id: str) -> ConflictError:
     return ConflictError(f"The dead letter {letter_id!r} was already redriven in another way.")
 
 
-def job_of_letter(letter: DeadLetter, old: Job, anew: Anew, trace: TraceContext | None) -> NewJob:
+def job_of_letter(letter: DeadLetter, old: Job, replacement: Replacement, trace: TraceContext | None) -> NewJob:
     """Return the new job of a dead letter; at another endpoint without the queue and the priority of the old job."""
-    given, endpoint = anew.input, anew.endpoint or letter.endpoint
+    given, endpoint = replacement.input, replacement.endpoint or letter.endpoint
     stays = endpoint == letter.endpoint
     return NewJob(
         endpoint=endpoint,

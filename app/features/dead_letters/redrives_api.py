@@ -9,7 +9,7 @@ from app.catalog.endpoints import versions
 from app.features.dead_letters import redrives
 from app.features.dead_letters.api import DeadLetterSchema
 from app.features.dead_letters.letter_list import LetterFilter
-from app.features.dead_letters.redrives import REDRIVES, RedriveJob
+from app.features.dead_letters.redrives import REDRIVES, Redrive, RedriveJob
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.errors import EndpointNotFoundError, RedriveNotFoundError
@@ -108,30 +108,32 @@ def begin(body: dict[str, Any]) -> dict[str, Any]:
     Each letter is redriven as by `POST /dead-letters/{id}/redrive`, exactly once, oldest first, also when processes
     die. A filter without matches redrives nothing; an empty filter needs `all`.
     """
-    database = services().database
-    wanted, to_endpoint = asked_in(database, body)
-    return asdict(redrives.begin(database, wanted, to_endpoint=to_endpoint, rate=body["rate"], actor=actor().name))
+    return asdict(begin_in(services().database, body, actor().name))
 
 
 @questions.route(
     "POST", "/redrives/preview", body=NewRedriveSchema, returns=PreviewSchema, errors=[EndpointNotFoundError]
 )
 def preview(body: dict[str, Any]) -> dict[str, Any]:
-    """Count the letters of a redrive, and show the first ones; changes nothing."""
-    return preview_in(services().creator, asked_in(services().database, body)[0])
+    """Count the letters of a redrive, and show the first of them; changes nothing."""
+    return preview_in(services().creator, body)
 
 
-def asked_in(database: Database, body: dict[str, Any]) -> tuple[LetterFilter, str | None]:
-    """Return the filter of a body, and the endpoint of new jobs; raises EndpointNotFoundError."""
-    to_endpoint = body.get("to_endpoint")
-    if to_endpoint is not None:
-        versions.get(database, to_endpoint)
-    return LetterFilter(**body["wanted"]), to_endpoint
+def begin_in(database: Database, body: dict[str, Any], by: str | None) -> Redrive:
+    """Begin the redrive of a request; raises EndpointNotFoundError."""
+    wanted, to_endpoint = _filter_of(database, body), body.get("to_endpoint")
+    return redrives.begin(database, wanted, to_endpoint=to_endpoint, rate=body["rate"], actor=by)
 
 
-def preview_in(creator: Creator, wanted: LetterFilter) -> dict[str, Any]:
-    """Return the fields of PreviewSchema."""
-    return asdict(preview_of(creator.database, RedriveJob(creator), wanted))
+def preview_in(creator: Creator, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of PreviewSchema; raises EndpointNotFoundError."""
+    return asdict(preview_of(creator.database, RedriveJob(creator), _filter_of(creator.database, body)))
+
+
+def _filter_of(database: Database, body: dict[str, Any]) -> LetterFilter:
+    if body.get("to_endpoint") is not None:
+        versions.get(database, body["to_endpoint"])
+    return LetterFilter(**body["wanted"])
 
 
 add_operations(

@@ -17,13 +17,13 @@ from app.kernel.db import Database
 from app.kernel.sql import statement
 
 PAGE = 500
-# Longer than any transaction of ours may last: three statements of 10 s, and what is added until it is cut.
+# Longer than any transaction of ours may last: three statements of 10 s, and the time until it is cut.
 LONGEST_TRANSACTION_SECONDS = 40
 
 # A caller of te_enqueue has as long as it likes; nobody else waits for it for ever.
 LONGEST_CALLERS_SECONDS = 600
 
-# A transaction gets its instant a moment before others see it, hence the second. Transactions older than the bound are
+# A transaction gets its instant a moment before it is visible, hence the second. Transactions older than the bound are
 # dumps or sessions of people, unless they write jobs by te_enqueue. The start of other users' transactions may be
 # hidden, but not their existence: such a transaction counts as old as the bound.
 HORIZON = statement(

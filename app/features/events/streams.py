@@ -72,7 +72,7 @@ class Streams(BackgroundThread):
         self._poll_at = self._beat_at = self._keys_at = 0.0
 
     def open(self, asked: Subscription, sock: socket.socket, over: Over, *, chunked: bool) -> None:
-        """Start sending to a client whose response has begun; `over` is called at the end."""
+        """Start sending to a client after the head of its response; `over` is called at the end."""
         ends_at = time.monotonic() + random.uniform(*LIFETIME_SECONDS)
         stream = Stream(asked, sock, over, chunked=chunked, ends_at=ends_at)
         with self._lock:

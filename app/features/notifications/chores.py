@@ -9,7 +9,7 @@ from app.scheduler.chore import BATCH, Chore, ChoreContext, Counts, counts_so_fa
 
 log = logging.getLogger(__name__)
 
-# Longer than the maximum of `repeat_after_seconds`, whatever the retention.
+# Longer than the maximum of `repeat_after_seconds`; a shorter retention does not apply.
 LEAST_MS = 8 * 24 * 3600 * 1000
 
 PRUNE_GROUPS = statement(

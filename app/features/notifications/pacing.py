@@ -50,7 +50,7 @@ class SimulatedGroup:
 
 @dataclass(slots=True)
 class RuleSimulation:
-    """Groups in order of time, the instants of the sent ones, and the numbers of matching and of repeated events."""
+    """Groups in order of time, instants of sent groups, and numbers of matching and of repeated events."""
 
     rule: Rule
     groups: list[SimulatedGroup] = field(default_factory=list)

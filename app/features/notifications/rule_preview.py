@@ -19,10 +19,10 @@ from schema.states import ExecutionStatus, Followed, NotificationEvent, Trigger
 
 _E = NotificationEvent
 DAY = timedelta(days=1)
-MAX_LETTERS = 10_000  # open dead letters, and as many resolved dead letters
-MAX_EVENTS = 1_000  # lost workers, and as many opened breakers
+MAX_LETTERS = 10_000  # open dead letters; the same number of resolved dead letters
+MAX_EVENTS = 1_000  # lost workers; the same number of opened breakers
 MAX_JOBS = 50  # repeating jobs whose executions are read
-MAX_ENDS = 500  # failures of each such job, and as many successes
+MAX_ENDS = 500  # failures of each such job; the same number of successes
 WITHOUT_HISTORY = frozenset({_E.SCHEDULE_OVERDUE, _E.QUEUE_LATE})  # no history of lateness is stored
 
 CLOCK = statement("notifications.clock", "SELECT now() AS now")

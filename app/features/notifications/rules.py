@@ -15,7 +15,7 @@ _OF_JOBS = frozenset({"endpoint", "label"})
 
 
 class EventTraits(NamedTuple):
-    """Severity of an event, the conditions that can match it, and its words in a title, for one and for several."""
+    """Severity of an event, the conditions that can match it, and its singular and plural in titles."""
 
     severity: Severity
     conditions: frozenset[str]

@@ -18,7 +18,7 @@ NEXT_RETENTION = statement(
     """,  # noqa: S608 - a constant of this module
 )
 
-# Starts behind the previous batch, whose old index entries would otherwise be read again.
+# Starts behind the previous batch; its old index entries would otherwise be read again.
 EXPIRED = statement(
     "results.expired",
     f"""

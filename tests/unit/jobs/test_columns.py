@@ -10,7 +10,7 @@ import pytest
 from marshmallow import Schema
 from sqlalchemy import Table
 
-from app.features.dead_letters.redrive import Anew, job_of_letter
+from app.features.dead_letters.redrive import Replacement, job_of_letter
 from app.queue.ending.letters import DeadLetter
 from app.queue.executions import materialization
 from app.queue.executions.execution_insertion import OF_JOB
@@ -131,7 +131,7 @@ def test_redriven_job_keeps_every_field_of_its_job() -> None:
     marks = {name: object() for name in names_of(Job)}
     labels = {"tenant": "a"}
     letter = DeadLetter(**{**dict.fromkeys(names_of(DeadLetter)), "endpoint": marks["endpoint"], "labels": labels})
-    new = job_of_letter(letter, Job(**marks), Anew(), trace=None)  # type: ignore[arg-type]
+    new = job_of_letter(letter, Job(**marks), Replacement(), trace=None)  # type: ignore[arg-type]
     # A redrive runs once, at once, with a key of its own; its labels are those of the dead letter.
     kept = names_of(NewJob) & names_of(Job) - {"idempotency_key", "run_at", "timetable", "trigger", "labels"}
     assert {name: getattr(new, name) for name in kept} == {name: marks[name] for name in kept}

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 from app.features.dead_letters.letter_list import LetterFilter, next_letters, page_of_letters
-from app.features.dead_letters.redrive import Anew, redrive
+from app.features.dead_letters.redrive import Replacement, redrive
 from app.features.dead_letters.redrives import REDRIVES
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
@@ -152,7 +152,7 @@ def test_what_is_not_as_it_should_be_is_counted_and_holds_up_no_other_letter(dat
 
 SEEING_TO: dict[str, Callable[[Database, str], object]] = {
     "ARCHIVED": lambda one, letter: archive(one, letter, note="gone", actor="you"),
-    "REDRIVEN": lambda one, letter: redrive(creator(one), letter, Anew("other"), actor="you"),
+    "REDRIVEN": lambda one, letter: redrive(creator(one), letter, Replacement("other"), actor="you"),
 }
 
 
