@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A window counts a start in the hundredth of its claim and in the next one: too short for a busy worker if the window
-# is short.
+# A window counts a start in the hundredth of its claim and in the next hundredth: too short for a busy worker if the
+# window is short.
 LATEST_SECONDS = 0.25
 LATE_REST_SECONDS = 1.0  # for which a process skips an endpoint after a late start: it would be late again at once
 
@@ -80,7 +80,7 @@ class Attempt:
         self.claim_span: SpanContext | None = None
         self._lock = threading.Lock()
         self.started_at = 0.0  # when its delivery started
-        self.began_at = 0.0  # when a delivery that waited for a connection has got one
+        self.began_at = 0.0  # when a delivery got the connection for which it had waited
         self.has_waited = False  # maybe for a limit, a pause or a breaker
         self.is_aborted = False
         self.is_sent = False  # a byte may have been sent
@@ -152,7 +152,7 @@ class Attempt:
             claim=claim,
             attempt_id=ids.attempt_id(),
             verdict=verdict,
-            # The database's clock at the claim, plus what has passed here since.
+            # The database's clock at the claim, plus the time since then in this process.
             started_at=claim.claimed_at + timedelta(seconds=started - claim.claimed_here),
             duration_ms=round((now - started) * 1000),
             logs=logs,

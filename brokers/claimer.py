@@ -40,7 +40,7 @@ class Choice:
     def choose(self, now: float) -> list[Wanted]:
         """Open the partitions that rules open, then choose partitions and reserve slots for them.
 
-        Partitions that a rule closes are left out, and others chosen instead.
+        Partitions that a rule closes are replaced.
         """
         self._now, partitions = now, self._partitions
         has_settings = bool(self._settings.by_endpoint)
@@ -99,9 +99,9 @@ class Claimer:
         self._clock = DatabaseClock(learns=not process.database.is_cockroach)
 
     def claim(self, revision: int) -> bool:
-        """Claim from the next partitions as many executions as all rules admit.
+        """Claim from the next partitions, within the limits of all rules.
 
-        `revision` is that of the endpoint rules, read before this call: a claim by older rules than the database's
+        `revision` is the revision of the endpoint rules before this call: a claim by older rules than the database's
         claims nothing. Returns whether the database has answered. Raises UnavailableError; earlier claims are kept.
         """
         process, now = self._process, time.monotonic()
@@ -120,7 +120,7 @@ class Claimer:
             spans = process.finalizer.outcomes.spans
             if spans is not None and claimed:
                 spans.claimed(self._queue, claimed, now)
-            now = time.monotonic()  # due attempts by priority, then the others by instant
+            now = time.monotonic()  # due attempts by priority, then later attempts by instant
             claimed.sort(key=lambda one: (0, -one.claim.priority, one.due_at) if one.due_at <= now else (1, one.due_at))
             self.claimed = claimed
         return True

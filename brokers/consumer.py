@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 AWAY_WAIT_SECONDS = 0.5
 PAUSED_WAIT_SECONDS = 0.25  # between two checks whether its queue was resumed
 DELIVER = "deliver"  # the one actor: queues differ only in their workers
-MOST_PER_MESSAGE = 16  # prepared one after the other, while other threads prepare more and the loop sends
+MOST_PER_MESSAGE = 16  # prepared in sequence, while other threads prepare more and the loop sends
 
 
 class ClaimedMessage(MessageProxy):
@@ -40,7 +40,7 @@ class ClaimedMessage(MessageProxy):
 class ClaimConsumer(Consumer):
     """The consumer of one queue, over which Dramatiq's `Worker` iterates.
 
-    It belongs to one consumer thread; `ack`, `nack` and `requeue` are called by others and use no state of it.
+    It belongs to one consumer thread; `ack`, `nack` and `requeue` are called by other threads and use no state of it.
     """
 
     def __init__(self, process: WorkerProcess, queue: str, timeout_ms: int) -> None:
@@ -84,7 +84,7 @@ class ClaimConsumer(Consumer):
         return None
 
     def ack(self, message: MessageProxy) -> None:
-        """Fail the attempts that the actor left alone; completed deliveries conclude the others."""
+        """Fail the attempts that the actor left alone; the rest ends with its deliveries."""
         for attempt in message.args[0]:
             if attempt.stage is Stage.CLAIMED:
                 _fail_without_verdict(attempt, "the actor returned without starting the delivery")
@@ -111,7 +111,7 @@ class ClaimConsumer(Consumer):
         self._paused_until = time.monotonic() + AWAY_WAIT_SECONDS * random.uniform(0.5, 1.5)
 
     def _work(self, now: float) -> None:
-        """Find partitions when that is due, and claim from the due ones."""
+        """Find due partitions, and claim from them."""
         process, discovery = self._process, self._discovery
         # The claim itself checks the lease in the database.
         if process.finalizer.conclusions.count >= HIGH_WATER or now >= process.lease.valid_until:
@@ -120,7 +120,7 @@ class ClaimConsumer(Consumer):
         try:
             if now >= self._stock_at:
                 self._take_stock()
-            revision = process.rules.revision  # first: newer rules than those of a claim may pause the queue
+            revision = process.rules.revision  # read first: newer rules may pause the queue
             if self._queue in process.rules.paused_queues:
                 process.shares.want(self._queue, ())
                 self._paused_until = now + PAUSED_WAIT_SECONDS

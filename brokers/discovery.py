@@ -21,7 +21,7 @@ BUSY_SCAN_SECONDS = 1.0  # between two full scans when a poll could not see ever
 class Discovery:
     """Finds the due partitions of one queue by polls and full scans; belongs to one thread.
 
-    A poll reads the rows that became due since the last poll or will be due before the next one. It runs soon after a
+    A poll reads the rows that became due since the last poll or will be due before the next poll. It runs soon after a
     claim found something, then less and less often, and at once after a wake-up. A full scan finds the rows that a poll
     cannot see: rows behind its watermark (released, or locked for long), and partitions behind very many other rows.
     """
@@ -37,7 +37,7 @@ class Discovery:
         self._idle_wait = FIRST_IDLE_WAIT_SECONDS
         # A poll is late by a tenth at most, and must find a row before it may be claimed.
         self._horizon = timedelta(seconds=ahead + max(SHORTEST_HORIZON_SECONDS, longest_wait * 1.25))
-        self.poll_at = self.scan_at = 0.0  # instants of the next ones, on time.monotonic()
+        self.poll_at = self.scan_at = 0.0  # instants of the next poll and scan, on time.monotonic()
         self._polled_at = self._rested_at = -inf
         self._scanned_at = -inf
         self._scan: FullScan | None = None

@@ -40,7 +40,7 @@ class Draining(BackgroundThread):
         self._unknown: set[str] = set()
 
     def obey(self) -> bool:
-        """Acknowledge executed commands and execute new ones; return whether there are some to acknowledge.
+        """Acknowledge executed commands and execute new commands; return whether some are not acknowledged.
 
         Called with each heartbeat of te-health. Raises UnavailableError; a later heartbeat tries again.
         """

@@ -65,7 +65,7 @@ class Finalizer(BackgroundThread):
             self._ready.notify_all()
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Wait until everything is written except what was refused for good; False after the timeout."""
+        """Wait until everything is written except refused items; False after the timeout."""
         with self._ready:
             return self._ready.wait_for(self._is_done, timeout_seconds)
 
@@ -135,7 +135,7 @@ class Finalizer(BackgroundThread):
             if self._abandoned:
                 return
             unwritten.retry(batch, time.monotonic())
-            # Logged once in an outage, and once for a single item that fails while others pass.
+            # Logged once in an outage, and once for a single item that keeps failing.
             is_news = batch.failures == 1 or len(batch.items) == 1
             if self._failures == 1 and is_news and not batch.is_reported:
                 batch.is_reported = True

@@ -48,7 +48,7 @@ class Inboxes:
     def wake(
         self, queue: str | None = None, partitions: Sequence[Partition] = (), since: datetime | None = None
     ) -> None:
-        """Report due executions in partitions of a queue, in unknown ones for (), in all queues for None.
+        """Report due executions in partitions of a queue, unknown partitions for (), all queues for None.
 
         They have been due since `since`, or for a short while if that is None.
         """
@@ -66,7 +66,7 @@ class Inboxes:
             inbox.arrived.set()
 
     def tell_ended(self, queue: str, ended: Sequence[tuple[str, str]]) -> None:
-        """Report endpoints and limit keys of ended executions, for which others may have waited."""
+        """Report endpoints and limit keys of ended executions, which may have blocked other executions."""
         inbox = self._by_queue.get(queue)
         if inbox is not None:
             inbox.ended.append(ended)

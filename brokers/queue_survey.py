@@ -21,7 +21,7 @@ MAX_OF_JOBS = 32  # queues in jobs only; the other places are for queues in endp
 
 
 class QueueSurvey(BackgroundThread):
-    """Finds queues that this process does not serve: at its start, periodically, and after a wake-up for one.
+    """Finds queues that this process does not serve: at its start, periodically, and after a wake-up for such a queue.
 
     Wake-ups count only while there is a place for each queue that was found.
     """
@@ -81,7 +81,7 @@ class QueueSurvey(BackgroundThread):
                 process.serve(queue)
 
     def _choose(self, new: list[str]) -> set[str]:
-        """Choose the queues to serve; queues in jobs only take no place from those of endpoints and routes."""
+        """Choose the queues to serve; queues in jobs only take no places from queues in endpoints and routes."""
         database, served = self._process.database, self._process.queues
         named = named_queues(database)
         room = self._max_queues - len(served)

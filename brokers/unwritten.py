@@ -1,7 +1,7 @@
 """Unwritten: items that wait to be written to the database, and the batches in which they are tried.
 
-A batch that fails is tried once more as a whole and then in halves, down to single items, so that no item holds up the
-others for longer than it takes to find it. Batches that have failed take turns with new ones.
+A batch that fails is tried once more as a whole and then in halves, down to single items, so that no item delays the
+rest for longer than it takes to find it. Failed batches take turns with new batches.
 """
 
 import heapq
@@ -40,7 +40,7 @@ class Batch(Generic[T]):
 class Unwritten(Generic[T]):
     """New items in the order of their arrival, and batches to be tried again; not thread-safe.
 
-    Who appends to `new` increments `count`, the number of all items.
+    After an append to `new`, increment `count`, the number of all items.
     """
 
     def __init__(self, retry_seconds: Sequence[float]) -> None:
@@ -82,7 +82,7 @@ class Unwritten(Generic[T]):
             self.put_back(Batch(half, batch.failures), due_at)
 
     def retry(self, batch: Batch[T], now: float) -> None:
-        """Keep a batch that could not be written: whole after its first failure, in halves after later ones."""
+        """Keep a batch that could not be written: whole after its first failure, in halves after later failures."""
         batch.failures += 1
         if batch.failures >= TRIES_WHOLE and len(batch.items) > 1:
             self.put_back_halves(batch, now)

@@ -66,8 +66,8 @@ class WorkerProcess:
     """One worker process: objects shared by its consumers, start and end.
 
     `open` registers it under an id that is new at each boot, and starts its threads: the finalizer writes results, the
-    heartbeat renews the lease, the watchdog checks the others. Then consumers claim, and `shares` bounds all claims. It
-    ends in one of two ways:
+    heartbeat renews the lease, the watchdog checks the threads. Then consumers claim, bounded by `shares`. It ends in
+    one of two ways:
 
     - `drain`, then `close`: nothing more is claimed, started deliveries end, and results are written.
     - `give_up`, once the lease is lost or a thread has died: exit at once and write nothing, because other workers may
@@ -203,7 +203,7 @@ class WorkerProcess:
         self._drainers.append(drain)
 
     def drain(self) -> None:
-        """Stop claiming at once, and release what is not sent."""
+        """Stop claiming at once, and release unsent claims."""
         self.draining.set()
         self.inboxes.wake()
         for drain in self._drainers:

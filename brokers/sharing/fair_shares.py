@@ -37,7 +37,7 @@ class _Share:
 
 
 class _Nothing:
-    """Stands for the longest running attempt of an endpoint without one."""
+    """Stands for the longest running attempt of an idle endpoint."""
 
     started_at = 0.0
 
@@ -76,7 +76,7 @@ class Shares:
         self._slots: dict[str, int] = {}
         self._taken = 0  # all slots
         self.slots: Mapping[str, int] = MappingProxyType(self._slots)
-        # Endpoints that hold or request a slot: the quick ones, and the others.
+        # Endpoints that hold or request a slot: quick endpoints, and all other endpoints.
         self.quick: frozenset[str] = frozenset()
         self.others: frozenset[str] = frozenset()
         self._wants: dict[str, Collection[str]] = {}

@@ -13,7 +13,7 @@ from brokers.sharing.ready_partitions import Known, Ready, Take
 
 FIRST_BATCH = 25
 MAX_PER_CLAIM = 200
-MAX_PARTITIONS = 20_000  # known partitions of one endpoint; later full scans find the others
+MAX_PARTITIONS = 20_000  # known partitions of one endpoint; later full scans find the rest
 FEW_INSTANTS = 1000  # up to this number, instants of forgotten partitions are not dropped
 REFUSED_SECONDS = 0.05  # until the next try after no rule had capacity, without a wake-up
 
@@ -44,7 +44,7 @@ class KnownPartitions:
         self.wanting: Collection[str] = self._ready.wanting  # open endpoints with due executions
         self.event_at = inf  # when to call `come_due`: an instant comes, or a closed endpoint opens
         self.pick_at = inf  # when a pick may find capacity; a past instant means now
-        self._start = EPOCH  # mark of a partition of which only a wake-up is known
+        self._start = EPOCH  # mark of a partition that is known by a wake-up only
         self.extend(shards)
 
     def __len__(self) -> int:
@@ -140,7 +140,7 @@ class KnownPartitions:
             count, seen = found[partition]
             known = self._known.get(partition)
             if known is None:
-                continue  # it gave its place to another one
+                continue  # forgotten, because it rested
             if count >= quota:
                 known.since = min(seen, self._start)
                 known.batch = min(max(known.batch, quota) * 2, MAX_PER_CLAIM)

@@ -1,6 +1,6 @@
 """Quota: how many more slots of a worker process an endpoint may take now.
 
-A process has as many slots as TE_WORKER_MAX_CONCURRENT, and a reserve of a quarter more. A quick endpoint may use all
+A process has TE_WORKER_MAX_CONCURRENT slots, and a reserve of a quarter more. A quick endpoint may use all
 slots, because it gives them back soon, and its part of the reserve. Any other endpoint has an even share of the slots
 and none of the reserve, so a quick endpoint finds a slot however many deliveries hang. A single endpoint may hold all
 slots, quick or not.
@@ -14,7 +14,7 @@ SLOW_SECONDS = 2.0
 
 
 class Latency(Enum):
-    """Latency class of an endpoint, by its last delivery and its longest running one."""
+    """Latency class of an endpoint, by the durations of its last and its longest running delivery."""
 
     NEW = auto()  # no delivery has ended lately
     QUICK = auto()  # at most QUICK_SECONDS
@@ -36,7 +36,7 @@ class Load(NamedTuple):
 
 
 def reserve(capacity: int) -> int:
-    """Return the number of slots beside those of the setting."""
+    """Return the number of slots beyond the setting."""
     return max(1, capacity // 4)
 
 
@@ -46,7 +46,7 @@ def max_claims(capacity: int) -> int:
 
 
 def latency(last_took: float | None, started_at: float, now: float) -> Latency:
-    """Return the class for the seconds of the last delivery, None if none ended lately, and the longest running one.
+    """Return the class for the seconds of the last delivery (None: no recent one) and the longest running delivery.
 
     `started_at` is 0.0 if nothing runs.
     """

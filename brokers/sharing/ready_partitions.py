@@ -14,8 +14,8 @@ Take = Callable[[Partition, int], int]
 """Reserves up to a number of slots for a partition; returns how many, 0 if a rule refuses its endpoint."""
 
 ONE_IN = 8  # rows go to lower priorities
-MAX_PASSED_OVER = 1400  # rows of the highest priority for which lower ones get a part later
-MAX_REMEMBERED = 4096  # endpoints with their last turn; others count as never served
+MAX_PASSED_OVER = 1400  # rows of the highest priority for which lower priorities get a part later
+MAX_REMEMBERED = 4096  # endpoints with their last turn; the rest counts as never served
 
 
 @dataclass(slots=True)
@@ -42,19 +42,19 @@ class _Group:
 class Ready:
     """Partitions with due executions, by priority, then by the last turn of the endpoint and of the partition.
 
-    Lower priorities get one of ONE_IN rows while the highest priority takes all others. Not thread-safe.
+    Lower priorities get one of ONE_IN rows while the highest priority takes the rest. Not thread-safe.
     """
 
     def __init__(self) -> None:
         self.open_partitions: dict[int, int] = {}  # their number, by priority
         self.wanting: set[str] = set()  # open endpoints with a partition here
-        self.top: int | None = None  # the priority whose rows count for the lower ones
+        self.top: int | None = None  # the priority with rows that count for lower priorities
         self._groups: dict[str, dict[int, _Group]] = {}
         self._bands: dict[int, list[tuple[int, int, _Group]]] = {}  # heaps, by the last turn of the endpoint
         self._served: dict[str, int] = {}
         self._numbers = itertools.count(1)
         self._closed: dict[str, float] = {}
-        self._passed_over = 0  # rows of the highest priority that were claimed while lower ones waited
+        self._passed_over = 0  # claimed rows of the highest priority while lower priorities waited
 
     def add(self, partition: Partition) -> None:
         """Add a new partition, as the last one of its endpoint."""
@@ -126,7 +126,7 @@ class Ready:
         if owed:
             self._fill(choice, priorities[1:], min(owed, most))
         if len(priorities) > 1:
-            # The highest priority takes more than its batch size, except for the part of lower ones in this claim.
+            # The highest priority may exceed its batch size, except for the part of lower priorities in this claim.
             choice.eager = priorities[0]
             self._fill(choice, priorities[:1], choice.most if owed else choice.most - choice.most // ONE_IN)
         for priority in (*priorities[1:], priorities[0]):

@@ -14,7 +14,7 @@ ASK_SECONDS = 0.5
 
 
 class TargetAdmission(AdmissionRule):
-    """Claims one execution at a time, for the probe, if the breaker is open; otherwise as many as find a connection.
+    """If the breaker is open: one execution at a time, for the probe. Otherwise: one execution per free connection.
 
     Quick endpoints may claim twice the number of connections, so that no connection is idle until the next claim is
     answered. This second half is left out beside slower endpoints of the same target, and for sliding windows: an
@@ -44,7 +44,7 @@ class TargetAdmission(AdmissionRule):
         return Opened(opened)
 
     def room(self, partition: Partition, now: float) -> Room:
-        """Return how many more executions find a connection; one for a probe."""
+        """Return the number of free connections; 1 for a probe."""
         endpoint, limit = partition.endpoint, self._bindings.limit
         bound = self._bindings.bound.get(endpoint)
         if bound is not None and bound.target.is_open:

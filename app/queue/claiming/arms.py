@@ -8,7 +8,7 @@ from app.queue.claiming.partition import ClaimRequest, Wanted
 MAX_ARMS = 16
 
 # The condition of idx_executions_lanes, written so that PostgreSQL can infer no other index from it. With statistics
-# of an empty queue it would choose an index by time, and read the waiting rows of all endpoints for those of one.
+# of an empty queue it would choose an index by time, and read the waiting rows of all endpoints.
 CLAIMABLE = "status NOT IN ('PENDING', 'RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED')"
 
 # The lease of the worker holds, so a worker that was declared dead claims nothing, and its endpoint rules are current.
@@ -69,8 +69,8 @@ def answer(columns: str = "") -> str:
     """Return the SELECT at the end of a claim: the claims, with the rows found in each partition.
 
     Each row has the clock at the beginning and at the end, and the current revisions of the catalog and of the endpoint
-    rules. `found` counts locked rows, not claimed ones: otherwise a partition whose rows another worker claimed would
-    look empty. There is always a row.
+    rules. `found` counts locked rows, not claimed rows: otherwise a partition would look empty after a claim of another
+    worker. There is always a row.
     """
     return f"""
     SELECT now() AS db_now, clock_timestamp() AS answered_at,

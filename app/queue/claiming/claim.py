@@ -33,7 +33,7 @@ CLAIMS_OF = statement(
 
 
 class Found(NamedTuple):
-    """Executions that a claim has found in a partition, and the `run_at` up to which no others wait there."""
+    """Executions that a claim has found in a partition, and the `run_at` up to which no more wait there."""
 
     rows: int
     seen: datetime

@@ -1,4 +1,4 @@
-"""Queues: names of the queues with claimable executions, and of those in endpoints and routes."""
+"""Queues: names of queues with claimable executions, and of queues in endpoints and routes."""
 
 from collections.abc import Collection
 
@@ -54,5 +54,5 @@ def claimable_of(database: Database, queues: Collection[str], most: int) -> list
 
 
 def named_queues(database: Database) -> set[str]:
-    """Return the queues in endpoints and routes; jobs may have others."""
+    """Return the queues in endpoints and routes; jobs may have other queues."""
     return {row.queue for row in database.fetch(NAMED)}

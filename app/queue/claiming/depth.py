@@ -1,4 +1,4 @@
-"""Depth: partitions with so many due executions that late executions should not be added yet."""
+"""Depth: partitions with enough due executions, to which late executions are not added yet."""
 
 from collections.abc import Collection
 

@@ -14,7 +14,7 @@ from app.kernel.sql import statement
 
 log = logging.getLogger(__name__)
 
-# One statement, so that the rules are those of the revision.
+# One statement, so that rules and revision belong together.
 RULES = statement(
     "flow.rules",
     """

@@ -64,7 +64,7 @@ class FullScan:
     """One scan over all partitions of a queue, HOPS of them per step; belongs to one thread.
 
     It reads HOPS sections at the same time. The partitions found by the last scan divide them evenly, in the order of
-    the database, which may differ from that of Python.
+    the database, which may differ from Python's.
     """
 
     def __init__(self, shards: int, last: Self | None = None) -> None:

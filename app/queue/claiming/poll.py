@@ -12,7 +12,7 @@ from app.queue.claiming.partition import Partition
 from app.queue.executions.watermark import SLACK
 
 PROBED = 16  # shards per statement
-MAX_ROWS = 1000  # read of a shard, of due rows and of later ones each
+MAX_ROWS = 1000  # read of a shard: due rows, and later rows
 STEP_MS = 25  # executions due within one step count as due at one instant
 COMMITTED_WITHIN = timedelta(seconds=1)  # nearly all transactions last less
 
@@ -64,7 +64,7 @@ class Polled:
     """Answer to a poll: for each partition the instants at which executions are due, in no order.
 
     `now` is the database's clock. Up to `known_until` nothing else is due. With `is_full` there may be due partitions
-    that neither this poll nor the previous one has reached.
+    that neither this poll nor the previous poll has reached.
     """
 
     now: datetime

@@ -1,4 +1,4 @@
-"""Release: return claims of which nothing was sent."""
+"""Release: return unsent claims."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from app.queue.executions.execution_model import ClaimKey
 from app.queue.executions.settlement import settlement_of
 
 # For executions that a stopping process releases. Other processes have read beyond their instants, so that only a full
-# scan would find them; due now, they are found as new ones are.
+# scan would find them; due now, they are found like new executions.
 DUE_NOW_MS = 1
 SHORTEST_PUT_OFF_MS = 1000.0
 LONGEST_PUT_OFF_MS = 300_000.0
@@ -91,7 +91,7 @@ RELEASE = statement(
 class Release(NamedTuple):
     """A claim to release; the execution is due `put_off_ms` from now by the database's clock, or keeps its place for 0.
 
-    Without `is_noted` its history does not show the claim. `windows` are those of the claim.
+    Without `is_noted` its history does not show the claim. `windows` are the claim's.
     """
 
     key: ClaimKey
@@ -113,7 +113,7 @@ class Released(NamedTuple):
 def release(
     database: Database, worker_id: str, releases: Collection[Release], *, unless_locked: bool = False
 ) -> list[Released]:
-    """Release unstarted claims with no attempt spent; return those that were still held.
+    """Release unstarted claims with no attempt spent; return the claims that were still held.
 
     With `unless_locked` the statement hardly waits for locked rows.
     """

@@ -9,7 +9,7 @@ from app.kernel.sql import statement
 log = logging.getLogger(__name__)
 
 SURVEY_SECONDS = 60.0
-# Only shards beyond the known ones are read, which normally have no rows, not even deleted ones.
+# Reads only shards beyond the known shards, which normally have no rows at all.
 CLAIMABLE_BEYOND = statement(
     "executions.claimable_beyond",
     """

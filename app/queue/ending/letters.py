@@ -19,7 +19,8 @@ from schema.states import ExecutionStatus, Resolution
 MAX_MESSAGE = 500  # characters of an error that a letter keeps; the attempt has all of it
 
 # The lock keeps a manual retry from running between the read of the execution and the insert. An execution that was
-# retried before gets a resolved letter; one that ended without an attempt has a reason instead of an error.
+# retried before gets a resolved letter; an execution that ended without an attempt
+# has a reason instead of an error.
 LEAVE = statement(
     "dead_letters.leave",
     f"""
@@ -169,7 +170,7 @@ def lock_open(connection: Connection, letter_id: str, *, redriven_as: str | None
 def lock_several(
     connection: Connection, letters: Collection[str]
 ) -> tuple[Collection[str], dict[str, TaskExecutorError]]:
-    """Lock letters; return the open ones, and an error for each of the others."""
+    """Lock letters; return the open letters, and an error for each other letter."""
     found = {row.letter_id: row for row in connection.execute(LOCK, {"letters": sorted(letters)})}
     refused: dict[str, TaskExecutorError] = {}
     for letter_id in letters:
@@ -211,7 +212,7 @@ def _resolved(letter_id: str, resolution: str) -> ConflictError:
 
 
 def resolve_as(connection: Connection, executions: Mapping[str, str], *, actor: str | None) -> None:
-    """Resolve letters, which are locked and open, as redriven by executions; `executions` has those by letter."""
+    """Resolve letters, which are locked and open, as redriven by `executions`, which are by letter."""
     if executions:
         params = {"letters": [*executions], "executions": [*executions.values()], "actor": actor}
         connection.execute(RESOLVE_AS, params)

@@ -1,6 +1,6 @@
 """Processor: takes completion events out of the outbox and runs their handlers, each exactly once, in one transaction.
 
-If a handler fails, the events of the batch are tried one by one: the other handlers of a failing event run, and its row
+If a handler fails, the events of the batch are tried singly: the other handlers of a failing event run, and its row
 stays for the failed handler, for a later try. A single event hardly waits for locks, for example of an endpoint that
 very many events call back; its handler has failed then.
 """
@@ -119,7 +119,7 @@ class OutboxProcessor:
         return self._run(connection, ends, Handled(len(ends)))
 
     def _try_alone(self, end_id: str, failed: Collection[str], connection: Connection) -> Handled:
-        """Run the handlers of an event except those that `failed`, for which it is deferred."""
+        """Run the handlers of an event except the `failed` handlers, for which it is deferred."""
         hardly_wait(connection)
         end = outbox_rows.lock_one(connection, end_id)
         if end is None:
@@ -139,7 +139,7 @@ class OutboxProcessor:
         without: Collection[str] = (),
         is_alone: bool = False,
     ) -> Handled:
-        """Run the handlers of events except those named `without`; return `done` with their results."""
+        """Run the handlers of events except the handlers `without`; return `done` with their results."""
         queues, counts = set[str](), Counter[Series]()
         for handler in self._handlers:
             concerned = [end for end in ends if handler.name not in without and _remains(handler, end)]

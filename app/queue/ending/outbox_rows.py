@@ -1,7 +1,7 @@
 """Outbox: a row for each subscribed completion event, inserted in the transaction of the end.
 
 A row leaves the outbox once, in the transaction of its handlers. A locked row is being handled. The DELETE, not the
-lock, decides by which process: of two transactions that delete a row only one continues with it.
+lock, decides the process: of two transactions that delete a row only one continues with it.
 """
 
 import json
@@ -71,7 +71,7 @@ TAKE = statement(
     RETURNING {_COLUMNS}
     """,  # noqa: S608 - a constant of this module
 )
-# The writer handles its row at once; others leave it alone for a second.
+# The writer handles its row at once; other processes leave it alone for a second.
 DUE = statement(
     "execution_ends.due",
     """
@@ -126,8 +126,8 @@ class End(RowValue):
     """A completion event: the end of an attempt or of an execution.
 
     With the status RETRYING an attempt has failed, and another one follows. `attempt` is the number of the attempt that
-    ended, or the one before if the execution ended without an attempt, for a `reason`. A later release may have other
-    reasons than ChangeReason. `effects_left` are the names of the handlers that still have to run, None for all.
+    ended, or the number before if the execution ended without an attempt, for a `reason`. A later release may have
+    other reasons than ChangeReason. `effects_left` are the names of the handlers that still have to run, None for all.
     """
 
     end_id: str
