@@ -15,7 +15,7 @@ from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import TConn
 
 from app.web.http.suspension import Streamed
-from app.web.server.client_deadlines import Answer, Deadlines
+from app.web.server.guarded_application import Answer, Deadlines
 from app.web.server.gunicorn_worker import Worker
 from tests.waiting import HUNG_SECONDS, eventually
 
@@ -66,14 +66,13 @@ def test_client_has_to_take_the_beginning_of_an_answer_in_time(request_: bytes, 
         thread.start()
 
         def is_back() -> bool:
-            worker._deadlines.enforce(time.monotonic() + HUNG_SECONDS)  # noqa: SLF001 - as the main thread does later
+            worker.deadlines.enforce(time.monotonic() + HUNG_SECONDS)  # as the main thread does later
             return not thread.is_alive()
 
         eventually(is_back, what="the thread")
 
 
-def test_an_application_that_takes_its_time_is_cut_by_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.web.server.client_deadlines.WRITE_SECONDS", -HUNG_SECONDS)
+def test_an_application_that_takes_its_time_is_cut_by_no_deadline() -> None:
 
     def application(_environ: object, start_response: Any) -> tuple[()]:
         worker.murder_pending()
@@ -82,6 +81,7 @@ def test_an_application_that_takes_its_time_is_cut_by_no_deadline(monkeypatch: p
 
     server, client = socket.socketpair()
     with worker_of(application) as worker, server, client:
+        worker.deadlines.write_seconds = -HUNG_SECONDS
         client.sendall(EXPECTING)
         worker.handle(connection(worker, server))
         server.close()

@@ -5,18 +5,18 @@ import selectors
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 from gunicorn.config import Config
 from gunicorn.workers.gthread import TConn
 
-from app.web.http.slots import Slot, Slots
-from app.web.server.suspended import SuspendingWorker
+from app.web.server.gunicorn_worker import Worker
 
 
 @pytest.fixture
-def worker() -> Iterator[SuspendingWorker]:
-    worker = SuspendingWorker(1, 1, [], None, 30, Config(), logging.getLogger("gunicorn.error"))
+def worker() -> Iterator[Worker]:
+    worker = Worker(1, 1, [], None, 30, Config(), logging.getLogger("gunicorn.error"))
     with selectors.DefaultSelector() as worker.poller, ThreadPoolExecutor(1) as worker.tpool:
         worker.method_queue.init()
         queue = worker.method_queue
@@ -26,7 +26,7 @@ def worker() -> Iterator[SuspendingWorker]:
     worker.tmp.close()
 
 
-def test_a_client_may_go_at_the_moment_at_which_its_wait_ends(worker: SuspendingWorker) -> None:
+def test_a_client_may_go_at_the_moment_at_which_its_wait_ends(worker: Worker) -> None:
     """As one does whose timeout is its `wait`: an error here would end the process, with all that others wait for."""
     ends: list[Callable[[], object]] = []
 
@@ -38,7 +38,7 @@ def test_a_client_may_go_at_the_moment_at_which_its_wait_ends(worker: Suspending
     ours, client = socket.socketpair()
     with ours, client:
         conn = TConn(worker.cfg, ours, ("", 0), ("", 0))
-        conn.kept, conn.slot = Wait(), Slot(Slots(1, 1))
+        conn.kept, conn.slot = Wait(), ExitStack()
         worker._suspend(conn, conn.kept)  # noqa: SLF001 - gunicorn calls it by way of finish_request
         assert worker.waiting() == 1
         ends[0]()
@@ -48,7 +48,7 @@ def test_a_client_may_go_at_the_moment_at_which_its_wait_ends(worker: Suspending
 
 
 @pytest.mark.parametrize("is_read", [True, False], ids=["body read", "body left"])
-def test_only_a_body_left_unread_limits_the_time_to_keep_a_connection(worker: SuspendingWorker, is_read: bool) -> None:
+def test_only_a_body_left_unread_limits_the_time_to_keep_a_connection(worker: Worker, is_read: bool) -> None:
     """A deadline that passes while the thread gets no processor must not drop a client that was told to go on."""
     worker.rest_seconds = 0.0
     server, client = socket.socketpair()

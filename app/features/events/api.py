@@ -179,7 +179,7 @@ def _since(since: datetime, now: datetime) -> datetime:
 
 
 def _stream(wanted: EventFilter, after: EventPosition) -> Response:
-    suspension.check_slot()
+    suspension.take_slot()
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     if suspension.is_possible() and request.method == "GET":
         asked = Subscription(wanted, after, g.api_key.key_id)

@@ -157,7 +157,7 @@ def result(query: dict[str, Any], execution_id: str) -> Any:
     """
     found = get_result(services().database, execution_id)
     if not found.is_over and query.get("wait") and not suspension.has_waited():
-        suspension.check_slot()
+        suspension.take_slot()
         suspended = wait_for(execution_id, query["wait"])
         if suspended is not None:
             return suspended

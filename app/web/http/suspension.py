@@ -6,7 +6,9 @@ request context, and answers.
 """
 
 import socket
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -19,11 +21,46 @@ from app.kernel.log import IDS
 from app.queue.reading.waits import Waits
 from app.web.http.authentication import verify_again
 from app.web.http.request_log import count_given_up
-from app.web.http.slots import Full, Slot
 from app.web.services import services
 
-SLOT = "task_executor.slot"  # in the environ, if connections can be kept: the request's slot
+SLOTS = "task_executor.slots"  # in the environ, if connections can be kept: all slots, and what holds the request's
 KEPT = "task_executor.kept"  # in the environ: the answer that keeps its connection
+
+
+class Slots:
+    """Kept connections, limited in all and per API key; thread-safe."""
+
+    def __init__(self, most: int, most_of_key: int) -> None:
+        self._most = most
+        self._most_of_key = most_of_key
+        self._lock = threading.Lock()
+        self._held: Counter[str] = Counter()  # slots by key, without zeros
+
+    def take(self, key_id: str) -> None:
+        """Take a slot for a key; raises UnavailableError if none is free, RateLimitedError if the key has too many."""
+        with self._lock:
+            if self._held.total() >= self._most:
+                raise UnavailableError(
+                    "Too many requests and streams are open (TE_WEB_WAITING). Retry later, or leave out `wait`."
+                )
+            if self._held[key_id] >= self._most_of_key:
+                raise RateLimitedError(
+                    "Too many requests and streams of this API key are open (TE_WEB_WAITING_PER_KEY). End one, or leave"
+                    " out `wait`."
+                )
+            self._held[key_id] += 1
+
+    def close(self) -> None:
+        """Refuse further slots."""
+        with self._lock:
+            self._most = 0
+
+    def give_back(self, key_id: str) -> None:
+        """Free a slot of a key."""
+        with self._lock:
+            self._held[key_id] -= 1
+            if not self._held[key_id]:
+                del self._held[key_id]
 
 
 class Suspended(Response):
@@ -106,28 +143,24 @@ def has_waited() -> bool:
 
 def is_possible() -> bool:
     """Return whether the connection of the current request can be kept."""
-    return SLOT in request.environ
+    return SLOTS in request.environ
 
 
 def can_wait() -> bool:
     """Return whether the current request may wait: has a slot, has waited, or connections cannot be kept."""
-    return _take_slot() is None
+    try:
+        take_slot()
+    except (UnavailableError, RateLimitedError):
+        return False
+    return True
 
 
-def check_slot() -> None:
-    """Raise UnavailableError if too many requests wait in this process, RateLimitedError if too many of this key."""
-    full = _take_slot()
-    if full is Full.FOR_KEY:
-        raise RateLimitedError(
-            "Too many requests and streams of this API key are open (TE_WEB_WAITING_PER_KEY). End one, or leave out"
-            " `wait`."
-        )
-    if full is Full.FOR_ALL:
-        raise UnavailableError(
-            "Too many requests and streams are open (TE_WEB_WAITING). Retry later, or leave out `wait`."
-        )
+def take_slot() -> None:
+    """Take a slot for the current request until its end, unless it has waited or connections cannot be kept.
 
-
-def _take_slot() -> Full | None:
-    slot: Slot | None = request.environ.get(SLOT)
-    return None if slot is None or has_waited() else slot.take(g.api_key.key_id)
+    Raises UnavailableError if too many requests wait in this process, RateLimitedError if too many of this key.
+    """
+    if is_possible() and not has_waited():
+        slots, held = request.environ[SLOTS]
+        slots.take(g.api_key.key_id)
+        held.callback(slots.give_back, g.api_key.key_id)

@@ -1,18 +1,124 @@
-"""WSGI wrapper of the Flask application: deadlines for clients, and kept connections."""
+"""WSGI wrapper of the Flask application: deadlines for clients that send and read, and kept connections."""
 
 import socket
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, suppress
 from typing import Any
 
-from app.web.http.slots import Slot, Slots
-from app.web.http.suspension import KEPT, SLOT, Streamed, Suspended
-from app.web.server.client_deadlines import Answer, Deadlines, RequestBody
+from gunicorn.http import errors as http
+from werkzeug.exceptions import RequestTimeout
+
+from app.web.http.suspension import KEPT, SLOTS, Slots, Streamed, Suspended
+
+READ_SECONDS = 10.0  # for each piece of a body
+PIECE_BYTES = 65_536
+WRITE_SECONDS = 5.0  # for each part of an answer, plus its size divided by this rate
+WRITE_BYTES_PER_SECOND = 65_536
+CHECK_SECONDS = 0.5
+
+
+class Deadlines:
+    """Deadlines by socket; shuts down a socket past its deadline, which wakes its thread.
+
+    A thread only records its deadline, and the main thread checks all deadlines periodically. A timeout of the socket
+    would restart with each byte and cost system calls.
+    """
+
+    def __init__(self) -> None:
+        self.write_seconds = WRITE_SECONDS
+        self._until: dict[socket.socket, tuple[float, int]] = {}
+        self._check_at = 0.0
+
+    def reading(self, sock: socket.socket) -> None:
+        """Begin a wait for the client to send."""
+        self._until[sock] = (time.monotonic() + READ_SECONDS, socket.SHUT_RD)
+
+    def writing(self, sock: socket.socket, size: int) -> None:
+        """Begin a wait for the client to read `size` bytes of an answer."""
+        self._until[sock] = (time.monotonic() + self.write_seconds + size / WRITE_BYTES_PER_SECOND, socket.SHUT_RDWR)
+
+    def end(self, sock: socket.socket) -> bool:
+        """End a wait; returns whether it met its deadline."""
+        return self._until.pop(sock, None) is not None
+
+    def enforce(self, now: float) -> None:
+        """Shut down the sockets past their deadline."""
+        if now < self._check_at:
+            return
+        self._check_at = now + CHECK_SECONDS
+        for sock, (until, direction) in self._until.copy().items():
+            if until < now and self.end(sock):
+                with suppress(OSError):  # the client has disconnected
+                    sock.shutdown(direction)
+
+
+class RequestBody:
+    """Request body with a deadline for each piece.
+
+    For a body with malformed framing, gunicorn raises an error that looks like an error of the application. As an
+    OSError it is treated like a disconnected client.
+    """
+
+    def __init__(self, stream: Any, sock: socket.socket, deadlines: Deadlines) -> None:
+        self._stream = stream
+        self._sock = sock
+        self._deadlines = deadlines
+
+    def read(self, size: int = -1) -> bytes:
+        """Read up to `size` bytes of the body, or all of it; raises RequestTimeout."""
+        pieces = []
+        while size:
+            wanted = PIECE_BYTES if size < 0 else min(size, PIECE_BYTES)
+            piece = self._read_piece(wanted)
+            pieces.append(piece)
+            if len(piece) < wanted:
+                break
+            size -= wanted if size > 0 else 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _read_piece(self, size: int) -> bytes:
+        self._deadlines.reading(self._sock)
+        try:
+            data: bytes = self._stream.read(size)
+        except http.ParseException as error:
+            raise OSError("the body is malformed") from error
+        finally:
+            in_time = self._deadlines.end(self._sock)
+        if not in_time:
+            self._stream.failed = True  # so that gunicorn does not parse late bytes of the body as a request
+            raise RequestTimeout
+        return data
+
+
+class Answer:
+    """Parts of an answer, with a deadline for the client to read each part."""
+
+    def __init__(self, parts: Iterable[bytes], sock: socket.socket, deadlines: Deadlines) -> None:
+        self._parts = parts
+        self._sock = sock
+        self._deadlines = deadlines
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self._parts:
+            self._deadlines.writing(self._sock, len(part))
+            yield part
+            self._deadlines.end(self._sock)
+        # gunicorn still writes the end of the answer, or the head if there are no parts, before it calls `close`.
+        self._deadlines.writing(self._sock, 0)
+
+    def close(self) -> None:
+        """Close the application's answer."""
+        self._deadlines.end(self._sock)
+        close = getattr(self._parts, "close", None)
+        if close is not None:
+            close()
 
 
 class Kept(BaseException):
     """Leaves gunicorn's handling of a request whose answer is incomplete; a BaseException, so gunicorn passes it on."""
 
-    def __init__(self, answer: Suspended | Streamed, slot: Slot, *, chunked: bool) -> None:
+    def __init__(self, answer: Suspended | Streamed, slot: ExitStack, *, chunked: bool) -> None:
         super().__init__()
         self.answer = answer
         self.slot = slot
@@ -36,22 +142,15 @@ class GuardedApplication:
         if resumed is not None:
             return Answer(resumed.resume(start_response), sock, self._deadlines)
         environ["wsgi.input"] = RequestBody(environ["wsgi.input"], sock, self._deadlines)
-        with Slot(self.slots) as slot:
-            environ[SLOT] = slot
+        with ExitStack() as slot:
+            environ[SLOTS] = self.slots, slot
             answer = Answer(self._application(environ, start_response), sock, self._deadlines)
             kept = environ.pop(KEPT, None)
             if kept is None:
                 return answer
             response = start_response.__self__
             if isinstance(kept, Streamed):
-                _write(response, answer)
-            raise Kept(kept, slot.moved(), chunked=response.chunked)
-
-
-def _write(response: Any, answer: Answer) -> None:
-    """Write the head and the first part of a stream, within the client's deadline."""
-    try:
-        for part in answer:
-            response.write(part)
-    finally:
-        answer.close()
+                with closing(answer):  # the head and the first part, within the client's deadline
+                    for part in answer:
+                        response.write(part)
+            raise Kept(kept, slot.pop_all(), chunked=response.chunked)
