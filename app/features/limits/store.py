@@ -39,44 +39,37 @@ PRUNE = statement(
            (SELECT count(*) FROM gone) AS deleted
     """,
 )
-
-
 # Running executions are bounded by the slots of all workers; the count still ends at the limit.
-def _reading(of_key: str) -> str:
-    return f"""
+READING = statement(
+    "limiters.reading",
+    f"""
     SELECT c.now, c.now_ns, g.tat_ns,
            (SELECT count(*) FROM (
               SELECT x.execution_id FROM executions AS x
-               WHERE x.status = 'RUNNING' AND x.endpoint = :endpoint{of_key} LIMIT :most) AS running) AS in_flight,
+               WHERE x.status = 'RUNNING' AND x.endpoint = :endpoint
+                 AND (CAST(:limit_key AS TEXT) = '' OR x.limit_key = :limit_key) LIMIT :most) AS running) AS in_flight,
            (SELECT CAST(COALESCE(sum(w.started), 0) AS BIGINT) FROM gate_windows AS w
              WHERE w.gate_id = :gate AND w.bucket > c.now_ns - {COUNTED} * CAST(:bucket_ns AS BIGINT)) AS started,
            (SELECT min(w.bucket) FROM gate_windows AS w
              WHERE w.gate_id = :gate AND w.bucket > c.now_ns - {COUNTED} * CAST(:bucket_ns AS BIGINT)) AS oldest
       FROM (SELECT now() AS now, CAST(EXTRACT(EPOCH FROM now()) * 1000000 AS BIGINT) * 1000 AS now_ns) AS c
-      LEFT JOIN gates AS g ON g.gate_id = :gate"""  # noqa: S608 - constants of this package
-
-
-OF_ENDPOINT = statement("limiters.of_endpoint", _reading(""))
-OF_KEY = statement("limiters.of_key", _reading(" AND x.limit_key = :limit_key"))
-
-
+      LEFT JOIN gates AS g ON g.gate_id = :gate
+    """,  # noqa: S608 - constants of this package
+)
+AT_ONCE = 16  # endpoints in a statement
 # Ordered by an index, so that reading ends with counting: of an endpoint in all queues, of a key in one shard of the
 # current queue. QUEUED and RETRYING are adjacent; the range over both keeps the planner from choosing an index of one
 # status of all endpoints.
-def _waiting(endpoint: str) -> str:
-    return f"""count(*) AS waiting FROM (
-      SELECT x.execution_id FROM executions AS x
-       WHERE (x.endpoint, x.status) >= (CAST({endpoint} AS TEXT), 'QUEUED')
-         AND (x.endpoint, x.status) <= (CAST({endpoint} AS TEXT), 'RETRYING')
-         AND x.completed_at IS NULL AND x.status IN ('PENDING', 'QUEUED', 'RETRYING')
-       ORDER BY x.endpoint, x.status, x.created_at, x.execution_id LIMIT :most) AS found"""  # noqa: S608 - see above
-
-
-AT_ONCE = 16  # endpoints in a statement
 WAITING_OF_ENDPOINTS = statement(
     "limiters.waiting_of_endpoints",
     "\n    UNION ALL ".join(
-        f"SELECT {number} AS number, {_waiting(f':endpoint_{number}')}" for number in range(AT_ONCE)
+        f"""SELECT {number} AS number, count(*) AS waiting FROM (
+      SELECT x.execution_id FROM executions AS x
+       WHERE (x.endpoint, x.status) >= (CAST(:endpoint_{number} AS TEXT), 'QUEUED')
+         AND (x.endpoint, x.status) <= (CAST(:endpoint_{number} AS TEXT), 'RETRYING')
+         AND x.completed_at IS NULL AND x.status IN ('PENDING', 'QUEUED', 'RETRYING')
+       ORDER BY x.endpoint, x.status, x.created_at, x.execution_id LIMIT :most) AS found"""  # noqa: S608 - numbers
+        for number in range(AT_ONCE)
     ),
 )
 WAITING_OF_KEY = statement(
@@ -138,7 +131,7 @@ def read_limiter(database: Database, limiter: Limiter) -> LimiterReading:
         "bucket_ns": limiter.rate.bucket_ns if limiter.rate is not None else 0,
         "most": max(limiter.max_in_flight or 0, MAX_COUNTED) + 1,
     }
-    (row,) = database.fetch(OF_KEY if limiter.limit_key else OF_ENDPOINT, params)
+    (row,) = database.fetch(READING, params)
     oldest, tat = (0 if value is None else value - row.now_ns for value in (row.oldest, row.tat_ns))
     state = LimiterState(row.tat_ns is None, True, row.in_flight, row.started, oldest, tat)
     return LimiterReading(limiter, state, row.now)
