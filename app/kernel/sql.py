@@ -1,7 +1,6 @@
-"""Registry of the hand-written statements.
+"""Registry of the hand-written statements, by name.
 
-Each is registered by name, so that tests can walk them: PostgreSQL prepares each, and a lint refuses spellings that
-CockroachDB is known to refuse.
+In tests, PostgreSQL prepares each statement, and a lint refuses spellings that CockroachDB refuses.
 """
 
 import re

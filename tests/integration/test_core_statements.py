@@ -183,7 +183,7 @@ def test_every_statement_built_with_core_is_taken(
     api: Api, database: Database, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So short that a list is not at its end before each way to read it was tried.
-    monkeypatch.setattr(chunked_scan, "STRIDE", 1)
+    monkeypatch.setattr(chunked_scan, "CHUNK_SIZE", 1)
     ask_for_everything(api, database)
     for path, body in (("/endpoints", http_endpoint("fourth")), ("/configs", {"name": "fourth", "values": {}})):
         lose_the_next_answer(database, monkeypatch)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from app.catalog import rotation
 from app.catalog.crypto import VARIABLE, SecretBox
 from app.features.doctor import schema_drift, stalled_work
-from app.kernel.db.engine_doubts import doubts
+from app.kernel.db.startup import doubts
 from app.kernel.processes.clock_offset import RUN_NTP, TOLERATED, distance, read_clocks
 from app.kernel.sql import statement
 from app.scheduler.chore import ChoreContext

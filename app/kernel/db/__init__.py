@@ -1,6 +1,5 @@
-"""Database: the engine, its pool of connections, and how a statement gets one."""
+"""Database: runs statements and transactions on pooled connections."""
 
-import random
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,53 +7,48 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-import psycopg2
-from sqlalchemy import URL, Connection, Engine, Executable, Row, create_engine, event, text
-from sqlalchemy.exc import DisconnectionError
+from sqlalchemy import URL, Connection, Engine, Executable, Row, event, text
 
 from app.kernel import ids
-from app.kernel.db import deadline, driver_errors, hot
-from app.kernel.db.ambient import JointTransaction
-from app.kernel.db.circuit import DatabaseBreaker
+from app.kernel.db import deadline, hot
+from app.kernel.db.engine import connection_options, make_engine, ping_idle_connections
 from app.kernel.db.fire_and_forget import Unawaited, server_of
-from app.kernel.db.retries import retried
+from app.kernel.db.retries import DatabaseBreaker, retried
 from app.kernel.db.stalled import ANSWER_SECONDS, StalledConnections
 from app.kernel.errors import UnavailableError
-from app.kernel.formats import stored_json
 from app.kernel.function_types import Run, Work
 from app.kernel.sql import IN_REGIONS, HotStatement
 from schema.url import database_url
 
 T = TypeVar("T")
 
-PING_AFTER_IDLE_SECONDS = 5.0
-TRANSACTION_STATEMENTS = 3  # how many statements' time a transaction may take
+TRANSACTION_STATEMENTS = 3  # a transaction may take the time of three statements
 AFTER_DEADLINE_SECONDS = 5.0
-_HARDLY_WAIT = text("SET LOCAL lock_timeout = '100ms'")
-_SOCKET_OPTIONS = {
-    "connect_timeout": 5,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 15_000,
-}
+_SHORT_LOCK_TIMEOUT = text("SET LOCAL lock_timeout = '100ms'")
+
+
+class _AmbientTransaction(threading.local):
+    """The ambient transaction of the calling thread; `connection` is None without one."""
+
+    connection: Connection | None = None
+    stack: ExitStack | None = None  # ends the transaction
 
 
 class Database:
-    """Runs statements, in autocommit or in a transaction, and retries what may be retried."""
+    """Runs statements, in autocommit or in a transaction, and repeats them after errors that a second run may avoid."""
 
     def __init__(self, engine: Engine, unawaited: Unawaited, *, statement_timeout_seconds: float = 10.0) -> None:
         self.engine = engine
         self.unawaited = unawaited
-        self.regions: Sequence[str] | None = None  # whose rows the statements choose that choose work; None: of all
-        pool: Any = engine.pool  # a QueuePool without overflow, see connect()
+        self.regions: Sequence[str] | None = None  # of the rows that work is chosen from; None: all
+        pool: Any = engine.pool  # a QueuePool without overflow, see make_engine()
         self._free = threading.BoundedSemaphore(pool.size())
         self._statement_seconds = statement_timeout_seconds
         self._stalled = StalledConnections()
         self._breaker = DatabaseBreaker()
-        self._joint = JointTransaction()
+        self._ambient = _AmbientTransaction()
         event.listen(engine, "connect", self._stalled.start_watching)
-        _ping_idle_connections(engine, self._stalled)
+        ping_idle_connections(engine, self._stalled)
 
     @property
     def is_cockroach(self) -> bool:
@@ -64,70 +58,71 @@ class Database:
     def fetch(
         self, statement: Executable, params: Mapping[str, object] | None = None, *, repeatable: bool = True
     ) -> Sequence[Row[Any]]:
-        """Run one statement in a transaction of its own and return its rows.
+        """Run one statement and return its rows: in the thread's ambient transaction, else in its own transaction.
 
-        Raises UnavailableError when the database cannot be reached, also after a second try, and TimedOutError once
-        this thread's deadline has passed. A statement that is not `repeatable` (its second run would do something
-        else) gets no second try after its outcome was lost.
+        Raises UnavailableError if the database is unreachable, also at a second try, and TimedOutError after this
+        thread's deadline. A statement that is not `repeatable` gets no second try after its outcome was lost, because
+        its second run would have another effect.
         """
         if self.regions is not None and (narrowed := IN_REGIONS.get(statement)) is not None:
             statement, params = narrowed, {**(params or {}), "regions": list(self.regions)}
-        if self._joint.connection is not None:
-            return self._joint.fetch(statement, params)
+        if self._ambient.connection is not None:
+            return self.transact(partial(_rows_of, statement=statement, params=params))
         return retried(partial(self._run, statement, params), self._breaker, most_lost=1 if repeatable else 0)
 
     def fetch_unless_locked(
         self, statement: Executable, params: Mapping[str, object] | None = None
     ) -> Sequence[Row[Any]]:
-        """Run one statement as `fetch` does, but hardly wait for rows that others have locked.
-
-        Raises UnavailableError when one of them is.
-        """
+        """Run one statement as `fetch` does; raises UnavailableError if another transaction holds a lock for 100 ms."""
 
         def run(connection: Connection) -> Sequence[Row[Any]]:
             hardly_wait(connection)
-            return connection.execute(statement, params or {}).all()
+            return _rows_of(connection, statement, params)
 
         return self.transact(run)
 
     def transact(self, body: Work[T]) -> T:
         """Run `body` in one transaction; it may run several times, so it must have no other effect."""
-        if self._joint.connection is not None:
-            return self._joint.transact(body)
+        if self._ambient.connection is not None:
+            deadline.check()
+            return body(self._ambient.connection)
         return retried(partial(self._transact, body), self._breaker)
 
     def transact_jointly(self, body: Run[T]) -> T:
-        """Run `body` in one transaction, which all that it asks of this database is part of, transactions included.
+        """Run `body` in an ambient transaction, which includes all statements and transactions of this thread.
 
-        Where this thread is in such a transaction, it is a part of that. Like the body of any transaction it may run
-        several times, and an error that leaves it undoes everything. It must let each error leave that it gets from a
-        transaction, because nothing of that has been undone.
+        Inside an ambient transaction, `body` becomes a part of it. As with `transact`, `body` may run several times. An
+        error that leaves `body` undoes everything. `body` must not catch errors of transactions inside it, because
+        these are not undone separately.
         """
-        if self._joint.connection is not None:
+        if self._ambient.connection is not None:
             return body()
         return retried(partial(self._transact_jointly, body), self._breaker)
 
     def commit_jointly(self) -> None:
-        """Commit what this thread's joint transaction did until now, if it is in one; what follows runs on its own."""
-        self._joint.commit()
+        """Commit this thread's ambient transaction, if there is one; later statements run in their own transactions."""
+        stack = self._ambient.stack
+        self._ambient.connection = self._ambient.stack = None
+        if stack is not None:
+            stack.close()
 
     def open_unawaited(self) -> None:
-        """Open the connection of `unawaited` to where the pool has connected, unless it is there or failed of late."""
+        """Open the connection of `unawaited` to the pool's server, unless it is open or failed recently."""
         if self.unawaited.is_wanting:
             with self._connection() as connection:
                 server = server_of(connection.connection.dbapi_connection)
             self.unawaited.open(server)
 
     def close(self) -> None:
-        """Close the connections and end the thread that watches them, for good."""
+        """Close the connections permanently, and end the thread that watches them."""
         self.unawaited.close()
         self.engine.dispose()
         self._stalled.stop()
 
     def _run(self, statement: Executable, params: Mapping[str, object] | None) -> Sequence[Row[Any]]:
         with self._connection() as connection:
-            # The driver then sends neither BEGIN nor COMMIT, and keeps the flag to itself. SQLAlchemy's isolation level
-            # AUTOCOMMIT would, each time it is taken back, send a SET: a second round trip for each statement.
+            # In autocommit the driver sends neither BEGIN nor COMMIT, and keeps the flag to itself. SQLAlchemy's
+            # isolation level AUTOCOMMIT would send a SET each time it is reset: a second round trip per statement.
             driver: Any = connection.connection.dbapi_connection
             driver.autocommit = True
             try:
@@ -147,18 +142,18 @@ class Database:
         with ExitStack() as stack:
             connection = stack.enter_context(self._connection(TRANSACTION_STATEMENTS))
             stack.enter_context(connection.begin())
-            self._joint.begin(connection, stack)
+            self._ambient.connection, self._ambient.stack = connection, stack
             try:
                 return body()
             finally:
-                self._joint.leave()
+                self._ambient.connection = self._ambient.stack = None
 
     @contextmanager
     def _connection(self, statements: int = 1) -> Iterator[Connection]:
-        """Take a connection from the pool, and cut it when its server stalls.
+        """Take a connection from the pool, and cut it if its server stalls.
 
-        The wait for a free one is bounded by the time of a statement, and by this thread's deadline. The pool itself
-        would wait the same time for each of a request's statements, however little is left of it.
+        The wait for a free connection ends after the time of one statement or at this thread's deadline. The pool's own
+        wait would not end at the deadline.
         """
         until = deadline.current.at
         if not self._free.acquire(timeout=max(0.0, min(self._statement_seconds, until - time.monotonic()))):
@@ -166,7 +161,7 @@ class Database:
             raise UnavailableError("all database connections are in use; try again")
         try:
             with self.engine.connect() as connection:
-                # The server gets a little longer than it gives itself, and not much longer than the caller has.
+                # The server gets a little more time than its own timeout, and not much more than the caller has.
                 own = statements * self._statement_seconds + ANSWER_SECONDS
                 longest = max(0.5, min(own, until - time.monotonic() + AFTER_DEADLINE_SECONDS))
                 with self._stalled.watch(connection.connection.dbapi_connection, longest):
@@ -175,73 +170,26 @@ class Database:
             self._free.release()
 
 
+def _rows_of(connection: Connection, statement: Executable, params: Mapping[str, object] | None) -> Sequence[Row[Any]]:
+    result = connection.execute(statement, params or {})
+    return result.all() if result.returns_rows else ()
+
+
 def hardly_wait(connection: Connection) -> None:
-    """Let the rest of a transaction hardly wait for rows that others have locked."""
-    connection.execute(_HARDLY_WAIT)
+    """Wait for locks for 100 ms at most, in the rest of a transaction."""
+    connection.execute(_SHORT_LOCK_TIMEOUT)
 
 
 def connect(
     url: str | URL, *, pool_size: int, application_name: str, statement_timeout_seconds: float = 10.0
 ) -> Database:
-    """Open a database with a fixed-size pool; no connection is made before the first statement.
+    """Open a database with a pool of fixed size; the first statement makes the first connection.
 
-    Which database it is decides the form of the ids of this process (app.kernel.ids).
+    The kind of database decides the form of the ids of this process (app.kernel.ids).
     """
-    parsed = database_url(url) if isinstance(url, str) else url
-    query = dict(parsed.query)
-    mine = query.pop("options", "")
-    session = _session(statement_timeout_seconds, is_cockroach=parsed.get_backend_name() == "cockroachdb")
-    # What the URL asks for comes last and wins.
-    given = _SOCKET_OPTIONS | {"application_name": application_name, "options": f"{session} {mine}".strip()}
-    engine = create_engine(
-        parsed.set(query=query),
-        json_deserializer=stored_json,
-        hide_parameters=True,
-        pool_size=pool_size,
-        max_overflow=0,
-        pool_timeout=statement_timeout_seconds,  # never waited for: Database lets nobody in when all are in use
-        # Spread, so that the pools of many processes do not reconnect in step.
-        pool_recycle=int(random.uniform(240, 300)),
-        connect_args=given,
-    )
-    event.listen(engine, "handle_error", driver_errors.mark_disconnects)
-    event.listen(engine, "handle_error", driver_errors.hide_values)
-    # The driver gets what SQLAlchemy would give it.
-    arguments, named = engine.dialect.create_connect_args(engine.url)
-    unawaited = Unawaited(engine, partial(psycopg2.connect, *arguments, **{**named, **given}))
-    database = Database(engine, unawaited, statement_timeout_seconds=statement_timeout_seconds)
+    parsed, seconds = database_url(url) if isinstance(url, str) else url, statement_timeout_seconds
+    options = connection_options(parsed, application_name=application_name, statement_timeout_seconds=seconds)
+    engine = make_engine(parsed, options, pool_size=pool_size, statement_timeout_seconds=seconds)
+    database = Database(engine, Unawaited(engine, options), statement_timeout_seconds=seconds)
     ids.lead_with_time(not database.is_cockroach)
     return database
-
-
-def _session(statement_timeout_seconds: float, *, is_cockroach: bool) -> str:
-    settings = {
-        "TimeZone": "UTC",
-        "statement_timeout": str(int(statement_timeout_seconds * 1000)),
-        "lock_timeout": str(int(statement_timeout_seconds * 500)),
-        "idle_in_transaction_session_timeout": "30000",
-        "default_transaction_isolation": r"read\ committed",
-    }
-    if not is_cockroach:
-        # Hot statements are planned once. By its own rule PostgreSQL would plan some of them at each run.
-        settings["plan_cache_mode"] = "force_generic_plan"
-    return " ".join(f"-c {name}={value}" for name, value in settings.items())
-
-
-def _ping_idle_connections(engine: Engine, stalled: StalledConnections) -> None:
-    """Ping a pooled connection that nobody took for a while.
-
-    SQLAlchemy's own pre-ping asks at each checkout and would double the round trips of a busy process.
-    """
-
-    @event.listens_for(engine, "checkout")
-    def ping(connection: Any, record: Any, _proxy: Any) -> None:
-        now = time.monotonic()
-        taken_at, record.info["taken_at"] = record.info.get("taken_at", now), now
-        if now - taken_at < PING_AFTER_IDLE_SECONDS:
-            return
-        try:
-            with stalled.watch(connection, ANSWER_SECONDS):
-                engine.dialect.do_ping(connection)
-        except engine.dialect.loaded_dbapi.Error as error:
-            raise DisconnectionError from error

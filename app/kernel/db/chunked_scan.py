@@ -1,4 +1,4 @@
-"""Strides through an index in the order of a list: each reads a bounded number of entries."""
+"""Chunked scans of an index in the order of a list: each chunk reads a bounded number of entries."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,10 +22,10 @@ from app.kernel.db import Database
 from app.kernel.db.paging import Part, Position
 from app.kernel.sql import statement
 
-STRIDE = 250  # entries, whose rows may lie far apart on a disk
+CHUNK_SIZE = 250  # entries, whose rows may lie far apart on a disk
 
-# For PostgreSQL's planner, until the transaction ends: no plan in the order of the list but by an index in this order.
-# Where its statistics say too little it would sort what it finds in another way, all of it.
+# Until the transaction ends, PostgreSQL plans an ordered read only by an index in this order. With bad statistics it
+# would read all rows by another index and sort them.
 _IN_ORDER = statement(
     "lists.read_in_order",
     "SELECT set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true)",
@@ -34,9 +34,9 @@ _IN_ORDER = statement(
 
 @dataclass(frozen=True, slots=True)
 class ListIndex:
-    """An index on (at, key), or behind one value of the column `leading` on (leading, at, key).
+    """An index on (at, key), or the entries with one value of the column `leading` in an index on (leading, at, key).
 
-    That value is not compared by `=`: the planner would see that other indexes on (at, key) are in the same order, and
+    That value is not compared by `=`: the planner would infer that other indexes on (at, key) have the same order, and
     might read one of them to its end.
     """
 
@@ -47,14 +47,14 @@ class ListIndex:
     value: str = ""
 
     def read(self, part: Part, *columns: ColumnElement[Any]) -> Select[Any]:
-        """Select a part in the order of the list: its instants and keys as `at` and `key`, and what else is wanted."""
+        """Select a part in the order of the list: its instants and keys as `at` and `key`, and further columns."""
         order = self._order()
         within = tuple_(*order) < self._bound(part.start), tuple_(*order) >= self._bound(part.end)
         chosen = select(self.at.label("at"), self.key.label("key"), *columns)
         return chosen.where(*self.where, *within).order_by(*(column.desc() for column in order))
 
     def read_up(self, part: Part, *columns: ColumnElement[Any]) -> Select[Any]:
-        """Select the rows behind `part.start` and before `part.end`, the oldest first, with the columns wanted."""
+        """Select columns of the rows after `part.start` and before `part.end`, oldest first."""
         order = self._order()
         within = tuple_(*order) > self._bound(part.start), tuple_(*order) < self._bound(part.end)
         return select(*columns).where(*self.where, *within).order_by(*order)
@@ -68,7 +68,7 @@ class ListIndex:
 
 
 def in_order(database: Database, query: Executable, params: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
-    """Run a query, and read what has an order in it by an index in this order, whatever the statistics say."""
+    """Run a query; its ordered reads use indexes in their order, whatever the statistics."""
 
     def body(connection: Connection) -> Sequence[Row[Any]]:
         _demand_order(database, connection)
@@ -80,10 +80,10 @@ def in_order(database: Database, query: Executable, params: Mapping[str, Any] | 
 def newest(
     database: Database, indexes: Sequence[ListIndex], part: Part, column: ColumnElement[str], limit: int
 ) -> tuple[set[str], Position | None]:
-    """Read a column of the `limit` newest rows of each index; returns its values, and how far they are complete.
+    """Read a column of the `limit` newest rows of each index; returns its values, and the end of the complete part.
 
-    They end with an instant, of which all is read: another list may have its rows in another order. They are few, since
-    one transaction created them. All indexes are read at once, so a row that moves from one to another is not missed.
+    All rows of the last instant are read, because another list may order them differently. They are few: one
+    transaction created them. One statement reads all indexes, so a row that moves between them is not missed.
     """
     if part.start != Position.behind(part.start.at):
         part = replace(part, start=Position.in_front_of(part.start.at))
@@ -110,18 +110,21 @@ def _together(
 
 
 def pass_through(
-    database: Database, index: ListIndex, part: Part, narrow: Callable[[Part], Select[Any]], stride: int | None = None
+    database: Database,
+    index: ListIndex,
+    part: Part,
+    narrow: Callable[[Part], Select[Any]],
+    size: int | None = None,
 ) -> tuple[Sequence[Row[Any]], Position | None]:
-    """Read a stride of entries, of which `narrow` makes the query.
+    """Read a chunk of entries by the query that `narrow` makes.
 
-    Returns its rows, and where it ended before the part did.
-
-    The end is found first, so rows that come and go meanwhile move it past none.
+    Returns its rows, and the position of its end if the part continues. The end is read first, so concurrent inserts
+    and deletes do not move it past unread rows.
     """
 
     def body(connection: Connection) -> tuple[Sequence[Row[Any]], Position | None]:
         _demand_order(database, connection)
-        end = connection.execute(index.read(part).offset((stride or STRIDE) - 1).limit(1)).first()
+        end = connection.execute(index.read(part).offset((size or CHUNK_SIZE) - 1).limit(1)).first()
         reached = None if end is None else Position(end.at, end.key)
         seen = part if reached is None else replace(part, end=reached)
         return connection.execute(narrow(seen)).all(), reached

@@ -1,4 +1,4 @@
-"""Deadline of the work on this thread: set by the API for each request, absent elsewhere."""
+"""Deadline of the work on this thread: set by the API for each request, otherwise infinite."""
 
 import math
 import threading
@@ -12,7 +12,7 @@ class _Current(threading.local):
 
 
 current = _Current()
-"""Of the calling thread: `current.at` is its deadline by `time.monotonic()`, infinite where there is none."""
+"""`current.at` is the deadline of the calling thread by `time.monotonic()`."""
 
 
 def begin(seconds: float) -> None:
@@ -21,11 +21,10 @@ def begin(seconds: float) -> None:
 
 
 def end() -> None:
-    """Remove the deadline."""
     current.at = math.inf
 
 
 def check() -> None:
     """Raise TimedOutError once the deadline has passed."""
     if time.monotonic() >= current.at:
-        raise TimedOutError("The request took too long. What it asked for may have been done: look, or try again.")
+        raise TimedOutError("The request took too long. Its work may have been done: check, or try again.")

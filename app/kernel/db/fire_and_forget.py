@@ -1,11 +1,11 @@
-"""Unawaited statements: sent on a connection of its own, by a thread that does not wait for their answers."""
+"""Fire-and-forget statements: sent on a separate connection, by a thread that does not wait for their answers."""
 
 import math
 import os
 import select
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -14,43 +14,44 @@ from psycopg2.extensions import POLL_OK, POLL_READ
 from sqlalchemy import Dialect, Engine, TextClause
 
 CONNECT_SECONDS = 5.0
-AGAIN_SECONDS = 30.0  # after a failure: there may be no connection left for it
-LASTS_SECONDS = 300.0  # as the pool's, so that it follows the database to another server
+RETRY_SECONDS = 30.0  # after a failure: the server may have no connection left
+LASTS_SECONDS = 300.0  # as the pool's connections, so that it follows the database to another server
 
 
 class Unawaited:
-    """Sends a statement as soon as the one before it has been answered; callers hold a lock of their own.
+    """Sends a statement if the previous one has been answered; callers hold a lock of their own.
 
-    What is sent may get lost, and nobody is told of its errors.
+    A statement may get lost, and its errors are not reported.
     """
 
-    def __init__(self, engine: Engine, connect: Callable[..., Any]) -> None:
-        """`connect` opens a connection of the driver, with the keyword arguments that it is given besides its own."""
+    def __init__(self, engine: Engine, options: Mapping[str, Any]) -> None:
+        """`options` are arguments of the driver, besides the arguments in the engine's URL."""
         self._engine = engine
-        self._connect = connect
+        self._options = options
         self._connection: Any = None
-        self._cursor: Any = None  # kept, because an answer is lost on a connection whose cursor is gone
+        self._cursor: Any = None  # kept, because an answer is lost on a connection without its cursor
         self._process_id = 0
         self._until = -math.inf
-        self._again_at = -math.inf
+        self._retry_at = -math.inf
 
     @property
     def is_wanting(self) -> bool:
-        """Whether there is no connection, and none could not be opened of late."""
+        """Whether there is no connection, and the last attempt to open one did not fail recently."""
         is_open = self._connection is not None and self._process_id == os.getpid()
-        return not is_open and time.monotonic() >= self._again_at
+        return not is_open and time.monotonic() >= self._retry_at
 
     def open(self, server: Mapping[str, object]) -> None:
         """Connect to a server, see `server_of`; waits for CONNECT_SECONDS at most, and raises the driver's errors."""
-        self._again_at = time.monotonic() + AGAIN_SECONDS
-        connection = self._connect(async_=1, **server)
+        self._retry_at = time.monotonic() + RETRY_SECONDS
+        arguments, named = self._engine.dialect.create_connect_args(self._engine.url)
+        connection = psycopg2.connect(*arguments, **{**named, **self._options, **server, "async_": 1})
         _wait_until_open(connection)
         self._process_id, self._cursor = os.getpid(), connection.cursor()
-        self._until, self._again_at = time.monotonic() + LASTS_SECONDS, -math.inf
+        self._until, self._retry_at = time.monotonic() + LASTS_SECONDS, -math.inf
         self._connection = connection
 
     def send(self, statement: TextClause, params: Mapping[str, object]) -> bool:
-        """Send a statement; False where it cannot be sent at once."""
+        """Send a statement; returns false if it cannot be sent at once."""
         # A fork copies this object, but must not touch its parent's connection.
         if self._connection is None or self._process_id != os.getpid():
             return False
@@ -74,10 +75,10 @@ class Unawaited:
 
 
 def server_of(driver: Any) -> dict[str, object]:
-    """Return where a connection leads, by address.
+    """Return the server of a connection, by address.
 
-    While the driver connects without waiting it looks names up all the same, and no other thread of the process runs
-    until it knows them; and of several hosts it would wait for the first one only.
+    An asynchronous connection resolves host names in a blocking call that stops the whole process, and waits only for
+    the first of several hosts.
     """
     server = {"host": driver.info.host, "port": driver.info.port}
     with socket.socket(fileno=os.dup(driver.fileno())) as end:
@@ -94,7 +95,7 @@ def _wait_until_open(connection: Any) -> None:
         poller.register(connection, select.POLLIN if state == POLL_READ else select.POLLOUT)
         if not poller.poll(max(0.0, until - time.monotonic()) * 1000):
             connection.close()
-            raise psycopg2.OperationalError("the connection was not there in time")
+            raise psycopg2.OperationalError("the connection was not open in time")
 
 
 @cache

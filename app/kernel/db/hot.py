@@ -1,7 +1,7 @@
-"""Hot statements: the driver runs them itself, and PostgreSQL prepares each once on a connection.
+"""Hot statements: the driver runs them directly, and PostgreSQL prepares each statement once per connection.
 
-What SQLAlchemy does around a short statement, and the server's parsing and planning, are most of its cost. Listeners of
-the engine, and all that follows an error, stay SQLAlchemy's.
+SQLAlchemy's work around a short statement, and the server's parsing and planning, are most of its cost. Listeners of
+the engine and the handling of errors stay SQLAlchemy's.
 """
 
 import time
@@ -17,20 +17,18 @@ from sqlalchemy import Connection, Dialect
 
 from app.kernel.sql import HotStatement
 
-# A plan is kept until the statistics of its tables change, so it may be from a time when they were small. A slow answer
-# has statements planned anew, which takes about two milliseconds for all of them.
+# A plan is kept until the statistics of its tables change, so it may date from a time when they were small. After a
+# slow answer all statements are planned again, which takes about two milliseconds.
 SLOW_SECONDS = 0.005
 PLANS_LAST_SECONDS = 1.0
 
-# The server says so before it runs anything. The statement is not there, or another connection's: a pooler hands
-# connections around. Or a migration has changed what it returns. Or a value is no parameter of the type it stands for.
+# Errors before the server runs anything. The prepared statement is missing, or belongs to another connection: a pooler
+# shares connections. Or a migration has changed the result's columns. Or a value does not fit its parameter's type.
 _NOT_PREPARED = frozenset({"26000", "42P05", "0A000", "42804"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """What is sent for a statement."""
-
     plain: str
     prepare: str
     execute: str
@@ -38,7 +36,7 @@ class _Texts:
 
 @dataclass(slots=True)
 class _Session:
-    """What a connection has prepared; the pool keeps it beside the connection, and drops it with it."""
+    """Prepared statements of a connection; the pool stores and drops them with the connection."""
 
     prepares: bool
     prepared: set[str] = field(default_factory=set)
@@ -47,23 +45,23 @@ class _Session:
 
 
 def run(connection: Connection, statement: HotStatement, params: Mapping[str, object]) -> list[Any]:
-    """Run a statement on a connection in autocommit, and return its rows; raises what SQLAlchemy would."""
-    wrapped, told = connection.connection, connection.engine.dispatch
+    """Run a statement on a connection in autocommit, and return its rows; raises SQLAlchemy's errors."""
+    wrapped, listeners = connection.connection, connection.engine.dispatch
     session = wrapped.info.get(__name__)
     if session is None:
-        # CockroachDB reads no further than a LIMIT only where that is a constant.
+        # On CockroachDB a LIMIT bounds the read only as a constant.
         session = wrapped.info[__name__] = _Session(prepares=connection.dialect.name == "postgresql")
     driver: Any = wrapped.dbapi_connection
     cursor = driver.cursor(cursor_factory=NamedTupleCursor)
     try:
-        for before in told.before_cursor_execute:
+        for before in listeners.before_cursor_execute:
             before(connection, cursor, statement.text, params, None, False)
         _execute(cursor, session, _texts(statement, connection.dialect), params)
-        for after in told.after_cursor_execute:
+        for after in listeners.after_cursor_execute:
             after(connection, cursor, statement.text, params, None, False)
         rows: list[Any] = cursor.fetchall()
     except psycopg2.Error as error:
-        # Translates it, tells those who listen, and gives up a lost connection and all that are older.
+        # Translates the error, calls the listeners, and discards a lost connection and all older ones.
         connection._handle_dbapi_exception(error, statement.text, None, cursor, None)  # noqa: SLF001
     cursor.close()
     return rows
@@ -95,7 +93,7 @@ def _texts(statement: HotStatement, dialect: Dialect) -> _Texts:
     compiled = statement.compile(dialect=dialect)
     numbers = {parameter: f"${number}" for number, parameter in enumerate(compiled.params, 1)}
     numbered = compiled.string % numbers
-    # Another release may have prepared another text under the name, on a connection that a pooler hands around.
+    # With a pooler, another release may have prepared another text under this name on the same connection.
     name = f"te_{statement.name.replace('.', '_')}_{sha256(numbered.encode()).hexdigest()[:8]}"
     given = f"({', '.join(f'%({parameter})s' for parameter in numbers)})" if numbers else ""
     return _Texts(compiled.string, f"PREPARE {name} AS {numbered}", f"EXECUTE {name}{given}")

@@ -1,7 +1,7 @@
 """Pages of long lists, newest first.
 
-A page starts after a position, not after a number of rows. Rows inserted in the meantime therefore move nothing: no row
-is seen twice, and none is missed.
+A page starts after a position, not after a number of rows. Concurrent inserts therefore move no row: no row appears
+twice, and none is missed.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,32 +19,32 @@ _LATEST = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A row's place in a list, such as that of the last row of a page: when it was created, and its key."""
+    """Position of a row in a list: its creation time and its key."""
 
     at: datetime
     key: str
 
     @classmethod
     def in_front_of(cls, instant: datetime) -> "Position":
-        """Return the place in front of what was created at an instant, and behind what was created later."""
+        """Return the position before all rows of an instant, and after all later rows."""
         return cls(min(instant, _LATEST - MICROSECOND) + MICROSECOND, "")
 
     @classmethod
     def behind(cls, instant: datetime) -> "Position":
-        """Return the place behind what was created at an instant."""
+        """Return the position after all rows of an instant."""
         return cls(instant, "")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The rows of a list behind `start` and down to `end`."""
+    """The rows of a list after `start`, down to `end`."""
 
     start: Position
     end: Position
 
     @classmethod
     def between(cls, created_after: datetime | None, created_before: datetime | None, after: Position | None) -> "Part":
-        """Return what was created between two instants and follows a position; None sets no limit."""
+        """Return the rows created between two instants that follow a position; None sets no limit."""
         start = Position.behind(_LATEST if created_before is None else created_before)
         end = Position.behind(EPOCH) if created_after is None else Position.in_front_of(created_after)
         return cls(start if after is None else min(start, after), end)
@@ -52,14 +52,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Number of rows wanted, and the row they follow; the newest rows when `after` is None."""
+    """Number of rows, and the row that they follow; None: the newest rows."""
 
     limit: int = 50
     after: Position | None = None
 
     @property
     def bounds(self) -> dict[str, Any]:
-        """Return them as parameters of a hand-written list: `at` and `key`, and a row more than wanted as `limit`."""
+        """The parameters of a hand-written list: `at`, `key`, and `limit` with one row more for `page_of`."""
         at, key = (None, None) if self.after is None else (self.after.at, self.after.key)
         return {"at": at, "key": key, "limit": self.limit + 1}
 
@@ -75,14 +75,14 @@ class Page(Generic[T]):
 def newest_first(
     query: Select[Any], at: ColumnElement[datetime], key: ColumnElement[str], wanted: PageRequest
 ) -> Select[Any]:
-    """Order a query and limit it to a page and one row more, which tells `page_of` that another page follows."""
+    """Order a query and limit it to a page and one row more, which shows `page_of` that another page follows."""
     if wanted.after is not None:
         query = query.where(tuple_(at, key) < tuple_(literal(wanted.after.at), literal(wanted.after.key)))
     return query.order_by(at.desc(), key.desc()).limit(wanted.limit + 1)
 
 
 def page_of(rows: Sequence[Row[Any]], at: str, key: str, wanted: PageRequest, make: Callable[[Row[Any]], T]) -> Page[T]:
-    """Return a page of the values that `make` builds from a query's rows; `at` and `key` name the columns."""
+    """Return a page of values that `make` builds from a query's rows; `at` and `key` are names of columns."""
     shown = rows[: wanted.limit]
     last = shown[-1] if len(rows) > wanted.limit else None
     position = Position(getattr(last, at), str(getattr(last, key))) if last is not None else None

@@ -1,21 +1,22 @@
-"""Retries: whose fault an error is, which failed statements run again, and how often.
+"""Retries: the cause of an error, the statements that run again, and the breaker of a hanging database.
 
-The rule is by SQLSTATE, never by exception class: psycopg2 files "outcome unknown" (40003) in the same class as
-a serialization failure. Only a few classes blame what the statement was given. All others are trouble of the database,
-known or not: they end as UnavailableError, and whoever can waits for their end. Every statement of ours may be
-repeated: ids come from the client, and each write has a witness that makes its second run a no-op.
+The rule uses the SQLSTATE, never the exception class: psycopg2 puts "outcome unknown" (40003) in the same class as a
+serialization failure. Only a few SQLSTATE classes blame the statement's values or text. All other errors, known or
+not, blame the database: they become UnavailableError, and the caller may retry later. Each of our statements may be
+repeated: clients make the ids, and each write has a witness that makes its second run a no-op.
 """
 
 import logging
 import random
+import threading
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 
 from app.kernel.db import deadline
-from app.kernel.db.circuit import DatabaseBreaker
 from app.kernel.db.stalled import ANSWER_SECONDS
 from app.kernel.errors import UnavailableError
 from app.kernel.function_types import Run
@@ -30,32 +31,68 @@ CONFLICT = frozenset({"40001", "40P01", "55P03"})  # serialization failure, dead
 LOCKED = "55P03"
 OUTCOME_UNKNOWN = "40003"
 MAX_TRIES = 8
-MAX_LOCK_WAITS = 2  # each has lasted for the lock timeout already
-# A value that cannot be stored, a broken constraint, too large or deep for any server.
+MAX_LOCK_WAITS = 2  # each takes the lock timeout
+# A value that cannot be stored, a broken constraint, a value too large or deep for any server.
 _ROWS_FAULTS = ("22", "23", "54")
 _STATEMENTS_FAULT = "42"  # no such table or column, no permission
 
 
+class DatabaseBreaker:
+    """Open while the database hangs: one caller at a time tries the database, and all others fail at once.
+
+    Otherwise each thread would wait its full time, one after the other, and callers would wait forever for a thread.
+    """
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self._lock = threading.Lock()
+        self._is_probed = False
+
+    def trip(self) -> None:
+        """Open the breaker: a caller got no answer in time."""
+        self.is_open = True
+
+    def reset(self) -> None:
+        """Close the breaker: the database has answered."""
+        self.is_open = False
+
+    @contextmanager
+    def probe(self) -> Iterator[None]:
+        """Run the block; raises UnavailableError while the breaker is open and another caller is trying."""
+        with self._lock:
+            mine = self.is_open
+            if mine and self._is_probed:
+                raise UnavailableError("the database does not answer; try again")
+            self._is_probed = self._is_probed or mine
+        try:
+            yield
+        finally:
+            if mine:
+                with self._lock:
+                    self._is_probed = False
+
+
 def retried(run: Run[T], breaker: DatabaseBreaker, *, most_lost: int = 1) -> T:
-    """Run until it succeeds, or fails for good; a lost connection or outcome is tried again `most_lost` times."""
+    """Run until success or a final failure; a lost connection or outcome is retried `most_lost` times."""
     lost, waited, began = 0, 0, time.monotonic()
     with breaker.probe() if breaker.is_open else nullcontext():
         for tries in range(1, MAX_TRIES + 1):
             if time.monotonic() >= deadline.current.at:
-                _end(breaker, lost)
+                _end_at_deadline(breaker, lost)
             try:
                 result = run()
             except DBAPIError as error:
+                state = sqlstate(error)
                 if is_rows_fault(error):
-                    _alarm(error)
+                    _log_misfit(error)
                     raise
-                if is_conflict(error):
-                    if (waited := waited + (sqlstate(error) == LOCKED)) >= MAX_LOCK_WAITS:
+                if state in CONFLICT:
+                    if (waited := waited + (state == LOCKED)) >= MAX_LOCK_WAITS:
                         break
                     time.sleep(random.uniform(0, 0.005 * 2**tries))
                 elif (lost := lost + 1) > most_lost or not _may_reconnect(error):
                     raise _unreachable(error, breaker, began) from error
-                PROCESS.add(STATEMENT_RETRIES, sqlstate(error) or "connection", amount=tries < MAX_TRIES)
+                PROCESS.add(STATEMENT_RETRIES, state or "connection", amount=tries < MAX_TRIES)
             else:
                 if breaker.is_open:
                     breaker.reset()
@@ -63,22 +100,15 @@ def retried(run: Run[T], breaker: DatabaseBreaker, *, most_lost: int = 1) -> T:
     raise UnavailableError("the database is too busy; try again")
 
 
-def _end(breaker: DatabaseBreaker, lost: int) -> None:
-    """Raise TimedOutError."""
+def _end_at_deadline(breaker: DatabaseBreaker, lost: int) -> None:
     if lost:
         breaker.trip()
     deadline.check()
 
 
-def _alarm(error: DBAPIError) -> None:
+def _log_misfit(error: DBAPIError) -> None:
     if is_statements_fault(error):
-        log.error("the schema or its permissions do not fit this version: %s", driver_message(error))
-
-
-def _may_reconnect(error: DBAPIError) -> bool:
-    # A pooled connection may have died while it was idle, so a fresh one is worth a try. So it is when only the outcome
-    # is unknown (40003): the second run finds what the first one did.
-    return error.connection_invalidated or sqlstate(error) == OUTCOME_UNKNOWN
+        log.error("schema or permissions do not fit this release: %s", driver_message(error))
 
 
 def _unreachable(error: DBAPIError, breaker: DatabaseBreaker, began: float) -> UnavailableError:
@@ -87,8 +117,14 @@ def _unreachable(error: DBAPIError, breaker: DatabaseBreaker, began: float) -> U
     return UnavailableError("the database cannot be reached; try again", reason=driver_message(error))
 
 
+def _may_reconnect(error: DBAPIError) -> bool:
+    # A pooled connection may have died while it was idle, so a new connection is worth a try. The same holds if only
+    # the outcome is unknown (40003): the second run finds the effect of the first.
+    return error.connection_invalidated or sqlstate(error) == OUTCOME_UNKNOWN
+
+
 def sqlstate(error: DBAPIError) -> str | None:
-    """Return the SQLSTATE of a driver error; None when the connection itself broke."""
+    """Return the SQLSTATE of a driver error; None if the connection broke."""
     return getattr(error.orig, "pgcode", None)
 
 
@@ -98,35 +134,30 @@ def driver_message(error: SQLAlchemyError) -> str:
 
 
 def explained(error: Exception) -> str:
-    """Return a reason for the log, without any value that a statement was given."""
+    """Return a reason for the log, without values of the statement."""
     if isinstance(error, UnavailableError):
         return error.explained
     return driver_message(error) if isinstance(error, SQLAlchemyError) else type(error).__name__
 
 
-def is_conflict(error: DBAPIError) -> bool:
-    """Return whether the transaction was certainly rolled back and may simply run again."""
-    return sqlstate(error) in CONFLICT
-
-
 def is_lock_timeout(error: BaseException) -> bool:
-    """Return whether somebody else has kept a lock for longer than the transaction waits for one."""
+    """Return whether another transaction held a lock for longer than the lock timeout."""
     return isinstance(error, DBAPIError) and sqlstate(error) == LOCKED
 
 
 def is_rows_fault(error: BaseException) -> bool:
-    """Return whether an error is due to what the statement was given; else it is the database's, and may pass.
+    """Return whether the statement's values or text caused an error; other errors of the database may pass.
 
-    An unknown table or column and a missing permission count too, although an operator must see to it: waiting does
-    not help.
+    Unknown tables or columns and missing permissions count, too: an operator has to resolve them, and waiting does not
+    help.
     """
     if isinstance(error, DBAPIError):
         state = sqlstate(error) or ""
         return state.startswith((*_ROWS_FAULTS, _STATEMENTS_FAULT))
-    # What the driver cannot send at all, such as a NUL or half a surrogate pair.
+    # Values that the driver cannot send, such as a NUL or half a surrogate pair.
     return isinstance(error, StatementError | ValueError)
 
 
 def is_statements_fault(error: BaseException) -> bool:
-    """Return whether no row could have passed, because the schema or the permissions do not fit the code."""
+    """Return whether the schema or the permissions do not fit the code, so that every row would fail."""
     return isinstance(error, DBAPIError) and (sqlstate(error) or "").startswith(_STATEMENTS_FAULT)

@@ -1,7 +1,7 @@
-"""Stalled connections: ends the wait for a database that neither answers nor hangs up.
+"""Stalled connections: cuts connections to a server that neither answers nor closes them.
 
-A statement timeout is the server's, and keepalives are answered by its kernel: where the server process itself stands
-still (frozen, or waiting for a disk), libpq waits for ever. Shutting its socket down turns that into a lost connection.
+The server applies the statement timeout, and its kernel answers keepalives. If the server process itself is frozen or
+waits for a disk, libpq waits forever. A shutdown of the socket turns this into a lost connection.
 """
 
 import logging
@@ -19,12 +19,12 @@ from app.kernel.threads import BackgroundThread
 
 log = logging.getLogger(__name__)
 
-ANSWER_SECONDS = 2.0  # how much longer than a statement may take its answer is waited for
-_LOOK_EVERY_SECONDS = 0.25
+ANSWER_SECONDS = 2.0  # added to the time of a statement while waiting for its answer
+_CHECK_SECONDS = 0.25
 
 
 class StalledConnections(BackgroundThread):
-    """Watches connections in use, from a thread that each process starts with its first connection."""
+    """Watches the connections in use, from a thread that each process starts with its first connection."""
 
     def __init__(self) -> None:
         super().__init__("te-stalled")
@@ -32,10 +32,10 @@ class StalledConnections(BackgroundThread):
         self._watched: dict[object, tuple[float, Any]] = {}
 
     def start_watching(self, *_connected: object) -> None:
-        """Start the thread unless it runs; a listener of the engine's event `connect`."""
+        """Start the thread unless it runs; listener of the engine's event `connect`."""
         with self._lock:
             if self.ensure_started():
-                self._watched.clear()  # a forked process does not own what its parent watched
+                self._watched.clear()  # a forked process does not own its parent's connections
 
     @contextmanager
     def watch(self, driver: Any, seconds: float) -> Iterator[None]:
@@ -50,8 +50,7 @@ class StalledConnections(BackgroundThread):
                 self._watched.pop(me, None)
 
     def run(self) -> None:
-        """Look again and again for connections whose time is over."""
-        while not self.stopping.wait(_LOOK_EVERY_SECONDS):
+        while not self.stopping.wait(_CHECK_SECONDS):
             with self._lock:
                 now = time.monotonic()
                 for watch in [watch for watch, (at, _) in self._watched.items() if at <= now]:
@@ -59,7 +58,7 @@ class StalledConnections(BackgroundThread):
 
 
 def _cut(driver: Any) -> None:
-    log.warning("the database does not answer; its connection is given up")
-    # It may have been closed this very moment.
+    log.warning("cut a connection: the database does not answer")
+    # Its user may close it concurrently.
     with suppress(OSError, psycopg2.Error), socket.socket(fileno=os.dup(driver.fileno())) as end:
         end.shutdown(socket.SHUT_RDWR)

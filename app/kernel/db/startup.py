@@ -1,20 +1,32 @@
-"""Readiness of the database: a starting process waits for it with backoff, logs that, and gives up in the end."""
+"""Startup: a process waits for a reachable and migrated database, and warns of releases with known faults."""
 
 import logging
 import random
+import re
 import time
 from collections.abc import Callable
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.kernel.db import Database
-from app.kernel.db.engine_doubts import doubts
 from app.kernel.db.retries import driver_message
 from app.kernel.errors import UnavailableError
 from app.kernel.function_types import Stopping, never
+from app.kernel.sql import statement
 from schema import schema_version
 
 log = logging.getLogger(__name__)
+
+FACTS = statement(
+    "database.facts", "SELECT version() AS version, current_setting('transaction_isolation') AS isolation"
+)
+# Earlier releases take too few locks for foreign keys under READ COMMITTED. All series from (25, 4) on are fixed; no
+# release of an unlisted earlier series is.
+_FIRST_RELEASES = {(24, 3): 20, (25, 2): 6, (25, 3): 2}
+_FIRST_SERIES = (25, 4)
+_WANTED = "v24.3.20, v25.2.6, v25.3.2, or v25.4 and later"
+_VERSION = re.compile(r"CockroachDB\b.*?\bv(\d+)\.(\d+)\.(\d+)")
 
 
 class NotReadyError(UnavailableError):
@@ -22,7 +34,7 @@ class NotReadyError(UnavailableError):
 
 
 def check_ready(database: Database) -> None:
-    """Raise UnavailableError unless the database can be reached and has the schema this code needs."""
+    """Raise UnavailableError unless the database is reachable and has the schema that this code needs."""
     revision = database.transact(schema_version.current)
     if revision is None or revision < schema_version.head():
         found = revision or "nothing"
@@ -39,9 +51,9 @@ def wait_until_ready(
     stopping: Stopping = never,
     check: Callable[[Database], None] = check_ready,
 ) -> None:
-    """Wait until `check` passes, and log what there is to say about the server.
+    """Wait until `check` passes, and log doubts about the server.
 
-    Raises NotReadyError after the timeout, once `stopping` returns true, and at once where waiting cannot help.
+    Raises NotReadyError after the timeout, when `stopping` returns true, and for errors that waiting cannot resolve.
     """
     deadline = time.monotonic() + timeout_seconds
     pause = 0.1
@@ -50,7 +62,7 @@ def wait_until_ready(
             check(database)
             for doubt in doubts(database):
                 log.warning("%s", doubt)
-            return  # noqa: TRY300 - what follows handles errors
+            return  # noqa: TRY300 - the rest handles errors
         except UnavailableError as error:
             left = deadline - time.monotonic()
             if left <= 0 or stopping():
@@ -59,4 +71,38 @@ def wait_until_ready(
             time.sleep(min(pause * random.uniform(0.8, 1.2), left))
             pause = min(pause * 2, 2.0)
         except SQLAlchemyError as error:
-            raise NotReadyError(f"the database said: {driver_message(error)}") from error
+            raise NotReadyError(f"the database refused the check: {driver_message(error)}") from error
+
+
+def doubts(database: Database) -> list[str]:
+    """Return a sentence for each doubt about a CockroachDB server."""
+    if not database.is_cockroach:
+        return []
+    version, isolation = database.transact(facts)
+    return [*doubts_about_version(version), *doubts_about_isolation(isolation)]
+
+
+def facts(connection: Connection) -> tuple[str, str]:
+    """Read the server's version and the isolation level of this transaction."""
+    row = connection.execute(FACTS).one()
+    return row.version, row.isolation
+
+
+def doubts_about_version(version: str) -> list[str]:
+    """Return a sentence if a CockroachDB release, as `version()` gives it, has known faults or is unknown."""
+    found = _VERSION.search(version)
+    if found is None:
+        return [f"the version of CockroachDB cannot be read from {version!r}; it should be {_WANTED}"]
+    major, minor, patch = map(int, found.groups())
+    first = _FIRST_RELEASES.get((major, minor))
+    if (major, minor) >= _FIRST_SERIES or (first is not None and patch >= first):
+        return []
+    return [f"CockroachDB v{major}.{minor}.{patch} has known faults under READ COMMITTED; upgrade to {_WANTED}"]
+
+
+def doubts_about_isolation(isolation: str) -> list[str]:
+    """Return a sentence if transactions run at another level than READ COMMITTED."""
+    if isolation.lower() == "read committed":
+        return []
+    problem = f"transactions run at {isolation.upper()} instead of READ COMMITTED"
+    return [f"{problem}: expect more repeated ones; see the cluster setting sql.txn.read_committed_isolation.enabled"]

@@ -180,7 +180,8 @@ def test_a_worker_whose_user_may_not_write_ends_and_says_so(stack: Stack, databa
     finally:
         for words in (f"DROP OWNED BY {role}", f"DROP ROLE {role}"):
             database.fetch(text(words))
-    assert "the worker cannot start: the database said: permission denied for table workers" in worker.log.read_text()
+    reason = "the worker cannot start: the database refused the check: permission denied for table workers"
+    assert reason in worker.log.read_text()
 
 
 def test_dramatiqs_own_queue_option_works(database: Database, stack: Stack, receiver: Receiver) -> None:

@@ -13,8 +13,8 @@ from sqlalchemy.exc import DBAPIError
 
 from app.kernel import db
 from app.kernel.db import Database, deadline
-from app.kernel.db.engine_doubts import doubts, facts
 from app.kernel.db.retries import MAX_LOCK_WAITS, MAX_TRIES
+from app.kernel.db.startup import doubts, facts
 from app.kernel.errors import TimedOutError, UnavailableError
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import STATEMENT_RETRIES

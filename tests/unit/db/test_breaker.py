@@ -7,8 +7,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from app.kernel.db import deadline
-from app.kernel.db.circuit import DatabaseBreaker
-from app.kernel.db.retries import retried
+from app.kernel.db.retries import DatabaseBreaker, retried
 from app.kernel.errors import TimedOutError, UnavailableError
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.kernel.db.engine_doubts import doubts_about_isolation, doubts_about_version
+from app.kernel.db.startup import doubts_about_isolation, doubts_about_version
 from tests.cases import each_case
 
 BUILT = "(x86_64-pc-linux-gnu, built 2025/09/15 12:00:00, go1.23.12)"

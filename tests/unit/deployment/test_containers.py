@@ -17,7 +17,7 @@ import yaml
 from packaging.requirements import Requirement
 
 from app.kernel.config import Settings
-from app.kernel.db.engine_doubts import doubts_about_version
+from app.kernel.db.startup import doubts_about_version
 from schema.url import database_url
 from tests.unit.deployment.answers import answering
 from tests.unit.deployment.deployed import READ_SECRETS, ROOT, SETTINGS, canonical, versions

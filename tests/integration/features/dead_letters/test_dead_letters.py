@@ -92,7 +92,7 @@ def test_a_page_of_rare_letters_among_very_many_is_bounded_and_the_bulk_job_find
 ) -> None:
     register(api)
     monkeypatch.setattr(letter_list, "PAGE_SECONDS", 0.0)
-    monkeypatch.setattr("app.kernel.db.chunked_scan.STRIDE", 10)
+    monkeypatch.setattr("app.kernel.db.chunked_scan.CHUNK_SIZE", 10)
     rare = [rows.add_letter(database, labels={"team": "a"}) for _ in range(2)]
     for _ in range(25):
         rows.add_letter(database)

@@ -1,0 +1,98 @@
+"""Engine: the pool of connections, their session settings, and listeners for errors and idle connections."""
+
+import random
+import time
+from typing import Any
+
+from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy.exc import DisconnectionError
+
+from app.kernel.db.stalled import ANSWER_SECONDS, StalledConnections
+from app.kernel.formats import stored_json
+
+PING_AFTER_IDLE_SECONDS = 5.0
+_SOCKET_OPTIONS = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+
+
+def connection_options(url: URL, *, application_name: str, statement_timeout_seconds: float) -> dict[str, Any]:
+    """Return the arguments of the driver, besides the arguments in the URL."""
+    settings = {
+        "TimeZone": "UTC",
+        "statement_timeout": str(int(statement_timeout_seconds * 1000)),
+        "lock_timeout": str(int(statement_timeout_seconds * 500)),
+        "idle_in_transaction_session_timeout": "30000",
+        "default_transaction_isolation": r"read\ committed",
+    }
+    if url.get_backend_name() != "cockroachdb":
+        # Hot statements are planned once. By default PostgreSQL would plan some of them at each run.
+        settings["plan_cache_mode"] = "force_generic_plan"
+    # The options of the URL come last, so they override ours.
+    options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+    if "options" in url.query:
+        options = f"{options} {url.query['options']}"
+    return _SOCKET_OPTIONS | {"application_name": application_name, "options": options}
+
+
+def make_engine(url: URL, options: dict[str, Any], *, pool_size: int, statement_timeout_seconds: float) -> Engine:
+    engine = create_engine(
+        url.difference_update_query(["options"]),
+        json_deserializer=stored_json,
+        hide_parameters=True,
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=statement_timeout_seconds,  # never reached: the semaphore of Database waits instead
+        # Spread, so that the pools of many processes do not reconnect at the same time.
+        pool_recycle=int(random.uniform(240, 300)),
+        connect_args=options,
+    )
+    event.listen(engine, "handle_error", _mark_disconnects)
+    event.listen(engine, "handle_error", _hide_values)
+    return engine
+
+
+def _mark_disconnects(context: Any) -> None:
+    # SQLAlchemy's list of messages lacks CockroachDB's shutdown text; the SQLSTATE is the same on both engines.
+    # A server that is read-only (25006) was the primary before a failover: the next connection may find the new one.
+    state = getattr(context.original_exception, "pgcode", None)
+    if state is not None and (state.startswith(("08", "57P")) or state == "25006"):
+        context.is_disconnect = True
+
+
+def _hide_values(context: Any) -> None:
+    """Shorten the server's message to its first line and SQLSTATE: the rest may hold whole rows.
+
+    If the server refuses a value (class 22), the first line may hold the value, too.
+    """
+    original, wrapped = context.original_exception, context.sqlalchemy_exception
+    state = getattr(original, "pgcode", None)
+    if state is None:
+        return
+    line = type(original).__name__ if state.startswith("22") else str(original).partition("\n")[0]
+    original.args = (f"{line} (SQLSTATE {state})",)
+    if wrapped is not None:
+        wrapped.args = (f"({type(original).__name__}) {original.args[0]}",)
+
+
+def ping_idle_connections(engine: Engine, stalled: StalledConnections) -> None:
+    """Ping a pooled connection at checkout if it was idle.
+
+    SQLAlchemy's own pre-ping would ping at each checkout, which doubles the round trips of a busy process.
+    """
+
+    @event.listens_for(engine, "checkout")
+    def ping(connection: Any, record: Any, _proxy: Any) -> None:
+        now = time.monotonic()
+        taken_at, record.info["taken_at"] = record.info.get("taken_at", now), now
+        if now - taken_at < PING_AFTER_IDLE_SECONDS:
+            return
+        try:
+            with stalled.watch(connection, ANSWER_SECONDS):
+                engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error as error:
+            raise DisconnectionError from error
