@@ -94,10 +94,7 @@ def _end(late: Sequence[Row[Any]], connection: Connection) -> int:
         "instants": [row.expires_at for row in late],
         "count": len(late),
     }
-    changes = [
-        StateChange(row.execution_id, ExecutionStatus(row.status), ExecutionStatus.FAILED, row.attempt_count)
-        for row in connection.execute(EXPIRE, params)
-    ]
+    changes = StateChange.of_rows(connection.execute(EXPIRE, params), after=ExecutionStatus.FAILED)
     execution_events.record(connection, changes, actor=None, reason=ChangeReason.EXPIRED)
     put_ends(connection, changes, ChangeReason.EXPIRED)
     settle_jobs(connection, [change.execution_id for change in changes])

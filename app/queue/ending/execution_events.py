@@ -3,11 +3,12 @@
 `attempts` has claims, deliveries and reclaims; `app.queue.reading.execution_history` merges both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, Self
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from app.kernel import ids
 from app.kernel.sql import statement
@@ -59,6 +60,21 @@ class StateChange:
     after: ExecutionStatus
     attempt: int
     event_id: str = field(default_factory=ids.event_id)
+
+    @classmethod
+    def of_rows(
+        cls, rows: Iterable[Row[Any]], *, before: ExecutionStatus | None = None, after: ExecutionStatus | None = None
+    ) -> list[Self]:
+        """Return the changes of rows of executions; the row has the `status` that is not given."""
+        return [
+            cls(
+                row.execution_id,
+                before or ExecutionStatus(row.status),
+                after or ExecutionStatus(row.status),
+                row.attempt_count,
+            )
+            for row in rows
+        ]
 
 
 def record(connection: Connection, changes: Sequence[StateChange], *, actor: str | None, reason: ChangeReason) -> None:

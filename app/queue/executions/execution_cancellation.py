@@ -204,10 +204,6 @@ def _change(
         return []
     params = {"ids": [row.execution_id for row in found], "begun": scope.begun}
     followed = {row.execution_id: row.followed or 0 for row in connection.execute(update, params)}
-    changes = [
-        StateChange(row.execution_id, ExecutionStatus(row.status), after, row.attempt_count)
-        for row in found
-        if row.execution_id in followed
-    ]
+    changes = StateChange.of_rows((row for row in found if row.execution_id in followed), after=after)
     execution_events.record(connection, changes, actor=scope.actor, reason=scope.reason)
     return [(change, followed[change.execution_id]) for change in changes]

@@ -173,16 +173,9 @@ def _retry(
         connection.execute(RETRY, params)
         connection.execute(REOPEN, {"jobs": sorted({row.job_id for row in rows})})
         letters.resolve_of_executions(connection, retried, actor, resolution)
-    changes = [
-        StateChange(
-            row.execution_id,
-            ExecutionStatus(row.status),
-            ExecutionStatus.QUEUED,
-            row.attempt_count,
-            event_id or ids.event_id(),
-        )
-        for row in rows
-    ]
+    changes = StateChange.of_rows(rows, after=ExecutionStatus.QUEUED)
+    if event_id is not None:
+        changes = [replace(change, event_id=event_id) for change in changes]
     execution_events.record(connection, changes, actor=actor, reason=ChangeReason.RETRIED_BY_HAND)
     return Treated(
         Counter(row.queue for row in rows), {each: error for each, error in refusals.items() if error is not None}

@@ -98,11 +98,7 @@ STATUS = statement("jobs.status_between_batches", "SELECT status FROM jobs WHERE
 def hold(connection: Connection, job_id: str, actor: str | None, after: str = "") -> str | None:
     """Put a batch of waiting executions on hold, in id order after `after`; returns the last id if more follow."""
     rows = connection.execute(HOLD, {"job_id": job_id, "after": after, "limit": BATCH}).all()
-    changes = [
-        StateChange(row.execution_id, ExecutionStatus(row.status), ExecutionStatus.PENDING, row.attempt_count)
-        for row in rows
-        if row.execution_id is not None
-    ]
+    changes = StateChange.of_rows((row for row in rows if row.execution_id is not None), after=ExecutionStatus.PENDING)
     execution_events.record(connection, changes, actor=actor, reason=ChangeReason.JOB_PAUSED)
     last: str | None = rows[0].last
     return last
@@ -136,13 +132,10 @@ def hold_retries(database: Database) -> int:
     params = {"ids": [row.execution_id for row in found], "jobs": sorted({row.job_id for row in found})}
 
     def body(connection: Connection) -> int:
-        rows = connection.execute(HOLD_RETRIES, params).all()
-        changes = [
-            StateChange(row.execution_id, ExecutionStatus.RETRYING, ExecutionStatus.PENDING, row.attempt_count)
-            for row in rows
-        ]
+        rows = connection.execute(HOLD_RETRIES, params)
+        changes = StateChange.of_rows(rows, before=ExecutionStatus.RETRYING, after=ExecutionStatus.PENDING)
         execution_events.record(connection, changes, actor=None, reason=ChangeReason.JOB_PAUSED)
-        return len(rows)
+        return len(changes)
 
     return database.transact(body)
 
@@ -172,10 +165,7 @@ def let_go(
     params = {"job_id": job_id, "ahead_ms": ahead_ms, "limit": BATCH, "begun_only": retired_by is not None}
     rows = connection.execute(LET_GO, params | {"after": after}).all()
     freed = [row for row in rows if row.execution_id is not None]
-    changes = [
-        StateChange(row.execution_id, ExecutionStatus.PENDING, ExecutionStatus(row.status), row.attempt_count)
-        for row in freed
-    ]
+    changes = StateChange.of_rows(freed, before=ExecutionStatus.PENDING)
     execution_events.record(connection, changes, actor=actor, reason=retired_by or ChangeReason.JOB_RESUMED)
     return Freed(Counter(row.queue for row in freed), rows[0].last)
 

@@ -145,15 +145,11 @@ def fail_exhausted(database: Database, *, limit: int) -> int:
     params = {"ids": [row.execution_id for row in found], "statuses": [row.status for row in found]}
 
     def body(connection: Connection) -> int:
-        rows = connection.execute(EXHAUST, params).all()
-        changes = [
-            StateChange(row.execution_id, ExecutionStatus(row.status), ExecutionStatus.FAILED, row.attempt_count)
-            for row in rows
-        ]
+        changes = StateChange.of_rows(connection.execute(EXHAUST, params), after=ExecutionStatus.FAILED)
         execution_events.record(connection, changes, actor=None, reason=ChangeReason.NO_ATTEMPTS_LEFT)
         put_ends(connection, changes, ChangeReason.NO_ATTEMPTS_LEFT)
-        settle_jobs(connection, [row.execution_id for row in rows])
-        return len(rows)
+        settle_jobs(connection, [change.execution_id for change in changes])
+        return len(changes)
 
     return database.transact(body)
 
