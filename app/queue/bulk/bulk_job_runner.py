@@ -38,7 +38,7 @@ W = TypeVar("W", bound=BulkJob)
 
 @dataclass(frozen=True, slots=True)
 class FilteredRow(Generic[T]):
-    """A row of the index that a bulk job reads, and what is wanted of it; None where the filter does not want it."""
+    """A row of the index that a bulk job reads, and its item; None if the filter does not match."""
 
     position: Position
     item: T | None

@@ -139,7 +139,7 @@ class Conclusion:
 
     @property
     def size(self) -> int:
-        """Approximate bytes of the conclusion in the statement, whose text contains the escaped values."""
+        """Approximate bytes of the conclusion in the text of the statement, with its escaped values."""
         texts = [json.dumps(value) for value in (self.verdict.output, self.verdict.error) if value is not None]
         texts += [line.message for line in self.logs]
         escaped = sum(text.count("\\") + text.count("'") for text in texts)
@@ -177,7 +177,7 @@ def conclude(
 
 
 def still_held(database: Database, worker_id: str, claims: Collection[ClaimKey]) -> set[str]:
-    """Return the ids of the executions whose claims the worker still holds; waits for no lock."""
+    """Return the ids of executions with claims that the worker still holds; waits for no lock."""
     params = {
         "worker": worker_id,
         "ids": [claim.execution_id for claim in claims],

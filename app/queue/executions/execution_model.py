@@ -94,7 +94,7 @@ class Claim(NamedTuple):
     worker_id: str
     attempt: int
     max_attempts: int
-    config_revision: int  # the catalog revision whose configs all attempts use
+    config_revision: int  # catalog revision of the configs of all attempts
     scheduled_at: datetime
     claimed_at: datetime  # the database's clock
     due_in_seconds: float  # until run_at, by the database's clock at the claim; negative if late
@@ -174,7 +174,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Treated:
-    """Result of an operation on several executions: the number due now by queue, and the errors of others by id."""
+    """Result of an operation on several executions: the number due now by queue, and errors by id."""
 
     queues: Counter[str] = field(default_factory=Counter)
     refused: Mapping[str, TaskExecutorError] = field(default_factory=dict)

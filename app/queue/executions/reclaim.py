@@ -1,7 +1,7 @@
-"""Reclaim: end the attempts of RUNNING executions whose workers will not conclude them.
+"""Reclaim: end attempts of RUNNING executions that their workers will not conclude.
 
 Candidates are read first, and the next state of each is decided. One statement then repeats the whole condition in its
-UPDATE: of two schedulers and a late conclusion, the first wins and the others change nothing.
+UPDATE: of two schedulers and a late conclusion, the first wins and the rest change nothing.
 """
 
 import json

@@ -80,7 +80,7 @@ class _Chunk:
         return self._creator.now()
 
     def _insert(self) -> None:
-        for repeating, insert in ((False, job_insertion.ONE_SHOTS), (True, job_insertion.SEVERAL_REPEATING)):
+        for repeating, insert in ((False, job_insertion.ONE_SHOTS), (True, job_insertion.REPEATING)):
             each = [item.params for item in self._items.values() if (item.new.timetable is not None) is repeating]
             if not each:
                 continue

@@ -79,20 +79,22 @@ class Creator:
         for tried in range(MAX_TRIES):
             params = {**job_insertion.params_of(new, target, job_id, self.shards), "look_ahead_ms": self.look_ahead_ms}
             params["max_attempts"] = attempts or params["max_attempts"]
-            if together and new.timetable is None and tried == 0 and len(params["input"]) <= MAX_GROUPED_INPUT:
+            if new.timetable is not None:
+                several = job_insertion.params_of_several([params], repeating=True)
+                row = next(iter(self.database.fetch(job_insertion.REPEATING, several)), None)
+            elif together and tried == 0 and len(params["input"]) <= MAX_GROUPED_INPUT:
                 # One group per endpoint, so that a locked endpoint delays its own jobs only.
                 state = (target.name, target.version, target.spec_updated_at, target.flow_revision)
                 row = self._group.write(state, params)
             else:
-                rows = self.database.fetch(job_insertion.REPEATING if new.timetable else job_insertion.ONE_SHOT, params)
-                row = rows[0] if rows else None
+                row = self._insert_one_shots([params])[0]
             if row is not None:
                 # Before anything else: a worker can start while the answer is written.
                 if new.timetable is None and row.execution_status == ExecutionStatus.QUEUED:
                     place = (params["shard"], target.name, params["limit_key"], row.execution_priority)
                     self._hint(row.execution_queue, place if new.trigger is Trigger.IMMEDIATE else None)
                 return Created(job_insertion.inserted(new, params, row), is_new=True)
-            # A job with this id was inserted by an earlier run whose answer was lost.
+            # An earlier run may have inserted a job with this id, but its answer was lost.
             found = self._stored(new, job_id)
             if found is not None:
                 is_new = found.job_id == job_id
@@ -105,8 +107,7 @@ class Creator:
     def _insert_one_shots(self, each: Sequence[Mapping[str, Any]]) -> list[Row[Any] | None]:
         """Insert one-shot jobs of one endpoint; returns a row for each, or None if it was not inserted."""
         if len(each) == 1:
-            rows = self.database.fetch(job_insertion.ONE_SHOT, each[0])
-            return [rows[0] if rows else None]
+            return [next(iter(self.database.fetch(job_insertion.ONE_SHOT, each[0])), None)]
         rows = self.database.fetch(job_insertion.ONE_SHOTS, job_insertion.params_of_several(each))
         found = {row.job_id: row for row in rows}
         return [found.get(params["job_id"]) for params in each]

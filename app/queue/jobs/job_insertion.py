@@ -106,19 +106,18 @@ def _insert_executions(values: Mapping[str, str]) -> str:
 
 # A time in the past means now, so that an old date does not move a job to the head of the queue.
 _FOR_EXECUTION = f"{', '.join(OF_JOB_FOR_EXECUTION)}, idempotency_key, GREATEST(COALESCE(run_at, now()), now()) AS due"
-_CURRENT = f"""
-    WITH e AS (
-      SELECT {_FLOW} FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
-       WHERE e.name = :endpoint AND e.version = :endpoint_version AND e.deleted_at IS NULL
-         AND p.updated_at IS NOT DISTINCT FROM CAST(:spec_updated_at AS TIMESTAMPTZ)
-         AND e.flow_revision = :flow_revision
-         FOR KEY SHARE OF e)"""  # noqa: S608 - constants of this package
 # Queue and priority of the execution's row, whether they come from the job, the endpoint or the routes.
 _ANSWER = "created_at, queue AS execution_queue, priority AS execution_priority, status AS execution_status"
 
 ONE_SHOT = hot_statement(
     "jobs.create_one_shot",
-    f"""{_CURRENT},
+    f"""
+    WITH e AS (
+      SELECT {_FLOW} FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
+       WHERE e.name = :endpoint AND e.version = :endpoint_version AND e.deleted_at IS NULL
+         AND p.updated_at IS NOT DISTINCT FROM CAST(:spec_updated_at AS TIMESTAMPTZ)
+         AND e.flow_revision = :flow_revision
+         FOR KEY SHARE OF e),
     j AS (
       {_insert_jobs(JOB_COLUMNS, _ONE)}
         FROM e
@@ -127,18 +126,9 @@ ONE_SHOT = hot_statement(
     {_insert_executions(_ONE)}
         FROM j CROSS JOIN e
     RETURNING {_ANSWER}
-    """,
+    """,  # noqa: S608 - constants of this package
 )
-REPEATING = statement(
-    "jobs.create_repeating",
-    f"""{_CURRENT}
-    {_insert_jobs(REPEATING_COLUMNS, _ONE)}
-        FROM e
-    ON CONFLICT DO NOTHING
-    RETURNING created_at, paused_at
-    """,
-)
-# Several jobs. The answer omits each job whose endpoint has changed or whose key is taken.
+# Several jobs. The answer omits a job if its endpoint has changed or its key is taken.
 ONE_SHOTS = hot_statement(
     "jobs.create_one_shots",
     f"""{_of_several(_OF_ONE_SHOT)},
@@ -152,8 +142,8 @@ ONE_SHOTS = hot_statement(
     RETURNING job_id, {_ANSWER}
     """,
 )
-SEVERAL_REPEATING = statement(
-    "jobs.create_several_repeating",
+REPEATING = statement(
+    "jobs.create_repeating",
     f"""{_of_several(_OF_REPEATING)}
     {_insert_jobs(REPEATING_COLUMNS, _SEVERAL)}
         FROM u JOIN e ON e.number = u.target
@@ -213,7 +203,7 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
 
 
 def params_of_several(each: Iterable[Mapping[str, Any]], *, repeating: bool = False) -> dict[str, Any]:
-    """Return the parameters of ONE_SHOTS or SEVERAL_REPEATING for jobs with the same look-ahead."""
+    """Return the parameters of ONE_SHOTS or REPEATING for jobs with the same look-ahead."""
     # In key order, so that two groups with equal keys do not deadlock.
     ordered = sorted(each, key=lambda params: (params["endpoint"], params["idempotency_key"] or ""))
     numbers: dict[tuple[Any, ...], int] = {}

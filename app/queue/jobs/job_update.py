@@ -122,7 +122,8 @@ def _replace(
             "previous_version_id": job_id,
             "first_version_id": old.first_id,
         }
-        if connection.execute(job_insertion.REPEATING, params).first() is None:
+        several = job_insertion.params_of_several([params], repeating=True)
+        if connection.execute(job_insertion.REPEATING, several).first() is None:
             raise _EndpointChangedError
         return settled
 

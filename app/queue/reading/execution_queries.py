@@ -19,7 +19,7 @@ from schema.states import ExecutionStatus, LogLevel
 
 _E, _A, _L, _J = tables.executions.c, tables.attempts.c, tables.execution_logs.c, tables.jobs.c
 
-# An attempt whose error could not be stored may have been delivered.
+# An attempt without a stored error may have been delivered.
 UNCERTAIN = statement(
     "executions.uncertain",
     """
