@@ -26,7 +26,7 @@ from croniter import croniter
 
 from app.kernel.errors import InvalidRequestError
 from app.kernel.formats import MICROSECOND
-from app.schedule.cron_expression import CronExpression
+from app.schedule.cron_expression import CronExpression, listed
 
 # Bounds of the search: zones cannot shift times at the ends of Python's calendar.
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,13 +45,18 @@ class Schedule:
     _calendar: croniter = field(repr=False, compare=False)
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def parse(cls, expression: str, timezone: str) -> "Schedule":
         """Parse a schedule.
 
         Raises InvalidCronError for an expression that is malformed or never fires, InvalidRequestError for a zone that
         is not in the IANA database.
         """
-        return _parse(expression, timezone)
+        fields = CronExpression.parse(expression)
+        if not is_time_zone(timezone):
+            message = "not a time zone of the IANA database; for example Europe/Berlin or UTC"
+            raise InvalidRequestError(f"timezone is {message}", [{"pointer": "/timezone", "message": message}])
+        return cls(expression, timezone, fields, zoneinfo.ZoneInfo(timezone), _calendar(fields))
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Return the first tick strictly after an instant, in UTC; None when the calendar ends before it."""
@@ -79,12 +84,12 @@ class Schedule:
     @property
     def fires_in_both_passes(self) -> bool:
         """True if repeated local times fire twice."""
-        return self._fields.every_hour or self._fields.sub_hourly
+        return self.passes_over_gaps or self._fields.sub_hourly
 
     @property
     def passes_over_gaps(self) -> bool:
         """True if skipped local times do not fire at all."""
-        return self._fields.every_hour
+        return len(self._fields.hours) == 24
 
     def _first_tick(self, wall: datetime, instant: datetime) -> datetime | None:
         """Return the first tick after `instant` among the local times after `wall`."""
@@ -137,36 +142,22 @@ class Schedule:
         return datetime.fromtimestamp(high, UTC)
 
 
-@lru_cache(maxsize=4096)
-def _parse(expression: str, timezone: str) -> Schedule:
-    fields = CronExpression.parse(expression)
-    if not is_time_zone(timezone):
-        message = "not a time zone of the IANA database; for example Europe/Berlin or UTC"
-        raise InvalidRequestError(f"timezone is {message}", [{"pointer": "/timezone", "message": message}])
-    return Schedule(expression, timezone, fields, zoneinfo.ZoneInfo(timezone), _calendar(fields))
-
-
 def is_time_zone(name: str) -> bool:
-    """Return whether the IANA database has a time zone of this name."""
     return name in _zones()
 
 
 @cache
 def _zones() -> frozenset[str]:
-    # These two are names for the machine's own zone and for no zone.
+    # The IANA database, without the names for the machine's own zone and for no zone.
     return frozenset(zoneinfo.available_timezones() - {"localtime", "Factory"})
 
 
 def _calendar(fields: CronExpression) -> croniter:
     """Return a croniter over plain lists; a full field becomes `*`, which it also means in either day field."""
-    days, weekdays = _text(fields.days, 31), _text(fields.weekdays, 7)
+    days, weekdays = listed(fields.days, 31), listed(fields.weekdays, 7)
     if fields.either_day and not fields.has_day_of_month():
         days = "*"  # croniter would search decades for such a day at each call
     elif fields.either_day and "*" in (days, weekdays):
         days = weekdays = "*"
-    text = " ".join([_text(fields.minutes, 60), _text(fields.hours, 24), days, _text(fields.months, 12), weekdays])
+    text = " ".join([listed(fields.minutes, 60), listed(fields.hours, 24), days, listed(fields.months, 12), weekdays])
     return croniter(text, datetime(1970, 1, 1), day_or=fields.either_day)  # noqa: DTZ001 - local, of no zone
-
-
-def _text(values: tuple[int, ...], size: int) -> str:
-    return "*" if len(values) == size else ",".join(map(str, values))

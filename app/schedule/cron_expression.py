@@ -5,7 +5,7 @@ in its own way (`9-9` in the hours means all day), so the text is parsed here an
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -96,13 +96,7 @@ class CronExpression:
             raise _invalid(f"{text!r} never fires: no month of its list has such a day")
         return expression
 
-    @property
-    def every_hour(self) -> bool:
-        """Return whether all 24 hours match."""
-        return len(self.hours) == 24
-
     def matches(self, wall: datetime) -> bool:
-        """Return whether the expression matches a local time."""
         by_day, by_weekday = wall.day in self.days, wall.isoweekday() % 7 in self.weekdays
         day = (by_day or by_weekday) if self.either_day else (by_day and by_weekday)
         return day and wall.month in self.months and wall.hour in self.hours and wall.minute in self.minutes
@@ -110,6 +104,11 @@ class CronExpression:
     def has_day_of_month(self) -> bool:
         """True if one of the months has one of the days; 29 February eventually falls on every weekday."""
         return min(self.days) <= max(_LONGEST_MONTH.get(month, 31) for month in self.months)
+
+
+def listed(values: Sequence[int], size: int) -> str:
+    """Write the values of a field as a list, or `*` for all `size` values."""
+    return "*" if len(values) == size else ",".join(map(str, values))
 
 
 def _values(field: _Field, text: str) -> tuple[int, ...]:

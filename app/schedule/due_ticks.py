@@ -4,7 +4,6 @@ Ticks are chosen ahead of their instant. A tick before `now` was missed: no sche
 """
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -81,8 +80,10 @@ def choose_ticks(job: DueJob, limit: int, grace: timedelta, late: int) -> Advanc
         return _walk(job, limit, grace, late)
     if not job.busy:
         return _walk(job, 1, grace, late)
-    # Decided only when the tick is due: until then the execution may end.
-    return _skip_while_busy(job) if job.next_run_at <= job.now else None
+    if job.next_run_at > job.now:
+        return None  # decided when the tick is due: until then the execution may end
+    _, skipped, tick = _missed(job, 0, job.now)
+    return Advance(job, (), tick, skipped_overlap=skipped)
 
 
 def makes_up_for_all(job: DueJob, grace: timedelta) -> bool:
@@ -120,10 +121,9 @@ def _walk(job: DueJob, limit: int, grace: timedelta, late: int) -> Advance:
     if tick is not None and tick <= until:
         # More missed ticks than one statement considers: later ticks may displace these, so none is chosen yet.
         return Advance(job, (), chosen[0] if chosen else tick, skipped_catch_up=skipped)
-    following = _series(job)
     while tick is not None and tick <= job.horizon and len(chosen) < limit:
         chosen.append(tick)
-        tick = following(tick)
+        tick = job.timetable.following(tick)
     # Ticks stay in order: unless all missed ticks are chosen, future ticks wait too.
     size = late if sum(tick <= job.now for tick in chosen) > late else limit
     rest = chosen[size] if len(chosen) > size else tick
@@ -132,18 +132,20 @@ def _walk(job: DueJob, limit: int, grace: timedelta, late: int) -> Advance:
 
 def _missed(job: DueJob, most: int, until: datetime) -> tuple[list[datetime], int, datetime | None]:
     """Return the missed ticks that run (the latest `most`), the number of skipped ticks, and the tick after them."""
-    first, ticks = _first(job), job.timetable.ticks()
-    if first is None or first > until:
+    first, ticks = job.next_run_at, job.timetable.ticks()
+    if job.timetable.is_over(first):
+        return [], 0, None
+    if first > until:
         return [], 0, first
     if isinstance(ticks, Interval):
         return _missed_of_interval(job, ticks, most, until)
     kept: deque[datetime] = deque(maxlen=most)
     tick: datetime | None = first
-    following, steps = _series(job), 0
+    steps = 0
     while tick is not None and tick <= until and steps < MAX_STEPS:
         kept.append(tick)
         steps += 1
-        tick = following(tick)
+        tick = job.timetable.following(tick)
     return list(kept), steps - len(kept), tick
 
 
@@ -158,7 +160,7 @@ def _missed_of_interval(
     if len(kept) < most:
         kept.insert(0, first)
     latest = ticks.tick(numbers[-1]) if numbers else first
-    return kept, len(numbers) + 1 - len(kept), _series(job)(latest)
+    return kept, len(numbers) + 1 - len(kept), job.timetable.following(latest)
 
 
 def _policy(job: DueJob, grace: timedelta) -> tuple[int, datetime]:
@@ -169,23 +171,3 @@ def _policy(job: DueJob, grace: timedelta) -> tuple[int, datetime]:
     if table.catch_up is CatchUp.LATEST:
         return 1, job.now
     return (0, _NEVER) if table.max_catch_up is None else (table.max_catch_up, job.now)
-
-
-def _skip_while_busy(job: DueJob) -> Advance:
-    _, skipped, tick = _missed(job, 0, job.now)
-    return Advance(job, (), tick, skipped_overlap=skipped)
-
-
-def _first(job: DueJob) -> datetime | None:
-    return None if job.timetable.is_over(job.next_run_at) else job.next_run_at
-
-
-def _series(job: DueJob) -> Callable[[datetime], datetime | None]:
-    """Return the function from a tick to the next one; None after the last."""
-    ticks = job.timetable.ticks()
-
-    def following(tick: datetime) -> datetime | None:
-        found = ticks.next_after(tick)
-        return None if found is None or job.timetable.is_over(found) else found
-
-    return following

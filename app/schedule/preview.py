@@ -9,7 +9,7 @@ from cronsim.explain import Expression
 
 from app.kernel.formats import MICROSECOND
 from app.schedule.cron import Schedule
-from app.schedule.cron_expression import CronExpression
+from app.schedule.cron_expression import CronExpression, listed
 
 _MINUTE = timedelta(minutes=1)
 _SUFFIXES = {"1": "st", "2": "nd", "3": "rd"}
@@ -37,11 +37,11 @@ def runs(schedule: Schedule, after: datetime, count: int, before: datetime | Non
 def describe(text: str) -> str:
     """Describe a cron expression in English; raises InvalidCronError."""
     fields = CronExpression.parse(text)
-    days, weekdays = _listed(fields.days, 31), _listed([day or 7 for day in fields.weekdays], 7)
+    days, weekdays = _range(fields.days, 31), _range([day or 7 for day in fields.weekdays], 7)
     if fields.either_day and "*" in {days, weekdays}:
         days = weekdays = "*"
-    months = "*" if len(fields.months) == 12 else ",".join(map(str, fields.months))
-    explained = Expression([_stepped(fields.minutes), _listed(fields.hours, 24), days, months, weekdays])
+    minutes, hours, months = _stepped(fields.minutes), _range(fields.hours, 24), listed(fields.months, 12)
+    explained = Expression([minutes, hours, days, months, weekdays])
     explained.day_and = not fields.either_day
     # cronsim writes an ambiguous "and", and 21th, 22th, 23th and 31th.
     text = explained.explain().replace(" and on ", " or on ")
@@ -55,17 +55,14 @@ def _with_suffix(found: re.Match[str]) -> str:
 def _stepped(minutes: Sequence[int]) -> str:
     """Write minutes as a step if the step also continues evenly into the next hour."""
     step = 60 // len(minutes)
-    return f"*/{step}" if 1 < step < 30 and tuple(minutes) == tuple(range(0, 60, step)) else _listed(minutes, 60)
+    return f"*/{step}" if 1 < step < 30 and tuple(minutes) == tuple(range(0, 60, step)) else _range(minutes, 60)
 
 
-def _listed(values: Sequence[int], size: int) -> str:
+def _range(values: Sequence[int], size: int) -> str:
     """Write values as `*`, a range or a list; a step would suggest that it continues past the end."""
     values = sorted(values)
-    if len(values) == size:
-        return "*"
-    if len(values) > 2 and values[-1] - values[0] == len(values) - 1:
-        return f"{values[0]}-{values[-1]}"
-    return ",".join(map(str, values))
+    is_range = 2 < len(values) < size and values[-1] - values[0] == len(values) - 1
+    return f"{values[0]}-{values[-1]}" if is_range else listed(values, size)
 
 
 def _note(schedule: Schedule, tick: datetime) -> str | None:

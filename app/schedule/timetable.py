@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from app.kernel.errors import Detail, InvalidCronError, InvalidRequestError
 from app.kernel.formats import MICROSECOND
@@ -15,11 +15,17 @@ from schema.states import CatchUp, Overlap
 DEFAULT_MAX_CATCH_UP = 100
 
 
-class Ticks(Protocol):
-    """A series of ticks."""
-
-    def next_after(self, instant: datetime) -> datetime | None:
-        """Return the first tick strictly after an instant; None when there is none."""
+_COLUMNS = {
+    "cron": "cron_expression",
+    "timezone": "cron_timezone",
+    "every_ms": "interval_ms",
+    "fixed_delay": "fixed_delay",
+    "starts_at": "cron_starts_at",
+    "ends_at": "cron_ends_at",
+    "catch_up": "catch_up",
+    "max_catch_up": "max_catch_up",
+    "overlap": "overlap",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,33 +48,16 @@ class Timetable:
     @classmethod
     def stored(cls, row: Mapping[str, Any]) -> "Timetable":
         """Read the timetable of a repeating job from the columns of its row."""
-        return cls(
-            cron=row["cron_expression"],
-            timezone=row["cron_timezone"],
-            every_ms=row["interval_ms"],
-            fixed_delay=row["fixed_delay"],
-            starts_at=row["cron_starts_at"] or row["created_at"],
-            ends_at=row["cron_ends_at"],
-            catch_up=CatchUp(row["catch_up"]),
-            max_catch_up=row["max_catch_up"],
-            overlap=Overlap(row["overlap"]),
-        )
+        values = {name: row[column] for name, column in _COLUMNS.items()}
+        values["starts_at"] = row["cron_starts_at"] or row["created_at"]
+        return cls(**values | {"catch_up": CatchUp(row["catch_up"]), "overlap": Overlap(row["overlap"])})
 
     def as_columns(self) -> dict[str, Any]:
         """Write the timetable as the columns that `stored` reads."""
-        return {
-            "cron_expression": self.cron,
-            "cron_timezone": self.timezone,
-            "interval_ms": self.every_ms,
-            "fixed_delay": self.fixed_delay,
-            "cron_starts_at": self.starts_at,
-            "cron_ends_at": self.ends_at,
-            "catch_up": self.catch_up.value,
-            "max_catch_up": self.max_catch_up,
-            "overlap": self.overlap.value,
-        }
+        values = {column: getattr(self, name) for name, column in _COLUMNS.items()}
+        return values | {"catch_up": self.catch_up.value, "overlap": self.overlap.value}
 
-    def ticks(self) -> Ticks:
+    def ticks(self) -> Interval | Schedule:
         """Return the series of ticks; raises InvalidCronError or InvalidRequestError if it cannot be parsed."""
         if self.every_ms is not None:
             return Interval(self.starts_at, self.every_ms)
@@ -76,7 +65,11 @@ class Timetable:
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Return the first tick strictly after an instant, from starts_at on and before ends_at."""
-        tick = self.ticks().next_after(max(instant, self.starts_at - MICROSECOND))
+        return self.following(max(instant, self.starts_at - MICROSECOND))
+
+    def following(self, instant: datetime) -> datetime | None:
+        """Return the first tick strictly after an instant that is not before starts_at, such as a tick."""
+        tick = self.ticks().next_after(instant)
         return None if tick is None or self.is_over(tick) else tick
 
     def is_over(self, tick: datetime) -> bool:
