@@ -57,7 +57,6 @@ FIELDS = frozenset(_PROPERTIES)
 
 
 def samples(event: CallbackEvent) -> list[dict[str, Any]]:
-    """Return sample outcomes of an event."""
     if event is _E.ON_SUCCESS:
         return [_sample(event, "SUCCESS"), _sample(event, "SUCCESS") | _UNNAMED]
     if event is _E.ON_FAILURE:

@@ -42,7 +42,6 @@ class SecretBox:
         return tuple(self._by_id)
 
     def encrypt(self, value: str) -> bytes:
-        """Encrypt a secret for the database."""
         return self._fernet.encrypt(value.encode())
 
     def decrypt(self, token: bytes) -> str:
@@ -67,7 +66,6 @@ def key_id(key: str) -> str:
 
 
 def generate_key() -> str:
-    """Generate a key for TE_SECRET_ENCRYPTION_KEY."""
     return Fernet.generate_key().decode()
 
 

@@ -60,7 +60,6 @@ class Prepared:
     """Name of the target, without secrets; empty if the spec names no server."""
 
     def keeps_answer(self, *, failed: bool) -> bool:
-        """Return whether the body of the answer is stored."""
         return self.keep_response is KeepResponse.ALWAYS or (failed and self.keep_response is KeepResponse.ON_ERROR)
 
     def kept(self, outcome: Mapping[str, Any], limit_bytes: int, *, failed: bool) -> dict[str, Any]:
@@ -117,7 +116,6 @@ class Catalog:
         self._reported: set[str] = set()  # secrets that cannot be decrypted
 
     def observe(self, revision: int) -> None:
-        """Note the catalog revision of a claim."""
         with self._lock:
             self._revision = max(self._revision, revision)  # claims of several consumers arrive in any order
 

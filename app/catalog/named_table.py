@@ -121,12 +121,10 @@ class NamedTable:
         change.make(database, body)
 
     def get(self, database: Database, name: str) -> Named:
-        """Read a row; raises `not_found`."""
         rows = database.fetch(select(*self._shown()).where(self.table.c.name == name))
         return self._named(self._found(rows[0] if rows else None, name))
 
     def page(self, database: Database, wanted: PageRequest) -> Page[Named]:
-        """Read a page of rows, newest first."""
         query = newest_first(select(*self._shown()), self.table.c.created_at, self.table.c.name, wanted)
         return page_of(database.fetch(query), "created_at", "name", wanted, self._named)
 

@@ -54,7 +54,6 @@ class KeyUse:
 
 
 def key_use(database: Database, box: SecretBox | None) -> KeyUse:
-    """Count the stored secrets under each key."""
     use = KeyUse()
     for page in _pages(database):
         for row in page:
@@ -95,7 +94,6 @@ def warn_of_unreadable(database: Database, box: SecretBox | None) -> None:
 
 
 def named(names: Sequence[str]) -> str:
-    """List the first MAX_NAMED names."""
     return ", ".join(names[:MAX_NAMED]) + (", ..." if len(names) > MAX_NAMED else "")
 
 

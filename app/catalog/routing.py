@@ -112,7 +112,6 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def load(connection: Connection | Database) -> Routing:
-    """Read the routes."""
     rows = connection.fetch(READ) if isinstance(connection, Database) else connection.execute(READ).all()
     routes = tuple(Route(row.pattern, row.queue) for row in rows if row.pattern is not None)
     source = RouteSource(rows[0].source) if routes else RouteSource.ENVIRONMENT
@@ -168,7 +167,6 @@ def adopt(database: Database, routes: Sequence[Route]) -> None:
 
 
 def moves(database: Database, routes: Sequence[Route]) -> Iterator[Move]:
-    """Return the live endpoints whose queue these routes would change."""
     after = ""
     while page := database.fetch(ENDPOINTS, {"after": after, "limit": STRIDE}):
         for row in page:

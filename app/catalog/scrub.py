@@ -68,7 +68,6 @@ NO_SECRETS = Scrubber(())
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """Join spans that overlap or touch."""
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -86,7 +85,6 @@ def _whole_characters(raw: bytes, span: Span) -> Span:
 
 
 def _boundary(raw: bytes, place: int) -> int:
-    """Return the start of the character at this place."""
     while 0 < place < len(raw) and raw[place] & 0xC0 == 0x80:
         place -= 1
     return place

@@ -73,7 +73,6 @@ class Timetable:
         return None if tick is None or self.is_over(tick) else tick
 
     def is_over(self, tick: datetime) -> bool:
-        """Return whether a tick lies at or after the end."""
         return self.ends_at is not None and tick >= self.ends_at
 
     def local(self, instant: datetime) -> datetime:

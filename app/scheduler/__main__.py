@@ -25,7 +25,6 @@ GIVE_UP_SECONDS = 5.0  # maximum for the exit of a stuck process
 
 
 def main() -> int:
-    """Run the scheduler; return the exit status."""
     try:
         settings = Settings.from_env(os.environ)
         spans = exporting(settings.traces, "scheduler")

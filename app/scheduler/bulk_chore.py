@@ -15,7 +15,6 @@ def bulk_chores(name: str, kind: BulkJobKind[Any, Any, Any], context: ChoreConte
     )
 
     def run() -> Counts:
-        """Run the bulk jobs under way, each at its rate."""
         counts = counts_so_far()
         counts.update(processed=0, refused=0)
         runner.run(counts)

@@ -54,7 +54,6 @@ class ChoreContext:
 
     @property
     def ahead_ms(self) -> int:
-        """Look-ahead in milliseconds."""
         return int(self.settings.look_ahead_seconds * 1000)
 
     @property

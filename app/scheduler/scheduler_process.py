@@ -38,7 +38,6 @@ class SchedulerProcess:
         self._triggering = threading.Event()
 
     def catch_signals(self) -> None:
-        """Let TERM and INT stop the process cleanly instead of killing it."""
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
 

@@ -60,7 +60,6 @@ class Endpoint(EndpointDefinition):
 
     @property
     def tag(self) -> str:
-        """Entity tag of this state."""
         return _tag(self)
 
 
@@ -83,7 +82,6 @@ def read(connection: Connection, name: str) -> Endpoint:
 
 
 def found(row: Row[Any] | None, name: str) -> Row[Any]:
-    """Return the row; raises EndpointNotFoundError for None."""
     if row is None:
         raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
     return row
@@ -116,7 +114,6 @@ def note(
 
 
 def endpoint_of(row: Row[Any]) -> Endpoint:
-    """Convert a row to an endpoint."""
     type_, retention_ms = EndpointType(row.endpoint_type), row.result_retention_ms
     return Endpoint(
         type=type_,

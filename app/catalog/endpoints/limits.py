@@ -36,7 +36,6 @@ class Rate:
 
     @property
     def bucket_ns(self) -> int:
-        """Width of a bucket of the sliding window."""
         return -(-self.per_ns // BUCKETS)
 
     @classmethod
@@ -50,7 +49,6 @@ class Rate:
         return cls(count, per_ms * NS_PER_MS, burst, is_sliding)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the rate as the API shows it."""
         shown: dict[str, Any] = {"count": self.count, "per": show_duration(self.per_ns // NS_PER_MS)}
         return shown | ({"window": "sliding"} if self.is_sliding else {"burst": self.burst})
 
@@ -65,7 +63,6 @@ class EndpointLimits:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "EndpointLimits":
-        """Read stored limits; raises as `Rate.from_json`."""
         most, rate, keyed = (stored.get(name) for name in ("max_in_flight", "rate", "per_key"))
         return cls(
             None if most is None else int(most),

@@ -24,14 +24,12 @@ class FullMatch(validate.Regexp):
     """Match of the whole string: in Python, `$` also matches before a final line feed."""
 
     def __call__(self, value: Any) -> Any:
-        """Return the string; raises ValidationError."""
         if not self.regex.fullmatch(value):
             raise ValidationError(self._format_error(value))
         return value
 
 
 def queue_field(**options: Any) -> fields.String:
-    """Declare the name of a queue."""
     return fields.String(validate=FullMatch(QUEUE_NAME, error=_QUEUE), **options)
 
 

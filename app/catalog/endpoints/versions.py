@@ -135,7 +135,6 @@ def get(database: Database, name: str) -> Endpoint:
 
 
 def page(database: Database, wanted: PageRequest) -> Page[Endpoint]:
-    """Read a page of live endpoints, newest first."""
     query = newest_first(select(*E).where(E.deleted_at.is_(None)), E.created_at, E.name, wanted)
     return page_of(database.fetch(query), "created_at", "name", wanted, endpoint_rows.endpoint_of)
 

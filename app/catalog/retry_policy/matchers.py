@@ -46,7 +46,6 @@ class InAnswer:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> "InAnswer":
-        """Read a valid matcher."""
         parts = given["pointer"].split("/")[1:]
         path = tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
         values = given["in"] if "in" in given else [given["equals"]]
@@ -65,7 +64,6 @@ def read_matchers(stored: Sequence[Any]) -> tuple[Matcher, ...]:
 
 
 def shown_matchers(matchers: Sequence[Matcher]) -> list[Any]:
-    """Write a list of matchers as it was given."""
     return [dict(matcher.given) if isinstance(matcher, InAnswer) else matcher for matcher in matchers]
 
 
@@ -80,7 +78,6 @@ class Observed:
         self._is_read = False
 
     def is_named_by(self, matchers: Sequence[Matcher]) -> bool:
-        """Return whether one of the matchers matches."""
         return any(self._fits(matcher) for matcher in matchers)
 
     def _fits(self, matcher: Matcher) -> bool:
@@ -109,7 +106,6 @@ class Observed:
 
 
 def matchers_field(description: str) -> fields.List[Any]:
-    """Declare a list of matchers."""
     item = Described(_check, _SCHEMA)
     return fields.List(item, validate=validate.Length(max=MAX_MATCHERS), metadata={"description": description})
 

@@ -50,7 +50,6 @@ class Layer:
 
     @cached_property
     def origins(self) -> Sequence[int]:
-        """Return the original place of each byte, and of the end."""
         if self._below is None:
             return range(len(self.raw) + 1)
         origins: list[int] = []

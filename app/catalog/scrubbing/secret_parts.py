@@ -22,7 +22,6 @@ _MAX_NESTED = 20
 
 
 def passwords(value: str) -> Iterator[str]:
-    """Return the parts that are secrets of their own."""
     scheme = _SCHEME.fullmatch(value)
     if scheme:
         yield from _credentials(scheme[1])

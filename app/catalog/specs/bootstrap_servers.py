@@ -20,7 +20,6 @@ def parse(text: str) -> list[tuple[str, int]]:
 
 
 def normalised(servers: list[tuple[str, int]]) -> str:
-    """Write the list for librdkafka."""
     return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in servers)
 
 

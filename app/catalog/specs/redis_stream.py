@@ -61,7 +61,6 @@ class RedisStreamSpec(Schema):
 
     @validates_schema(skip_on_field_errors=True)
     def check_names(self, data: dict[str, Any], **_: Any) -> None:
-        """Refuse fields whose names the metadata uses."""
         if data["metadata"]:
             taken = [name for name in data["fields_template"] if RESERVED_METADATA.fullmatch(name.lower())]
             fault = "with `metadata: true` the service sets this field; rename it"

@@ -48,17 +48,14 @@ def templated(field: F, kind: FieldKind, namespaces: frozenset[str], schemes: fr
 
 
 def rule_of(field: fields.Field[Any]) -> FieldRule | None:
-    """Return the template rule of a field, if it has one."""
     return field.metadata.get(_RULE)
 
 
 def whole(minimum: int, maximum: int, **options: Any) -> fields.Integer:
-    """Declare a whole number."""
     return fields.Integer(strict=True, validate=validate.Range(minimum, maximum), **options)
 
 
 def milliseconds(**options: Any) -> fields.Integer:
-    """Declare the time limit of an attempt."""
     return whole(1, MAX_TIMEOUT_MS, **options)
 
 
@@ -69,7 +66,6 @@ def soft_milliseconds() -> fields.Integer:
 
 
 def text(maximum: int = 1024, **options: Any) -> fields.String:
-    """Declare a string that is not empty."""
     return fields.String(validate=validate.Length(1, maximum), **options)
 
 

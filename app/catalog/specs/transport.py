@@ -17,8 +17,6 @@ class Outcome(Schema):
     """Outcome of an attempt, shown as stored by the worker; newer workers may store further fields."""
 
     class Meta:
-        """Options of marshmallow."""
-
         unknown = INCLUDE
 
 
@@ -72,13 +70,11 @@ class Transport:
 
     @property
     def defaults(self) -> Mapping[str, Any]:
-        """Return the defaults of optional fields."""
         declared = self.spec.fields.items()
         return {name: field.load_default for name, field in declared if field.load_default is not missing}
 
     @property
     def rules(self) -> Mapping[str, FieldRule]:
-        """Return the rules of the fields that are templated."""
         rules = {name: rule_of(field) for name, field in self.spec.fields.items()}
         return {name: rule for name, rule in rules.items() if rule is not None}
 

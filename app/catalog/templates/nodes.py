@@ -30,7 +30,6 @@ class Placeholder:
 
 
 def template_error(faults: Sequence[Detail]) -> TemplateError:
-    """Return an error whose message is the first fault."""
     return TemplateError(f"{faults[0]['message']} (at {faults[0]['pointer']})", faults)
 
 
