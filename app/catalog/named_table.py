@@ -11,7 +11,6 @@ from sqlalchemy.dialects.postgresql import insert
 
 from app.catalog import dependents, revision, superseded_configs
 from app.catalog.json_schema import check_schema
-from app.kernel import audit
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
 from app.kernel.db import Database
@@ -157,16 +156,7 @@ class NamedTable:
     ) -> None:
         row: Any = after if after is not None else before
         old, new = (None if state is None else state.value for state in (before, after))
-        audit.record(
-            connection,
-            change.audit_id,
-            by=change.by,
-            action=action,
-            resource_type=self.resource_type,
-            resource=row.name,
-            before=old,
-            after=new,
-        )
+        change.record(connection, action, self.resource_type, row.name, before=old, after=new)
         if self.is_cached:
             number = revision.bump(connection)
             if self.is_kept and before is not None:

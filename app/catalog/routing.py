@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from app.kernel import audit
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
 from app.kernel.db import Database, deadline
@@ -133,16 +132,7 @@ def change_routes(database: Database, routes: Sequence[Route], source: RouteSour
         change.condition.check(before.tag)
         _store(connection, routes, source, known)
         old, new = ([[route.pattern, route.queue] for route in each] for each in (before.routes, routes))
-        audit.record(
-            connection,
-            change.audit_id,
-            by=change.by,
-            action=AuditAction.REPLACE,
-            resource_type=ResourceType.ROUTES,
-            resource="routes",
-            before=old,
-            after=new,
-        )
+        change.record(connection, AuditAction.REPLACE, ResourceType.ROUTES, "routes", before=old, after=new)
         return load(connection)
 
     return change.make(database, body, again=load)

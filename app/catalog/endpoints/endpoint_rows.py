@@ -9,7 +9,6 @@ from zlib import crc32
 from sqlalchemy import Connection, Row, select
 
 from app.catalog import revision
-from app.kernel import audit
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
 from app.kernel.errors import EndpointNotFoundError
@@ -99,16 +98,7 @@ def note(
     """Audit a change; with `bump_flow`, workers reload the live settings of endpoints."""
     old, new = (None if row is None else _content(row) for row in (before, after))
     row: Any = after if after is not None else before
-    audit.record(
-        connection,
-        change.audit_id,
-        by=change.by,
-        action=action,
-        resource_type=ResourceType.ENDPOINT,
-        resource=row.name,
-        before=old,
-        after=new,
-    )
+    change.record(connection, action, ResourceType.ENDPOINT, row.name, before=old, after=new)
     if bump_flow:
         revision.bump(connection, revision.FLOW)
 

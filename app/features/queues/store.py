@@ -13,7 +13,6 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from app.catalog import revision
-from app.kernel import audit
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
 from app.kernel.config import MOST_SHARDS
@@ -162,13 +161,11 @@ def set_paused(database: Database, queue: str, change: AuditedChange, *, is_paus
         if connection.execute(query, {"queue": queue, "paused_by": change.by.name}).first() is None:
             return
         revision.bump(connection, revision.FLOW)
-        audit.record(
+        change.record(
             connection,
-            change.audit_id,
-            by=change.by,
-            action=AuditAction.FLOW,
-            resource_type=ResourceType.QUEUE,
-            resource=queue,
+            AuditAction.FLOW,
+            ResourceType.QUEUE,
+            queue,
             before={"paused": not is_paused},
             after={"paused": is_paused},
         )

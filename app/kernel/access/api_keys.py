@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from app.kernel import audit
 from app.kernel.audit import SYSTEM, Actor, AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
@@ -124,15 +123,7 @@ def hash_of(key: str) -> str:
 
 
 def _note(connection: Connection, change: AuditedChange, action: AuditAction, row: Row[Any], **states: Any) -> None:
-    audit.record(
-        connection,
-        change.audit_id,
-        by=change.by,
-        action=action,
-        resource_type=ResourceType.API_KEY,
-        resource=row.key_id,
-        **states,
-    )
+    change.record(connection, action, ResourceType.API_KEY, row.key_id, **states)
 
 
 def _content(row: Row[Any]) -> dict[str, Any]:

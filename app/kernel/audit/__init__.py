@@ -102,34 +102,6 @@ class AuditFilter:
     before: datetime | None = None
 
 
-def record(
-    connection: Connection,
-    audit_id: str,
-    *,
-    by: Actor,
-    action: AuditAction,
-    resource_type: ResourceType,
-    resource: str,
-    before: Any = None,
-    after: Any = None,
-) -> None:
-    """Log a change in its transaction; `before` and `after` are hashed, None means absent."""
-    connection.execute(
-        RECORD,
-        {
-            "audit_id": audit_id,
-            "actor_id": by.actor_id,
-            "actor_name": by.name,
-            "action": action.value,
-            "resource_type": resource_type.value,
-            "resource": resource,
-            "before_hash": digest(before),
-            "after_hash": digest(after),
-            "request_id": by.request_id,
-        },
-    )
-
-
 def is_recorded(connection: Connection, audit_id: str) -> bool:
     return connection.execute(FIND, {"audit_id": audit_id}).first() is not None
 

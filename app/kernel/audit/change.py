@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from sqlalchemy import Connection
 
 from app.kernel import audit, ids
-from app.kernel.audit import Actor
+from app.kernel.audit import Actor, AuditAction, ResourceType
 from app.kernel.db import Database
 from app.kernel.errors import PreconditionFailedError
 from app.kernel.formats import EPOCH, MICROSECOND
@@ -51,6 +51,30 @@ class AuditedChange:
     by: Actor
     condition: Condition = Condition()
     audit_id: str = field(default_factory=ids.audit_id)
+
+    def record(
+        self,
+        connection: Connection,
+        action: AuditAction,
+        resource_type: ResourceType,
+        resource: str,
+        *,
+        before: Any = None,
+        after: Any = None,
+    ) -> None:
+        """Log the change in its transaction; `before` and `after` are hashed, None means absent."""
+        values = {
+            "audit_id": self.audit_id,
+            "actor_id": self.by.actor_id,
+            "actor_name": self.by.name,
+            "action": action.value,
+            "resource_type": resource_type.value,
+            "resource": resource,
+            "before_hash": audit.digest(before),
+            "after_hash": audit.digest(after),
+            "request_id": self.by.request_id,
+        }
+        connection.execute(audit.RECORD, values)
 
     @overload
     def make(self, database: Database, body: Work[T], again: Work[T]) -> T: ...

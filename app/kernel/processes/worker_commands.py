@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from app.kernel import audit, ids
+from app.kernel import ids
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
@@ -129,15 +129,7 @@ def ask(database: Database, worker_id: str, kind: CommandKind, change: AuditedCh
                 return sent
         params = {"command_id": command_id, "worker": worker_id, "command": kind, "asked_by": change.by.name}
         connection.execute(ASK, params | {"seconds": EXPIRES_SECONDS})
-        audit.record(
-            connection,
-            change.audit_id,
-            by=change.by,
-            action=AuditAction(kind),
-            resource_type=ResourceType.WORKER,
-            resource=worker_id,
-            after={"command_id": command_id},
-        )
+        change.record(connection, AuditAction(kind), ResourceType.WORKER, worker_id, after={"command_id": command_id})
         return again(connection)
 
     def again(connection: Connection) -> Command:

@@ -2,15 +2,15 @@
 
 from sqlalchemy import text
 
-from app.kernel import audit, ids
 from app.kernel.audit import SYSTEM, AuditAction, ResourceType
+from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from tests.contract.scheduler.conftest import chores
 
 
 def add(database: Database, name: str, *, days_ago: int) -> None:
-    params = {"by": SYSTEM, "action": AuditAction.CREATE, "resource_type": ResourceType.CONFIG, "resource": name}
-    database.transact(lambda connection: audit.record(connection, ids.audit_id(), **params))
+    change = AuditedChange(SYSTEM)
+    database.transact(lambda connection: change.record(connection, AuditAction.CREATE, ResourceType.CONFIG, name))
     age = "UPDATE audit_log SET occurred_at = now() - :days * INTERVAL '1 day' WHERE resource = :name"
     database.fetch(text(age), {"days": days_ago, "name": name})
 

@@ -9,8 +9,9 @@ from sqlalchemy import make_url, text
 
 from app.features.events import store as events_store
 from app.features.events.event import GROUPS, EventKind, EventPosition
-from app.kernel import audit, db, ids
+from app.kernel import db
 from app.kernel.audit import SYSTEM, AuditAction, ResourceType
+from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.queue.jobs import enqueue_settings
@@ -20,14 +21,7 @@ from tests.waiting import eventually
 
 
 def change(connection: object, name: str) -> None:
-    audit.record(
-        connection,  # type: ignore[arg-type]
-        ids.audit_id(),
-        by=SYSTEM,
-        action=AuditAction.CREATE,
-        resource_type=ResourceType.CONFIG,
-        resource=name,
-    )
+    AuditedChange(SYSTEM).record(connection, AuditAction.CREATE, ResourceType.CONFIG, name)  # type: ignore[arg-type]
 
 
 def behind(database: Database, place: EventPosition) -> tuple[list[str | None], EventPosition]:
