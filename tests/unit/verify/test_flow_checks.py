@@ -157,6 +157,7 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
         broke((0, CLOSED, OPEN), starts=(5001,), disturbed=(Span(at(900), at(950)),)),
     ),
     "two probes": (BREAKERS, broke(*LEGAL_STEPS, starts=(5010, 5020))),
+    "two probes before it closed": (BREAKERS, broke(*LEGAL_STEPS, (9900, HALF_OPEN, CLOSED), starts=(9010, 9020))),
 }
 
 LEGAL: dict[str, Evidence] = {
@@ -182,6 +183,7 @@ LEGAL: dict[str, Evidence] = {
     "a fault made it wait": Run(disturbed=(Span(at(0), at(10)),)).ran(0, 1).ran(6000, 6001, due=0).evidence(),
     "nothing was due": Run().ran(0, 1).ran(9000, 9001, due=9000).evidence(),
     "its breaker was open": broke(*LEGAL_STEPS, HEALED, starts=(0, 900, 5010, 9010, 9101, 9102)),
+    "a start after the close is recorded too early": broke(*LEGAL_STEPS, HEALED, starts=(9010, 9099)),
     "its worker could not know": broke((0, CLOSED, OPEN), starts=(4999,), disturbed=(Span(at(900), at(950)),)),
 }
 

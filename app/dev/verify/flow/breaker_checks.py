@@ -31,8 +31,9 @@ def breakers_hold(evidence: Evidence) -> Iterator[str]:
     for target in sorted({change.target for change in evidence.breaker_changes}):
         endpoint = evidence.breakers.get(target)
         attempts = [attempt for attempt in evidence.attempts if endpoints.get(attempt.execution_id) == endpoint]
-        state = _S.CLOSED
-        for change, span in evidence.states_of(target):
+        state, states = _S.CLOSED, list(evidence.states_of(target))
+        following = [change.after for change, _ in states[1:]] + [None]
+        for (change, span), then in zip(states, following, strict=True):
             step = f"{target}: {change.before} -> {change.after} at {change.at}"
             if change.before is not state:
                 yield f"{step} does not follow {state}"
@@ -40,7 +41,11 @@ def breakers_hold(evidence: Evidence) -> Iterator[str]:
                 yield f"{step} is not legal"
             state = change.after
             is_disturbed = evidence.is_disturbed(span.since, span.since + _KNOWN_AFTER)
-            yield from _starts(change, span, attempts, _CUT_OFF_AFTER if is_disturbed else _KNOWN_AFTER)
+            # A start after the end of this state may be recorded within it.
+            ends_early = change.after is _S.OPEN or then is _S.CLOSED
+            until = span.until - (_START_ERROR if ends_early else timedelta(0))
+            judged = Span(span.since, until)
+            yield from _starts(change, judged, attempts, _CUT_OFF_AFTER if is_disturbed else _KNOWN_AFTER)
 
 
 def _starts(change: BreakerChange, span: Span, attempts: list[AttemptRow], known_after: timedelta) -> Iterator[str]:
@@ -48,8 +53,7 @@ def _starts(change: BreakerChange, span: Span, attempts: list[AttemptRow], known
     allowed = {_S.OPEN: 0, _S.HALF_OPEN: 1}.get(change.after)
     since = span.since + (known_after if change.before is _S.CLOSED else timedelta(0))
     since -= _START_ERROR if change.after is _S.HALF_OPEN else timedelta(0)
-    until = span.until - (_START_ERROR if change.after is _S.OPEN else timedelta(0))
-    started = [attempt for attempt in attempts if attempt.started_at and since < attempt.started_at < until]
+    started = [attempt for attempt in attempts if attempt.started_at and since < attempt.started_at < span.until]
     if allowed is not None and len(started) > allowed:
         shown = ", ".join(
             f"{attempt.execution_id} ({attempt.number}, at {attempt.started_at} by {attempt.worker_id})"

@@ -32,7 +32,7 @@ def never_above_max_in_flight(evidence: Evidence) -> Iterator[str]:
 
 
 def never_above_a_rate(evidence: Evidence) -> Iterator[str]:
-    """Find a period in which more attempts started, or more requests arrived, than a rate allows."""
+    """Find a period with more starts of attempts, or more arrivals of requests, than a rate allows."""
     lost = _lost(evidence)
     starts: dict[_Sent, datetime] = {
         (attempt.execution_id, attempt.number): attempt.started_at
@@ -57,7 +57,7 @@ def never_above_a_rate(evidence: Evidence) -> Iterator[str]:
 def _peaks_of_rows(evidence: Evidence) -> Counter[_Name]:
     """Count the executions that were RUNNING at once, in the order of the recorded changes if there are any.
 
-    A claim counts running executions after it has read their ends, so the numbers of those ends precede its own.
+    A claim counts running executions after it has read the ends of others, so these ends have smaller numbers.
     """
     limited = _limited(evidence)
     if evidence.transitions is None:

@@ -35,7 +35,7 @@ def higher_priorities_first(evidence: Evidence) -> Iterator[str]:
 
 
 def due_first(evidence: Evidence) -> Iterator[str]:
-    """Find partitions in which an execution started before another one with an earlier due time."""
+    """Find partitions with an execution that started before another execution with an earlier due time."""
     keys = ("endpoint", "shard", "limit_key", "priority")
     for partition, starts in grouped(_starts(evidence), *(f"execution.{key}" for key in keys)).items():
         waited: _Start | None = None  # the earliest due of all later starts
@@ -48,7 +48,7 @@ def due_first(evidence: Evidence) -> Iterator[str]:
 
 
 def no_endpoint_without_progress(evidence: Evidence) -> Iterator[str]:
-    """Find periods in which an endpoint had due executions and no start."""
+    """Find periods without a start of an endpoint that had due executions."""
     endpoints = {execution.execution_id: execution.endpoint for execution in evidence.executions}
     started = defaultdict[str, list[datetime]](list)
     for attempt in evidence.attempts:
