@@ -101,8 +101,8 @@ class Lifecycle(Middleware):
             self._process.give_up(f"its thread {name} died")
 
 
-def install_term_handler(process: WorkerProcess) -> None:
-    """Stop claiming as soon as TERM arrives, and ignore a repeat within two seconds.
+def install_term_handler(process: WorkerProcess, repeat_seconds: float = TERM_REPEAT_SECONDS) -> None:
+    """Stop claiming as soon as TERM arrives, and ignore repeats for `repeat_seconds`.
 
     Dramatiq's parent forwards TERM to its children. If the whole process group gets it too (honcho, systemd,
     `timeout`), the second TERM would make Dramatiq exit at once, without a clean shutdown.
@@ -112,7 +112,7 @@ def install_term_handler(process: WorkerProcess) -> None:
 
     def handle(number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if seen and now - seen[-1] < TERM_REPEAT_SECONDS:
+        if seen and now - seen[-1] < repeat_seconds:
             return
         seen.append(now)
         if len(seen) == 2 and process.leaving.is_over.is_set():

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import text
 
 from app.kernel.db import Database
+from app.queue.claiming.endpoint_rules import FlowRules
 
 SET = text(
     "UPDATE endpoints SET limits = CAST(:limits AS JSONB), paused_at = CASE WHEN :is_paused THEN now() END "
@@ -25,3 +26,10 @@ def set_rules(database: Database, limits: dict[str, Any] | None = None, *, pause
         connection.execute(BUMP)
 
     database.transact(body)
+
+
+def current_rules(database: Database) -> FlowRules:
+    """Return the rules as a process reads them."""
+    rules = FlowRules(database)
+    rules.refresh()
+    return rules

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from app.catalog.endpoints.limits import EndpointLimits
 from app.kernel.db import Database
@@ -64,14 +64,6 @@ class Rules:
         return [] if limits is None else [limits] if limits.per_key is None else [limits, limits.per_key]
 
 
-class Loaded(NamedTuple):
-    """The rules of all endpoints that have any, and the paused queues, as of a revision."""
-
-    revision: int
-    rules: dict[str, Rules]
-    paused_queues: frozenset[str]
-
-
 @dataclass(frozen=True, slots=True)
 class Pulse:
     """Answer to the query that each worker sends twice a second; `aborts` are of its own claims."""
@@ -106,8 +98,7 @@ class FlowRules:
             return False
         with self._loading:
             if revision > self.revision:
-                loaded = load(self._database)
-                self._take(loaded, max(loaded.revision, revision))
+                self._read(revision)
         return True
 
     def correct(self, revision: int) -> bool:
@@ -118,37 +109,25 @@ class FlowRules:
         if revision >= self.revision:
             return False
         with self._loading:
-            loaded = load(self._database)
-            self._take(loaded, loaded.revision)
+            self._read(0)
         return True
 
-    def _take(self, loaded: Loaded, revision: int) -> None:
-        rules = loaded.rules
-        self.paused_queues = loaded.paused_queues
-        self.by_endpoint = MappingProxyType(dict(rules))
-        self.capped = frozenset(
-            endpoint for endpoint, its in rules.items() if any(one.max_in_flight is not None for one in its.bounds)
-        )
-        self.windowed = frozenset(
-            endpoint
-            for endpoint, its in rules.items()
-            if any(one.rate is not None and one.rate.is_sliding for one in its.bounds)
-        )
+    def _read(self, revision: int) -> None:
+        rules, paused_queues = dict[str, Rules](), set[str]()
+        for row in self._database.fetch(RULES):
+            if row.queue is not None:
+                paused_queues.add(row.queue)
+            elif row.name is not None:
+                rules[row.name] = Rules(readable_limits(row.limits, row.name), row.breaker, row.is_paused)
+            else:
+                revision = max(revision, row.revision)
+        self.paused_queues = frozenset(paused_queues)
+        self.by_endpoint = MappingProxyType(rules)
+        bounds = [(endpoint, bound) for endpoint, its in rules.items() for bound in its.bounds]
+        self.capped = frozenset(endpoint for endpoint, bound in bounds if bound.max_in_flight is not None)
+        self.windowed = frozenset(endpoint for endpoint, bound in bounds if bound.rate and bound.rate.is_sliding)
         # Last: a reader of the revision must find all rules of it.
         self.revision = revision
-
-
-def load(database: Database) -> Loaded:
-    """Read the rules that are in force."""
-    revision, rules, queues = 0, dict[str, Rules](), set[str]()
-    for row in database.fetch(RULES):
-        if row.queue is not None:
-            queues.add(row.queue)
-        elif row.name is not None:
-            rules[row.name] = Rules(readable_limits(row.limits, row.name), row.breaker, row.is_paused)
-        else:
-            revision = row.revision
-    return Loaded(revision, rules, frozenset(queues))
 
 
 def pulse(database: Database, worker_id: str) -> Pulse:

@@ -46,6 +46,7 @@ class _Section:
     shard: int
     at: Place
     last: Place
+    max_kept: int
     found: list[Place] = field(default_factory=list)  # every `every`th partition
     every: int = 1
     _passed: int = 0
@@ -56,7 +57,7 @@ class _Section:
         if self._passed % self.every == 0:
             self.found.append(place)
         self._passed += 1
-        if len(self.found) >= MAX_KEPT:
+        if len(self.found) >= self.max_kept:
             self.found, self.every = self.found[::2], self.every * 2
 
 
@@ -67,9 +68,9 @@ class FullScan:
     the database, which may differ from Python's.
     """
 
-    def __init__(self, shards: int, last: Self | None = None) -> None:
+    def __init__(self, shards: int, last: Self | None = None, *, max_kept: int = MAX_KEPT) -> None:
         self._sections = [
-            _Section(shard, after, until)
+            _Section(shard, after, until, max_kept)
             for shard in range(shards)
             for after, until in pairwise([FIRST, *_divided(last, shard, max(1, HOPS // shards)), LAST])
         ]

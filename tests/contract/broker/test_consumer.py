@@ -141,14 +141,13 @@ def test_a_draining_process_claims_nothing(process: WorkerProcess, shards: int) 
 
 @pytest.mark.parametrize(("repeat_seconds", "passed_on"), [(3600.0, 1), (0.0, 2)])
 def test_term_stops_claiming_at_once_and_its_repeat_is_swallowed(
-    process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, repeat_seconds: float, passed_on: int
+    process: WorkerProcess, repeat_seconds: float, passed_on: int
 ) -> None:
     """Dramatiq itself notices it within a second; until then nothing more may be claimed."""
     seen: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _frame: seen.append(number))
-    monkeypatch.setattr(middleware, "TERM_REPEAT_SECONDS", repeat_seconds)
     try:
-        middleware.install_term_handler(process)
+        middleware.install_term_handler(process, repeat_seconds)
         assert not process.draining.is_set()
         signal.raise_signal(signal.SIGTERM)
         assert process.draining.is_set()

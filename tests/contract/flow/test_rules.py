@@ -1,15 +1,18 @@
 """The rules of endpoints in a worker process: there before the first claim, and new soon after each change."""
 
+from typing import Any
+
 import pytest
 from sqlalchemy import text
 
 from app.catalog.endpoints.limits import EndpointLimits
 from app.kernel import db
 from app.kernel.db import Database
-from app.queue.claiming.endpoint_rules import PULSE, FlowRules, Pulse, Rules, load
+from app.queue.claiming.endpoint_rules import PULSE, FlowRules, Pulse, Rules
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.conftest import worker_process
+from tests.target_rules import current_rules
 from tests.waiting import eventually
 
 SET = text("UPDATE endpoints SET limits = CAST(:limits AS JSONB) WHERE name = :name")
@@ -55,20 +58,22 @@ def test_a_change_is_known_without_a_claim_and_wakes_the_consumers(limited: str,
     assert process.rules.capped == frozenset()
 
 
-def test_a_change_that_is_told_while_the_rules_are_read_is_not_missed(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By a claim of another thread: until the next change of any endpoint nobody would read them again."""
-    rules = FlowRules(database)
+class ChangesMeanwhile:
+    """A database whose rules change right after they were read."""
 
-    def late(one: Database) -> tuple[int, dict[str, Rules]]:
-        found = load(one)
-        change(database, (PAUSE, {"name": "target"}))
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def fetch(self, *asked: Any) -> Any:
+        found = self._database.fetch(*asked)
+        change(self._database, (PAUSE, {"name": "target"}))
         return found
 
-    with monkeypatch.context() as reading:
-        reading.setattr("app.queue.claiming.endpoint_rules.load", late)
-        assert rules.refresh()
+
+def test_a_change_that_is_told_while_the_rules_are_read_is_not_missed(database: Database) -> None:
+    """By a claim of another thread: until the next change of any endpoint nobody would read them again."""
+    rules = FlowRules(ChangesMeanwhile(database))  # type: ignore[arg-type]
+    assert rules.refresh()
     assert rules.of("target") is None
     assert rules.refresh(rules.revision + 1)
     assert rules.of("target") == Rules(None, None, is_paused=True)
@@ -140,7 +145,7 @@ def test_rules_that_were_edited_by_hand_keep_no_others_out(limited: str, databas
     for name, limits in {"odd": '{"rate": 7}', "odder": '{"rate": {"count": "x", "per": "1 fortnight"}}'}.items():
         rows.add_endpoint(database, name)
         database.fetch(SET, {"name": name, "limits": limits})
-    rules = load(database).rules
+    rules = current_rules(database).by_endpoint
     assert {name: its.limits and its.limits.max_in_flight for name, its in rules.items()} == {
         limited: 3,
         "odd": None,

@@ -9,7 +9,6 @@ from sqlalchemy import text
 
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
-from app.queue.claiming import full_scan
 from app.queue.claiming import poll as polls
 from app.queue.claiming.full_scan import FullScan
 from app.queue.claiming.partition import Partition
@@ -26,9 +25,11 @@ def polled(database: Database, shards: int = 1, *, since: datetime = EPOCH, hori
     return poll(database, queue="http", since=[since] * shards, horizon_ms=horizon_ms)
 
 
-def scanned(database: Database, shards: int = 1, last: FullScan | None = None) -> tuple[FullScan, list[Partition], int]:
+def scanned(
+    database: Database, shards: int = 1, last: FullScan | None = None, **bounds: int
+) -> tuple[FullScan, list[Partition], int]:
     """FullScan to the end; returns the full scan, what it found and how many steps it took."""
-    sweep, found, steps = FullScan(shards, last), list[Partition](), 0
+    sweep, found, steps = FullScan(shards, last, **bounds), list[Partition](), 0
     while not sweep.is_over:
         due, _ = sweep.step(database, "http")
         found += [one.partition for one in due]
@@ -137,16 +138,13 @@ def test_a_full_scan_finds_every_partition_once(database: Database) -> None:
     assert scanned(database, 1, of_one)[2] <= len(found) // 16 + 2
 
 
-def test_of_very_many_partitions_a_full_scan_keeps_enough_to_divide_the_next_one(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(full_scan, "MAX_KEPT", 64)
+def test_of_very_many_partitions_a_full_scan_keeps_enough_to_divide_the_next_one(database: Database) -> None:
     rows.add_executions(database, 400)
     database.fetch(text("UPDATE executions SET limit_key = '=' || execution_id"))
-    first, found, steps = scanned(database)
+    first, found, steps = scanned(database, max_kept=64)
     assert (len(set(found)), len(found), steps) == (400, 400, 400 // 16 + 1)
     assert len(first.partitions(0)) <= 64
-    second, found, steps = scanned(database, 1, first)
+    second, found, steps = scanned(database, 1, first, max_kept=64)
     assert (len(set(found)), len(found)) == (400, 400)
     assert steps <= 400 // 16 * 2
     assert len(second.partitions(0)) <= 64 * 16

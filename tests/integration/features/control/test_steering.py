@@ -4,10 +4,10 @@ import getpass
 
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from app.queue.claiming.endpoint_rules import load
 from tests import rows
 from tests.integration.client import Api
 from tests.integration.command_line import Cli
+from tests.target_rules import current_rules
 
 
 def offered(cli: Cli, words: str) -> list[str]:
@@ -38,11 +38,11 @@ def test_a_queue_is_paused_and_resumed(api: Api, cli: Cli, database: Database) -
     assert offered(cli, "queues pause ht") == ["plain,http"]
     assert "with 3 due executions" in cli.run("queues", "pause", "http", expect=2).stderr
     paused = cli.json("queues", "pause", "http", "--yes")
-    assert load(database).paused_queues == {"http"}
+    assert current_rules(database).paused_queues == {"http"}
     (there,) = api.get("/queues").json["items"]
     assert paused | {"oldest_due_seconds": 0} == there | {"oldest_due_seconds": 0}
     assert "paused" in cli.run("queues").stdout, "and it is not told of as one that nobody serves"
     assert cli.run("queues", "resume", "http", "--yes").stdout == "the queue http is not paused\n"
-    assert load(database).paused_queues == frozenset()
+    assert current_rules(database).paused_queues == frozenset()
     cli.run("queues", "pause", "nope", "--yes", expect=3)
     assert [one["actor_name"] for one in api.get("/audit").json["items"][:2]] == [f"cli:{getpass.getuser()}"] * 2

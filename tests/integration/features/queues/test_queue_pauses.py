@@ -5,9 +5,9 @@ from typing import Any
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
-from app.queue.claiming.endpoint_rules import load
 from tests.integration.client import Api, problem, services
 from tests.integration.registered import created, one_shot, register
+from tests.target_rules import current_rules
 
 
 def paused(api: Api) -> dict[str, Any]:
@@ -17,14 +17,14 @@ def paused(api: Api) -> dict[str, Any]:
 def test_a_queue_is_paused_until_it_is_resumed(api: Api, database: Database) -> None:
     register(api)
     waits = created(api, one_shot("waits", queue="bulk"))["execution"]["execution_id"]
-    before = load(database)
+    before = current_rules(database)
     assert [one["queue"] for one in api.get("/health/operations").json["unserved_queues"]] == ["bulk"]
 
     found = api.post("/queues/bulk/pause").json
     assert (found["queue"], found["due"], found["workers"]) == ("bulk", 1, 0)
     assert found["paused_at"] is not None
     assert api.post("/queues/bulk/pause").json["paused_at"] == found["paused_at"], "again it changes nothing"
-    during = load(database)
+    during = current_rules(database)
     assert (during.revision, during.paused_queues) == (before.revision + 1, {"bulk"}), "workers are told once"
     assert paused(api) == {"bulk": found["paused_at"]}
     operations = api.get("/health/operations").json
@@ -36,7 +36,7 @@ def test_a_queue_is_paused_until_it_is_resumed(api: Api, database: Database) -> 
 
     assert api.post("/queues/bulk/resume").json["paused_at"] is None
     assert api.post("/queues/bulk/resume").status_code == 200, "again it changes nothing"
-    after = load(database)
+    after = current_rules(database)
     assert (after.revision, after.paused_queues) == (during.revision + 1, frozenset())
     assert paused(api) == {"bulk": None}
     assert api.get(f"/executions/{waits}/explain").json["reason"] == "NO_WORKER"
@@ -64,4 +64,4 @@ def test_who_may_not_and_what_there_is_not(api: Api, database: Database) -> None
     for scope in (Scope.READ, Scope.JOBS_WRITE):
         other = Api(api.app, api_keys.create(services(api.app).database, scope, [scope], None))
         problem(other.post("/queues/bulk/pause"), 403, "FORBIDDEN")
-    assert load(database).paused_queues == frozenset()
+    assert current_rules(database).paused_queues == frozenset()
