@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from math import inf
@@ -35,8 +36,8 @@ class KnownPartitions:
         self._max_partitions = max_partitions
         self.since: list[datetime] = []  # the `run_at` from which a poll reads each shard; replaced, never changed
         self._known: dict[Partition, Known] = {}
-        self._counts: dict[str, int] = {}  # of known partitions, by endpoint
-        self._resting: dict[str, dict[Partition, None]] = {}  # by endpoint
+        self._counts = Counter[str]()  # of known partitions, by endpoint
+        self._resting = defaultdict[str, dict[Partition, None]](dict)  # by endpoint
         self._instants: list[tuple[float, int, Partition, datetime | float]] = []  # a heap
         self._max_instants = FEW_INSTANTS
         self._order = itertools.count()
@@ -81,10 +82,10 @@ class KnownPartitions:
         known = self._known.get(partition)
         if known is None:
             endpoint = partition.endpoint
-            if self._counts.get(endpoint, 0) >= self._max_partitions and not self._give_place(endpoint):
+            if self._counts[endpoint] >= self._max_partitions and not self._give_place(endpoint):
                 return None
             known = self._known[partition] = Known(self._start if since is None else since, self._first_batch)
-            self._counts[endpoint] = self._counts.get(endpoint, 0) + 1
+            self._counts[endpoint] += 1
         elif since is not None:
             known.since = min(known.since, since)
         if pick_at > now:
@@ -106,7 +107,7 @@ class KnownPartitions:
             if known.is_ready:
                 self._ready.discard(partition)
                 known.is_ready = False
-            self._resting.setdefault(partition.endpoint, {})[partition] = None
+            self._resting[partition.endpoint][partition] = None
 
     def close(self, endpoint: str, until: float) -> None:
         """Close all partitions of an endpoint until an instant; a past instant opens them."""
@@ -152,34 +153,26 @@ class KnownPartitions:
             if known.instants:
                 known.instants = self._to_come(known.instants, db_now, now)
             if not known.instants:
-                self._forget(partition)
+                del self._known[partition]
+                self._counts[partition.endpoint] -= 1
+                self._resting[partition.endpoint].pop(partition, None)
         if not ready.open_partitions:
             self.pick_at = inf
 
     def _give_place(self, endpoint: str) -> bool:
         """Forget a resting partition of an endpoint; False when there is none."""
-        resting = self._resting.get(endpoint, {})
+        resting = self._resting[endpoint]
         while resting:
             partition = next(iter(resting))
             del resting[partition]
             known = self._known.get(partition)
             if known is not None and not known.is_ready:
-                self._forget(partition)
+                del self._known[partition]
+                self._counts[endpoint] -= 1
                 if len(self._instants) > self._max_instants:
                     self._drop_instants()
                 return True
         return False
-
-    def _forget(self, partition: Partition) -> None:
-        del self._known[partition]
-        resting = self._resting.get(partition.endpoint)
-        if resting:
-            resting.pop(partition, None)
-        left = self._counts.pop(partition.endpoint) - 1
-        if left:
-            self._counts[partition.endpoint] = left
-        else:
-            self._resting.pop(partition.endpoint, None)
 
     def _drop_instants(self) -> None:
         """Drop the instants of forgotten partitions; rarely, so that each costs little."""
