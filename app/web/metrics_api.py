@@ -4,7 +4,7 @@ from flask import Response
 
 from app.kernel.metrics.exposition import CONTENT_TYPE
 from app.kernel.metrics.process_metrics import EXPOSITION
-from app.web.openapi.resource import Resource, TextAnswer
+from app.web.openapi.resource import Resource, text_answer
 
 resource = Resource("metrics", "Metrics for Prometheus.")
 
@@ -15,7 +15,7 @@ task_executor_tasks_scheduled_total{trigger="IMMEDIATE"} 412.0
 """
 
 
-@resource.route("GET", "/metrics", returns=None, text=TextAnswer(CONTENT_TYPE, EXAMPLE))
+@resource.route("GET", "/metrics", returns=None, text=text_answer(CONTENT_TYPE, EXAMPLE))
 def metrics() -> Response:
     """Get the metrics of the API processes since the start of the server, in Prometheus's text format.
 

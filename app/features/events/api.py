@@ -16,7 +16,7 @@ from app.web.http import suspension
 from app.web.http.body import invalid
 from app.web.http.request_fields import Body, Count, Instant, QueryInstant
 from app.web.jobs.labels import LabelSelector
-from app.web.openapi.resource import Resource, TextAnswer
+from app.web.openapi.resource import Resource, text_answer
 from app.web.services import services
 
 EVENT_STREAM = "text/event-stream"
@@ -110,7 +110,7 @@ class EventPageSchema(Schema):
         "description": "of a stream: the id of the last event received; same as `after`",
         "schema": {"type": "string"},
     },
-    text=TextAnswer(EVENT_STREAM, STREAM_EXAMPLE),
+    text=text_answer(EVENT_STREAM, STREAM_EXAMPLE),
 )
 def list_(query: dict[str, Any]) -> Any:
     """List events, earliest first; with `Accept: text/event-stream`, stream them.

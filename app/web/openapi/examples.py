@@ -21,24 +21,15 @@ _BY_TYPE: Sequence[tuple[type[fields.Field[Any]], Any]] = (
 )
 
 
-def of_request(schema: type[Schema]) -> dict[str, Any]:
-    """Return the examples of a request body."""
-    return _labelled(_values(schema()))
-
-
-def of_answer(schema: type[Schema] | None) -> dict[str, Any] | None:
-    """Return the examples of an answer; None without a body."""
-    return None if schema is None else _labelled(_values(schema()))
+def of(schema: type[Schema] | None) -> dict[str, Any] | None:
+    """Return the examples of a body by their labels; None without a schema."""
+    return None if schema is None else {label: {"value": value} for label, value in _values(schema()).items()}
 
 
 def of_path(path: str) -> list[dict[str, Any]]:
     """Describe the parameters of a path, with examples."""
     names = re.findall(r"<(\w+)>", path)
     return [{"in": "path", "name": name, "example": BY_NAME[name]} for name in names]
-
-
-def _labelled(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {label: {"value": value} for label, value in values.items()}
 
 
 def _values(schema: Schema) -> Mapping[str, Any]:

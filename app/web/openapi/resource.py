@@ -1,7 +1,10 @@
 """Resource: typed wrapper of flask-smorest's Blueprint; one decorator registers and documents an operation."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from http import HTTPStatus
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from flask_smorest import Blueprint
@@ -9,6 +12,7 @@ from marshmallow import Schema
 
 from app.kernel.access.api_keys import Scope
 from app.kernel.errors import (
+    Detail,
     ForbiddenError,
     IdempotencyKeyReusedError,
     InternalError,
@@ -20,39 +24,27 @@ from app.kernel.errors import (
     TimedOutError,
     UnauthorizedError,
     UnavailableError,
+    UnprocessableError,
     UnsupportedMediaTypeError,
 )
 from app.web.http import conditions
 from app.web.http.body import PARSER, invalid
+from app.web.http.error_envelope import envelope
 from app.web.http.idempotent_requests import PARAMETER, REPLAYED_DOC, keyed
-from app.web.openapi import error_responses, examples
+from app.web.openapi import examples
 
 View = TypeVar("View", bound=Callable[..., Any])
-Layer = Callable[[Any], Any]
+Errors = Sequence[type[TaskExecutorError]]
+
+_EXAMPLE_DETAIL: Detail = {"pointer": "/name", "message": "Missing data for required field."}
+_RETRY_AFTER: dict[str, Any] = {"description": "seconds to wait", "schema": {"type": "integer", "minimum": 1}}
+_NUMBER = {"description": "present while a limit is set", "schema": {"type": "integer", "minimum": 0}}
+_AUTHENTICATE = {"description": "how to authenticate", "schema": {"type": "string"}}
 
 
-@dataclass(frozen=True, slots=True)
-class TextAnswer:
-    """Description of an answer that is text: its content type and an example."""
-
-    content_type: str
-    example: str
-
-    def as_arguments(self) -> dict[str, Any]:
-        """Return the arguments that describe the answer to flask-smorest."""
-        examples_ = {"text": {"value": self.example}}
-        return {"schema": {"type": "string"}, "content_type": self.content_type, "examples": examples_}
-
-
-@dataclass(frozen=True, slots=True)
-class _Operation:
-    """Traits of an operation; `key` describes its Idempotency-Key, which it handles itself unless `is_keyed`."""
-
-    method: str
-    takes_body: bool
-    key: dict[str, Any] | None
-    is_keyed: bool
-    takes_condition: bool
+def text_answer(content_type: str, example: str) -> dict[str, Any]:
+    """Describe an answer that is text."""
+    return {"schema": {"type": "string"}, "content_type": content_type, "examples": {"text": {"value": example}}}
 
 
 class Resource:
@@ -90,10 +82,10 @@ class Resource:
         also: int | Sequence[int] = (),
         body: type[Schema] | None = None,
         query: type[Schema] | None = None,
-        errors: Sequence[type[TaskExecutorError]] = (),
+        errors: Errors = (),
         own_key: dict[str, Any] | None = None,
         header: dict[str, Any] | None = None,
-        text: TextAnswer | None = None,
+        text: dict[str, Any] | None = None,
     ) -> Callable[[View], View]:
         """Register a view, which is called with the parsed body or query and the parts of the path by name.
 
@@ -103,86 +95,63 @@ class Resource:
         describes it in `own_key`. A view that reads another header describes it in `header`.
         """
         key = (own_key or PARAMETER) if method == "POST" and self.write_scope is not self.read_scope else None
+        is_keyed = key is not None and own_key is None
         takes_condition = self.is_tagged and query is None and method != "POST"
-        operation = _Operation(method, body is not None, key, key is not None and own_key is None, takes_condition)
-        doc = self._doc(operation, query, header, errors)
-        layers = self._answers(operation, returns, status, also, text) + self._arguments(body, query)
+        condition = conditions.IF_NONE_MATCH if method == "GET" else conditions.IF_MATCH
+        parameters = [each for each in (key, condition if takes_condition else None, header) if each is not None]
+        possible = self._errors(errors, takes_body=body is not None, is_keyed=is_keyed, takes_condition=takes_condition)
+        doc = self._doc(possible, query, parameters)
+        doc["responses"] |= conditions.UNCHANGED if takes_condition and method == "GET" else {}
+        has_tag = self.is_tagged and returns is not None and (takes_condition or method == "POST")
+        headers = {**(conditions.ETAG if has_tag else {}), **(REPLAYED_DOC if is_keyed else {})} or None
+        shown: dict[str, Any] = (
+            text if text and returns is None else {"schema": returns, "examples": examples.of(returns)}
+        )
+        blueprint, replayed = self.blueprint, REPLAYED_DOC if key is not None else None
+        # From the innermost layer on. Schemas are instances, since webargs would instantiate a class for each request.
+        layers = [blueprint.response(status, **shown, headers=headers)]
+        others = [also] if isinstance(also, int) else also
+        layers += [blueprint.alt_response(other, **shown, headers=replayed, success=True) for other in others]
+        layers += [blueprint.alt_response(status, **text, success=True)] if text and shown is not text else []
+        layers += [blueprint.arguments(query(), location="query")] if query is not None else []
+        layers += [blueprint.arguments(body(), examples=examples.of(body))] if body is not None else []
+        layers += [partial(keyed, takes_body=body is not None)] if is_keyed else []
 
         def decorate(view: View) -> View:
-            name = view.__name__
-            wrapped: Any = view
+            name, wrapped = view.__name__, view
             for layer in layers:
                 wrapped = layer(wrapped)
-            if operation.is_keyed:
-                wrapped = keyed(wrapped, takes_body=operation.takes_body)
-            wrapped = self.blueprint.doc(**doc, operationId=f"{self.name}_{name.strip('_')}".replace("-", "_"))(wrapped)
-            self.blueprint.route(path, methods=[method], parameters=examples.of_path(path))(wrapped)
+            wrapped = blueprint.doc(**doc, operationId=f"{self.name}_{name.strip('_')}".replace("-", "_"))(wrapped)
+            blueprint.route(path, methods=[method], parameters=examples.of_path(path))(wrapped)
             return view
 
         return decorate
 
-    def _answers(
-        self,
-        operation: _Operation,
-        returns: type[Schema] | None,
-        status: int,
-        also: int | Sequence[int],
-        text: TextAnswer | None,
-    ) -> list[Layer]:
-        has_tag = self.is_tagged and returns is not None and (operation.takes_condition or operation.method == "POST")
-        headers = {**(conditions.ETAG if has_tag else {}), **(REPLAYED_DOC if operation.is_keyed else {})} or None
-        shown: dict[str, Any] = {"schema": returns, "examples": examples.of_answer(returns)}
-        if text is not None and returns is None:
-            shown, text = text.as_arguments(), None
-        replayed = REPLAYED_DOC if operation.key is not None else None
-        layers = [self.blueprint.response(status, **shown, headers=headers)]
-        others = [also] if isinstance(also, int) else also
-        layers += [self.blueprint.alt_response(other, **shown, headers=replayed, success=True) for other in others]
-        if text is not None:
-            layers.append(self.blueprint.alt_response(status, **text.as_arguments(), success=True))
-        return layers
-
-    def _arguments(self, body: type[Schema] | None, query: type[Schema] | None) -> list[Layer]:
-        # Instances, since webargs would instantiate a class for each request.
-        layers = [self.blueprint.arguments(query(), location="query")] if query is not None else []
-        if body is not None:
-            layers.append(self.blueprint.arguments(body(), examples=examples.of_request(body)))
-        return layers
-
-    def _usual_errors(self, operation: _Operation) -> set[type[TaskExecutorError]]:
-        errors: set[type[TaskExecutorError]] = {InvalidRequestError, InternalError, UnavailableError, TimedOutError}
-        if not self.is_public:
-            errors |= {UnauthorizedError, ForbiddenError, RateLimitedError}
-        if operation.takes_body:
-            errors |= {PayloadTooLargeError, UnsupportedMediaTypeError}
-        if operation.is_keyed:
-            errors.add(IdempotencyKeyReusedError)
-        if operation.takes_condition:
-            errors.add(PreconditionFailedError)
-        return errors
+    def _errors(self, errors: Errors, *, takes_body: bool, is_keyed: bool, takes_condition: bool) -> Errors:
+        groups: Sequence[tuple[bool, Errors]] = (
+            (True, [*errors, InvalidRequestError, InternalError, UnavailableError, TimedOutError]),
+            (not self.is_public, [UnauthorizedError, ForbiddenError, RateLimitedError]),
+            (takes_body, [PayloadTooLargeError, UnsupportedMediaTypeError]),
+            (is_keyed, [IdempotencyKeyReusedError]),
+            (takes_condition, [PreconditionFailedError]),
+        )
+        return [error for is_possible, group in groups if is_possible for error in group]
 
     def _doc(
-        self,
-        operation: _Operation,
-        query: type[Schema] | None,
-        header: dict[str, Any] | None,
-        errors: Sequence[type[TaskExecutorError]],
+        self, errors: Errors, query: type[Schema] | None, parameters: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:
         doc: dict[str, Any] = {"responses": {}}
-        for status, classes in error_responses.by_status({*self._usual_errors(operation), *errors}).items():
-            name = error_responses.name_of(classes)
-            self.error_responses[name] = error_responses.response_of(classes)
+        distinct = {(error.status, error.code): error for error in sorted(errors, key=attrgetter("__name__"))}
+        for status, group in groupby([distinct[key] for key in sorted(distinct)], key=attrgetter("status")):
+            classes = list(group)
+            name = "-".join([str(status), *(error.code for error in classes)])
+            self.error_responses[name] = _response_of(status, classes)
             doc["responses"][str(status)] = name
         if not self.is_public:
             doc["security"] = [{"api_key": []}]
-        condition = None
-        if operation.takes_condition:
-            condition = conditions.IF_NONE_MATCH if operation.method == "GET" else conditions.IF_MATCH
-            doc["responses"] |= conditions.UNCHANGED if operation.method == "GET" else {}
-        parameters = [each for each in (operation.key, condition, header) if each is not None]
         if parameters:
             # `parameters` replaces the description derived from the query's schema, so it repeats the schema.
-            doc["parameters"] = ([{"in": "query", "schema": query()}] if query is not None else []) + parameters
+            doc["parameters"] = [*([{"in": "query", "schema": query()}] if query is not None else []), *parameters]
         return doc
 
 
@@ -190,3 +159,26 @@ def same_name(body: dict[str, Any], name: str) -> None:
     """Raise InvalidRequestError if the body of a PUT has another name than its path."""
     if body.get("name", name) != name:
         raise invalid([{"pointer": "/name", "message": "Must be the name in the path; names cannot be changed."}])
+
+
+def _response_of(status: int, errors: Errors) -> dict[str, Any]:
+    """Describe the response for errors of a status, with its codes and an example of each."""
+    code = {"type": "string", "enum": [error.code for error in errors]}
+    narrowed = {"type": "object", "properties": {"error": {"type": "object", "properties": {"code": code}}}}
+    content = {
+        "schema": {"allOf": [{"$ref": "#/components/schemas/Error"}, narrowed]},
+        "examples": {error.code: {"value": _example(error)} for error in errors},
+    }
+    lines = [HTTPStatus(status).phrase, *(f"- `{error.code}`: {error.summary()}" for error in errors)]
+    headers = {"Retry-After": _RETRY_AFTER} if any(error.retryable for error in errors) else {}
+    if RateLimitedError in errors:
+        headers |= {f"RateLimit-{name}": _NUMBER for name in ("Limit", "Remaining", "Reset")}
+    if UnauthorizedError in errors:
+        headers["WWW-Authenticate"] = _AUTHENTICATE
+    described = {"description": "\n".join(lines), "content": {"application/json": content}}
+    return described | {"headers": headers} if headers else described
+
+
+def _example(error: type[TaskExecutorError]) -> dict[str, Any]:
+    details = [_EXAMPLE_DETAIL] if error.status == 400 or issubclass(error, UnprocessableError) else []
+    return envelope(error.code, error.summary(), "req_9a8b7c6d5e4f", details=details, retryable=error.retryable)
