@@ -11,9 +11,6 @@ from app.kernel.sql import statement
 from app.scheduler.chore import ChoreContext
 from app.scheduler.finding import Check, Finding, listed
 
-MIN_DEAD = 50_000
-DEAD_SHARE = 0.2
-
 # PostgreSQL only.
 DEAD = statement(
     "doctor.dead_rows",
@@ -55,13 +52,13 @@ def server(context: ChoreContext) -> Iterator[Finding]:
         yield Finding("database", doubt, "see docs/operations.md, CockroachDB")
 
 
-def bloat(context: ChoreContext) -> Iterator[Finding]:
+def bloat(context: ChoreContext, *, min_dead: int = 50_000, dead_share: float = 0.2) -> Iterator[Finding]:
     """Find PostgreSQL tables with many dead rows, and a long transaction that blocks their vacuum."""
     database = context.database
     if database.is_cockroach:
         return
     for row in database.fetch(DEAD):
-        if row.dead >= MIN_DEAD and row.dead >= DEAD_SHARE * row.live:
+        if row.dead >= min_dead and row.dead >= dead_share * row.live:
             cleaned = f"last cleaned up at {row.cleaned_at:%Y-%m-%dT%H:%M}Z" if row.cleaned_at else "never cleaned up"
             problem = f"the table {row.name} has {row.dead:,} dead rows beside {row.live:,} live ones, {cleaned}"
             fix = f"VACUUM (ANALYZE) {row.name}; and see that autovacuum runs, and that no transaction stays open"

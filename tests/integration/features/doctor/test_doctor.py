@@ -18,6 +18,7 @@ from app.kernel.processes import process_heartbeat, worker_lease
 from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from app.queue.bulk.bulk_job_runner import BulkJobRunner
 from app.queue.jobs.job_creation import Creator
+from app.scheduler.chore import ChoreContext
 from schema import schema_version
 from schema.states import BulkJobStatus
 from tests import rows
@@ -212,16 +213,15 @@ def test_rows_that_stand_still_are_found_and_moved(api: Api, cli: Cli, database:
 
 
 @pytest.mark.postgresql_only
-def test_what_keeps_dead_rows_is_named(cli: Cli, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_keeps_dead_rows_is_named(cli: Cli, database: Database) -> None:
     database.fetch(text("CREATE INDEX idx_broken ON workers (pid)"))
     database.fetch(text("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'idx_broken'::regclass"))
     (problem,) = examined(cli)
     assert "idx_broken is invalid" in problem
     database.fetch(text("DROP INDEX idx_broken"))
-    monkeypatch.setattr(checks, "MIN_DEAD", 0)
-    monkeypatch.setattr(checks, "DEAD_SHARE", 0)
-    found = examined(cli)
-    assert any(each["fix"].startswith("VACUUM (ANALYZE) executions") for each in found.values())
+    context = ChoreContext(database, cli.settings, hint=lambda _queue: None, stopping=lambda: False)
+    found = list(checks.bloat(context, min_dead=0, dead_share=0))
+    assert any(each.fix.startswith("VACUUM (ANALYZE) executions") for each in found)
 
 
 def test_a_service_without_its_scheduler_is_told_before_anything_is_late(cli: Cli, database: Database) -> None:
