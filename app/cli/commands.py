@@ -25,8 +25,6 @@ class ServiceCommand(click.Command):
 
 
 class ServiceGroup(AppGroup):
-    """Group of such commands."""
-
     command_class = ServiceCommand
 
 

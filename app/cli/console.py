@@ -48,7 +48,6 @@ def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Col
 
 
 def show_table(header: Sequence[str], rows: Iterable[Sequence[object]], *, right: Collection[str] = ()) -> None:
-    """Print a table of values."""
     print_whole(table_of(header, ([shown(cell) for cell in row] for row in rows), right=right))
 
 
@@ -81,7 +80,6 @@ def print_json(value: object, *, lines: bool = False) -> None:
 
 
 def shown(value: object) -> str:
-    """Format a value for display."""
     if value is None:
         return "-"
     if isinstance(value, datetime):

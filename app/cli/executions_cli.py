@@ -19,8 +19,7 @@ from app.queue.executions.manual_retry import retry_execution
 from app.queue.reading import execution_queries, explanation
 from app.queue.reading.execution_history import history_of
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
-from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema
-from app.web.executions.history_schemas import ExplanationSchema, HistorySchema
+from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema, ExplanationSchema, HistorySchema
 from app.web.services import services, wake
 from schema.states import ExecutionStatus
 

@@ -23,14 +23,11 @@ _MAX_TEXT = 200
 
 
 class Value(click.ParamType[Any]):
-    """Value parsed by a field of the API."""
-
     def __init__(self, name: str, field: fields.Field[Any]) -> None:
         self.name = name
         self._field = field
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse the text."""
         try:
             return self._field.deserialize(value)
         except ValidationError as error:
@@ -56,8 +53,6 @@ class Moment(click.ParamType[datetime]):
 
 
 class Duration(click.ParamType[timedelta]):
-    """Length of time."""
-
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:

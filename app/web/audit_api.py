@@ -44,8 +44,6 @@ class AuditEntrySchema(Schema):
 
 
 class AuditQuery(PageQuery):
-    """Filters of the audit log."""
-
     actor = fields.String(
         validate=validate.Length(1, 200), metadata={"description": "name or id of an API key, or cli:USER"}
     )

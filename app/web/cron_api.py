@@ -19,8 +19,6 @@ resource = Resource("cron", "Previews of schedules.", write_scope=Scope.READ)
 
 
 class RunSchema(Schema):
-    """A future run."""
-
     run_at = Instant(required=True, metadata={"example": "2026-03-16T03:30:00Z"})
     local_time = Instant(
         required=True,
@@ -34,8 +32,6 @@ class RunSchema(Schema):
 
 
 class CronPreviewQuestionSchema(Body):
-    """A schedule to preview."""
-
     cron = fields.String(required=True, validate=validate.Length(1, 256), metadata={"description": "five fields"})
     timezone = fields.String(
         required=True, validate=validate.Length(1, 64), metadata={"description": "an IANA time zone"}
@@ -45,8 +41,6 @@ class CronPreviewQuestionSchema(Body):
 
 
 class CronPreviewSchema(Schema):
-    """Preview of a schedule."""
-
     cron = fields.String(required=True)
     timezone = fields.String(required=True)
     description = fields.String(required=True, metadata={"example": "At 09:00 on Monday"})

@@ -78,7 +78,6 @@ class _Logger(gunicorn.glogging.Logger):  # type: ignore[misc] # gunicorn ships 
     """Logger that formats gunicorn's lines like the application's."""
 
     def setup(self, cfg: Any) -> None:
-        """Set up logging, in the master."""
         super().setup(cfg)
         log.configure(_SETTINGS.log_level, _SETTINGS.log_format)
         self.error_log.handlers.clear()

@@ -9,8 +9,6 @@ resource = Resource("health", "Liveness and readiness, without an API key.", is_
 
 
 class HealthSchema(Schema):
-    """Answer of a healthy process."""
-
     status = fields.String(required=True, metadata={"example": "ok"})
 
 

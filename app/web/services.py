@@ -88,12 +88,10 @@ class Services:
 
     @property
     def catalog_sections(self) -> "list[CatalogSection]":
-        """Return the sections of the catalog document that features add."""
         return [section for feature in self.features for section in feature.catalog_sections()]
 
     @property
     def reasons(self) -> "list[WaitingReason]":
-        """Return the waiting reasons of all features."""
         return [reason for feature in self.features for reason in feature.reasons()]
 
 

@@ -1,6 +1,6 @@
 """Preferences of requests, as RFC 7240 spells them."""
 
-from app.web.http.preferences import Preferences
+from app.web.jobs.creating import Preferences
 from tests.cases import each_case
 
 

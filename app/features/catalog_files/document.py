@@ -24,8 +24,7 @@ from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest
 from app.kernel.errors import InvalidRequestError, TaskExecutorError
 from app.kernel.formats import marshmallow_faults, pointer
-from app.web.catalog.endpoints_api import ChangedEndpointSchema
-from app.web.catalog.route_schema import RouteSchema
+from app.web.catalog.endpoints_api import ChangedEndpointSchema, RouteSchema
 from app.web.http.body import parse_json
 from app.web.http.request_fields import Body, Name, SecretName
 from app.web.services import services

@@ -36,12 +36,12 @@ from app.kernel.errors import (
 )
 from app.kernel.tracing.context import TraceContext
 from app.queue.jobs.job_model import NewJob
-from app.web.http import preferences
 from app.web.http.conditions import change, tagged, unless_known
 from app.web.http.idempotent_requests import PARAMETER, key_in_header
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_spans import trace_of_new_jobs
 from app.web.jobs.answer_schemas import CreatedJobSchema
+from app.web.jobs.creating import PREFER
 from app.web.jobs.creating import create as create_job
 from app.web.openapi.resource import Resource, same_name
 from app.web.services import services
@@ -70,7 +70,7 @@ def schema() -> dict[str, Any]:
     status=201,
     also=(200, 202),
     own_key=PARAMETER,
-    header=preferences.PARAMETER,
+    header=PREFER,
     errors=[EndpointNotFoundError, InputValidationError],
 )
 def test(name: str) -> Any:

@@ -11,7 +11,7 @@ from app.catalog.routing import Route, Routing, queue_for
 from app.kernel.access.api_keys import Scope
 from app.kernel.config import MOST_ROUTES
 from app.kernel.errors import EndpointNotFoundError
-from app.web.catalog.route_schema import RouteSchema
+from app.web.catalog.endpoints_api import RouteSchema
 from app.web.http.conditions import change, tagged, unless_known
 from app.web.http.request_fields import Body, Name
 from app.web.openapi.resource import Resource

@@ -13,12 +13,14 @@ from app.catalog.endpoints.live_settings_fields import (
     DEFAULT_PRIORITY,
     LIMITS,
     OFF,
+    FullMatch,
     priority_field,
     queue_field,
     retention_field,
 )
 from app.catalog.retry_policy import RETRY_POLICY, RetryPolicy
 from app.catalog.specs import TARGETS, TRANSPORTS
+from app.kernel.config import ROUTE_PATTERN
 from app.kernel.errors import (
     ConflictError,
     EndpointNotFoundError,
@@ -27,10 +29,9 @@ from app.kernel.errors import (
     InvalidPayloadSpecRefError,
     TemplateError,
 )
-from app.web.http.callback_fields import CallbacksSchema, callbacks_field
 from app.web.http.conditions import change, tagged, unless_known
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
-from app.web.http.request_fields import Body, Instant, Name
+from app.web.http.request_fields import Body, CallbacksSchema, Instant, Name, callbacks_field
 from app.web.openapi.any_of import AnyOf, Checked
 from app.web.openapi.resource import Resource, same_name
 from app.web.services import services, wake
@@ -76,6 +77,19 @@ class EndpointSchema(Schema):
     version = fields.Integer(required=True)
     created_at = Instant(required=True)
     updated_at = Instant(required=True)
+
+
+class RouteSchema(Body):
+    """A route: a pattern of endpoint names, and their queue."""
+
+    pattern = fields.String(
+        required=True,
+        validate=FullMatch(
+            ROUTE_PATTERN, error="Must be 1 to 128 lower-case letters, digits, hyphens, underscores, * and ?."
+        ),
+        metadata={"description": "`*` matches any number of characters, `?` one character", "example": "billing-*"},
+    )
+    queue = queue_field(required=True, metadata={"example": "bulk"})
 
 
 class FlowSchema(Body):
@@ -215,12 +229,10 @@ def _changed(endpoint: Endpoint) -> Any:
 
 
 def flow_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the live settings of a parsed body."""
     return {name: body[name] for name in ("queue", "priority", "limits", "breaker", "result_retention") if name in body}
 
 
 def definition_of(body: Mapping[str, Any]) -> EndpointDefinition:
-    """Return the definition in a parsed body."""
     given: Any = {each.name: body.get(each.name) for each in dataclasses.fields(EndpointDefinition)}
     return EndpointDefinition(**given)
 

@@ -1,4 +1,4 @@
-"""Schemas of executions, attempts and log lines."""
+"""Schemas of executions, their attempts, log lines, history and explanation."""
 
 from marshmallow import Schema, fields, validate
 
@@ -59,8 +59,6 @@ class ExecutionSchema(Schema):
 
 
 class AttemptSchema(Schema):
-    """One try within an execution."""
-
     attempt_id = fields.String(required=True)
     execution_id = fields.String(required=True)
     attempt_number = fields.Integer(required=True)
@@ -80,8 +78,6 @@ class AttemptSchema(Schema):
 
 
 class LogLineSchema(Schema):
-    """One line of an execution's log."""
-
     log_id = fields.String(required=True)
     execution_id = fields.String(required=True)
     attempt_number = fields.Integer(required=True)
@@ -90,9 +86,46 @@ class LogLineSchema(Schema):
     logged_at = Instant(required=True)
 
 
-class ExecutionOfJobQuery(PageQuery):
-    """Filters of a job's executions."""
+class StepSchema(Schema):
+    """One state change; a request to cancel is a change from RUNNING to RUNNING."""
 
+    at = Instant(required=True)
+    before = fields.Enum(ExecutionStatus, required=True, allow_none=True, data_key="from")
+    after = fields.Enum(ExecutionStatus, required=True, data_key="to")
+    attempt = fields.Integer(
+        required=True, metadata={"description": "number of the latest attempt that had begun; 0 before the first"}
+    )
+    actor = fields.String(
+        required=True, allow_none=True, metadata={"description": "an API key's name, a worker's id or `scheduler`"}
+    )
+    reason = fields.String(required=True, metadata={"example": "CLAIMED"})
+    is_estimated = fields.Boolean(
+        required=True, data_key="estimated", metadata={"description": "`at` was not recorded and is approximate"}
+    )
+
+
+class HistorySchema(Schema):
+    items = fields.List(fields.Nested(StepSchema), required=True)
+    is_truncated = fields.Boolean(
+        required=True,
+        data_key="truncated",
+        metadata={
+            "description": "true if earlier changes are left out: only the latest 1,000 attempts and the latest 1,000 "
+            "other changes are listed"
+        },
+    )
+
+
+class ExplanationSchema(Schema):
+    status = fields.Enum(ExecutionStatus, required=True)
+    reason = fields.String(required=True, metadata={"description": "reason code", "example": "WAITING_FOR_RUN_AT"})
+    explanation = fields.String(required=True, metadata={"example": "It is due at 2026-03-15T18:00:00.000Z."})
+    since = Instant(required=True)
+    until = Instant(required=True, allow_none=True, metadata={"description": "time of the next change, if known"})
+    details = fields.Dict(required=True, metadata={"example": {"attempts": 0, "max_attempts": 3}})
+
+
+class ExecutionOfJobQuery(PageQuery):
     status = fields.Enum(ExecutionStatus)
     endpoint = fields.String(validate=validate.Length(1, 128))
     queue = queue_field(metadata={"example": "bulk"})
@@ -101,14 +134,10 @@ class ExecutionOfJobQuery(PageQuery):
 
 
 class ExecutionQuery(ExecutionOfJobQuery):
-    """Filters of the list of executions."""
-
     job_id = fields.String(validate=validate.Length(1, 128))
 
 
 class CancelQuery(Body):
-    """Policy for a running execution."""
-
     if_running = fields.Enum(
         IfRunning,
         by_value=True,
@@ -120,7 +149,5 @@ class CancelQuery(Body):
 
 
 class LogQuery(PageQuery):
-    """Filters of an execution's log."""
-
     level = fields.Enum(LogLevel)
     attempt_number = Count(validate=validate.Range(min=1))

@@ -18,10 +18,11 @@ from app.web.executions.execution_schemas import (
     CancelQuery,
     ExecutionQuery,
     ExecutionSchema,
+    ExplanationSchema,
+    HistorySchema,
     LogLineSchema,
     LogQuery,
 )
-from app.web.executions.history_schemas import ExplanationSchema, HistorySchema
 from app.web.executions.result_schemas import ResultQuery, ResultSchema
 from app.web.http import request_spans, suspension
 from app.web.http.conditions import actor

@@ -16,8 +16,6 @@ MAX_WAIT_SECONDS = 60
 
 
 class AttemptErrorSchema(Outcome):
-    """Error of a failed attempt."""
-
     type = fields.String(required=True, metadata={"example": "TIMEOUT"})
     message = fields.String(required=True)
     status_code = fields.Integer(metadata={"description": "of HTTP_ERROR and ANSWER_REFUSED"})
@@ -60,8 +58,6 @@ class WaitField(fields.Field[float]):
 
 
 class ResultQuery(Body):
-    """Duration of the wait for a result."""
-
     wait = WaitField(
         metadata={"description": f"wait for the end of the execution, up to `{MAX_WAIT_SECONDS}s`; no wait when absent"}
     )

@@ -42,15 +42,11 @@ _HTTP_ERRORS = {
 
 
 class DetailSchema(Schema):
-    """One fault in a request."""
-
     pointer = fields.String(metadata={"description": "JSON pointer into the body, or a parameter's name"})
     message = fields.String()
 
 
 class ErrorBodySchema(Schema):
-    """Error of a request."""
-
     code = fields.String(required=True, metadata={"example": "JOB_NOT_FOUND"})
     message = fields.String(required=True)
     request_id = fields.String(required=True)
@@ -59,8 +55,6 @@ class ErrorBodySchema(Schema):
 
 
 class ErrorSchema(Schema):
-    """Envelope of every error."""
-
     error = fields.Nested(ErrorBodySchema, required=True)
 
 

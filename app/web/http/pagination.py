@@ -23,8 +23,6 @@ T = TypeVar("T")
 
 
 class PageQuery(Body):
-    """Query parameters of every list."""
-
     limit = Count(load_default=DEFAULT_LIMIT, validate=validate.Range(1, MAX_LIMIT))
     cursor = fields.String(metadata={"description": "`cursor` of the page before"})
 

@@ -137,7 +137,6 @@ class RateLimit:
 
 
 def refuse_excess(allowance: Allowance | None) -> None:
-    """Raise RateLimitedError if a limit is exceeded."""
     if allowance is not None and allowance.remaining < 0:
         rate = f"{allowance.limit} in {allowance.window_seconds} s"
         raise RateLimitedError(f"Too many requests: more than {rate}.", retry_after_seconds=allowance.reset_seconds)

@@ -11,6 +11,7 @@ from app.kernel.errors import InvalidRequestError
 from app.kernel.formats import rfc3339
 from app.schedule.interval import parse_every
 from schema.job_bounds import EARLIEST_INSTANT, LATEST_INSTANT, MAX_NAME
+from schema.states import CallbackEvent
 
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
@@ -22,19 +23,9 @@ class Body(Schema):
     """A request body or query; unknown fields are refused."""
 
     class Meta:
-        """Refuse unknown fields."""
-
         unknown = RAISE
 
     error_messages = {"type": "Must be a JSON object."}  # noqa: RUF012 - marshmallow declares it of an instance
-
-
-class WrittenSchema(Schema):
-    """Schema that only describes an answer; the answer is built ready for JSON, since dumping fields is slow."""
-
-    def dump(self, obj: Any, *, many: bool | None = None) -> Any:  # noqa: ARG002
-        """Return the answer unchanged."""
-        return obj
 
 
 class Name(fields.String):
@@ -125,3 +116,14 @@ class Count(fields.Integer):
         if not (isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10):
             raise ValidationError("Must be a whole number.")
         return super()._deserialize(value, attr, data, **kwargs)
+
+
+# The endpoint to call back for each event of a job's executions.
+_CALLBACKS: dict[str, fields.Field[Any]] = {event.value: Name(allow_none=True) for event in CallbackEvent}
+CallbacksSchema = Schema.from_dict(_CALLBACKS, name="CallbacksSchema")
+NewCallbacksSchema = Body.from_dict(_CALLBACKS, name="NewCallbacksSchema")
+
+
+def callbacks_field(*, metadata: dict[str, Any]) -> fields.Nested:
+    """Return the field of a request that maps events to endpoints."""
+    return fields.Nested(NewCallbacksSchema, allow_none=True, metadata=metadata)

@@ -51,12 +51,10 @@ class Slots:
             self._held[key_id] += 1
 
     def close(self) -> None:
-        """Refuse further slots."""
         with self._lock:
             self._most = 0
 
     def give_back(self, key_id: str) -> None:
-        """Free a slot of a key."""
         with self._lock:
             self._held[key_id] -= 1
             if not self._held[key_id]:

@@ -9,14 +9,11 @@ from app.kernel.formats import rfc3339, show_duration
 from app.queue.jobs.job_model import Job
 from app.schedule.timetable import Timetable
 from app.web.executions.result_schemas import ResultSchema
-from app.web.http.callback_fields import CallbacksSchema
-from app.web.http.request_fields import OF_UNREADABLE, Instant, LimitKey, Name
+from app.web.http.request_fields import OF_UNREADABLE, CallbacksSchema, Instant, LimitKey, Name
 from schema.states import CatchUp, EndpointType, ExecutionStatus, JobStatus, Overlap, Trigger
 
 
 class ExecutionSummarySchema(Schema):
-    """Summary of a one-shot job's execution."""
-
     execution_id = fields.String(required=True)
     status = fields.Enum(ExecutionStatus, required=True)
     created_at = Instant(required=True)

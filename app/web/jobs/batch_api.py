@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import ValidationError, fields, validate
+from marshmallow import Schema, ValidationError, fields, validate
 
 from app.kernel.errors import TaskExecutorError
 from app.kernel.metrics import PROCESS
@@ -14,7 +14,7 @@ from app.queue.jobs.job_creation import Created
 from app.queue.jobs.job_model import NewJob
 from app.web.http.body import details_of, invalid
 from app.web.http.error_envelope import ErrorBodySchema
-from app.web.http.request_fields import Body, WrittenSchema
+from app.web.http.request_fields import Body
 from app.web.http.request_spans import trace_of_new_jobs
 from app.web.jobs.answer_schemas import JobSchema
 from app.web.jobs.jobs_api import resource
@@ -23,7 +23,7 @@ from app.web.services import services, wake
 from schema.states import ExecutionStatus
 
 MAX_JOBS = 1000
-_JOB, _JOB_ANSWER = NewJobSchema(), JobSchema()
+_JOB = NewJobSchema()
 
 
 class BatchSchema(Body):
@@ -37,18 +37,13 @@ class BatchSchema(Body):
 
 
 class BatchErrorSchema(ErrorBodySchema):
-    """Error of a job that was not created."""
-
     class Meta:
         """Leaves out the request id, which is in X-Request-ID."""
 
         exclude = ("request_id",)
 
 
-_ERROR = BatchErrorSchema()
-
-
-class BatchItemSchema(WrittenSchema):
+class BatchItemSchema(Schema):
     """Outcome of one job: `job` with 201 (new) or 200 (replayed), else `error`."""
 
     status = fields.Integer(required=True, metadata={"description": "as of `POST /jobs`"})
@@ -56,7 +51,7 @@ class BatchItemSchema(WrittenSchema):
     error = fields.Nested(BatchErrorSchema)
 
 
-class BatchResultSchema(WrittenSchema):
+class BatchResultSchema(Schema):
     """One item per job, in the order of the request."""
 
     items = fields.List(fields.Nested(BatchItemSchema), required=True)
@@ -70,10 +65,12 @@ def create_batch(body: dict[str, Any]) -> dict[str, Any]:
     good = [job for job in parsed if isinstance(job, NewJob)]
     outcomes = iter(create_many(services().creator, good))
     results = [next(outcomes) if isinstance(job, NewJob) else job for job in parsed]
-    _wake(results)
-    for result in results:
-        if isinstance(result, Created) and result.is_new:
-            PROCESS.add(SCHEDULED, result.job.trigger)
+    new = [result.job for result in results if isinstance(result, Created) and result.is_new]
+    for job in new:
+        PROCESS.add(SCHEDULED, job.trigger)
+    executions = [job.execution for job in new if job.execution is not None]
+    for queue in {one.queue for one in executions if one.status is ExecutionStatus.QUEUED}:
+        wake(queue)
     return {"items": [_shape(result) for result in results]}
 
 
@@ -87,13 +84,7 @@ def _parse(job: Mapping[str, Any], trace: TraceContext | None) -> NewJob | TaskE
     return new_job(fields_of_job, trace)
 
 
-def _wake(results: list[Outcome]) -> None:
-    new = [result.job.execution for result in results if isinstance(result, Created) and result.is_new]
-    for queue in {one.queue for one in new if one is not None and one.status is ExecutionStatus.QUEUED}:
-        wake(queue)
-
-
 def _shape(result: Outcome) -> dict[str, Any]:
     if isinstance(result, Created):
-        return {"status": 201 if result.is_new else 200, "job": _JOB_ANSWER.dump(result.job)}
-    return {"status": result.status, "error": _ERROR.dump(result)}
+        return {"status": 201 if result.is_new else 200, "job": result.job}
+    return {"status": result.status, "error": result}

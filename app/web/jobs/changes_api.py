@@ -29,7 +29,7 @@ from app.web.http.request_spans import note_execution, trace_of_new_jobs
 from app.web.jobs.answer_schemas import JobSchema
 from app.web.jobs.jobs_api import resource
 from app.web.jobs.request_schemas import ChangedJobSchema, PatchedJobSchema, changed_fields
-from app.web.jobs.status_schemas import NextRunsSchema, StatusSchema, shape_next_runs, shape_status
+from app.web.jobs.status_schemas import NextRunsSchema, StatusSchema, shape_status
 from app.web.services import services, wake
 from schema.states import JobStatus
 
@@ -119,8 +119,6 @@ def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
 
 
 class NextRunsQuery(Body):
-    """Number of next runs to list."""
-
     count = Count(load_default=10, validate=validate.Range(1, MAX_RUNS))
 
 
@@ -148,4 +146,5 @@ def list_versions(query: dict[str, Any], job_id: str) -> dict[str, Any]:
 def list_next_runs(query: dict[str, Any], job_id: str) -> dict[str, Any]:
     """List the next runs of a job, as far as they are known; none if it is paused or retired."""
     job = get_job(services().database, job_id)
-    return shape_next_runs(job, next_runs(job, query["count"]))
+    zone = None if job.timetable is None else job.timetable.timezone
+    return {"timezone": zone or "UTC", "runs": next_runs(job, query["count"])}

@@ -1,5 +1,6 @@
 """Creation of a job for a request, and the answer: the same answer for the same key."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from flask import g, jsonify, request
@@ -13,15 +14,47 @@ from app.queue.jobs.job_queries import get_job
 from app.queue.reading.execution_queries import get_result
 from app.web.executions.executions_api import RETRY_AFTER, wait_for
 from app.web.executions.result_schemas import MAX_WAIT_SECONDS, ResultSchema
-from app.web.http import preferences, suspension
+from app.web.http import suspension
 from app.web.http.idempotent_requests import REPLAYED
-from app.web.http.preferences import Preferences
 from app.web.http.request_log import note_ids
 from app.web.http.request_spans import note_execution
 from app.web.jobs.answer_schemas import CreatedJobSchema
 from app.web.services import services
 
+PREFER: dict[str, Any] = {
+    "name": "Prefer",
+    "in": "header",
+    "description": "`wait=10`: answer when the job's execution has ended, with its `result`, or with 202 after 10 "
+    "seconds (60 at most); `respond-async`: answer 202 at once",
+    "schema": {"type": "string", "example": "wait=10"},
+}
 _JOB, _RESULT = CreatedJobSchema(), ResultSchema()
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """Preferences of a client; None or false if absent or malformed."""
+
+    wait_seconds: int | None
+    responds_async: bool
+
+    @classmethod
+    def read(cls, header: str) -> "Preferences":
+        """Parse a header's value; the first occurrence of a preference counts."""
+        named: dict[str, str] = {}
+        for part in header.split(","):
+            name, _, value = part.partition(";")[0].partition("=")
+            named.setdefault(name.strip().lower(), value.strip().strip('"'))
+        wait = named.get("wait", "")
+        is_number = wait.isascii() and wait.isdigit() and len(wait) < 10
+        return cls(int(wait) if is_number else None, named.get("respond-async") == "")
+
+    def applied(self, wait_seconds: int | None) -> dict[str, str]:
+        """Return the Preference-Applied header, with the wait in effect."""
+        words = ["respond-async"] if self.responds_async else []
+        if wait_seconds is not None:
+            words.append(f"wait={wait_seconds}")
+        return {"Preference-Applied": ", ".join(words)} if words else {}
 
 
 def create(new: NewJob) -> Any:
@@ -38,7 +71,7 @@ def create(new: NewJob) -> Any:
             note_execution(execution_id, created.job.job_id, created.job.endpoint)
         if created.is_new:
             PROCESS.add(SCHEDULED, created.job.trigger)
-    preferred = request.headers.get(preferences.HEADER)
+    preferred = request.headers.get("Prefer")
     if preferred is not None and created.job.execution is not None:
         return _preferred(created, created.job.execution.execution_id, Preferences.read(preferred))
     return (created.job, 201, {}) if created.is_new else (created.job, 200, REPLAYED)

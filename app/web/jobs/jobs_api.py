@@ -17,14 +17,13 @@ from app.queue.jobs.job_model import Job
 from app.queue.jobs.job_queries import get_job
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
 from app.web.executions.execution_schemas import CancelQuery, ExecutionOfJobQuery, ExecutionSchema
-from app.web.http import preferences
 from app.web.http.body import invalid
 from app.web.http.conditions import actor
 from app.web.http.idempotent_requests import HEADER, PARAMETER, key_in_header
 from app.web.http.pagination import page_answer, page_request, page_schema
 from app.web.http.request_spans import trace_of_new_jobs
 from app.web.jobs.answer_schemas import CreatedJobSchema, JobSchema
-from app.web.jobs.creating import create
+from app.web.jobs.creating import PREFER, create
 from app.web.jobs.request_schemas import JobQuery, NewJobSchema, new_job
 from app.web.openapi.resource import Resource
 from app.web.services import services
@@ -40,7 +39,7 @@ resource = Resource("jobs", "Calls of endpoints: now, later or on a schedule.", 
     status=201,
     also=(200, 202),
     own_key=PARAMETER | {"description": "instead of `idempotency_key` in the body"},
-    header=preferences.PARAMETER,
+    header=PREFER,
     errors=[EndpointNotFoundError, InvalidCronError, InputValidationError, InvalidCallbackError],
 )
 def create_(body: dict[str, Any]) -> Any:

@@ -23,7 +23,6 @@ _SCHEMA: dict[str, Any] = {
 
 
 def labels_field(**metadata: Any) -> fields.Dict:
-    """Return the field for the labels of a job in a request."""
     described = "key-value pairs to find the job by, with the syntax of Kubernetes labels"
     return fields.Dict(allow_none=True, validate=_check, metadata={"description": described, **_SCHEMA, **metadata})
 

@@ -12,9 +12,8 @@ from app.kernel.tracing.context import TraceContext
 from app.queue.jobs.job_model import NewJob
 from app.schedule.interval import SHORTEST_MS
 from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
-from app.web.http.callback_fields import callbacks_field
 from app.web.http.pagination import PageQuery
-from app.web.http.request_fields import Body, Every, Instant, QueryInstant, read_instant
+from app.web.http.request_fields import Body, Every, Instant, QueryInstant, callbacks_field, read_instant
 from app.web.jobs.labels import LabelSelector, labels_field
 from schema.job_bounds import MAX_IDEMPOTENCY_KEY, MAX_JOB_NAME, MAX_NAME, MAX_PRIORITY, QUEUE_NAME
 from schema.states import CatchUp, JobStatus, Overlap, Trigger
@@ -104,7 +103,6 @@ class ChangeableFields(Body):
 
     @validates_schema
     def check_catch_up(self, data: dict[str, Any], **_: Any) -> None:
-        """Raise ValidationError if fields contradict each other."""
         if data.get("starts_at") and data.get("ends_at") and data["ends_at"] <= data["starts_at"]:
             raise ValidationError("Must be after starts_at.", "ends_at")
         if data.get("max_catch_up") is not None and data.get("catch_up") not in {None, CatchUp.ALL}:
@@ -130,7 +128,6 @@ class NewJobSchema(ChangeableFields):
 
     @validates_schema
     def check_trigger(self, data: dict[str, Any], **_: Any) -> None:
-        """Raise ValidationError unless the fields match the trigger."""
         trigger = data["trigger"]
         given = {name for name in set[str]().union(*_ONLY.values()) if data.get(name) is not None}
         faults = {name: [f"Not a field of {trigger} jobs."] for name in sorted(given - _ONLY[trigger])}
@@ -154,7 +151,6 @@ class PatchedJobSchema(ChangeableFields):
 
     @validates_schema
     def check_alone(self, data: dict[str, Any], **_: Any) -> None:
-        """Raise ValidationError unless only one kind of change is requested."""
         if "status" in data and len(data) > 1:
             raise ValidationError(
                 "Must be alone: it changes this version, other fields create a new version.", "status"
@@ -162,8 +158,6 @@ class PatchedJobSchema(ChangeableFields):
 
 
 class JobQuery(PageQuery):
-    """Filters of the list of jobs."""
-
     status = fields.Enum(JobStatus)
     trigger = fields.Enum(Trigger)
     endpoint = fields.String(validate=validate.Length(1, MAX_NAME))
@@ -202,7 +196,6 @@ def read_plain(body: Any) -> dict[str, Any] | None:
 
 
 def new_job(body: Mapping[str, Any], trace: TraceContext | None = None) -> NewJob:
-    """Return the job that a parsed body requests."""
     trigger, starts_at = body["trigger"], body.get("starts_at")
     timetable = None
     if trigger.repeats:

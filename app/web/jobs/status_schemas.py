@@ -1,14 +1,11 @@
 """Schemas of the status of a job and of its next runs."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from marshmallow import Schema, fields
 
 from app.kernel.formats import show_duration
-from app.queue.jobs.job_model import Job
 from app.queue.jobs.job_status import LATEST, NEWEST, OPEN, Health, JobStatusReport
-from app.schedule.preview import NextRun
 from app.web.cron_api import RunSchema
 from app.web.http.request_fields import Instant, Name
 from app.web.jobs.answer_schemas import show_in_zone
@@ -31,8 +28,6 @@ _LAST_EXECUTION = (
 
 
 class LastExecutionSchema(Schema):
-    """The newest execution that has begun."""
-
     execution_id = fields.String(required=True)
     status = fields.Enum(ExecutionStatus, required=True)
     started_at = Instant(required=True)
@@ -41,8 +36,6 @@ class LastExecutionSchema(Schema):
 
 
 class ActiveExecutionsSchema(Schema):
-    """Open executions."""
-
     pending = fields.Integer(required=True)
     running = fields.Integer(required=True)
     total = fields.Integer(required=True)
@@ -56,30 +49,22 @@ class SkippedTicksSchema(Schema):
 
 
 class TicksSchema(Schema):
-    """Ticks of a repeating job."""
-
     next_run_at = fields.String(required=True, allow_none=True, metadata=_LOCAL)
     last_tick_at = fields.String(required=True, allow_none=True, metadata=_LOCAL)
     skipped_ticks = fields.Nested(SkippedTicksSchema, required=True)
 
 
 class CronBlockSchema(TicksSchema):
-    """The schedule of a CRON job."""
-
     expression = fields.String(required=True, metadata={"example": "0 9 * * MON"})
     timezone = fields.String(required=True)
 
 
 class IntervalBlockSchema(TicksSchema):
-    """The schedule of an INTERVAL job."""
-
     every = fields.String(required=True, metadata={"example": "5m"})
     fixed_delay = fields.Boolean(required=True)
 
 
 class DaySchema(Schema):
-    """Statistics of the last 24 hours."""
-
     total = fields.Integer(required=True)
     succeeded = fields.Integer(required=True)
     failed = fields.Integer(required=True)
@@ -88,14 +73,10 @@ class DaySchema(Schema):
 
 
 class StatsSchema(Schema):
-    """Statistics by period."""
-
     last_24h = fields.Nested(DaySchema, required=True, metadata={"description": _LAST_24H})
 
 
 class StatusSchema(Schema):
-    """Status of a job."""
-
     job_id = fields.String(required=True)
     endpoint = Name(required=True)
     endpoint_type = fields.Enum(EndpointType, required=True)
@@ -113,8 +94,6 @@ class StatusSchema(Schema):
 
 
 class NextRunsSchema(Schema):
-    """The next runs of a job."""
-
     timezone = fields.String(required=True, metadata={"description": "UTC for all but CRON jobs"})
     runs = fields.List(fields.Nested(RunSchema), required=True)
 
@@ -125,26 +104,15 @@ def shape_status(report: JobStatusReport) -> dict[str, Any]:
     shaped |= {"health": stats.health, "version": job.version, "last_execution": report.last_execution}
     active = {"pending": report.pending, "running": report.running, "total": report.pending + report.running}
     shaped |= {"active_executions": active, "stats": {"last_24h": stats}}
-    if job.timetable is not None:
-        shaped |= _schedule_block(job)
-    return shaped
-
-
-def _schedule_block(job: Job) -> dict[str, Any]:
     table = job.timetable
     if table is None:
-        return {}
+        return shaped
     block: dict[str, Any] = {
         "next_run_at": show_in_zone(table, job.next_run_at),
         "last_tick_at": show_in_zone(table, job.last_tick_at),
         "skipped_ticks": {"catch_up": job.skipped_catch_up, "overlap": job.skipped_overlap},
     }
     if table.every_ms is not None:
-        return {"interval": block | {"every": show_duration(table.every_ms), "fixed_delay": table.fixed_delay}}
-    return {"cron": block | {"expression": table.cron, "timezone": table.timezone}}
-
-
-def shape_next_runs(job: Job, runs: Sequence[NextRun]) -> dict[str, Any]:
-    table = job.timetable
-    zone = table.timezone if table is not None and table.timezone is not None else "UTC"
-    return {"timezone": zone, "runs": runs}
+        every = show_duration(table.every_ms)
+        return shaped | {"interval": block | {"every": every, "fixed_delay": table.fixed_delay}}
+    return shaped | {"cron": block | {"expression": table.cron, "timezone": table.timezone}}

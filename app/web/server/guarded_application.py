@@ -108,7 +108,6 @@ class Answer:
         self._deadlines.writing(self._sock, 0)
 
     def close(self) -> None:
-        """Close the application's answer."""
         self._deadlines.end(self._sock)
         close = getattr(self._parts, "close", None)
         if close is not None:

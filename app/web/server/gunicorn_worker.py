@@ -49,15 +49,12 @@ class Worker(SheddingWorker):
         self._streaming: set[Any] = set()  # connections that the sender of streams uses
 
     def streaming(self) -> int:
-        """Return the number of open streams."""
         return len(self._streaming)
 
     def waiting(self) -> int:
-        """Return the number of suspended requests."""
         return len(self._suspended)
 
     def load_wsgi(self) -> None:
-        """Load the application and wrap it."""
         super().load_wsgi()
         self.wsgi: Any = GuardedApplication(self.wsgi, self.deadlines)
 

@@ -103,7 +103,7 @@ def test_the_jobs_have_every_field_between_them() -> None:
 
 
 def test_a_batch_describes_what_it_answers() -> None:
-    """A schema that is written dumps whatever it is given: its fields are compared with what the view writes."""
+    """Its fields are compared with those that the view returns."""
     assert list(BatchResultSchema().fields) == ["items"]
     assert list(BatchItemSchema().fields) == ["status", "job", "error"]
     nested = BatchItemSchema().fields["error"]
