@@ -24,7 +24,7 @@ from app.kernel.collector import spare_what_is_there
 from app.kernel.config import SettingError, Settings
 from app.kernel.gathered_log import GatheredLog
 from app.kernel.metrics import PROCESS
-from app.kernel.metrics.process_metrics import GROUP, serving, sharing
+from app.kernel.metrics.group import GROUP, serving, sharing
 from app.kernel.threads import BackgroundThread
 from app.kernel.tracing.exporting import exporting
 from brokers.broker import ExecutionsBroker

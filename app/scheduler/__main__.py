@@ -10,7 +10,7 @@ from app.kernel import db, log
 from app.kernel.config import SettingError, Settings
 from app.kernel.db.startup import NotReadyError, wait_until_ready
 from app.kernel.metrics import PROCESS
-from app.kernel.metrics.process_metrics import serving
+from app.kernel.metrics.group import serving
 from app.kernel.processes.heartbeat_thread import HealthThread
 from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from app.kernel.processes.region import REGION

@@ -22,7 +22,7 @@ from app.kernel.db import startup
 from app.kernel.errors import UnavailableError
 from app.kernel.gathered_log import GatheredLog
 from app.kernel.metrics import PROCESS
-from app.kernel.metrics.process_metrics import sharing
+from app.kernel.metrics.group import sharing
 from app.kernel.metrics.series import REQUESTS_WAITING, SCHEDULED, STREAMS_OPEN, WAITING_PLACES
 from app.kernel.processes.heartbeat_thread import HealthThread
 from app.kernel.processes.process_heartbeat import Component, ProcessKind

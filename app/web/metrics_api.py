@@ -2,8 +2,8 @@
 
 from flask import Response
 
-from app.kernel.metrics.exposition import CONTENT_TYPE
-from app.kernel.metrics.process_metrics import EXPOSITION
+from app.kernel.metrics.group import GROUP
+from app.kernel.metrics.scrape_server import CONTENT_TYPE
 from app.web.openapi.resource import Resource, text_answer
 
 resource = Resource("metrics", "Metrics for Prometheus.")
@@ -21,4 +21,4 @@ def metrics() -> Response:
 
     Workers and schedulers serve their metrics at addresses of their own.
     """
-    return Response(EXPOSITION.text(), content_type=CONTENT_TYPE)
+    return Response(GROUP.text(), content_type=CONTENT_TYPE)

@@ -63,7 +63,7 @@ class Folder:
         """Return the newest snapshots of live processes, and the counters of ended processes."""
         # Snapshots are read before the sum: a process that is summed concurrently appears in both and counts once.
         found = {path.stem: _read(path) for path in self.path.glob(f"*{SNAPSHOT}")}
-        gone = {name for name in found if name != self._name and self._has_ended(name)}
+        gone = {name for name in found if name != self._name and not _is_locked(self.path / f"{name}{ALIVE}")}
         added, ended = self._ended()
         unsummed = {name: found[name] for name in found if name not in added}
         alive = [snapshot for name, snapshot in unsummed.items() if snapshot is not None and name not in gone]
@@ -111,9 +111,6 @@ class Folder:
             return dict.fromkeys(stored["names"]), unpacked(stored["snapshot"].encode())
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return {}, Snapshot(0.0)
-
-    def _has_ended(self, name: str) -> bool:
-        return not _is_locked(self.path / f"{name}{ALIVE}")
 
     def _replace(self, name: str, text: bytes) -> None:
         """Replace a file atomically: a reader gets the old or the new content."""
