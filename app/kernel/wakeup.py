@@ -1,15 +1,14 @@
-"""Hints: tell idle workers that something became claimable, before their next poll.
+"""Wake-ups: idle workers claim new work before their next poll.
 
-They may be lost, and nothing depends on them. They travel by NOTIFY on PostgreSQL, or by Redis pub/sub when
-TE_WAKEUP_REDIS_URL is set, which is the only way on CockroachDB: it has no NOTIFY.
+A wake-up may get lost; nothing depends on it. PostgreSQL sends wake-ups by NOTIFY, or Redis by pub/sub if
+TE_WAKEUP_REDIS_URL is set. CockroachDB has no NOTIFY, so there Redis is the only way.
 """
 
 import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from urllib.parse import quote, unquote
 
 import redis
@@ -24,72 +23,55 @@ CHANNEL = "te_wakeup"
 # NOTIFY locks the whole database at commit: one for all queues per interval is enough.
 MIN_INTERVAL_SECONDS = 0.005
 REDIS_TIMEOUT_SECONDS = 2.0
-REDIS_HEALTH_SECONDS = 15.0  # a link that was dropped silently is noticed at the second check
+REDIS_HEALTH_SECONDS = 15.0  # the second check detects a connection that was dropped silently
 
 NOTIFY = statement("wakeup.notify", "SELECT pg_notify('te_wakeup', :queues)")
 
-# PostgreSQL takes 8,000 bytes.
-MOST_BYTES = 6000
+MAX_BYTES = 6000  # PostgreSQL takes 8,000
 
 Place = tuple[int, str, str, int]
 """A partition, as app.queue.claiming.partition has it: shard, endpoint, limit key and priority."""
 
-Send = Callable[[str], None]
-SendAtOnce = Callable[[str], bool]
-
 
 class WakeupSender(BackgroundThread):
-    """Sends hints after the caller's commit; the first at once, more of them batched, by a thread of its own.
+    """Sends wake-ups after the caller's commit, over Redis if its URL is set, else by NOTIFY; nothing on CockroachDB.
 
-    The caller sends the first one itself where it need not wait for an answer: a thread woken for it would get the
-    interpreter only once the caller has made its own answer.
+    The caller sends the first wake-up itself if it need not wait for an answer: the interpreter would switch to the
+    thread only after the caller has made its own answer. The thread sends all others in batches.
     """
 
-    def __init__(self, send: Send | None, send_at_once: SendAtOnce | None = None) -> None:
+    def __init__(self, database: Database, redis_url: str) -> None:
         super().__init__("te-notifier")
-        self._send = send
-        self._send_at_once = send_at_once
+        self._database = database
+        self._redis = redis_client(redis_url) if redis_url else None
+        self._is_off = self._redis is None and database.is_cockroach
         self._sent_at = -math.inf
         self._ready = threading.Condition()
         self._hints: dict[str, set[Place | None]] = {}
 
-    @classmethod
-    def over(cls, database: Database, redis_url: str) -> "WakeupSender":
-        """Return a notifier over Redis when its URL is set, else over NOTIFY on PostgreSQL, else over nothing."""
-        if redis_url:
-            return cls(_by_redis(redis_url))
-        if database.is_cockroach:
-            return cls(None)
-        return cls(_by_notify(database), partial(_notify_at_once, database))
-
     def hint(self, queue: str, place: Place | None = None) -> None:
-        """Send a hint that something of `queue` may be claimable now or soon; at once, where its place is named."""
-        if self._send is None:
+        """Send a wake-up: executions of `queue`, in the partition `place` if it is given, are or soon become due."""
+        if self._is_off:
             return
         with self._ready:
             self.ensure_started()
             now = time.monotonic()
-            is_first = not self._hints and now - self._sent_at >= MIN_INTERVAL_SECONDS
-            if is_first and self._send_at_once is not None and self._send_at_once(encode({queue: (place,)})):
+            may_send = self._redis is None and not self._hints and now - self._sent_at >= MIN_INTERVAL_SECONDS
+            if may_send and self._database.unawaited.send(NOTIFY, {"queues": encode({queue: (place,)})}):
                 self._sent_at = now
                 return
             self._hints.setdefault(queue, set()).add(place)
             self._ready.notify()
 
     def interrupt(self) -> None:
-        """Wake the thread."""
         with self._ready:
             self._ready.notify()
 
-    def _has_something(self) -> bool:
-        return bool(self._hints) or self.stopping.is_set()
-
     def run(self) -> None:
-        """Send the gathered hints, at most once in a few milliseconds."""
-        send = self._send
-        while send is not None:
+        """Send the collected wake-ups, at most once in MIN_INTERVAL_SECONDS."""
+        while True:
             with self._ready:
-                self._ready.wait_for(self._has_something)
+                self._ready.wait_for(self._has_work)
                 early = self._sent_at + MIN_INTERVAL_SECONDS - time.monotonic()
             self.stopping.wait(max(0.0, early))
             with self._ready:
@@ -98,13 +80,23 @@ class WakeupSender(BackgroundThread):
             if not hints:
                 return
             try:
-                send(encode(hints))
-            except Exception as error:  # noqa: BLE001 - a hint may be lost, the thread that sends the next one may not
+                self._send(encode(hints))
+            except Exception as error:  # noqa: BLE001 - a wake-up may get lost, and the thread must survive
                 log.debug("a wake-up was lost: %s", type(error).__name__)
+
+    def _has_work(self) -> bool:
+        return bool(self._hints) or self.stopping.is_set()
+
+    def _send(self, payload: str) -> None:
+        if self._redis is not None:
+            self._redis.publish(CHANNEL, payload)
+        else:
+            self._database.fetch(NOTIFY, {"queues": payload})
+            self._database.open_unawaited()  # so that callers can send the next wake-ups themselves
 
 
 def encode(hints: Mapping[str, Iterable[Place | None]]) -> str:
-    """Write the payload of hints: names of queues, and where something is due in them; None where that is not known.
+    """Write the payload of wake-ups: names of queues, and their partitions with due executions; None: unknown.
 
     Workers of an earlier version read the names alone.
     """
@@ -116,11 +108,11 @@ def encode(hints: Mapping[str, Iterable[Place | None]]) -> str:
         if named and len(named) < len(list(places)):
             parts.append(f"{queue}\t")
     payload = ",".join(parts)
-    return payload if len(payload) <= MOST_BYTES else ",".join(sorted(hints))
+    return payload if len(payload) <= MAX_BYTES else ",".join(sorted(hints))
 
 
 def decode(payload: str) -> list[tuple[str, Place | None]]:
-    """Read the hints in a payload: the queue of each, and the place where something is due; None: it may be any."""
+    """Read a payload: the queue of each wake-up, and its partition; None: any partition."""
     hints: list[tuple[str, Place | None]] = []
     parts = [part.split("\t") for part in payload.split(",")]
     placed = {queue for queue, *fields in parts if fields}
@@ -133,8 +125,8 @@ def decode(payload: str) -> list[tuple[str, Place | None]]:
     return hints
 
 
-def redis_client(url: str) -> "redis.Redis":
-    """Return the client that carries hints; it connects at its first command."""
+def redis_client(url: str) -> redis.Redis:
+    """Return the client for wake-ups; it connects at its first command."""
     return redis.Redis.from_url(
         url,
         socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
@@ -143,25 +135,3 @@ def redis_client(url: str) -> "redis.Redis":
         health_check_interval=REDIS_HEALTH_SECONDS,
         decode_responses=True,
     )
-
-
-def _notify_at_once(database: Database, payload: str) -> bool:
-    return database.unawaited.send(NOTIFY, {"queues": payload})
-
-
-def _by_notify(database: Database) -> Send:
-    def send(payload: str) -> None:
-        database.fetch(NOTIFY, {"queues": payload})
-        # Later ones need not wait for this thread.
-        database.open_unawaited()
-
-    return send
-
-
-def _by_redis(url: str) -> Send:
-    client = redis_client(url)
-
-    def send(payload: str) -> None:
-        client.publish(CHANNEL, payload)
-
-    return send

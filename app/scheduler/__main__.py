@@ -41,7 +41,7 @@ def main() -> int:
             thread.start()
         wait_until_ready(database, settings.startup_timeout_seconds, stopping=process.is_stopping)
         health.start()
-        hint = WakeupSender.over(database, settings.wakeup_redis_url).hint
+        hint = WakeupSender(database, settings.wakeup_redis_url).hint
         context = ChoreContext(database, settings, hint=hint, stopping=process.is_stopping, exporting=spans)
         return process.run(plan(context))
     except NotReadyError as error:

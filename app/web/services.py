@@ -80,7 +80,7 @@ class Services:
             secret_box=SecretBox.from_setting(settings.secret_encryption_key)
             if settings.secret_encryption_key
             else None,
-            notifier=WakeupSender.over(database, settings.wakeup_redis_url),
+            notifier=WakeupSender(database, settings.wakeup_redis_url),
             waits=Waits(database),
             features=features,
             exporting=exporting(settings.traces, "web"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.kernel.wakeup import MOST_BYTES, Place, decode, encode
+from app.kernel.wakeup import MAX_BYTES, Place, decode, encode
 
 LOW: Place = (3, "send-mail", "=a,b\tc=ü%", 0)
 HIGH: Place = (0, "way", "", 255)
@@ -27,7 +27,7 @@ def test_a_worker_of_an_earlier_version_reads_the_names() -> None:
 def test_what_would_be_too_long_is_left_out() -> None:
     many: set[Place | None] = {(0, "way", f"={'ü' * 100}{number}", 128) for number in range(20)}
     assert encode({"http": many, "kafka": {None}}) == "http,kafka"
-    assert len(encode({"http": many})) <= MOST_BYTES
+    assert len(encode({"http": many})) <= MAX_BYTES
 
 
 @pytest.mark.parametrize("payload", ["", "http\tx\ty\tz\t128", "http\t0", "\t\t\t\t,http", "http\t1\t2\t3\t4\t5"])

@@ -46,7 +46,7 @@ def test_a_hint_wakes_the_consumer_of_its_queue_only(
     """Told by the partition that it names from a pulse of te-flow, and from a standing connection: these wake all."""
     inboxes = {queue: process.inboxes.open(queue) for queue in ("http", "kafka")}
     listener.start()
-    notifier = WakeupSender.over(database, way[1])
+    notifier = WakeupSender(database, way[1])
 
     def told(queue: str) -> set[Partition]:
         return {partition for partitions, _ in list(inboxes[queue].due) for partition in partitions}
@@ -91,7 +91,7 @@ def test_a_hint_waits_neither_for_the_pool_nor_for_the_one_before(process: Worke
     sender = db.connect(database_url, pool_size=1, application_name="te-test-sender")
     if sender.is_cockroach:
         pytest.skip("CockroachDB has no NOTIFY")
-    notifier = WakeupSender.over(sender, "")
+    notifier = WakeupSender(sender, "")
     with notified(process, database_url, "http", "kafka") as (http, kafka):
         notifier.hint("http")
         assert http.wait(60)
@@ -128,7 +128,7 @@ def test_hints_are_heard_on_a_high_descriptor(
 ) -> None:
     if database.is_cockroach:
         pytest.skip("CockroachDB has no NOTIFY")
-    notifier = WakeupSender.over(database, "")
+    notifier = WakeupSender(database, "")
     with notified(process, database_url, "http") as (http,):
         notifier.hint("http")
         assert http.wait(60)
