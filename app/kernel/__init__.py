@@ -1,1 +1,1 @@
-"""Kernel: what every other package stands on."""
+"""Kernel: the basis of all other packages."""

@@ -1,4 +1,4 @@
-"""Garbage collector: settings for long-lived processes."""
+"""Garbage collector: settings of long-lived processes."""
 
 import gc
 

@@ -14,8 +14,8 @@ import redis
 from schema.job_bounds import MAX_INPUT_BYTES, QUEUE_NAME
 from schema.url import database_url
 
-MOST_SHARDS = 256
-MOST_ROUTES = 200
+MAX_SHARDS = 256
+MAX_ROUTES = 200
 ROUTE_PATTERN = re.compile(r"^[a-z0-9*?_-]{1,128}$")
 
 
@@ -108,8 +108,8 @@ def _rate(text: str) -> str:
 
 def _routes(text: str) -> tuple[tuple[str, str], ...]:
     routes = tuple(_route(item.strip()) for item in text.split(",") if item.strip())
-    if len(routes) > MOST_ROUTES:
-        raise ValueError(f"at most {MOST_ROUTES} routes are possible")
+    if len(routes) > MAX_ROUTES:
+        raise ValueError(f"at most {MAX_ROUTES} routes are possible")
     return routes
 
 
@@ -133,7 +133,7 @@ class Settings:
 
     database_url: str = _env("TE_DATABASE_URL", "", _url)
     db_pool_size: int | None = _env("TE_DB_POOL_SIZE", None, _whole(1, 1000))
-    queue_shards: int | None = _env("TE_QUEUE_SHARDS", None, _whole(1, MOST_SHARDS))
+    queue_shards: int | None = _env("TE_QUEUE_SHARDS", None, _whole(1, MAX_SHARDS))
     startup_timeout_seconds: float = _env("TE_STARTUP_TIMEOUT_SEC", 60.0, _seconds(0))
     wakeup_redis_url: str = _env("TE_WAKEUP_REDIS_URL", "", _redis_url)
     secret_encryption_key: str = _env("TE_SECRET_ENCRYPTION_KEY", "")

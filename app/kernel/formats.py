@@ -11,30 +11,29 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
-MOST_LEVELS = 500  # of stored JSON; a request may have a fifth of that
-MAX_DIGITS = 38  # of an integer; longer ones overflow a double, which is what most readers hold numbers in
+MAX_LEVELS = 500  # of stored JSON; a request may have a fifth
+MAX_DIGITS = 38  # of an integer; longer integers overflow a double, the type of numbers in most readers
 
 _CONTAINERS = frozenset({dict, list})
 
 compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""Write a value as JSON without spaces, with other scripts than Latin as they are."""
+"""Write a value as JSON without spaces, in UTF-8 without escapes."""
 
 
 class Unreadable(dict[str, str]):
-    """What stands for stored JSON that cannot be passed on: an object that says why, in `unreadable`."""
+    """Replacement of stored JSON that cannot be read or written again; `unreadable` gives the reason."""
 
     @property
     def why(self) -> str:
-        """Why it cannot."""
         return self["unreadable"]
 
 
 def stored_json(text: str) -> Any:
-    """Parse JSONB as the database writes it: it keeps 1e300 as a decimal and shows it with three hundred digits.
+    """Parse JSONB in the form of the database, which writes 1e300 with three hundred digits.
 
-    An integer longer than a request may hold was a floating-point number. Whoever writes rows himself may store what no
-    parser here reads, or what cannot be written as JSON again. An error would end the statement that reads it, and
-    so the claims and the lists of all: it becomes an Unreadable.
+    An integer longer than a request may hold was a floating-point number. Manually written rows may hold values that no
+    parser here reads, or that cannot be written as JSON again. An error would end the statement, and with it the claims
+    and lists of all other rows, so such a value becomes an Unreadable.
     """
     try:
         value = _STORED.decode(text)
@@ -42,13 +41,13 @@ def stored_json(text: str) -> Any:
         return _too_deep()
     except _TooLargeError:
         return Unreadable(unreadable="a number in it is too large")
-    # To count is much quicker than to look, and hardly anything has so many parts.
-    may_be_deep = len(text) > MOST_LEVELS and text.count("[") + text.count("{") > MOST_LEVELS
-    return _too_deep() if may_be_deep and is_deeper(value, MOST_LEVELS) else value
+    # Counting brackets is much faster than the check, and few values have that many.
+    may_be_deep = len(text) > MAX_LEVELS and text.count("[") + text.count("{") > MAX_LEVELS
+    return _too_deep() if may_be_deep and is_deeper(value, MAX_LEVELS) else value
 
 
 def is_deeper(value: object, levels: int) -> bool:
-    """Return whether something in parsed JSON stands deeper in it than so many levels."""
+    """Return whether parsed JSON is nested deeper than `levels`."""
     level: list[Any] = [value] if type(value) in _CONTAINERS else []
     for _ in range(levels):
         level = [
@@ -65,7 +64,7 @@ def is_deeper(value: object, levels: int) -> bool:
 def array_literal(values: Iterable[object]) -> str:
     """Write values as the text of an SQL array, to be cast to its type.
 
-    A list becomes an expression for each of its values, which costs the driver and the parser three times as much.
+    A list as parameter becomes an expression per value, which costs the driver and the parser three times as much.
     """
     texts = [str(value).replace("\\", r"\\").replace('"', r"\"") for value in values]
     return '{"' + '","'.join(texts) + '"}' if texts else "{}"
@@ -77,7 +76,7 @@ def rfc3339(instant: datetime, timespec: str = "auto") -> str:
 
 
 def duration_ms(text: object) -> int | None:
-    """Read a duration with a unit, such as `500ms`, `10s`, `5m`, `2h` or `1d`; None for whatever is not one."""
+    """Read a duration with a unit, such as `500ms`, `10s`, `5m`, `2h` or `1d`; None for any other value."""
     match = _DURATION.fullmatch(text) if isinstance(text, str) else None
     return int(match[1]) * _UNITS[match[2]] if match else None
 
@@ -94,7 +93,6 @@ def pointer(path: Iterable[object]) -> str:
 
 
 def escaped(part: str) -> str:
-    """Escape one part of a JSON pointer."""
     return part.replace("~", "~0").replace("/", "~1")
 
 
@@ -112,7 +110,7 @@ def marshmallow_faults(messages: Any, path: tuple[str, ...] = ()) -> Iterator[tu
 
 
 class _TooLargeError(Exception):
-    """A number is beyond those of a double: it would become Infinity, which is not JSON."""
+    """A number exceeds a double: it would become Infinity, which is not JSON."""
 
 
 def _integer(text: str) -> int | float:
@@ -127,7 +125,7 @@ def _finite(text: str) -> float:
 
 
 def _too_deep() -> Unreadable:
-    return Unreadable(unreadable=f"it is nested deeper than {MOST_LEVELS} levels")
+    return Unreadable(unreadable=f"it is nested deeper than {MAX_LEVELS} levels")
 
 
 _STORED = json.JSONDecoder(parse_int=_integer, parse_float=_finite)

@@ -1,4 +1,4 @@
-"""Ids: prefixed, opaque, unique by 64 random bits, and made before the first try so that a repeat is recognised."""
+"""Ids: prefixed, opaque, unique by 64 random bits. Made before the first try, so a repetition is recognised."""
 
 import os
 import time
@@ -7,16 +7,14 @@ from functools import partial
 
 
 class _Form:
-    """What ids of this process begin with."""
-
     leads_with_time = True
 
 
 def lead_with_time(wanted: bool) -> None:
-    """Begin ids with the time at which they are made, or at random; opening a database chooses, for the whole process.
+    """Begin ids with their creation time, or at random; opening a database chooses for the whole process.
 
-    What is written together then lies together in each index, however long the history beside it. CockroachDB splits
-    tables by key instead: one range would take all writes.
+    With the time, rows that are written together share index pages, however long the history. CockroachDB splits tables
+    by key: one range would take all writes.
     """
     _Form.leads_with_time = wanted
 
@@ -45,5 +43,4 @@ process_id = partial(_new, "prc")  # of any other process
 
 
 def shard_of(execution: str, shards: int) -> int:
-    """Return the shard of an execution."""
     return zlib.crc32(execution.encode()) % shards

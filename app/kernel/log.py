@@ -7,20 +7,19 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
-IDS: ContextVar[Mapping[str, str]] = ContextVar("ids", default={})  # noqa: B039 - it is never changed, only replaced
-"""What the current thread is busy with: fields of every line of JSON that it logs meanwhile."""
+IDS: ContextVar[Mapping[str, str]] = ContextVar("ids", default={})  # noqa: B039 - replaced, never changed
+"""Ids of the current thread's work: fields of each line of JSON that the thread logs."""
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "fields"}
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats each record as one line of JSON; whatever was passed as `extra` becomes a field.
+    """Formats each record as one line of JSON with a field for each item of `extra`.
 
-    What `fields` of it returns are fields as well: it is called for JSON only, since lines of text leave it out.
+    `extra` may hold a function `fields`, which returns further fields. Lines of text do not call it.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Render the record."""
         entry: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname,
@@ -36,12 +35,12 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Formats each record as one line of text, in which what a client has sent can neither begin another nor hide."""
+    """Formats each record as one line of text; data from clients can neither begin a new line nor hide."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - of the class it derives from
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - overrides
         """Render the record without its traceback."""
         text = super().formatMessage(record)
         return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
@@ -49,9 +48,7 @@ class TextFormatter(logging.Formatter):
 
 def formatter(style: str) -> logging.Formatter:
     """Return the formatter for a value of TE_LOG_FORMAT: `text` or `json`."""
-    if style == "json":
-        return JsonFormatter()
-    return TextFormatter()
+    return JsonFormatter() if style == "json" else TextFormatter()
 
 
 def configure(level: str, style: str) -> None:

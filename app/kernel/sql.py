@@ -4,19 +4,13 @@ In tests, PostgreSQL prepares each statement, and a lint refuses spellings that 
 """
 
 import re
-from collections.abc import Callable
 from typing import TypeVar
 
-from sqlalchemy import Executable, TextClause, text
-
-T = TypeVar("T", bound=TextClause)
+from sqlalchemy import Executable, TextClause
 
 
-class HotStatement(TextClause):
-    """A statement that runs with each job, or each batch of them: `app.kernel.db.hot` runs it outside of transactions.
-
-    In a transaction it is a text like any other.
-    """
+class NamedStatement(TextClause):
+    """A text with the name of its statement."""
 
     inherit_cache = True
 
@@ -25,57 +19,51 @@ class HotStatement(TextClause):
         self.name = name
 
 
-Make = Callable[[str, str], T]
+class HotStatement(NamedStatement):
+    """A statement of each job, or of each batch of jobs: `app.kernel.db.hot` runs it outside of transactions."""
+
+    inherit_cache = True
+
+
+T = TypeVar("T", bound=NamedStatement)
 
 REGISTRY: dict[str, TextClause] = {}
 IN_REGIONS: dict[Executable, TextClause] = {}
-"""For statements that choose what a process works on: their second form, which chooses in `:regions` only."""
+"""The second form of statements that choose work: it chooses rows of `:regions` only."""
 
 _PLACE = re.compile(r"@regions\((\w*)\)")
 
 
 def statement(name: str, sql: str) -> TextClause:
     """Register a statement under a unique name and return it."""
-    return _registered(name, sql, _text)
+    return _registered(NamedStatement, name, sql)
 
 
 def hot_statement(name: str, sql: str) -> HotStatement:
     """Register a hot statement under a unique name and return it."""
-    return _registered(name, sql, HotStatement)
+    return _registered(HotStatement, name, sql)
 
 
 def of_regions(table: str = "") -> str:
-    """Return the place in a statement, behind a condition, at which that of the regions may stand.
-
-    It is empty in the statement itself; the second form has `AND crdb_region = …` of the table there.
-    """
+    """Return a placeholder after a condition: empty in the statement, the condition on regions in its second form."""
     return f"@regions({table})"
 
 
 def in_regions(table: str) -> str:
-    """Return what stands in such a place of the second form."""
+    """Return the condition that replaces the placeholder in the second form."""
     return f" AND {f'{table}.' if table else ''}crdb_region = ANY (CAST(:regions AS TEXT[]))"
 
 
-def _text(_name: str, sql: str) -> TextClause:
-    return text(sql)
-
-
-def _in_regions(place: re.Match[str]) -> str:
-    return in_regions(place[1])
-
-
-def _registered(name: str, sql: str, make: Make[T]) -> T:
-    clause = _named(name, _PLACE.sub("", sql), make)
+def _registered(kind: type[T], name: str, sql: str) -> T:
+    clause = _named(kind, name, _PLACE.sub("", sql))
     if _PLACE.search(sql):
-        narrowed = _PLACE.sub(_in_regions, sql)
-        IN_REGIONS[clause] = _named(f"{name}_in_regions", narrowed, make)
+        narrowed = _PLACE.sub(lambda place: in_regions(place[1]), sql)
+        IN_REGIONS[clause] = _named(kind, f"{name}_in_regions", narrowed)
     return clause
 
 
-def _named(name: str, sql: str, make: Make[T]) -> T:
+def _named(kind: type[T], name: str, sql: str) -> T:
     if name in REGISTRY:
         raise ValueError(f"two statements are called {name!r}")
-    clause = make(name, sql)
-    REGISTRY[name] = clause
+    clause = REGISTRY[name] = kind(name, sql)
     return clause

@@ -1,4 +1,4 @@
-"""Background threads: the form that all of ours share."""
+"""Background threads: their common base class."""
 
 import os
 import threading
@@ -10,14 +10,14 @@ STOP_SECONDS = 5.0
 
 
 class BackgroundThread(ABC):
-    """A daemon thread that lives as long as its process, or until it is stopped.
+    """A daemon thread that runs until its process ends or it is stopped.
 
-    Its name begins with `te-`. `run` is its body: it returns soon after `stopping` is set, and an exception that
-    leaves it is the thread's death. What a death means belongs to the process: a worker exits when a thread dies that
-    `is_vital` (`brokers.middleware`); elsewhere Python prints the traceback and the process goes on.
+    Its name begins with `te-`. `run` is its body: it returns soon after `stopping` is set. An exception that leaves
+    `run` ends the thread. A worker then exits if the thread `is_vital` (`brokers.middleware`); other processes print
+    the traceback and continue.
     """
 
-    is_vital: ClassVar[bool] = False  # whether a worker only looks alive without it
+    is_vital: ClassVar[bool] = False  # whether a worker is useless without it
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -28,10 +28,10 @@ class BackgroundThread(ABC):
 
     @abstractmethod
     def run(self) -> None:
-        """Do the work, on the thread."""
+        """Do the work of the thread."""
 
-    def interrupt(self) -> None:  # noqa: B027 - most bodies wait for `stopping` and need none
-        """Wake the body so that it notices `stopping`; needed where it waits for anything else."""
+    def interrupt(self) -> None:  # noqa: B027 - most bodies wait for `stopping` only
+        """Wake the body if it waits for anything else than `stopping`."""
 
     def start(self) -> None:
         """Start the thread; called once in a process."""
@@ -40,7 +40,7 @@ class BackgroundThread(ABC):
         self._thread.start()
 
     def ensure_started(self) -> bool:
-        """Start the thread unless this process has it; return whether it was started now.
+        """Start the thread unless it runs in this process; return whether it was started now.
 
         A fork copies this object without its thread: gunicorn forks after the application may have been built.
         Concurrent callers hold a lock of their own.
@@ -51,7 +51,7 @@ class BackgroundThread(ABC):
         return True
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
-        """Ask the thread to end and wait for it; False when it still runs after the timeout."""
+        """Stop the thread and wait for its end; returns false if it still runs after the timeout."""
         self.stopping.set()
         if self._thread is None or not self._thread.is_alive():
             return True
@@ -64,12 +64,12 @@ class BackgroundThread(ABC):
         self._last_sign = time.monotonic()
 
     def last_sign(self) -> float:
-        """Return when the thread last showed a sign of life, by `time.monotonic()`; now, before its first."""
+        """Return the instant of the last sign of life, by `time.monotonic()`; now before the first sign."""
         return time.monotonic() if self._last_sign is None else self._last_sign
 
 
 class _OwnedThread(threading.Thread):
-    """The thread of a BackgroundThread, which it leads back to."""
+    """The thread of a BackgroundThread; refers to its owner."""
 
     def __init__(self, owner: BackgroundThread) -> None:
         super().__init__(target=owner.run, name=owner.name, daemon=True)
@@ -77,5 +77,5 @@ class _OwnedThread(threading.Thread):
 
 
 def is_vital(thread: threading.Thread | None) -> bool:
-    """Return whether a thread is one of ours that its process cannot do without."""
+    """Return whether the owner of a thread is vital; other threads are not."""
     return isinstance(thread, _OwnedThread) and thread.owner.is_vital

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
-from app.kernel.gathered_log import MOST_LINES, GatheredLog
+from app.kernel.gathered_log import MAX_LINES, GatheredLog
 from tests.waiting import HUNG_SECONDS
 
 log = logging.getLogger("te-test")
@@ -48,14 +48,14 @@ def gathered(pipe: Pipe) -> Iterator[GatheredLog]:
 
 
 def test_lines_are_written_together(pipe: Pipe, gathered: GatheredLog) -> None:
-    for number in range(MOST_LINES):
+    for number in range(MAX_LINES):
         log.info("line %d", number)
     text = ""
-    while text.count("\n") < MOST_LINES:
+    while text.count("\n") < MAX_LINES:
         assert pipe.written.acquire(timeout=HUNG_SECONDS)
         text = "".join(pipe.writes)
-    assert text == "".join(f"line {number}\n" for number in range(MOST_LINES))
-    assert len(pipe.writes) < MOST_LINES / 2
+    assert text == "".join(f"line {number}\n" for number in range(MAX_LINES))
+    assert len(pipe.writes) < MAX_LINES / 2
 
 
 def test_a_single_line_is_written_soon(pipe: Pipe, gathered: GatheredLog) -> None:

@@ -19,7 +19,7 @@ from app.catalog.routing import Routing
 from app.cli.catalog_section import CatalogSection
 from app.cli.exit_statuses import CommandError
 from app.cli.options import gather
-from app.kernel.config import MOST_ROUTES
+from app.kernel.config import MAX_ROUTES
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest
 from app.kernel.errors import InvalidRequestError, TaskExecutorError
@@ -48,7 +48,7 @@ class _DocumentSchema(Body):
     configs = fields.Dict(keys=Name(), values=fields.Dict(), load_default=dict)
     secrets = fields.List(SecretName(), load_default=list)
     endpoints = fields.Dict(keys=Name(), values=fields.Nested(ChangedEndpointSchema), load_default=dict)
-    routes = fields.List(fields.Nested(RouteSchema), validate=validate.Length(max=MOST_ROUTES))
+    routes = fields.List(fields.Nested(RouteSchema), validate=validate.Length(max=MAX_ROUTES))
 
 
 @dataclass(frozen=True, slots=True)

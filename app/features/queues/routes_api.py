@@ -9,7 +9,7 @@ from app.catalog import routing
 from app.catalog.endpoints import versions
 from app.catalog.routing import Route, Routing, queue_for
 from app.kernel.access.api_keys import Scope
-from app.kernel.config import MOST_ROUTES
+from app.kernel.config import MAX_ROUTES
 from app.kernel.errors import EndpointNotFoundError
 from app.web.catalog.endpoints_api import RouteSchema
 from app.web.http.conditions import change, tagged, unless_known
@@ -29,7 +29,7 @@ questions = Resource("route-tests", "Dry runs of routes.", write_scope=Scope.REA
 class NewRoutesSchema(Body):
     """All routes, in order: the first route with a matching pattern is used."""
 
-    routes = fields.List(fields.Nested(RouteSchema), required=True, validate=validate.Length(1, MOST_ROUTES))
+    routes = fields.List(fields.Nested(RouteSchema), required=True, validate=validate.Length(1, MAX_ROUTES))
 
 
 class RoutesSchema(Schema):
@@ -43,7 +43,7 @@ class RouteQuestionSchema(Body):
     """Name of an endpoint, existing or not, and routes to try instead of the current routes."""
 
     endpoint = Name(required=True, metadata={"example": "billing-eu"})
-    routes = fields.List(fields.Nested(RouteSchema), validate=validate.Length(max=MOST_ROUTES))
+    routes = fields.List(fields.Nested(RouteSchema), validate=validate.Length(max=MAX_ROUTES))
 
 
 class MoveSchema(Schema):

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row
 from app.catalog import revision
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
-from app.kernel.config import MOST_SHARDS
+from app.kernel.config import MAX_SHARDS
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, Position
 from app.kernel.errors import QueueNotFoundError
@@ -66,7 +66,7 @@ def _due_in(number: int) -> str:
 _BEYOND = f"""
     SELECT shard, 0, NULL, now()
       FROM (SELECT shard FROM executions
-             WHERE queue = :queue AND shard >= {_SHARD} + {AT_ONCE} AND shard < {MOST_SHARDS} AND {_CLAIMABLE}
+             WHERE queue = :queue AND shard >= {_SHARD} + {AT_ONCE} AND shard < {MAX_SHARDS} AND {_CLAIMABLE}
              ORDER BY shard DESC, run_at DESC, execution_id DESC LIMIT 1) AS more"""  # noqa: S608 - as above
 DUE = statement("stats.due", "\n    UNION ALL".join([*map(_due_in, range(AT_ONCE)), _BEYOND]))
 

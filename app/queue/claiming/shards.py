@@ -2,7 +2,7 @@
 
 import logging
 
-from app.kernel.config import MOST_SHARDS
+from app.kernel.config import MAX_SHARDS
 from app.kernel.db import Database
 from app.kernel.sql import statement
 
@@ -48,7 +48,7 @@ class ShardCount:
     def survey(self) -> int:
         """Find executions in higher shards, and serve these shards from now on; return the number of shards."""
         statement = STORED_BEYOND if self._queue is None else CLAIMABLE_BEYOND
-        params = {"known": self.count, "most": MOST_SHARDS, "queue": self._queue}
+        params = {"known": self.count, "most": MAX_SHARDS, "queue": self._queue}
         found = max((row.shard for row in self._database.fetch(statement, params)), default=None)
         if found is not None:
             self.count = max(self.count, found + 1)

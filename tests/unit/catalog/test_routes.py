@@ -6,7 +6,7 @@ import re
 import pytest
 
 from app.catalog.routing import Route, matches, queue_for
-from app.kernel.config import MOST_ROUTES, SettingError, Settings
+from app.kernel.config import MAX_ROUTES, SettingError, Settings
 from tests.cases import each_case
 
 
@@ -49,7 +49,7 @@ def test_the_setting_lists_patterns_and_queues() -> None:
     [
         *("billing", "=bulk", "billing-*=", "Billing-*=bulk", "[a-z]*=bulk", "a.b=bulk", "a=bulk.DQ", "a=1st", "a=b=c"),
         "a" * 129 + "=bulk",
-        ",".join(["a=b"] * (MOST_ROUTES + 1)),
+        ",".join(["a=b"] * (MAX_ROUTES + 1)),
     ],
 )
 def test_what_is_no_route_is_refused(text: str) -> None:
