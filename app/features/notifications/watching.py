@@ -33,6 +33,13 @@ LOCK = statement(
     SELECT now() AS now FROM mine
     """,
 )
+KNOWN = statement(
+    "notifications.open_alerts",
+    """
+    SELECT rule, subject FROM notification_conditions
+     WHERE event = :event AND subject = ANY (CAST(:subjects AS TEXT[]))
+    """,
+)
 FAILING = statement(
     "notifications.failing_jobs",
     """
@@ -122,11 +129,15 @@ class Detector:
         reports: Reports,
     ) -> None:
         """Open an alert of each rule that reports a fact; add the new alerts to the reports."""
+        rows = connection.execute(KNOWN, {"event": event.value, "subjects": [fact.key for fact in found]})
+        known = {(row.rule, row.subject) for row in rows}
         matching = {
             (rule.name, fact.key): fact.occurrence
             for rule in rules
             for fact in found
-            if fact.for_seconds >= rule.late_seconds and rule.matches(fact.occurrence)
+            if (rule.name, fact.key) not in known
+            and fact.for_seconds >= rule.late_seconds
+            and rule.matches(fact.occurrence)
         }
         alerts = sorted(matching)
         for first in range(0, len(alerts), self._max_alerts):
