@@ -39,7 +39,7 @@ def check_spec(
         *_config_faults(template, config),
         *_secret_faults(template, secret_names_exist),
         *input_faults(template.placeholders, payload_schema),
-        *transport.faults(template, config or {}),
+        *(transport.faults(template, config or {}) if transport.faults else ()),
     ]
     if faults:
         raise template_error(faults)

@@ -1,5 +1,6 @@
 """Encryption of secrets at rest: encrypted on write, decrypted in workers and during key rotation."""
 
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from typing import Self
@@ -38,7 +39,7 @@ class SecretBox:
 
     @property
     def key_ids(self) -> tuple[str, ...]:
-        """The ids of the keys, that of the encrypting one first."""
+        """Ids of the keys, first the id of the encrypting key."""
         return tuple(self._by_id)
 
     def encrypt(self, value: str) -> bytes:
@@ -52,16 +53,20 @@ class SecretBox:
             raise UndecryptableError(f"none of the keys in {VARIABLE} decrypts it") from None
 
     def rotate(self, token: bytes) -> bytes:
-        """Encrypt a stored secret anew, with the first key; only where `key_of` knows its key."""
+        """Encrypt a stored secret again, with the first key; only if `key_of` returns its key."""
         return self._fernet.rotate(bytes(token))
 
     def key_of(self, token: bytes) -> str | None:
-        """Return the id of the key that a stored secret is encrypted with; None when it is none of these."""
-        return next((name for name, fernet in self._by_id.items() if _fits(fernet, token)), None)
+        """Return the id of the key that decrypts a stored secret; None if no key does."""
+        for name, fernet in self._by_id.items():
+            with contextlib.suppress(InvalidToken):
+                fernet.decrypt(bytes(token))
+                return name
+        return None
 
 
 def key_id(key: str) -> str:
-    """Return a short name of a key, for people to compare; it tells nothing about the key."""
+    """Return a short name of a key, for people to compare; the name reveals nothing about the key."""
     return hashlib.sha256(b"task-executor secret encryption key " + key.encode()).hexdigest()[:8]
 
 
@@ -76,11 +81,3 @@ def _fernet(key: str, number: int) -> Fernet:
         raise SettingError(
             f"{VARIABLE}: key number {number} is not 32 bytes in URL-safe base64; make a key with: {HOW_TO_MAKE_ONE}"
         ) from None
-
-
-def _fits(fernet: Fernet, token: bytes) -> bool:
-    try:
-        fernet.decrypt(bytes(token))
-    except InvalidToken:
-        return False
-    return True

@@ -43,7 +43,8 @@ def check_schema(schema: Any) -> None:
     _check_outside(schema)
     try:
         with Budget():
-            _refuse([(pointer(fault.absolute_path), fault.message) for fault in _against_metaschema(schema)])
+            found = itertools.islice(_METASCHEMA.iter_errors(schema), MAX_FAULTS)
+            _refuse([(pointer(fault.absolute_path), fault.message) for fault in found])
             _refuse(list(itertools.islice(_faults(schema), MAX_FAULTS)))
         # An endless schema refers to itself without descending into the input, so any input shows it.
         with Budget():
@@ -62,10 +63,6 @@ def _check_outside(schema: Any) -> None:
         _refuse([("", f"a schema may have at most {MAX_SCHEMA_BYTES} bytes")])
     elif str(schema.get("$schema", DIALECT)).removesuffix("#") != DIALECT:
         _refuse([("/$schema", f"only {DIALECT} is supported")])
-
-
-def _against_metaschema(schema: Any) -> Iterator[Any]:
-    return itertools.islice(_METASCHEMA.iter_errors(schema), MAX_FAULTS)
 
 
 def _faults(schema: Any) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import RAISE, Schema, ValidationError, fields, validate, validates_schema
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
 from app.catalog.specs.spec_fields import Described
 from app.kernel.formats import duration_ms, show_duration
@@ -42,7 +42,7 @@ def _most(**options: Any) -> fields.Integer:
     return fields.Integer(strict=True, validate=[validate.Range(1, error=_PAUSE), validate.Range(max=MOST)], **options)
 
 
-def _duration(shortest_ms: int, longest_ms: int, *, of: type[Described] = Described, **options: Any) -> Described:
+def _duration(shortest_ms: int, longest_ms: int, **options: Any) -> Described:
     bounds = f"from {show_duration(shortest_ms)} to {show_duration(longest_ms)}"
     spelt = f"Must be a duration {bounds}: a whole number and ms, s, m, h or d, such as 5m."
 
@@ -52,30 +52,15 @@ def _duration(shortest_ms: int, longest_ms: int, *, of: type[Described] = Descri
             raise ValidationError(spelt)
 
     type_: Any = ["string", "null"] if options.get("allow_none") else "string"
-    return of(check, {"type": type_, "pattern": "^[0-9]{1,12}(ms|s|m|h|d)$"}, **options)
-
-
-class _Canonical(Described):
-    """Duration, shown in the largest unit that divides it."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> Any:  # noqa: ARG002
-        milliseconds = duration_ms(value)
-        return value if milliseconds is None else show_duration(milliseconds)
+    return Described(check, {"type": type_, "pattern": "^[0-9]{1,12}(ms|s|m|h|d)$"}, **options)
 
 
 def retention_field(**options: Any) -> Described:
     """Declare the retention of results; null: as long as executions."""
-    return _duration(_MINUTE, _LONGEST_RETENTION, of=_Canonical, **options)
+    return _duration(_MINUTE, _LONGEST_RETENTION, **options)
 
 
 class _Flow(Schema):
-    """Base of the fields: refuses unknown fields."""
-
-    class Meta:
-        """Options of marshmallow."""
-
-        unknown = RAISE
-
     error_messages = {"type": "Must be an object."}  # noqa: RUF012 - marshmallow declares it of an instance
 
 

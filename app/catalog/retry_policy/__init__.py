@@ -11,18 +11,17 @@ from typing import Any, Literal, get_args
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.catalog.retry_policy.matchers import InAnswer, Matcher, matchers_field, read_matchers, shown_matchers
+from app.catalog.retry_policy.matchers import InAnswer, Matcher, matchers_field, read_list, shown_list
 from app.catalog.specs.spec_fields import whole
 
 Backoff = Literal["fixed", "linear", "exponential", "custom", "decorrelated"]
 BACKOFFS: tuple[str, ...] = get_args(Backoff)
 
 MAX_DELAY_MS = 24 * 3600 * 1000
-
 MAX_AGE_MS = 30 * MAX_DELAY_MS
 MAX_DELAYS = 100
-_MATCHERS = ("fail_on", "reject_on", "ignore_on", "retry_on")
-_LISTS = frozenset({"delays_ms", *_MATCHERS})
+_LISTS = ("delays_ms", "fail_on", "reject_on", "ignore_on", "retry_on")
+_OPTIONAL = frozenset({*_LISTS, "max_age_ms"})
 
 MAX_RETRY_AFTER_MS = MAX_DELAY_MS
 INITIAL_DELAY_MS = 1000
@@ -67,8 +66,8 @@ class RetryPolicy:
         A `max_age_ms` that was edited manually to an invalid value has no effect.
         """
         known: dict[str, Any] = {name: item for name, item in (value or {}).items() if name in _STORED}
-        for name in known.keys() & _LISTS:
-            known[name] = tuple(known[name]) if name == "delays_ms" else read_matchers(known[name])
+        for name in known.keys() & set(_LISTS):
+            known[name] = read_list(known[name])
         if "max_delay_ms" in known:
             known.setdefault("initial_delay_ms", min(INITIAL_DELAY_MS, known["max_delay_ms"]))
         age = known.get("max_age_ms")
@@ -78,15 +77,9 @@ class RetryPolicy:
 
     def as_json(self) -> dict[str, Any]:
         """Return the policy with its defaults; lists and `max_age_ms` only where they are set."""
-        shown: dict[str, Any] = {
-            "max_attempts": self.max_attempts,
-            "backoff": self.backoff,
-            "initial_delay_ms": self.initial_delay_ms,
-            "max_delay_ms": self.max_delay_ms,
-        }
-        matchers = {name: shown_matchers(getattr(self, name)) for name in _MATCHERS}
-        added = {"delays_ms": list(self.delays_ms), **matchers, "max_age_ms": self.max_age_ms}
-        return shown | {name: value for name, value in added.items() if value}
+        shown = {name: getattr(self, name) for name in _STORED}
+        shown |= {name: shown_list(shown[name]) for name in _LISTS}
+        return {name: value for name, value in shown.items() if value or name not in _OPTIONAL}
 
 
 def delay_ms(
@@ -129,7 +122,7 @@ def _decorrelated_ms(policy: RetryPolicy, attempt: int, seed: str) -> int:
 
 
 _DEFAULT = RetryPolicy()
-_STORED = frozenset(each.name for each in dataclass_fields(RetryPolicy) if each.init)
+_STORED = tuple(each.name for each in dataclass_fields(RetryPolicy) if each.init)
 
 
 class RetryPolicySpec(Schema):

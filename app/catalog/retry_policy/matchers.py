@@ -55,15 +55,15 @@ class InAnswer:
 Matcher = int | str | InAnswer
 
 
-def read_matchers(stored: Sequence[Any]) -> tuple[Matcher, ...]:
-    """Read a stored list of matchers; raises ValueError for an invalid matcher."""
+def read_list(stored: Sequence[Any]) -> tuple[Matcher, ...]:
+    """Read a stored list of matchers or delays; raises ValueError for an invalid matcher."""
     try:
         return tuple(InAnswer.from_json(item) if isinstance(item, Mapping) else item for item in stored)
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError("this is not a list of matchers") from error
 
 
-def shown_matchers(matchers: Sequence[Matcher]) -> list[Any]:
+def shown_list(matchers: Sequence[Matcher]) -> list[Any]:
     return [dict(matcher.given) if isinstance(matcher, InAnswer) else matcher for matcher in matchers]
 
 

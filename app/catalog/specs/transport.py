@@ -39,11 +39,6 @@ class Example:
     )
 
 
-def _no_faults(_template: SpecTemplate, _config: Mapping[str, Any]) -> Iterable[Detail]:
-    """Report no faults beyond the faults of single fields."""
-    return ()
-
-
 def _is_one(_template: SpecTemplate, _config: Mapping[str, Any]) -> str:
     """Return no distinction: each server is one target."""
     return ""
@@ -60,7 +55,7 @@ class Transport:
     output: Schema
     errors: tuple[str, ...]  # types of errors that are retried by default
     examples: tuple[Example, ...]
-    faults: Callable[[SpecTemplate, Mapping[str, Any]], Iterable[Detail]] = _no_faults  # of a template and its config
+    faults: Callable[[SpecTemplate, Mapping[str, Any]], Iterable[Detail]] | None = None  # beyond single fields
     apart: Callable[[SpecTemplate, Mapping[str, Any]], str] = _is_one  # distinguishes targets of one server
 
     def __post_init__(self) -> None:
