@@ -19,7 +19,7 @@ from actors.dispatch.kafka_producer import ProducerFailedError, Report, SharedPr
 from actors.dispatch.network import Network
 from actors.dispatch.send_progress import Progress, bounded
 from app.catalog.scrub import NO_SECRETS, Scrubber
-from app.catalog.specs.bootstrap_servers import normalised, parse
+from app.catalog.specs.kafka import joined_servers, parse_servers
 from app.kernel.formats import compact_json
 from app.queue.executions.execution_model import DeliveryError
 
@@ -132,7 +132,7 @@ async def _checked_servers(bootstrap_servers: str, network: Network) -> str:
     if network.guard.public_only:
         raise DeliveryError("CONNECTION_ERROR", _NOT_UNDER_PUBLIC_ONLY, permanent=True)
     try:
-        servers = parse(bootstrap_servers)
+        servers = parse_servers(bootstrap_servers)
     except ValueError as error:
         raise DeliveryError("CONNECTION_ERROR", f"the bootstrap servers: {error}", permanent=True) from None
     for host, port in servers:
@@ -147,7 +147,7 @@ async def _checked_servers(bootstrap_servers: str, network: Network) -> str:
         except OSError as error:
             message = f"the host name {host} cannot be resolved: {error.strerror or error}"
             raise DeliveryError("BROKER_ERROR", message) from None
-    return normalised(servers)
+    return joined_servers(servers)
 
 
 def log_scrubbers(spec: Mapping[str, Any], scrubber: Scrubber) -> list[Scrubber]:

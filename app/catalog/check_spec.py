@@ -53,35 +53,31 @@ def check_retry_policy(policy: Any) -> None:
 
 
 def _check_shape(schema: Schema, value: Any, at: str) -> None:
-    if not isinstance(value, Mapping):
-        raise _invalid([Detail(pointer=at, message="an object is needed")])
-    found = [
-        Detail(pointer=at + pointer(path), message=text) for path, text in marshmallow_faults(schema.validate(value))
-    ]
-    if found:
-        raise _invalid(found)
+    is_object = isinstance(value, Mapping)
+    faults = marshmallow_faults(schema.validate(value)) if is_object else [((), "an object is needed")]
+    _refuse([Detail(pointer=at + pointer(path), message=text) for path, text in faults])
 
 
 def _check_timeouts(spec: Mapping[str, Any], timeout_ms: int, stuck_timeout_ms: int) -> None:
     if timeout_ms >= stuck_timeout_ms:
         # A delivery that outlives the reclaim would run twice at once.
-        raise _invalid([Detail(pointer="/spec/timeout_ms", message=f"must be below {stuck_timeout_ms} ({timeout_ms})")])
+        _refuse([Detail(pointer="/spec/timeout_ms", message=f"must be below {stuck_timeout_ms} ({timeout_ms})")])
     soft_ms = spec.get("soft_timeout_ms")
     if soft_ms is not None and soft_ms >= timeout_ms:
         fault = f"must be below timeout_ms, which is {timeout_ms} ({soft_ms})"
-        raise _invalid([Detail(pointer="/spec/soft_timeout_ms", message=fault)])
+        _refuse([Detail(pointer="/spec/soft_timeout_ms", message=fault)])
 
 
-def _invalid(details: Sequence[Detail]) -> InvalidRequestError:
-    return InvalidRequestError(f"{details[0]['pointer']}: {details[0]['message']}", details)
+def _refuse(faults: Sequence[Detail]) -> None:
+    if faults:
+        raise InvalidRequestError(f"{faults[0]['pointer']}: {faults[0]['message']}", faults)
 
 
-def _config_faults(template: SpecTemplate, config: Mapping[str, Any] | None) -> Iterator[Detail]:
+def _config_faults(template: SpecTemplate, config: Mapping[str, Any] | None) -> list[Detail]:
     used = [item for item in template.placeholders if item.namespace == "config"]
-    if used and config is None:
-        for item in used:
-            yield Detail(pointer=item.pointer, message=f"{item} needs a config, and the endpoint names none")
-        return
+    if config is None and used:
+        message = "needs a config, and the endpoint names none"
+        return [Detail(pointer=item.pointer, message=f"{item} {message}") for item in used]
     faults: list[Detail] = []
     for item in used:
         try:
@@ -93,7 +89,7 @@ def _config_faults(template: SpecTemplate, config: Mapping[str, Any] | None) -> 
             _render_what_is_known(template, config or {})
     except TemplateError as error:
         faults += error.details
-    yield from faults
+    return faults
 
 
 def _render_what_is_known(template: SpecTemplate, config: Mapping[str, Any]) -> None:

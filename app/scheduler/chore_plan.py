@@ -6,12 +6,11 @@ from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import FAILED
 from app.queue.claiming.shards import SURVEY_SECONDS
 from app.scheduler.chore import Chore, ChoreContext
-from app.scheduler.finding import SafetyNet
+from app.scheduler.finding import SAFETY_NETS, SafetyNet
 from app.scheduler.materializer import Materializer
 from app.scheduler.outbox_chore import Outbox
 from app.scheduler.pruner import Pruner
 from app.scheduler.reclaimer import Reclaimer
-from app.scheduler.safety_nets import SAFETY_NETS
 from app.scheduler.upkeep import Promoter, Upkeep
 
 _FAILING = ("reclaim from dead workers", "reclaim of stuck executions", "expire", "repairs")

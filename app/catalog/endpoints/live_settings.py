@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, func, null, select, update
 
 from app.catalog.endpoints import endpoint_rows
 from app.catalog.endpoints.endpoint_rows import E, Endpoint
-from app.catalog.endpoints.limit_key import check_key
+from app.catalog.endpoints.limits import check_key
 from app.catalog.endpoints.live_settings_fields import DEFAULT_PRIORITY
 from app.kernel.audit import AuditAction
 from app.kernel.audit.change import AuditedChange

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
+from ipaddress import IPv6Address
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-from app.catalog.specs import bootstrap_servers
 from app.catalog.specs.spec_fields import (
     NOT_SOLE_SECRET,
     RESERVED_METADATA,
@@ -34,6 +34,12 @@ PROPERTIES = (
     "receive.message.max.bytes",
 )
 SECRET_PROPERTIES = frozenset({"sasl.password", "ssl.key.pem", "ssl.key.password"})
+
+MAX_HOST = 253
+
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_.])?")
+_PORT = re.compile(r"[0-9]{1,5}")
+_FORM = "host:port entries, separated by commas, are needed"
 
 _PROPERTIES_SCHEMA = {
     "type": "object",
@@ -75,9 +81,43 @@ def _check_servers(value: str) -> None:
     if "{{" in value or not _SERVERS.match(value):
         return
     try:
-        bootstrap_servers.parse(value)
+        parse_servers(value)
     except ValueError as error:
         raise ValidationError(str(error)) from None
+
+
+def parse_servers(text: str) -> list[tuple[str, int]]:
+    """Read `host:port` entries; raises ValueError, without the text in its message, for anything else.
+
+    librdkafka accepts more: a scheme, a path, letters after the port, an empty host for localhost. A check of the
+    addresses would read such entries differently.
+    """
+    return [_server(entry.strip()) for entry in text.split(",")]
+
+
+def joined_servers(servers: list[tuple[str, int]]) -> str:
+    return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in servers)
+
+
+def _server(entry: str) -> tuple[str, int]:
+    host, colon, port = entry.rpartition(":")
+    if not colon or not _PORT.fullmatch(port) or not 1 <= int(port) <= 65_535:
+        raise ValueError(f"{_FORM}, with a port from 1 to 65535")
+    if host.startswith("[") and host.endswith("]"):
+        return _address(host[1:-1]), int(port)
+    if len(host) > MAX_HOST or not _HOST.fullmatch(host):
+        raise ValueError(f"{_FORM}, with host names of at most {MAX_HOST} ASCII letters, digits, hyphens and dots")
+    return host, int(port)
+
+
+def _address(text: str) -> str:
+    try:
+        address = IPv6Address(text)
+    except ValueError:
+        address = None
+    if address is None or address.scope_id:
+        raise ValueError(f"{_FORM}, with an IPv6 address without zone in brackets")
+    return str(address)
 
 
 class KafkaSpec(Schema):
@@ -113,8 +153,8 @@ class KafkaOutput(Outcome):
 
 
 def _target(spec: Mapping[str, Any]) -> str:
-    servers = {(host.lower(), port) for host, port in bootstrap_servers.parse(spec["bootstrap_servers"])}
-    return "kafka:" + bootstrap_servers.normalised(sorted(servers))
+    servers = {(host.lower(), port) for host, port in parse_servers(spec["bootstrap_servers"])}
+    return "kafka:" + joined_servers(sorted(servers))
 
 
 TRANSPORT = Transport(

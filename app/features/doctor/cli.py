@@ -11,8 +11,7 @@ from app.cli.console import json_option, print_json, show_line, show_table
 from app.cli.exit_statuses import FAILED
 from app.cli.progress_bar import progress
 from app.scheduler.chore import ChoreContext
-from app.scheduler.finding import Check, Finding
-from app.scheduler.safety_nets import SAFETY_NETS
+from app.scheduler.finding import SAFETY_NETS, Check, Finding
 from app.web.services import services, wake
 
 

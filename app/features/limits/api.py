@@ -6,7 +6,7 @@ from marshmallow import Schema, fields, validate
 
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.endpoint_rows import Endpoint
-from app.catalog.endpoints.limit_key import stored_key
+from app.catalog.endpoints.limits import stored_key
 from app.catalog.endpoints.live_settings_fields import RATE
 from app.features.limits.rules import limiters_of
 from app.features.limits.store import MAX_COUNTED, LimiterReading, read_limiter, waiting_of_endpoints, waiting_of_key

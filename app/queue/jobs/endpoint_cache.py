@@ -10,7 +10,7 @@ from cachetools import LRUCache
 from sqlalchemy import Connection, Row
 
 from app.catalog import validation
-from app.catalog.endpoints.limit_key import key_placeholder
+from app.catalog.endpoints.limits import key_placeholder
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.templates.nodes import Placeholder
 from app.catalog.validation import Validator

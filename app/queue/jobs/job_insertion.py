@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from app.catalog.endpoints.callback_targets import merged
-from app.catalog.endpoints.limit_key import NO_KEY, limit_key_of
+from app.catalog.endpoints.limits import NO_KEY, limit_key_of
 from app.kernel import ids
 from app.kernel.formats import EPOCH, array_literal, compact_json
 from app.kernel.sql import hot_statement, statement

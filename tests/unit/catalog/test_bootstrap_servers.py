@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.catalog.specs.bootstrap_servers import normalised, parse
+from app.catalog.specs.kafka import joined_servers, parse_servers
 from tests.cases import each_case
 
 
@@ -17,9 +17,9 @@ from tests.cases import each_case
     ],
 )
 def test_what_is_read(text: str, servers: list[tuple[str, int]], list_: str | None) -> None:
-    assert parse(text) == servers
-    assert parse(normalised(servers)) == servers
-    assert list_ in (None, normalised(servers))
+    assert parse_servers(text) == servers
+    assert parse_servers(joined_servers(servers)) == servers
+    assert list_ in (None, joined_servers(servers))
 
 
 @each_case(
@@ -55,4 +55,4 @@ def test_what_is_read(text: str, servers: list[tuple[str, int]], list_: str | No
 )
 def test_what_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="host:port"):
-        parse(text)
+        parse_servers(text)
