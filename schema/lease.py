@@ -3,15 +3,12 @@
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
-from typing import TypeVar
+from typing import Any
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, CursorResult, Engine, TextClause, text
 from sqlalchemy.exc import DBAPIError
-
-T = TypeVar("T")
 
 # An advisory lock would be simpler, but CockroachDB has no reliable advisory locks.
 CREATE = text(
@@ -52,7 +49,7 @@ class MigrationLease:
     def take(self, wait_seconds: float) -> None:
         """Wait for the lease; raises MigrationBusyError after `wait_seconds`."""
         with self._engine.connect() as connection:
-            _retrying(partial(connection.execute, CREATE))
+            _execute(connection, CREATE, {})
             deadline = time.monotonic() + wait_seconds
             while not self._try_to_take(connection):
                 if time.monotonic() > deadline:
@@ -80,7 +77,7 @@ class MigrationLease:
     def _try_to_take(self, connection: Connection) -> bool:
         began = time.monotonic()
         params = {"holder": self._holder, "seconds": self._seconds}
-        if _retrying(partial(connection.execute, TAKE, params)).first() is None:
+        if _execute(connection, TAKE, params).first() is None:
             return False
         self._ends_at = began + self._seconds
         return True
@@ -101,12 +98,12 @@ def held(engine: Engine, *, seconds: float, wait_seconds: float) -> Iterator[Mig
         lease.drop()
 
 
-def _retrying(run: Callable[[], T]) -> T:
+def _execute(connection: Connection, statement: TextClause, params: dict[str, Any]) -> CursorResult[Any]:
     for _ in range(10):
         try:
-            return run()
+            return connection.execute(statement, params)
         except DBAPIError as error:
             if getattr(error.orig, "pgcode", None) not in _RACE:
                 raise
             time.sleep(0.05)
-    return run()
+    return connection.execute(statement, params)

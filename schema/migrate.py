@@ -39,7 +39,7 @@ def upgrade(
     newest, config = head(folders), _config(folders)
     with (
         lease.held(_engine(url), seconds=lease_seconds, wait_seconds=wait_seconds) as mine,
-        session.opened(_engine(url), mine.check) as connection,
+        session.opened(_engine(url), mine) as connection,
     ):
         found = current(connection)
         if found is not None and found > newest:

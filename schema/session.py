@@ -4,12 +4,13 @@ import itertools
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event, text
+
+from schema.lease import MigrationLease
 
 log = logging.getLogger(__name__)
 
@@ -21,8 +22,8 @@ _UNDONE = {"55P03", "40P01", "40001"}  # lock timeout, deadlock, serialization f
 
 
 @contextmanager
-def opened(engine: Engine, check: Callable[[], None]) -> Iterator[Connection]:
-    """Open a connection that runs `check` before each statement, and repeats a statement that got no lock.
+def opened(engine: Engine, lease: MigrationLease) -> Iterator[Connection]:
+    """Open a connection that checks the lease before each statement, and repeats a statement that got no lock.
 
     A statement that gets no lock for ten minutes raises the database's error. `engine` is in autocommit, so a statement
     that timed out leaves no transaction behind.
@@ -34,25 +35,21 @@ def opened(engine: Engine, check: Callable[[], None]) -> Iterator[Connection]:
 
         @event.listens_for(engine, "do_execute")
         def run(cursor: Any, statement: str, parameters: Any, _context: Any) -> bool:
-            _repeat(partial(cursor.execute, statement, parameters), check, engine.dialect.loaded_dbapi.Error)
+            first_failed_at = None
+            for tries in itertools.count():
+                lease.check()
+                try:
+                    cursor.execute(statement, parameters)
+                except engine.dialect.loaded_dbapi.Error as error:
+                    first_failed_at = first_failed_at or time.monotonic()
+                    is_over = time.monotonic() > first_failed_at + LOCK_PATIENCE_SECONDS
+                    if is_over or getattr(error, "pgcode", None) not in _UNDONE:
+                        raise
+                    log.warning("migration step failed, retrying: %s", str(error).partition("\n")[0])
+                else:
+                    break
+                # Longer than the lock timeout, so that queued statements run first.
+                time.sleep(min(LOCK_TIMEOUT_MS / 1000 * 2**tries, 10.0) * random.uniform(1.0, 1.5))
             return True
 
         yield connection
-
-
-def _repeat(run: Callable[[], None], check: Callable[[], None], driver_error: type[Exception]) -> None:
-    first_failed_at = None
-    for tries in itertools.count():
-        check()
-        try:
-            run()
-        except driver_error as error:
-            first_failed_at = first_failed_at or time.monotonic()
-            is_over = time.monotonic() > first_failed_at + LOCK_PATIENCE_SECONDS
-            if is_over or getattr(error, "pgcode", None) not in _UNDONE:
-                raise
-            log.warning("migration step failed, retrying: %s", str(error).partition("\n")[0])
-        else:
-            return
-        # Longer than the lock timeout, so that queued statements run first.
-        time.sleep(min(LOCK_TIMEOUT_MS / 1000 * 2**tries, 10.0) * random.uniform(1.0, 1.5))

@@ -8,8 +8,6 @@ from enum import IntFlag, StrEnum
 
 
 class ExecutionStatus(StrEnum):
-    """The state of an execution."""
-
     PENDING = "PENDING"  # waits for a run_at beyond the scheduler's look-ahead
     QUEUED = "QUEUED"  # may be claimed once run_at has come
     RUNNING = "RUNNING"  # claimed by `worker_id`; that worker and attempt number are the fence
@@ -28,15 +26,11 @@ class JobStatus(StrEnum):
 
 
 class AttemptStatus(StrEnum):
-    """Result of an attempt."""
-
     SUCCESS = "SUCCESS"
     FAILED = "FAILED"
 
 
 class Trigger(StrEnum):
-    """Kind of trigger that fires a job."""
-
     IMMEDIATE = "IMMEDIATE"
     DELAYED = "DELAYED"
     CRON = "CRON"
@@ -71,8 +65,6 @@ class Overlap(StrEnum):
 
 
 class EndpointType(StrEnum):
-    """Transport of an endpoint."""
-
     HTTP = "HTTP"
     KAFKA = "KAFKA"
     REDIS_STREAM = "REDIS_STREAM"
@@ -123,9 +115,7 @@ class CallbackEvent(StrEnum):
     ON_ATTEMPT_FAILED = "on_attempt_failed"  # each failed attempt, the last included
 
 
-class Followed(IntFlag):
-    """The bits of `executions.followed`."""
-
+class Followed(IntFlag):  # bits of `executions.followed`
     SUCCESS = 1
     FAILURE = 2  # also a rejection by the retry policy
     CANCELLATION = 4
@@ -141,8 +131,6 @@ FOLLOWED_BY = {
 
 
 class NotificationEvent(StrEnum):
-    """Event that a notification reports."""
-
     EXECUTION_FAILED = "execution.failed"
     JOB_FAILING = "job.failing"  # several failures of a repeating job in a row
     JOB_RECOVERED = "job.recovered"
@@ -154,16 +142,12 @@ class NotificationEvent(StrEnum):
 
 
 class Severity(StrEnum):
-    """Severity of a notification."""
-
     INFO = "info"
     WARNING = "warning"
     CRITICAL = "critical"
 
 
 class Resolution(StrEnum):
-    """Resolution of a dead letter."""
-
     RETRIED = "RETRIED"  # its execution was retried manually
     REDRIVEN = "REDRIVEN"  # its execution was retried, or a new job created, by a redrive of the dead letter
     ARCHIVED = "ARCHIVED"  # closed without another attempt
@@ -219,5 +203,4 @@ TRANSITIONS: dict[tuple[ExecutionStatus | None, ExecutionStatus], str] = {
 
 
 def may_become(before: ExecutionStatus | None, after: ExecutionStatus) -> bool:
-    """Return whether the transition is legal."""
     return (before, after) in TRANSITIONS
