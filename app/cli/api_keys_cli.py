@@ -6,10 +6,8 @@ from typing import Any
 
 import click
 
-from app.cli.command_session import actor, confirm, ready_database, yes_option
-from app.cli.commands import ServiceGroup
+from app.cli.commands import NOT_FOUND, CommandError, ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, show_table
-from app.cli.exit_statuses import NOT_FOUND, CommandError
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope, StoredKey
 

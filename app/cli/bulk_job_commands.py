@@ -10,11 +10,9 @@ from typing import Any, Generic, TypeVar
 import click
 from marshmallow import Schema, ValidationError
 
-from app.cli.command_session import confirm, ready_database, yes_option
-from app.cli.commands import ServiceGroup
-from app.cli.console import json_option, print_json, show_fields, show_line, show_table
+from app.cli.commands import ServiceGroup, confirm, ready_database, yes_option
+from app.cli.console import json_option, print_json, progress, show_fields, show_line, show_table
 from app.cli.options import Value, gather, limit_option, tell_more
-from app.cli.progress_bar import progress
 from app.kernel.db import Database
 from app.kernel.formats import marshmallow_faults, rfc3339
 from app.queue.bulk.bulk_job_runner import MAX_RATE

@@ -1,19 +1,25 @@
-"""Console: tables and lines for a terminal, or plain lines for a file."""
+"""Console: tables, lines and progress for a terminal, or plain lines for a file."""
 
 import io
 import json
+import signal
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
+from types import FrameType
 from typing import TextIO
 
 import click
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod, RenderableType
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from app.kernel.formats import compact_json, rfc3339
+from app.kernel.function_types import Counted
 
 _NEVER_WRAPPED = 10_000  # columns of a file
 _STYLES = {"green": ["SUCCESS", "ALIVE", "CLOSED"], "red": ["FAILED", "DEAD", "OPEN"], "yellow": ["RETRYING", "PAUSED"]}
@@ -100,3 +106,48 @@ def _with_statuses(cell: str) -> Text:
     for style, words in _STYLES.items():
         text.highlight_regex(rf"\b({'|'.join(words)})\b", style)
     return text
+
+
+@contextmanager
+def progress(what: str, total: int | None = None) -> Iterator[Counted]:
+    """Show a bar, or without `total` a count and the elapsed time; yields a function that adds finished items.
+
+    The bar is drawn on standard error and removed at the end. A terminal without cursor movement (TERM=dumb) has none.
+    """
+    console = open_console(sys.stderr)
+    is_drawn = console.is_terminal and not console.is_dumb_terminal
+    shape = (SpinnerColumn(), BarColumn(), "{task.completed:,} of {task.total:,}") if total else (SpinnerColumn(),)
+    count = TextColumn("{task.fields[count]}")
+    with Progress(
+        *shape, TextColumn("{task.description}"), count, TimeElapsedColumn(),
+        console=console, transient=True, disable=not is_drawn, redirect_stdout=False, redirect_stderr=False,
+    ) as bars:  # fmt: skip
+        task = bars.add_task(what, total=total, count="")
+        done = 0
+
+        def advance(number: int) -> None:
+            nonlocal done
+            done += number
+            bars.update(task, completed=done, count="" if total else f"{done:,}")
+
+        yield advance
+
+
+def polls(every: float) -> Iterator[None]:
+    """Yield every `every` seconds until Ctrl-C; a second Ctrl-C raises KeyboardInterrupt during a poll.
+
+    The first Ctrl-C only sets a flag: a KeyboardInterrupt inside a destructor or a callback would be lost.
+    """
+    stopping, before = threading.Event(), signal.getsignal(signal.SIGINT)
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        stopping.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        while not stopping.is_set():
+            yield
+            stopping.wait(every)
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -3,8 +3,7 @@
 import click
 
 from app.cli.commands import ServiceGroup
-from app.cli.console import json_option, print_json
-from app.cli.progress_bar import progress
+from app.cli.console import json_option, print_json, progress
 from app.kernel.db import Database, startup
 from app.web.services import services
 from schema import migrate, schema_version

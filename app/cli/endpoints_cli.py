@@ -18,11 +18,8 @@ from app.catalog.scrub import MASK
 from app.catalog.specs import TRANSPORTS, compile_spec, with_digest
 from app.catalog.templates.nodes import STAND_IN, Array, Placeholder, SpecTemplate, UrlNode
 from app.cli import executions_tail
-from app.cli.command_session import ready_database
-from app.cli.commands import ServiceGroup
-from app.cli.console import json_option, print_json, show_fields, show_line
-from app.cli.exit_statuses import FAILED, REFUSED, CommandError
-from app.cli.progress_bar import progress
+from app.cli.commands import FAILED, REFUSED, CommandError, ServiceGroup, ready_database
+from app.cli.console import json_option, print_json, progress, show_fields, show_line
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.kernel.db import Database
 from app.kernel.errors import InvalidRequestError, SecretNotFoundError

@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from app.cli import executions_tail
-from app.cli.command_session import actor, confirm, ready_database, yes_option
-from app.cli.commands import ServiceGroup
+from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.options import QUEUE, TEXT, created_options, enum_option, gather, tell_more
 from app.cli.shell_completion import OF_ENDPOINTS, OF_EXECUTIONS, OF_JOBS

@@ -12,11 +12,9 @@ import click
 from flask.cli import with_appcontext
 
 from app.cli import commands
-from app.cli.command_session import ready_database
-from app.cli.console import json_option, print_json, show_line, shown
-from app.cli.exit_statuses import FAILED
+from app.cli.commands import FAILED, ready_database
+from app.cli.console import json_option, polls, print_json, show_line, shown
 from app.cli.options import QUEUE, TEXT, enum_option, gather
-from app.cli.polling import polls
 from app.cli.shell_completion import OF_ENDPOINTS, OF_EXECUTIONS, OF_JOBS
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest

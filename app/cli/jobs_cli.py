@@ -5,11 +5,9 @@ from typing import Any
 
 import click
 
-from app.cli.command_session import actor, confirm, ready_database, yes_option
-from app.cli.commands import ServiceGroup
-from app.cli.console import json_option, print_json, show_fields, show_line, show_table
+from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
+from app.cli.console import json_option, print_json, progress, show_fields, show_line, show_table
 from app.cli.options import LABELS, QUEUE, TEXT, created_options, enum_option, gather, tell_more
-from app.cli.progress_bar import progress
 from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS
 from app.kernel.formats import show_duration
 from app.queue.executions.execution_cancellation import IfRunning

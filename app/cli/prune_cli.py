@@ -7,10 +7,9 @@ import click
 from flask.cli import with_appcontext
 
 from app.cli import commands
-from app.cli.command_session import confirm, ready_database, yes_option
-from app.cli.console import json_option, print_json, show_fields, show_line
+from app.cli.commands import confirm, ready_database, yes_option
+from app.cli.console import json_option, print_json, progress, show_fields, show_line
 from app.cli.options import Duration
-from app.cli.progress_bar import progress
 from app.kernel.function_types import never, nobody
 from app.scheduler.chore import ChoreContext, Counts
 from app.scheduler.chore_plan import plan

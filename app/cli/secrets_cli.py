@@ -7,11 +7,8 @@ import click
 from app.catalog import crypto, rotation
 from app.catalog.crypto import VARIABLE, SecretBox
 from app.catalog.rotation import KeyUse
-from app.cli.command_session import confirm, ready_database, yes_option
-from app.cli.commands import ServiceGroup
-from app.cli.console import json_option, print_json
-from app.cli.exit_statuses import CommandError
-from app.cli.progress_bar import progress
+from app.cli.commands import CommandError, ServiceGroup, confirm, ready_database, yes_option
+from app.cli.console import json_option, print_json, progress
 from app.web.services import secret_box
 
 group = ServiceGroup("secrets", help="Encryption keys of secrets.")

@@ -9,8 +9,7 @@ from typing import TextIO
 
 import pytest
 
-from app.cli.console import show_table
-from app.cli.progress_bar import progress
+from app.cli.console import progress, show_table
 
 ID = "exec_18ea8cd798b676b0114b49163d44386f"
 WORDS = "the endpoint answered 500 Internal Server Error; expected 200, 201"

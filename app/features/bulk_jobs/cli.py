@@ -16,8 +16,7 @@ from app.cli.bulk_job_commands import (
     show_preview,
     wait_option,
 )
-from app.cli.command_session import actor, confirm, ready_database, yes_option
-from app.cli.commands import ServiceGroup
+from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option
 from app.cli.options import LABELS, QUEUE, TEXT, Duration, Moment, enum_option
 from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from app.catalog.endpoints.callback_targets import MAX_STEPS
-from app.cli.exit_statuses import CommandError
+from app.cli.commands import CommandError
 
 Graph = Mapping[str, Collection[str]]
 """Callback endpoints by endpoint."""

@@ -14,8 +14,7 @@ from app.catalog.endpoints import versions
 from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, Named, NamedTable
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.routing import Route
-from app.cli.command_session import actor
-from app.cli.exit_statuses import CommandError
+from app.cli.commands import CommandError, actor
 from app.features.catalog_files.callback_order import in_order
 from app.features.catalog_files.document import LIVE_SETTINGS, Document, StoredCatalog, dumped
 from app.kernel.audit.change import AuditedChange, Condition

@@ -4,11 +4,8 @@ from typing import TextIO
 
 import click
 
-from app.cli.command_session import confirm, ready_database, yes_option
-from app.cli.commands import ServiceGroup
-from app.cli.console import json_option, print_json, show_line
-from app.cli.exit_statuses import FAILED, CommandError, one_line
-from app.cli.progress_bar import progress
+from app.cli.commands import FAILED, CommandError, ServiceGroup, confirm, one_line, ready_database, yes_option
+from app.cli.console import json_option, print_json, progress, show_line
 from app.features.catalog_files import change_plan
 from app.features.catalog_files.change_plan import CatalogChange
 from app.features.catalog_files.document import Document, StoredCatalog, dumped, parsed

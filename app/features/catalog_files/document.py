@@ -17,7 +17,7 @@ from app.catalog.json_schema import check_schema
 from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, SECRETS, Named
 from app.catalog.routing import Routing
 from app.cli.catalog_section import CatalogSection
-from app.cli.exit_statuses import CommandError
+from app.cli.commands import CommandError
 from app.cli.options import gather
 from app.kernel.config import MAX_ROUTES
 from app.kernel.db import Database

@@ -13,10 +13,19 @@ from rich.live import Live
 from rich.text import Text
 
 from app.cli import commands
-from app.cli.command_session import actor, confirm, ready_database, yes_option
-from app.cli.console import json_option, open_console, print_json, print_whole, show_line, show_table, shown, table_of
+from app.cli.commands import actor, confirm, ready_database, yes_option
+from app.cli.console import (
+    json_option,
+    open_console,
+    polls,
+    print_json,
+    print_whole,
+    show_line,
+    show_table,
+    shown,
+    table_of,
+)
 from app.cli.options import enum_option, gather, tell_more
-from app.cli.polling import polls
 from app.cli.shell_completion import MAX_OFFERED, Found, offered
 from app.features.control import deliveries, store
 from app.features.control.deliveries import DeliveryReport, DeliveryStatistics

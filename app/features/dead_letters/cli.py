@@ -17,8 +17,7 @@ from app.cli.bulk_job_commands import (
     show_preview,
     wait_option,
 )
-from app.cli.command_session import actor, confirm, ready_database, yes_option
-from app.cli.commands import ServiceGroup
+from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
 from app.cli.options import LABELS, TEXT, Moment, Value, enum_option, gather, limit_option, tell_more
 from app.cli.shell_completion import OF_ENDPOINTS

@@ -6,10 +6,8 @@ import click
 from flask.cli import with_appcontext
 
 from app.cli import commands
-from app.cli.command_session import confirm, yes_option
-from app.cli.console import json_option, print_json, show_line, show_table
-from app.cli.exit_statuses import FAILED
-from app.cli.progress_bar import progress
+from app.cli.commands import FAILED, confirm, yes_option
+from app.cli.console import json_option, print_json, progress, show_line, show_table
 from app.scheduler.chore import ChoreContext
 from app.scheduler.finding import SAFETY_NETS, Check, Finding
 from app.web.services import services, wake

@@ -10,12 +10,9 @@ import yaml
 
 from app.catalog.endpoints import versions
 from app.cli.catalog_section import CatalogSection
-from app.cli.command_session import actor, confirm, ready_database, yes_option
-from app.cli.commands import ServiceGroup
-from app.cli.console import json_option, print_json, show_fields, show_line, show_table
-from app.cli.exit_statuses import FAILED, REFUSED, CommandError
+from app.cli.commands import FAILED, REFUSED, CommandError, ServiceGroup, actor, confirm, ready_database, yes_option
+from app.cli.console import json_option, print_json, progress, show_fields, show_line, show_table
 from app.cli.options import gather, limit_option, tell_more
-from app.cli.progress_bar import progress
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.features.notifications import store as notifications_store
 from app.features.notifications.api import shape, shape_preview, trial_job

@@ -8,8 +8,7 @@ import click
 from flask.cli import with_appcontext
 from rich.table import Table
 
-from app.cli.command_session import actor, confirm, ready_database, yes_option
-from app.cli.commands import command, listing
+from app.cli.commands import actor, command, confirm, listing, ready_database, yes_option
 from app.cli.console import json_option, print_json, show_line, show_table, table_of
 from app.cli.options import gather, tell_more
 from app.cli.shell_completion import MAX_OFFERED, Found, offered

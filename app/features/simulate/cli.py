@@ -11,11 +11,9 @@ import click
 from flask.cli import with_appcontext
 
 from app.cli import commands
-from app.cli.command_session import ready_database
-from app.cli.console import json_option, plain, print_json, show_fields, show_line, show_table, shown
-from app.cli.exit_statuses import one_line
+from app.cli.commands import one_line, ready_database
+from app.cli.console import json_option, plain, print_json, progress, show_fields, show_line, show_table, shown
 from app.cli.options import MAX_LISTED, Duration, Value, enum_option, gather
-from app.cli.progress_bar import progress
 from app.cli.shell_completion import OF_JOBS
 from app.features.simulate.simulation import SimulatedLoad, SimulatedPeriod, simulate
 from app.kernel.errors import TaskExecutorError

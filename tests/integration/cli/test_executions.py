@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app.cli.command_session import actor
+from app.cli.commands import actor
 from app.cli.executions_tail import Follower
 from app.kernel.db import Database
 from app.queue.reading.execution_list import ExecutionFilter

@@ -2,7 +2,7 @@
 
 from sqlalchemy import text
 
-from app.cli.command_session import actor
+from app.cli.commands import actor
 from app.kernel.db import Database
 from tests import rows
 from tests.integration.client import Api

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from app.catalog.named_table import CONFIGS
 from app.catalog.specs import with_digest
-from app.cli.command_session import actor
+from app.cli.commands import actor
 from app.kernel.db import Database
 from tests import rows
 from tests.cases import each_case
