@@ -49,9 +49,9 @@ class LetterFilter:
         is_open = self.state is LetterState.OPEN
         state = (_D.resolved_at.is_(None) if is_open else _D.resolved_at.is_not(None),)
         if self.endpoint is not None:
-            return ListIndex(_D.failed_at, _D.letter_id, state, _D.endpoint, self.endpoint)
+            return ListIndex(_D.failed_at, _D.letter_id, state, {_D.endpoint: self.endpoint})
         if self.error_type is not None:
-            return ListIndex(_D.failed_at, _D.letter_id, state, _D.error_type, self.error_type)
+            return ListIndex(_D.failed_at, _D.letter_id, state, {_D.error_type: self.error_type})
         return ListIndex(_D.failed_at, _D.letter_id, state)
 
     def conditions(self) -> list[ColumnElement[bool]]:

@@ -1,7 +1,7 @@
 """Chunked scans of an index in the order of a list: each chunk reads a bounded number of entries."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -34,17 +34,16 @@ _IN_ORDER = statement(
 
 @dataclass(frozen=True, slots=True)
 class ListIndex:
-    """An index on (at, key), or the entries with one value of the column `leading` in an index on (leading, at, key).
+    """An index on (at, key), or the entries with given values of the columns that lead in an index on (…, at, key).
 
-    That value is not compared by `=`: the planner would infer that other indexes on (at, key) have the same order, and
-    might read one of them to its end.
+    These values are not compared by `=`: the planner would infer that other indexes on (at, key) have the same order,
+    and might read one of them to its end.
     """
 
     at: ColumnElement[datetime]
     key: ColumnElement[str]
     where: Sequence[ColumnElement[bool]] = ()
-    leading: ColumnElement[str] | None = None
-    value: str = ""
+    leading: Mapping[ColumnElement[str], str] = field(default_factory=dict)
 
     def read(self, part: Part, *columns: ColumnElement[Any]) -> Select[Any]:
         """Select a part in the order of the list: its instants and keys as `at` and `key`, and further columns."""
@@ -60,11 +59,10 @@ class ListIndex:
         return select(*columns).where(*self.where, *within).order_by(*order)
 
     def _order(self) -> list[ColumnElement[Any]]:
-        return [self.at, self.key] if self.leading is None else [self.leading, self.at, self.key]
+        return [*self.leading, self.at, self.key]
 
     def _bound(self, position: Position) -> ColumnElement[Any]:
-        value = [] if self.leading is None else [literal(self.value)]
-        return tuple_(*value, literal(position.at), literal(position.key))
+        return tuple_(*map(literal, [*self.leading.values(), position.at, position.key]))
 
 
 def in_order(database: Database, query: Executable, params: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:

@@ -19,9 +19,9 @@ from app.kernel.db.chunked_scan import ListIndex
 from app.kernel.db.paging import Page, PageRequest, Part, Position
 from app.queue.jobs import job_queries
 from app.queue.jobs.job_model import Job
-from app.queue.reading.execution_list import WAITS
+from app.queue.reading.execution_list import executions_in
 from schema import tables
-from schema.states import CANCELLABLE, ExecutionStatus, JobStatus, Trigger
+from schema.states import FINAL, ExecutionStatus, JobStatus, Trigger
 
 _J, _E = tables.jobs.c, tables.executions.c
 
@@ -56,8 +56,8 @@ class JobFilter:
             (_J.name, self.name),
             (_J.queue, self.queue),
         ]
-        leading = None if beside is None else beside.leading
-        conditions = [column == value for column, value in wanted if value is not None and column is not leading]
+        leading = () if beside is None else beside.leading
+        conditions = [column == value for column, value in wanted if value is not None and column not in leading]
         if self.labels is not None:
             # Hidden from the planner: the index of labels would be read for every job with these labels.
             conditions.append(func.coalesce(_J.labels.contains(self.labels), false()))
@@ -68,32 +68,24 @@ class JobFilter:
         repeats = (REPEATS,) if self.repeats else ()
         found = []
         if self.name is not None:
-            found.append(_index(HAS_NAME, leading=_J.name, value=self.name))
+            found.append(_index(HAS_NAME, leading={_J.name: self.name}))
         if self.status is JobStatus.PAUSED:
             found.append(_index(IS_PAUSED))
         if self.endpoint is not None:
-            found.append(_index(*repeats, leading=_J.endpoint, value=self.endpoint))
+            found.append(_index(*repeats, leading={_J.endpoint: self.endpoint}))
         elif repeats:
             found.append(_index(*repeats))
         return found
 
 
-def _index(*where: ColumnElement[bool], leading: ColumnElement[str] | None = None, value: str = "") -> ListIndex:
-    return ListIndex(_J.created_at, _J.job_id, where, leading, value)
+def _index(*where: ColumnElement[bool], leading: Mapping[ColumnElement[str], str] | None = None) -> ListIndex:
+    return ListIndex(_J.created_at, _J.job_id, where, leading or {})
 
 
 ALL = _index()
 REPEATING = _index(REPEATS)
-# A one-shot job is open while its execution, created with the job, waits or runs. Running executions have no index in
-# this order and are sorted.
-OPEN_EXECUTIONS = [
-    *(
-        ListIndex(_E.created_at, _E.execution_id, (WAITS,), leading=_E.status, value=status.value)
-        for status in ExecutionStatus
-        if status in CANCELLABLE
-    ),
-    ListIndex(_E.created_at, _E.execution_id, (_E.status == ExecutionStatus.RUNNING,)),
-]
+# A one-shot job is open while its execution, created with the job, waits or runs.
+OPEN_EXECUTIONS = [executions_in(status) for status in ExecutionStatus if status not in FINAL]
 
 
 @dataclass(frozen=True, slots=True)

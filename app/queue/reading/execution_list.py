@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, Subquery, and_, exists, literal, select, tuple_, union_all
-from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from app.kernel.db import Database, chunked_scan
+from app.kernel.db.chunked_scan import ListIndex
 from app.kernel.db.paging import Page, PageRequest, Part, Position, page_of
 from app.queue.executions.execution_model import Execution
 from app.queue.reading.execution_queries import executions_query, find_executions
@@ -24,12 +24,11 @@ from schema.states import CANCELLABLE, FINAL, ExecutionStatus
 SECONDS = 0.02  # a page of a queue that takes longer is returned short
 CHUNK = 250  # executions per read of a page of a queue
 
-Columns = ReadOnlyColumnCollection[str, Any]
 _E, _J = tables.executions.c, tables.jobs.c
 
 # Predicates of partial indexes, which queries have to repeat.
 _HAS_ENDED, _IS_UNFINISHED = _E.completed_at.is_not(None), _E.completed_at.is_(None)
-WAITS = and_(_IS_UNFINISHED, _E.status.in_([status.value for status in ExecutionStatus if status in CANCELLABLE]))
+_WAITS = and_(_IS_UNFINISHED, _E.status.in_([status.value for status in ExecutionStatus if status in CANCELLABLE]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +41,6 @@ class ExecutionFilter:
     queue: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
-
-    @property
-    def statuses(self) -> Sequence[ExecutionStatus]:
-        return list(ExecutionStatus) if self.status is None else [self.status]
-
-    def part(self, after: Position | None) -> Part:
-        return Part.between(self.created_after, self.created_before, after)
 
 
 def page_of_executions(
@@ -68,22 +60,21 @@ def _page_of_queue(
     after, found = request.after, list[Row[Any]]()
     while True:
         newest = _newest(wanted, PageRequest(chunk - 1, after))
-        order = newest.c.created_at.desc(), newest.c.execution_id.desc()
-        query = select(newest.c.created_at, newest.c.execution_id, _E.queue).order_by(*order)
-        seen = _fetched(database, wanted, query.join(tables.executions, _E.execution_id == newest.c.execution_id))
+        query = select(newest.c.at, newest.c.key, _E.queue).order_by(newest.c.at.desc(), newest.c.key.desc())
+        seen = _fetched(database, wanted, query.join(tables.executions, _E.execution_id == newest.c.key))
         found += [row for row in seen if row.queue == wanted.queue]
         after = _position(seen[-1]) if len(seen) == chunk else None
         if after is None or len(found) > request.limit or time.monotonic() >= until:
             break
     shown = found[: request.limit]
-    by_id = {each.execution_id: each for each in find_executions(database, [row.execution_id for row in shown])}
+    by_id = {each.execution_id: each for each in find_executions(database, [row.key for row in shown])}
     # Executions pruned since the read above are not in `by_id`.
-    items = [by_id[row.execution_id] for row in shown if row.execution_id in by_id]
+    items = [by_id[row.key] for row in shown if row.key in by_id]
     return Page(items, _position(shown[-1]) if len(shown) < len(found) else after)
 
 
 def _position(row: Row[Any]) -> Position:
-    return Position(row.created_at, row.execution_id)
+    return Position(row.at, row.key)
 
 
 def _fetched(database: Database, wanted: ExecutionFilter, query: Select[Any]) -> Sequence[Row[Any]]:
@@ -93,63 +84,42 @@ def _fetched(database: Database, wanted: ExecutionFilter, query: Select[Any]) ->
 def executions_page(wanted: ExecutionFilter, request: PageRequest) -> Select[Any]:
     """Select a page and one more row: the newest of the newest rows of each status."""
     newest = _newest(wanted, request)
-    query = executions_query().join(newest, newest.c.execution_id == _E.execution_id)
+    query = executions_query().join(newest, newest.c.key == _E.execution_id)
     return query.order_by(_E.created_at.desc(), _E.execution_id.desc())
 
 
 def _newest(wanted: ExecutionFilter, request: PageRequest) -> Subquery:
-    reads = (read.where(*_condition_on_job(wanted)).limit(request.limit + 1) for read in _reads(wanted, request))
+    part = Part.between(wanted.created_after, wanted.created_before, request.after)
+    reads = (read.where(*_condition_on_job(wanted)).limit(request.limit + 1) for read in _reads(wanted, part))
     found = union_all(*reads).subquery("found")
-    newest_first = found.c.created_at.desc(), found.c.execution_id.desc()
-    return select(*found.c).order_by(*newest_first).limit(request.limit + 1).subquery("newest")
+    return select(*found.c).order_by(found.c.at.desc(), found.c.key.desc()).limit(request.limit + 1).subquery("newest")
 
 
-def _reads(wanted: ExecutionFilter, request: PageRequest) -> Iterator[Select[Any]]:
-    of_job = wanted.job_id is not None
-    for status in wanted.statuses:
-        if status in FINAL:
-            yield _ordered(wanted, status, request, _HAS_ENDED)
-        elif status is ExecutionStatus.RUNNING and not of_job:
-            yield _sorted(wanted, request, _E.status == status)
-        elif not of_job:
-            yield _ordered(wanted, status, request, WAITS)
-    unfinished = [status.value for status in wanted.statuses if status not in FINAL]
+def _reads(wanted: ExecutionFilter, part: Part) -> Iterator[Select[Any]]:
+    statuses = list(ExecutionStatus) if wanted.status is None else [wanted.status]
+    for status in statuses:
+        if wanted.job_id is None or status in FINAL:
+            yield executions_in(status, endpoint=wanted.endpoint, job_id=wanted.job_id).read(part)
+    unfinished = [status.value for status in statuses if status not in FINAL]
     if wanted.job_id is not None and unfinished:
-        of = _unfinished_of(wanted.job_id).cte("of_job").prefix_with("MATERIALIZED")
-        yield _sorted(wanted, request, of.c.status.in_(unfinished), of=of.c)
+        of = _unfinished_of(wanted.job_id).cte("of_job").prefix_with("MATERIALIZED").c
+        yield ListIndex(of.created_at, of.execution_id, [of.status.in_(unfinished)]).read(part)
 
 
-def _ordered(
-    wanted: ExecutionFilter, status: ExecutionStatus, request: PageRequest, predicate: ColumnElement[bool]
-) -> Select[Any]:
-    """Read a partial index that begins with the job or endpoint of the filter, if any, and the status."""
+def executions_in(status: ExecutionStatus, *, endpoint: str | None = None, job_id: str | None = None) -> ListIndex:
+    """Return the index of the executions in a state, of all, of an endpoint or of a job.
+
+    RUNNING executions have no such index: they are few and are sorted.
+    """
+    if status is ExecutionStatus.RUNNING:
+        running = [_E.status == status] if endpoint is None else [_E.status == status, _E.endpoint == endpoint]
+        return ListIndex(_E.created_at, _E.execution_id, running)
     leading: dict[ColumnElement[str], str] = {_E.status: status.value}
-    if wanted.job_id is not None:
-        leading = {_E.job_id: wanted.job_id} | leading
-    elif wanted.endpoint is not None:
-        leading = {_E.endpoint: wanted.endpoint} | leading
-    order = [*leading, _E.created_at, _E.execution_id]
-    part = wanted.part(request.after)
-    start, end = (
-        tuple_(*map(literal, leading.values()), literal(position.at), literal(position.key))
-        for position in (part.start, part.end)
-    )
-    query = select(_E.execution_id, _E.created_at).where(predicate, tuple_(*order) < start, tuple_(*order) >= end)
-    return query.order_by(*(column.desc() for column in order))
-
-
-def _sorted(
-    wanted: ExecutionFilter, request: PageRequest, condition: ColumnElement[bool], *, of: Columns = _E
-) -> Select[Any]:
-    """Sort the rows of a condition that few rows meet: RUNNING, or unfinished executions of a job."""
-    part = wanted.part(request.after)
-    query = select(of.execution_id, of.created_at).where(condition, of.created_at >= part.end.at)
-    query = query.where(
-        tuple_(of.created_at, of.execution_id) < tuple_(literal(part.start.at), literal(part.start.key))
-    )
-    if wanted.endpoint is not None:
-        query = query.where(of.endpoint == wanted.endpoint)
-    return query.order_by(of.created_at.desc(), of.execution_id.desc())
+    if job_id is not None:
+        leading = {_E.job_id: job_id} | leading
+    elif endpoint is not None:
+        leading = {_E.endpoint: endpoint} | leading
+    return ListIndex(_E.created_at, _E.execution_id, [_WAITS if status in CANCELLABLE else _HAS_ENDED], leading)
 
 
 def _unfinished_of(job_id: str) -> Select[Any]:

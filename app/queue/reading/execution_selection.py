@@ -7,15 +7,14 @@ the other conditions.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, false, func, literal, select, true, tuple_, union_all
+from sqlalchemy import ColumnElement, and_, false, func, select, true, union_all
 
 from app.kernel.db import Database, chunked_scan
-from app.kernel.db.paging import Position
-from app.queue.reading.execution_list import WAITS
+from app.kernel.db.paging import Part, Position
+from app.queue.reading.execution_list import executions_in
 from schema import tables
-from schema.states import CANCELLABLE, ExecutionStatus
+from schema.states import ExecutionStatus
 
 _E, _J = tables.executions.c, tables.jobs.c
 
@@ -76,7 +75,11 @@ class Selected:
 
 def next_selected(database: Database, wanted: Selection, after: Position, limit: int) -> list[Selected]:
     """Read the next executions behind a position; fewer than `limit` at the end."""
-    reads = [_read(wanted, status, after).limit(limit) for status in wanted.statuses]
+    start = after if wanted.created_after is None else max(after, Position.in_front_of(wanted.created_after))
+    part = Part(start, Position.behind(wanted.created_before))
+    columns = _E.execution_id, _E.created_at, _E.job_id, and_(true(), *wanted.conditions()).label("is_wanted")
+    indexes = [executions_in(status, endpoint=wanted.endpoint) for status in wanted.statuses]
+    reads = [index.read_up(part, *columns).limit(limit) for index in indexes]
     found = union_all(*reads).subquery("found")
     query = select(*found.c).order_by(found.c.created_at, found.c.execution_id).limit(limit)
     rows = chunked_scan.in_order(database, query)
@@ -84,23 +87,3 @@ def next_selected(database: Database, wanted: Selection, after: Position, limit:
     if jobs and conditions:
         jobs = {row.job_id for row in database.fetch(select(_J.job_id).where(_J.job_id.in_(jobs), *conditions))}
     return [Selected(Position(row.created_at, row.execution_id), row.is_wanted and row.job_id in jobs) for row in rows]
-
-
-def _read(wanted: Selection, status: ExecutionStatus, after: Position) -> Select[Any]:
-    is_wanted = and_(true(), *wanted.conditions()).label("is_wanted")
-    query = select(_E.execution_id, _E.created_at, _E.job_id, is_wanted)
-    start = after if wanted.created_after is None else max(after, Position.in_front_of(wanted.created_after))
-    end = Position.behind(wanted.created_before)
-    if status is ExecutionStatus.RUNNING:  # few, which are sorted
-        order: list[ColumnElement[Any]] = [_E.created_at, _E.execution_id]
-        leading: list[ColumnElement[Any]] = []
-        query = query.where(_E.status == status)
-        query = query if wanted.endpoint is None else query.where(_E.endpoint == wanted.endpoint)
-    else:
-        values = {_E.status: status.value}
-        values = values if wanted.endpoint is None else {_E.endpoint: wanted.endpoint} | values
-        order = [*values, _E.created_at, _E.execution_id]
-        leading = [literal(value) for value in values.values()]
-        query = query.where(WAITS if status in CANCELLABLE else _E.completed_at.is_not(None))
-    first, behind = (tuple_(*leading, literal(place.at), literal(place.key)) for place in (start, end))
-    return query.where(tuple_(*order) > first, tuple_(*order) < behind).order_by(*order)
