@@ -18,7 +18,7 @@ from app.queue.executions import execution_cancellation, manual_retry, reschedul
 from app.queue.executions.execution_model import Treated
 from app.queue.executions.rescheduling import Moved
 from app.queue.jobs.job_creation import Creator
-from app.queue.reading.execution_selection import Selection, next_selected
+from app.queue.reading.execution_list import Selection, next_selected
 from schema.states import BulkAction, ExecutionStatus
 
 Chosen = Selection | LetterFilter
@@ -41,7 +41,7 @@ class OperationJob:
         if isinstance(wanted, LetterFilter):
             return [FilteredRow(each.position, each.item) for each in next_letters(database, wanted, after, limit)]
         found = next_selected(database, wanted, after, limit)
-        return [FilteredRow(each.position, each.execution_id if each.is_wanted else None) for each in found]
+        return [FilteredRow(position, position.key if is_wanted else None) for position, is_wanted in found]
 
     def at_once(self, _bulk_job: BulkOperation) -> int:
         return AT_ONCE

@@ -1,4 +1,4 @@
-"""Execution lists, newest first: for each status, a page reads no more rows than it shows.
+"""Execution lists, newest first, and selections, oldest first: a page reads no more rows of a status than it shows.
 
 Each status is read separately by an index that begins with the status and continues with the time, so a rare status is
 found at once. The bounds compare the columns of the index as one tuple, so no plan depends on statistics, which are
@@ -6,12 +6,26 @@ wrong after a bulk load and after a drain.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, Subquery, and_, exists, literal, select, tuple_, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    Subquery,
+    and_,
+    exists,
+    false,
+    func,
+    literal,
+    select,
+    true,
+    tuple_,
+    union_all,
+)
 
 from app.kernel.db import Database, chunked_scan
 from app.kernel.db.chunked_scan import ListIndex
@@ -134,3 +148,64 @@ def _condition_on_job(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
     if wanted.job_id is None or wanted.endpoint is None:
         return []
     return [exists().where(_J.job_id == wanted.job_id, _J.endpoint == wanted.endpoint)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Filter of executions; `name`, `labels` and `key_prefix` apply to the job. None applies no filter."""
+
+    statuses: Sequence[ExecutionStatus]
+    created_before: datetime
+    created_after: datetime | None = None
+    ended_before: datetime | None = None
+    scheduled_after: datetime | None = None
+    scheduled_before: datetime | None = None
+    endpoint: str | None = None
+    queue: str | None = None
+    limit_key: str | None = None
+    job_id: str | None = None
+    name: str | None = None
+    labels: Mapping[str, str] | None = None
+    key_prefix: str | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return the conditions on executions, except status, endpoint and time of creation."""
+        equal = ((_E.queue, self.queue), (_E.limit_key, self.limit_key), (_E.job_id, self.job_id))
+        found = [column == value for column, value in equal if value is not None]
+        if self.ended_before is not None:
+            found.append(_E.completed_at < self.ended_before)
+        if self.scheduled_after is not None:
+            found.append(_E.scheduled_at > self.scheduled_after)
+        if self.scheduled_before is not None:
+            found.append(_E.scheduled_at < self.scheduled_before)
+        return found
+
+    def conditions_of_jobs(self) -> list[ColumnElement[bool]]:
+        found: list[ColumnElement[bool]] = []
+        if self.name is not None:
+            found.append(_J.name == self.name)
+        if self.labels:
+            # Hidden from the planner, which has to look jobs up by id.
+            found.append(func.coalesce(_J.labels.contains(self.labels), false()))
+        if self.key_prefix is not None:
+            found.append(_J.idempotency_key.startswith(self.key_prefix, autoescape=True))
+        return found
+
+
+def next_selected(database: Database, wanted: Selection, after: Position, limit: int) -> list[tuple[Position, bool]]:
+    """Read the next executions behind a position, oldest first, and whether they match; fewer than `limit` at the end.
+
+    Each status is read by its index. Its rows are checked for the other conditions.
+    """
+    start = after if wanted.created_after is None else max(after, Position.in_front_of(wanted.created_after))
+    part = Part(start, Position.behind(wanted.created_before))
+    columns = _E.execution_id, _E.created_at, _E.job_id, and_(true(), *wanted.conditions()).label("is_wanted")
+    indexes = [executions_in(status, endpoint=wanted.endpoint) for status in wanted.statuses]
+    reads = [index.read_up(part, *columns).limit(limit) for index in indexes]
+    found = union_all(*reads).subquery("found")
+    query = select(*found.c).order_by(found.c.created_at, found.c.execution_id).limit(limit)
+    rows = chunked_scan.in_order(database, query)
+    jobs, conditions = {row.job_id for row in rows if row.is_wanted}, wanted.conditions_of_jobs()
+    if jobs and conditions:
+        jobs = {row.job_id for row in database.fetch(select(_J.job_id).where(_J.job_id.in_(jobs), *conditions))}
+    return [(Position(row.created_at, row.execution_id), row.is_wanted and row.job_id in jobs) for row in rows]
