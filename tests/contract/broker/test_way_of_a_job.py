@@ -24,8 +24,8 @@ from brokers.consumer import DELIVER
 from tests import rows
 from tests.waiting import eventually
 
-MAX_FUNCTIONS, MAX_FILES = 155, 65
-MAX_COMPARABLE_FUNCTIONS = 88
+MAX_FUNCTIONS, MAX_FILES = 150, 62
+MAX_COMPARABLE_FUNCTIONS = 84
 JOBS = 5
 RunJob = Callable[[], None]
 ROOT = Path(__file__).parents[3]
