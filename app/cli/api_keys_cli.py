@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from app.cli.commands import NOT_FOUND, CommandError, ServiceGroup, actor, confirm, ready_database, yes_option
-from app.cli.console import json_option, print_json, show_table
+from app.cli.console import json_option, print_json, print_result, show_table
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope, StoredKey
 
@@ -94,10 +94,7 @@ def revoke(key_id: str, yes: bool, as_json: bool) -> None:
             raise CommandError(f"no key has the id {wanted!r}; see `flask --app app api-keys list`", NOT_FOUND)
         confirm(f"Revoke the key {name!r} ({wanted}) for good?", yes=yes)
         api_keys.revoke(database, wanted, by=actor())
-    if as_json:
-        return print_json({"key_id": wanted, "name": name})
-    click.echo(f"key {name!r} ({wanted}) is revoked")
-    return None
+    print_result({"key_id": wanted, "name": name}, f"key {name!r} ({wanted}) is revoked", as_json=as_json)
 
 
 def _shape(key: StoredKey) -> dict[str, Any]:

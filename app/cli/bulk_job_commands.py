@@ -11,8 +11,8 @@ import click
 from marshmallow import Schema, ValidationError
 
 from app.cli.commands import ServiceGroup, confirm, ready_database, yes_option
-from app.cli.console import json_option, print_json, progress, show_fields, show_line, show_table
-from app.cli.options import Value, gather, limit_option, tell_more
+from app.cli.console import json_option, print_json, print_result, progress, show_fields, show_line, show_table
+from app.cli.options import Value, gather, limit_option, show_list
 from app.kernel.db import Database
 from app.kernel.formats import marshmallow_faults, rfc3339
 from app.queue.bulk.bulk_job_runner import MAX_RATE
@@ -125,12 +125,10 @@ def _add_readers(group: ServiceGroup, shown: Shown[W]) -> None:
     def list_(limit: int, as_json: bool) -> None:
         with ready_database() as database:
             found, is_more = gather(partial(bulk_jobs.page, database), limit)
-        if as_json:
-            return print_json({"items": [shown.shape(each) for each in found], "more": is_more})
+        items = [shown.shape(each) for each in found]
         header = (bulk_jobs.noun.upper(), "STATUS", "CREATED", "WHAT", bulk_jobs.done.upper(), "REFUSED", "RATE", "BY")
-        show_table(header, map(shown.row, found), right=[bulk_jobs.done.upper(), "REFUSED", "RATE"])
-        tell_more(is_more)
-        return None
+        right = [bulk_jobs.done.upper(), "REFUSED", "RATE"]
+        show_list(items, header, map(shown.row, found), is_more=is_more, as_json=as_json, right=right)
 
     @group.command("show", help=f"Show a {bulk_jobs.noun} and its progress. Exits with 3 if it does not exist.")
     @click.argument(bulk_jobs.key)
@@ -150,10 +148,8 @@ def _change(shown: Shown[W], verb: str, status: BulkJobStatus) -> Callable[..., 
             about = shown.about(bulk_jobs.get(database, bulk_job_id))
             confirm(f"{verb.capitalize()} the {bulk_jobs.noun} {bulk_job_id} ({about}) for good?", yes=yes)
             changed = bulk_jobs.change(database, bulk_job_id, status)
-        if as_json:
-            return print_json(shown.shape(changed))
-        show_line(f"{bulk_job_id} is {changed.status}: {getattr(changed, bulk_jobs.done)} {bulk_jobs.done}")
-        return None
+        line = f"{bulk_job_id} is {changed.status}: {getattr(changed, bulk_jobs.done)} {bulk_jobs.done}"
+        print_result(shown.shape(changed), line, as_json=as_json)
 
     decorated = click.argument(bulk_jobs.key)(json_option(change))
     return yes_option(decorated) if status is BulkJobStatus.STOPPED else decorated

@@ -85,6 +85,15 @@ def print_json(value: object, *, lines: bool = False) -> None:
     click.echo(json.dumps(value, indent=None if lines else 2, default=str))
 
 
+def print_result(value: object, *lines: str, as_json: bool) -> None:
+    """Print the result of a command as JSON, or as lines."""
+    if as_json:
+        print_json(value)
+    else:
+        for line in lines:
+            show_line(line)
+
+
 def shown(value: object) -> str:
     if value is None:
         return "-"

@@ -1,9 +1,7 @@
 """`flask db`: schema of the database."""
 
-import click
-
 from app.cli.commands import ServiceGroup
-from app.cli.console import json_option, print_json, progress
+from app.cli.console import json_option, print_result, progress
 from app.kernel.db import Database, startup
 from app.web.services import services
 from schema import migrate, schema_version
@@ -19,11 +17,10 @@ def upgrade(as_json: bool) -> None:
     with progress("migrating"):
         startup.wait_until_ready(database, settings.startup_timeout_seconds, check=_reach)
         revision = migrate.upgrade(settings.database_url)
-    if as_json:
-        return print_json({"revision": revision, "newest": schema_version.head()})
-    newer = f", which is newer than this code ({schema_version.head()})" if revision > schema_version.head() else ""
-    click.echo(f"the database is at revision {revision}{newer}")
-    return None
+    newest = schema_version.head()
+    newer = f", which is newer than this code ({newest})" if revision > newest else ""
+    line = f"the database is at revision {revision}{newer}"
+    print_result({"revision": revision, "newest": newest}, line, as_json=as_json)
 
 
 @group.command("current")
@@ -31,10 +28,9 @@ def upgrade(as_json: bool) -> None:
 def current(as_json: bool) -> None:
     """Show the revision of the database and the newest revision."""
     revision = services().database.transact(schema_version.current)
-    if as_json:
-        return print_json({"revision": revision, "newest": schema_version.head()})
-    click.echo(f"{revision or 'not migrated'} (newest: {schema_version.head()})")
-    return None
+    newest = schema_version.head()
+    line = f"{revision or 'not migrated'} (newest: {newest})"
+    print_result({"revision": revision, "newest": newest}, line, as_json=as_json)
 
 
 def _reach(database: Database) -> None:

@@ -8,8 +8,8 @@ import click
 
 from app.cli import executions_tail
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
-from app.cli.console import json_option, print_json, show_fields, show_line, show_table
-from app.cli.options import QUEUE, TEXT, created_options, enum_option, gather, tell_more
+from app.cli.console import json_option, print_json, print_result, show_fields, show_line, show_table
+from app.cli.options import QUEUE, TEXT, created_options, enum_option, gather, show_list
 from app.cli.shell_completion import OF_ENDPOINTS, OF_EXECUTIONS, OF_JOBS
 from app.queue.executions import execution_cancellation
 from app.queue.executions.execution_cancellation import IfRunning
@@ -40,8 +40,7 @@ def list_(limit: int, as_json: bool, **filters: Any) -> None:
     with ready_database() as database:
         wanted = ExecutionFilter(**filters)
         found, is_more = gather(partial(page_of_executions, database, wanted), limit)
-    if as_json:
-        return print_json({"items": [ExecutionSchema().dump(each) for each in found], "more": is_more})
+    items = [ExecutionSchema().dump(each) for each in found]
     header = ("EXECUTION", "STATUS", "ATTEMPTS", "DUE", "ENDED", "ENDPOINT", "QUEUE", "LAST ERROR")
     rows = [
         (
@@ -50,9 +49,7 @@ def list_(limit: int, as_json: bool, **filters: Any) -> None:
         )
         for each in found
     ]
-    show_table(header, rows, right=["ATTEMPTS"])
-    tell_more(is_more)
-    return None
+    show_list(items, header, rows, is_more=is_more, as_json=as_json, right=["ATTEMPTS"])
 
 
 @group.command("show")
@@ -109,11 +106,9 @@ def retry(execution_id: str, as_json: bool) -> None:
     with ready_database() as database:
         wake(retry_execution(database, execution_id, actor=actor().name))
         execution = execution_queries.get_execution(database, execution_id)
-    if as_json:
-        return print_json(ExecutionSchema().dump(execution))
     more = execution.max_attempts - execution.attempt_count
-    show_line(f"{execution_id} is {execution.status}, with up to {more} attempts more")
-    return None
+    line = f"{execution_id} is {execution.status}, with up to {more} attempts more"
+    print_result(ExecutionSchema().dump(execution), line, as_json=as_json)
 
 
 @group.command("cancel")
@@ -133,11 +128,8 @@ def cancel(execution_id: str, if_running: IfRunning | None, yes: bool, as_json: 
             database, execution_id, if_running=if_running, actor=actor().name
         )
         execution = execution_queries.get_execution(database, execution_id)
-    if as_json:
-        return print_json(ExecutionSchema().dump(execution) | {"asked_to_end": bool(done.asked)})
-    asked = ", and its worker was asked to end it" if done.asked else ""
-    show_line(f"{execution_id} is {execution.status}{asked}")
-    return None
+    line = f"{execution_id} is {execution.status}{', and its worker was asked to end it' if done.asked else ''}"
+    print_result(ExecutionSchema().dump(execution) | {"asked_to_end": bool(done.asked)}, line, as_json=as_json)
 
 
 def _outcome(attempt: AttemptRecord) -> str | None:

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
-from app.cli.console import json_option, print_json, progress, show_fields, show_line, show_table
-from app.cli.options import LABELS, QUEUE, TEXT, created_options, enum_option, gather, tell_more
+from app.cli.console import json_option, print_json, print_result, progress, show_fields, show_line, show_table
+from app.cli.options import LABELS, QUEUE, TEXT, created_options, enum_option, gather, show_list
 from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS
 from app.kernel.formats import show_duration
 from app.queue.executions.execution_cancellation import IfRunning
@@ -40,12 +40,9 @@ def list_(limit: int, as_json: bool, **filters: Any) -> None:
     """List jobs, newest first."""
     with ready_database() as database:
         found, is_more = gather(partial(page_of_jobs, database, JobFilter(**filters)), limit)
-    if as_json:
-        return print_json({"items": [JobSchema().dump(job) for job in found], "more": is_more})
+    items = [JobSchema().dump(job) for job in found]
     header = ("JOB", "STATUS", "TRIGGER", "WHEN", "ENDPOINT", "NAME", "CREATED")
-    show_table(header, [_row(job) for job in found])
-    tell_more(is_more)
-    return None
+    show_list(items, header, map(_row, found), is_more=is_more, as_json=as_json)
 
 
 @group.command("show")
@@ -86,11 +83,9 @@ def cancel(job_id: str, if_running: IfRunning | None, yes: bool, as_json: bool) 
         with progress("cancelling"):
             done = job_cancellation.cancel_job(database, job_id, if_running=if_running, actor=actor().name)
         job = get_job(database, job_id)
-    if as_json:
-        return print_json({"job": JobSchema().dump(job), "cancelled": done.ended, "asked_to_end": done.asked})
+    result = {"job": JobSchema().dump(job), "cancelled": done.ended, "asked_to_end": done.asked}
     asked = f"; {done.asked} running executions asked to end" if done.asked else ""
-    show_line(f"{job_id} is {job.status}: {done.ended} executions cancelled{asked}")
-    return None
+    print_result(result, f"{job_id} is {job.status}: {done.ended} executions cancelled{asked}", as_json=as_json)
 
 
 def _row(job: Job) -> tuple[object, ...]:

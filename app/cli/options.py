@@ -1,6 +1,6 @@
 """Options of commands, parsed by the API's fields, and page-wise reading of lists."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -9,6 +9,7 @@ import click
 from marshmallow import ValidationError, fields, validate
 
 from app.catalog.endpoints.live_settings_fields import queue_field
+from app.cli.console import print_json, show_table
 from app.kernel.db.paging import Page, PageRequest
 from app.kernel.formats import duration_ms, marshmallow_faults
 from app.schedule.interval import LONGEST_MS
@@ -107,7 +108,19 @@ def gather(read_page: Callable[[PageRequest], Page[T]], limit: int) -> tuple[lis
             return found, after is not None
 
 
-def tell_more(is_more: bool) -> None:
-    """Report on standard error that a list is incomplete."""
+def show_list(
+    items: Sequence[object],
+    header: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    is_more: bool,
+    as_json: bool,
+    right: Collection[str] = (),
+) -> None:
+    """Print a list: `items` as JSON, or `rows` as a table; reports on standard error if the list is incomplete."""
+    if as_json:
+        print_json({"items": items, "more": is_more})
+        return
+    show_table(header, rows, right=right)
     if is_more:
         click.echo("there are more: raise --limit, or add filters", err=True)

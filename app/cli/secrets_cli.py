@@ -8,7 +8,7 @@ from app.catalog import crypto, rotation
 from app.catalog.crypto import VARIABLE, SecretBox
 from app.catalog.rotation import KeyUse
 from app.cli.commands import CommandError, ServiceGroup, confirm, ready_database, yes_option
-from app.cli.console import json_option, print_json, progress
+from app.cli.console import json_option, print_json, print_result, progress
 from app.web.services import secret_box
 
 group = ServiceGroup("secrets", help="Encryption keys of secrets.")
@@ -19,10 +19,7 @@ group = ServiceGroup("secrets", help="Encryption keys of secrets.")
 def generate_key(as_json: bool) -> None:
     """Print a new value for TE_SECRET_ENCRYPTION_KEY. Needs neither settings nor a database."""
     key = crypto.generate_key()
-    if as_json:
-        return print_json({"key": key})
-    click.echo(key)
-    return None
+    print_result({"key": key}, key, as_json=as_json)
 
 
 @group.command("status")

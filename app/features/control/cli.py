@@ -21,11 +21,10 @@ from app.cli.console import (
     print_json,
     print_whole,
     show_line,
-    show_table,
     shown,
     table_of,
 )
-from app.cli.options import enum_option, gather, tell_more
+from app.cli.options import enum_option, gather, show_list
 from app.cli.shell_completion import MAX_OFFERED, Found, offered
 from app.features.control import deliveries, store
 from app.features.control.deliveries import DeliveryReport, DeliveryStatistics
@@ -64,9 +63,7 @@ def workers_command(context: click.Context, state: WorkerState | None, limit: in
         return
     with ready_database() as database:
         found, is_more = gather(partial(store.page_of_workers, database, state), limit)
-    if as_json:
-        print_json({"items": [WorkerSchema().dump(asdict(each)) for each in found], "more": is_more})
-        return
+    items = [WorkerSchema().dump(each) for each in found]
     header = ("WORKER", "STATE", "HOST", "PID", "BUSY", "QUEUES", "STARTED", "LAST BEAT")
     rows = [
         (
@@ -75,8 +72,7 @@ def workers_command(context: click.Context, state: WorkerState | None, limit: in
         )
         for each in found
     ]
-    show_table(header, rows, right=("PID", "BUSY"))
-    tell_more(is_more)
+    show_list(items, header, rows, is_more=is_more, as_json=as_json, right=("PID", "BUSY"))
 
 
 @commands.command("drain")

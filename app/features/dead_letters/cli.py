@@ -19,7 +19,7 @@ from app.cli.bulk_job_commands import (
 )
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
-from app.cli.options import LABELS, TEXT, Moment, Value, enum_option, gather, limit_option, tell_more
+from app.cli.options import LABELS, TEXT, Moment, Value, enum_option, gather, limit_option, show_list
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.features.dead_letters.api import (
     ArchiveSchema,
@@ -70,8 +70,7 @@ def list_(state: LetterState | None, limit: int, as_json: bool, **filters: Any) 
     wanted = LetterFilter(state=state or LetterState.OPEN, **filters)
     with ready_database() as database:
         found, is_more = gather(partial(page_of_letters, database, wanted), limit)
-    if as_json:
-        return print_json({"items": [DeadLetterSchema().dump(asdict(each)) for each in found], "more": is_more})
+    items = [DeadLetterSchema().dump(each) for each in found]
     header = ("LETTER", "FAILED", "ENDPOINT", "ATTEMPTS", "ERROR", "RESOLUTION", "BY")
     rows = [
         (
@@ -80,9 +79,7 @@ def list_(state: LetterState | None, limit: int, as_json: bool, **filters: Any) 
         )
         for each in found
     ]
-    show_table(header, rows, right=["ATTEMPTS"])
-    tell_more(is_more)
-    return None
+    show_list(items, header, rows, is_more=is_more, as_json=as_json, right=["ATTEMPTS"])
 
 
 @group.command("show")

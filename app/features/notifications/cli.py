@@ -12,7 +12,7 @@ from app.catalog.endpoints import versions
 from app.cli.catalog_section import CatalogSection
 from app.cli.commands import FAILED, REFUSED, CommandError, ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, progress, show_fields, show_line, show_table
-from app.cli.options import gather, limit_option, tell_more
+from app.cli.options import gather, limit_option, show_list
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.features.notifications import store as notifications_store
 from app.features.notifications.api import shape, shape_preview, trial_job
@@ -81,15 +81,11 @@ def list_(limit: int, as_json: bool) -> None:
     with ready_database() as database:
         found, is_more = gather(partial(RULES.page, database), limit)
     shown = [NotificationRuleSchema().dump(shape(row)) for row in found]
-    if as_json:
-        return print_json({"items": shown, "more": is_more})
     rows = [
         (each["name"], " ".join(each["events"]), _conditions(each), " ".join(each["channels"]), each["updated_at"])
         for each in shown
     ]
-    show_table(("RULE", "EVENTS", "WHERE", "CHANNELS", "CHANGED"), rows)
-    tell_more(is_more)
-    return None
+    show_list(shown, ("RULE", "EVENTS", "WHERE", "CHANNELS", "CHANGED"), rows, is_more=is_more, as_json=as_json)
 
 
 @group.command("show")

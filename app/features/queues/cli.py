@@ -9,8 +9,8 @@ from flask.cli import with_appcontext
 from rich.table import Table
 
 from app.cli.commands import actor, command, confirm, listing, ready_database, yes_option
-from app.cli.console import json_option, print_json, show_line, show_table, table_of
-from app.cli.options import gather, tell_more
+from app.cli.console import json_option, print_json, show_line, table_of
+from app.cli.options import gather, show_list
 from app.cli.shell_completion import MAX_OFFERED, Found, offered
 from app.features.queues import store
 from app.features.queues.api import QueueSchema
@@ -40,11 +40,8 @@ def group(context: click.Context, limit: int, as_json: bool) -> None:
         return
     with ready_database() as database:
         found, is_more = gather(partial(store.page, database, services().shards), limit)
-    if as_json:
-        print_json({"items": [QueueSchema().dump(asdict(each)) for each in found], "more": is_more})
-    else:
-        show_table(_HEADER, map(_row, found), right=_HEADER[1:4])
-        tell_more(is_more)
+    items = [QueueSchema().dump(each) for each in found]
+    show_list(items, _HEADER, map(_row, found), is_more=is_more, as_json=as_json, right=_HEADER[1:4])
     if any(each.is_unserved for each in found):
         raise click.exceptions.Exit(1)
 
