@@ -7,6 +7,7 @@ from typing import Any, TextIO
 
 import click
 import yaml
+from marshmallow import ValidationError
 
 from app.catalog.endpoints import versions
 from app.cli.catalog_section import CatalogSection
@@ -153,13 +154,12 @@ def _read(file: Any) -> Rule:
         raise CommandError(f"{file.name} is not valid: {' '.join(str(error).split())}") from None
     if not isinstance(value, dict):
         raise CommandError(f"{file.name} holds no rule")
-    faults = NotificationQuestionSchema().validate(value)
-    if faults:
-        shown = "; ".join(f"{pointer(path) or '/'}: {fault}" for path, fault in marshmallow_faults(faults))
-        raise CommandError(f"{file.name}: {shown}")
-    body = NotificationQuestionSchema().load(value)
     try:
+        body = NotificationQuestionSchema().load(value)
         return notifications_store.check(body.get("name", "preview"), stored_value(body))
+    except ValidationError as error:
+        shown = "; ".join(f"{pointer(path) or '/'}: {fault}" for path, fault in marshmallow_faults(error.messages))
+        raise CommandError(f"{file.name}: {shown}") from None
     except InvalidNotificationRuleError as error:
         raise CommandError(f"{file.name}: {error.message}") from None
 

@@ -1,7 +1,7 @@
 """Facts: current lost workers, open breakers, late queues and overdue schedules, each kind by one bounded read."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import inf
 from typing import Any, NamedTuple
 
@@ -91,11 +91,11 @@ def current_facts(database: Database, event: NotificationEvent, now: datetime, s
         return [Fact(row.target, breaker_opened(row.target, row.changed_at, endpoints)) for row in rows]
     if event is _E.QUEUE_LATE:
         return [
-            Fact(name, Occurrence(event=event, subject=name, at=now, queues=(name,)), _seconds(now - since))
+            Fact(name, Occurrence(event=event, subject=name, at=now, queues=(name,)), (now - since).total_seconds())
             for name, since in queues_store.oldest_due(database).items()
         ]
     rows = database.fetch(OVERDUE, {"seconds": seconds})
-    return [Fact(row.job_id, _overdue(row, now), _seconds(now - row.cron_next_run_at)) for row in rows]
+    return [Fact(row.job_id, _overdue(row, now), (now - row.cron_next_run_at).total_seconds()) for row in rows]
 
 
 def worker_lost(row: Row[Any]) -> Occurrence:
@@ -131,7 +131,3 @@ def _overdue(row: Row[Any], now: datetime) -> Occurrence:
         endpoints=(row.endpoint,),
         labels=row.labels or {},
     )
-
-
-def _seconds(age: timedelta) -> float:
-    return age / timedelta(seconds=1)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Self
 from zoneinfo import ZoneInfo
 
 from app.catalog.routing import matches as fits
-from app.kernel.errors import Detail
 from schema.states import NotificationEvent, Severity
 
 _E, _S = NotificationEvent, Severity
@@ -166,12 +165,8 @@ class Rule:
         return any(fits(getattr(self, condition), name) for name in names)
 
 
-def rule_faults(rule: Rule) -> Iterator[Detail]:
-    """Return the faults of a rule, such as conditions that match everything, or never match one of its events."""
-    return (Detail(pointer=pointer, message=message) for pointer, message in _faults(rule))
-
-
-def _faults(rule: Rule) -> Iterator[tuple[str, str]]:
+def rule_faults(rule: Rule) -> Iterator[tuple[str, str]]:
+    """Return the pointers and messages of faults, such as conditions that match everything, or never an event."""
     given = {name: value for name in ("endpoint", "label", "queue") if (value := getattr(rule, name)) is not None}
     if rule.all:
         yield from ((f"/{name}", "A rule with `all` takes no other condition.") for name in given)

@@ -124,22 +124,22 @@ def stored_value(body: Mapping[str, Any]) -> dict[str, Any]:
     return value | {"min_severity": str(value["min_severity"])} if "min_severity" in value else value
 
 
-def _channel_faults(rule: Rule, schemas: Mapping[str, Mapping[str, Any] | None]) -> Iterator[Detail]:
+def _channel_faults(rule: Rule, schemas: Mapping[str, Mapping[str, Any] | None]) -> Iterator[tuple[str, str]]:
     group = EventGroup()
     group.add(count_by_subject(Occurrence(event=event, subject="x", at=EPOCH) for event in rule.events))
     message = message_of(rule.name, group)
     for index, channel in enumerate(rule.channels):
         pointer, schema = f"/channels/{index}", schemas.get(channel)
         if channel not in schemas:
-            yield Detail(pointer=pointer, message=f"There is no endpoint named {channel!r}.")
+            yield pointer, f"There is no endpoint named {channel!r}."
         elif schema is not None and (refused := validation.compiled(schema).faults(message)):
-            words = f"The payload spec of {channel!r} rejects messages: {refused[0]['pointer'] or '/'}: "
-            words += f"{refused[0]['message']} See GET /notifications/schema for their schema."
-            yield Detail(pointer=pointer, message=words)
+            fault = f"{refused[0]['pointer'] or '/'}: {refused[0]['message']}"
+            words = f"The payload spec of {channel!r} rejects messages: {fault} See GET /notifications/schema"
+            yield pointer, f"{words} for their schema."
 
 
-def _refuse(faults: Iterable[Detail]) -> None:
-    found = list(faults)
+def _refuse(faults: Iterable[tuple[str, str]]) -> None:
+    found = [Detail(pointer=pointer, message=message) for pointer, message in faults]
     if found:
         raise InvalidNotificationRuleError(f"{found[0]['pointer'] or '/'}: {found[0]['message']}", found)
 
