@@ -11,8 +11,7 @@ from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.kernel.formats import EPOCH
 from app.kernel.sql import of_regions, statement
-from app.queue.ending import execution_events
-from app.queue.ending.execution_events import ChangeReason, StateChange
+from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.ending.outbox_rows import put_ends
 from app.queue.executions.settlement import settle_jobs
 from schema.states import ExecutionStatus
@@ -95,7 +94,7 @@ def _end(late: Sequence[Row[Any]], connection: Connection) -> int:
         "count": len(late),
     }
     changes = StateChange.of_rows(connection.execute(EXPIRE, params), after=ExecutionStatus.FAILED)
-    execution_events.record(connection, changes, actor=None, reason=ChangeReason.EXPIRED)
+    record(connection, changes, actor=None, reason=ChangeReason.EXPIRED)
     put_ends(connection, changes, ChangeReason.EXPIRED)
     settle_jobs(connection, [change.execution_id for change in changes])
     return len(changes)

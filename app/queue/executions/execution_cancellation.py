@@ -12,8 +12,7 @@ from app.kernel.db import Database
 from app.kernel.errors import ExecutionNotCancellableError, ExecutionNotFoundError, TaskExecutorError
 from app.kernel.function_types import Stopping, never
 from app.kernel.sql import statement
-from app.queue.ending import execution_events
-from app.queue.ending.execution_events import ChangeReason, StateChange
+from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.ending.outbox_rows import put_ends
 from app.queue.executions.settlement import settle_jobs
 from schema.states import CANCELLABLE, ExecutionStatus, Followed
@@ -205,5 +204,5 @@ def _change(
     params = {"ids": [row.execution_id for row in found], "begun": scope.begun}
     followed = {row.execution_id: row.followed or 0 for row in connection.execute(update, params)}
     changes = StateChange.of_rows((row for row in found if row.execution_id in followed), after=after)
-    execution_events.record(connection, changes, actor=scope.actor, reason=scope.reason)
+    record(connection, changes, actor=scope.actor, reason=scope.reason)
     return [(change, followed[change.execution_id]) for change in changes]

@@ -13,8 +13,8 @@ from app.kernel.db import Database
 from app.kernel.errors import ConflictError, ExecutionNotFoundError, TaskExecutorError
 from app.kernel.sql import statement
 from app.kernel.tracing.context import TraceContext
-from app.queue.ending import execution_events, letters
-from app.queue.ending.execution_events import ChangeReason, StateChange
+from app.queue.ending import letters
+from app.queue.ending.execution_events import ChangeReason, StateChange, record, recorded
 from app.queue.ending.letters import DeadLetter
 from app.queue.executions.execution_model import Treated
 from schema.states import ExecutionStatus, JobStatus, Resolution
@@ -100,7 +100,7 @@ def retry_execution(
         if row is None:
             raise ExecutionNotFoundError.of(execution_id)
         queue: str = row.queue
-        if execution_events.recorded(connection, event_id) is not None:
+        if recorded(connection, event_id) is not None:
             return queue  # the first run of this transaction was committed, but its answer was lost
         if letter is not None and not letters.lock_open(connection, letter.letter_id, redriven_as=execution_id):
             return queue
@@ -176,7 +176,7 @@ def _retry(
     changes = StateChange.of_rows(rows, after=ExecutionStatus.QUEUED)
     if event_id is not None:
         changes = [replace(change, event_id=event_id) for change in changes]
-    execution_events.record(connection, changes, actor=actor, reason=ChangeReason.RETRIED_BY_HAND)
+    record(connection, changes, actor=actor, reason=ChangeReason.RETRIED_BY_HAND)
     return Treated(
         Counter(row.queue for row in rows), {each: error for each, error in refusals.items() if error is not None}
     )

@@ -9,8 +9,7 @@ from sqlalchemy import Connection
 from app.kernel.db import Database
 from app.kernel.function_types import Stopping, never
 from app.kernel.sql import statement
-from app.queue.ending import execution_events
-from app.queue.ending.execution_events import ChangeReason, StateChange
+from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.executions.execution_insertion import expires_at
 from schema.states import ExecutionStatus, JobStatus
 
@@ -99,7 +98,7 @@ def hold(connection: Connection, job_id: str, actor: str | None, after: str = ""
     """Put a batch of waiting executions on hold, in id order after `after`; returns the last id if more follow."""
     rows = connection.execute(HOLD, {"job_id": job_id, "after": after, "limit": BATCH}).all()
     changes = StateChange.of_rows((row for row in rows if row.execution_id is not None), after=ExecutionStatus.PENDING)
-    execution_events.record(connection, changes, actor=actor, reason=ChangeReason.JOB_PAUSED)
+    record(connection, changes, actor=actor, reason=ChangeReason.JOB_PAUSED)
     last: str | None = rows[0].last
     return last
 
@@ -134,7 +133,7 @@ def hold_retries(database: Database) -> int:
     def body(connection: Connection) -> int:
         rows = connection.execute(HOLD_RETRIES, params)
         changes = StateChange.of_rows(rows, before=ExecutionStatus.RETRYING, after=ExecutionStatus.PENDING)
-        execution_events.record(connection, changes, actor=None, reason=ChangeReason.JOB_PAUSED)
+        record(connection, changes, actor=None, reason=ChangeReason.JOB_PAUSED)
         return len(changes)
 
     return database.transact(body)
@@ -166,7 +165,7 @@ def let_go(
     rows = connection.execute(LET_GO, params | {"after": after}).all()
     freed = [row for row in rows if row.execution_id is not None]
     changes = StateChange.of_rows(freed, before=ExecutionStatus.PENDING)
-    execution_events.record(connection, changes, actor=actor, reason=retired_by or ChangeReason.JOB_RESUMED)
+    record(connection, changes, actor=actor, reason=retired_by or ChangeReason.JOB_RESUMED)
     return Freed(Counter(row.queue for row in freed), rows[0].last)
 
 

@@ -10,8 +10,7 @@ from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.kernel.function_types import Stopping
 from app.kernel.sql import statement
-from app.queue.ending import execution_events
-from app.queue.ending.execution_events import ChangeReason, StateChange
+from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.ending.outbox_rows import put_ends
 from app.queue.executions.settlement import ONE_SHOT, settle_jobs
 from schema.states import ExecutionStatus, JobStatus
@@ -146,7 +145,7 @@ def fail_exhausted(database: Database, *, limit: int) -> int:
 
     def body(connection: Connection) -> int:
         changes = StateChange.of_rows(connection.execute(EXHAUST, params), after=ExecutionStatus.FAILED)
-        execution_events.record(connection, changes, actor=None, reason=ChangeReason.NO_ATTEMPTS_LEFT)
+        record(connection, changes, actor=None, reason=ChangeReason.NO_ATTEMPTS_LEFT)
         put_ends(connection, changes, ChangeReason.NO_ATTEMPTS_LEFT)
         settle_jobs(connection, [change.execution_id for change in changes])
         return len(changes)

@@ -10,8 +10,7 @@ from sqlalchemy import Connection
 
 from app.kernel.errors import ConflictError, ExecutionNotFoundError, TaskExecutorError
 from app.kernel.sql import statement
-from app.queue.ending import execution_events
-from app.queue.ending.execution_events import ChangeReason, StateChange
+from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.executions.execution_insertion import expires_at
 from app.queue.executions.execution_model import Treated
 from schema.states import CANCELLABLE, ExecutionStatus
@@ -86,7 +85,7 @@ def reschedule(
         StateChange(row.execution_id, ExecutionStatus(row.before), ExecutionStatus(row.status), row.attempt_count)
         for row in done
     ]
-    execution_events.record(connection, changes, actor=actor, reason=ChangeReason.RESCHEDULED)
+    record(connection, changes, actor=actor, reason=ChangeReason.RESCHEDULED)
     return Treated(Counter(row.queue for row in done if row.is_due), refused)
 
 

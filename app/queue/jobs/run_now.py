@@ -9,8 +9,7 @@ from app.kernel.db import Database
 from app.kernel.errors import ConflictError
 from app.kernel.sql import statement
 from app.kernel.tracing.context import TraceContext
-from app.queue.ending import execution_events
-from app.queue.ending.execution_events import ChangeReason, StateChange
+from app.queue.ending.execution_events import ChangeReason, StateChange, record, recorded
 from app.queue.executions.execution_insertion import expires_at, insert_executions
 from app.queue.jobs import job_queries
 from app.queue.jobs.job_model import Job
@@ -75,7 +74,7 @@ def run_job(
 
     def body(connection: Connection) -> RunNow:
         job, _ = job_queries.lock_job(connection, job_id)
-        forwarded = execution_events.recorded(connection, event_id)
+        forwarded = recorded(connection, event_id)
         if forwarded is not None:
             # An earlier run was committed but its answer was lost; the execution may be running or ended.
             return RunNow(forwarded, is_new=False)
@@ -106,5 +105,5 @@ def _forward(connection: Connection, job: Job, event_id: str, actor: str | None)
         raise ConflictError(f"The execution of job {job.job_id!r} is running already.")
     before, after = ExecutionStatus(row.before), ExecutionStatus(row.status)
     change = StateChange(row.execution_id, before, after, row.attempt_count, event_id)
-    execution_events.record(connection, [change], actor=actor, reason=ChangeReason.RUN_BY_HAND)
+    record(connection, [change], actor=actor, reason=ChangeReason.RUN_BY_HAND)
     return RunNow(row.execution_id, is_new=False)
