@@ -34,17 +34,17 @@ class Promoter:
 
     def _promote_batch(self, shard: int, counts: Counts) -> int:
         mark = self._marks[shard]
-        done = promote(
+        queues, seen_up_to = promote(
             self._context.database,
             shard=shard,
             ahead_ms=self._context.ahead_ms,
             limit=self._context.batch,
             since=mark.since,
         )
-        mark.advance(done.seen_up_to, time.monotonic())
-        self._context.hint_all(done.queues)
-        counts.update(promoted=done.queues.total())
-        return done.queues.total()
+        mark.advance(seen_up_to, time.monotonic())
+        self._context.hint_all(queues)
+        counts.update(promoted=queues.total())
+        return queues.total()
 
 
 class Upkeep:

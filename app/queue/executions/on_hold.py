@@ -1,7 +1,6 @@
 """Executions on hold: waiting executions of a paused job, until the job is resumed."""
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import Connection
@@ -139,14 +138,6 @@ def hold_retries(database: Database) -> int:
     return database.transact(body)
 
 
-@dataclass(frozen=True, slots=True)
-class Freed:
-    """A batch of released executions: their number by queue, and the last id if more follow."""
-
-    queues: Counter[str]
-    last: str | None
-
-
 def let_go(
     connection: Connection,
     job_id: str,
@@ -155,18 +146,18 @@ def let_go(
     *,
     after: str = "",
     retired_by: ChangeReason | None = None,
-) -> Freed:
+) -> tuple[Counter[str], str | None]:
     """Release a batch of a job's executions on hold, in id order after `after`.
 
-    For a retired job (`retired_by`) only executions that have begun are released; all others are cancelled. The result
-    contains the queues of executions that are not due yet.
+    For a retired job (`retired_by`) only executions that have begun are released; all others are cancelled. Returns
+    their number by queue, due or not, and the last id if more follow.
     """
     params = {"job_id": job_id, "ahead_ms": ahead_ms, "limit": BATCH, "begun_only": retired_by is not None}
     rows = connection.execute(LET_GO, params | {"after": after}).all()
     freed = [row for row in rows if row.execution_id is not None]
     changes = StateChange.of_rows(freed, before=ExecutionStatus.PENDING)
     record(connection, changes, actor=actor, reason=retired_by or ChangeReason.JOB_RESUMED)
-    return Freed(Counter(row.queue for row in freed), rows[0].last)
+    return Counter(row.queue for row in freed), rows[0].last
 
 
 def let_the_rest_go(
@@ -181,14 +172,14 @@ def let_the_rest_go(
 ) -> Counter[str]:
     """Release the executions after `after` in batches unless the job is paused, until `stopping`."""
 
-    def body(connection: Connection, after: str) -> Freed:
+    def body(connection: Connection, after: str) -> tuple[Counter[str], str | None]:
         if connection.execute(STATUS, {"job_id": job_id}).scalar() == JobStatus.PAUSED:
-            return Freed(Counter(), None)
+            return Counter(), None
         return let_go(connection, job_id, ahead_ms, actor, after=after, retired_by=retired_by)
 
     total = Counter[str]()
     while after is not None and not stopping():
         database.commit_jointly()
-        batch = database.transact(partial(body, after=after))
-        total, after = total + batch.queues, batch.last
+        queues, after = database.transact(partial(body, after=after))
+        total += queues
     return total

@@ -1,7 +1,6 @@
 """Promotion: queue PENDING executions shortly before they are due."""
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import datetime
 
 from app.kernel.db import Database
@@ -38,16 +37,13 @@ PROMOTE = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Promoted:
-    """Number of promoted executions by queue, and the run_at up to which all were read."""
+def promote(
+    database: Database, *, shard: int, ahead_ms: int, limit: int, since: datetime = EPOCH
+) -> tuple[Counter[str], datetime]:
+    """Queue the PENDING executions of a shard that are due from `since` on and within `ahead_ms`.
 
-    queues: Counter[str]
-    seen_up_to: datetime
-
-
-def promote(database: Database, *, shard: int, ahead_ms: int, limit: int, since: datetime = EPOCH) -> Promoted:
-    """Queue the PENDING executions of a shard that are due from `since` on and within `ahead_ms`."""
+    Returns their number by queue, and the run_at up to which all were read.
+    """
     rows = database.fetch(PROMOTE, {"shard": shard, "ahead_ms": ahead_ms, "limit": limit, "since": since})
     queues = Counter({row.queue: row.promoted for row in rows if row.queue is not None})
-    return Promoted(queues, rows[0].seen_up_to)
+    return queues, rows[0].seen_up_to

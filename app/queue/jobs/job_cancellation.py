@@ -13,7 +13,6 @@ from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions import execution_cancellation, on_hold
 from app.queue.executions.execution_cancellation import CancellationScope, Cancelled, IfRunning
-from app.queue.executions.on_hold import Freed
 from app.queue.jobs import unfinished_changes
 from app.queue.jobs.unfinished_changes import Change
 from schema.states import ExecutionStatus, Trigger
@@ -32,10 +31,10 @@ EXECUTIONS = statement("jobs.executions", "SELECT execution_id, status FROM exec
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """First batch after a retirement: executions cancelled and released, and the id of the change if batches follow."""
+    """First batch after a retirement: executions cancelled, last id released and id of the change if batches follow."""
 
     cancelled: Cancelled
-    freed: Freed
+    last_freed: str | None
     unfinished: str | None
 
 
@@ -82,15 +81,15 @@ def settle(connection: Connection, job_id: str, scope: CancellationScope) -> Set
     """Cancel one batch and release one batch of executions, in the transaction that retires their repeating job."""
     cancelled = execution_cancellation.cancel_executions_of(connection, job_id, scope)
     # With a look-ahead of 0, executions that are due later wait for the promoter.
-    freed = on_hold.let_go(connection, job_id, 0, scope.actor, retired_by=scope.reason)
+    _, last_freed = on_hold.let_go(connection, job_id, 0, scope.actor, retired_by=scope.reason)
     change = Change.UPDATE if scope.reason is ChangeReason.JOB_UPDATED else Change.CANCEL
-    change_id = unfinished_changes.begin(connection, job_id, change, scope, cancelled.last, freed.last)
-    return Settled(cancelled, freed, change_id)
+    change_id = unfinished_changes.begin(connection, job_id, change, scope, cancelled.last, last_freed)
+    return Settled(cancelled, last_freed, change_id)
 
 
 def settle_the_rest(database: Database, job_id: str, scope: CancellationScope, first: Settled) -> Cancelled:
     """Cancel and release the following batches, one transaction each; returns the total cancelled."""
     done = execution_cancellation.cancel_the_rest(database, job_id, scope, first.cancelled)
-    on_hold.let_the_rest_go(database, job_id, 0, scope.actor, after=first.freed.last, retired_by=scope.reason)
+    on_hold.let_the_rest_go(database, job_id, 0, scope.actor, after=first.last_freed, retired_by=scope.reason)
     unfinished_changes.end(database, job_id, first.unfinished)
     return done

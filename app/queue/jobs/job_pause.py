@@ -4,6 +4,7 @@ A pause stops ticks and puts waiting executions on hold. Running executions cont
 on hold. Ticks that fall into a pause are not caught up.
 """
 
+from collections import Counter
 from collections.abc import Collection
 from datetime import datetime
 
@@ -14,7 +15,6 @@ from app.kernel.errors import ConflictError
 from app.kernel.sql import statement
 from app.queue.executions import on_hold
 from app.queue.executions.execution_cancellation import CancellationScope
-from app.queue.executions.on_hold import Freed
 from app.queue.jobs import job_queries, unfinished_changes
 from app.queue.jobs.job_model import Job
 from app.queue.jobs.unfinished_changes import Change
@@ -74,19 +74,19 @@ def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str |
     Raises JobNotFoundError, or ConflictError for a retired job.
     """
 
-    def body(connection: Connection) -> tuple[Freed, str | None]:
+    def body(connection: Connection) -> tuple[Counter[str], str | None, str | None]:
         job, now = job_queries.lock_job(connection, job_id)
         _refuse_retired(job, "resumed")
         if job.status is JobStatus.PAUSED:
             connection.execute(RESUME, {"job_id": job_id} | _next(connection, job, now))
-        freed = on_hold.let_go(connection, job_id, look_ahead_ms, actor)
+        queues, last = on_hold.let_go(connection, job_id, look_ahead_ms, actor)
         scope = CancellationScope(actor=actor, begun=False)
-        return freed, unfinished_changes.begin(connection, job_id, Change.RESUME, scope, freed.last)
+        return queues, last, unfinished_changes.begin(connection, job_id, Change.RESUME, scope, last)
 
-    first, change = database.transact(body)
-    rest = on_hold.let_the_rest_go(database, job_id, look_ahead_ms, actor, after=first.last)
+    queues, last, change = database.transact(body)
+    queues += on_hold.let_the_rest_go(database, job_id, look_ahead_ms, actor, after=last)
     unfinished_changes.end(database, job_id, change)
-    return first.queues + rest
+    return queues
 
 
 def _next(connection: Connection, job: Job, now: datetime) -> dict[str, object]:

@@ -1,7 +1,5 @@
 """Running a job now, outside its timetable."""
 
-from dataclasses import dataclass
-
 from sqlalchemy import Connection
 
 from app.kernel import ids
@@ -54,40 +52,33 @@ BRING_FORWARD = statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RunNow:
-    """The execution that is due now, and whether this request created it."""
-
-    execution_id: str
-    is_new: bool
-
-
 def run_job(
     database: Database, job_id: str, shards: int, actor: str | None = None, trace: TraceContext | None = None
-) -> RunNow:
+) -> tuple[str, bool]:
     """Add an execution to a repeating job, or make a one-shot job's execution due now; a pause does not hold it.
 
-    An added execution belongs to `trace`; a one-shot job's execution stays in the trace of its job.
+    Returns the execution, and whether it was added; then it belongs to `trace`, otherwise to the trace of its job.
     Raises JobNotFoundError, or ConflictError for a job that is retired, or whose only execution is running.
     """
     execution_id, event_id = ids.execution_id(), ids.event_id()
 
-    def body(connection: Connection) -> RunNow:
+    def body(connection: Connection) -> tuple[str, bool]:
         job, _ = job_queries.lock_job(connection, job_id)
         forwarded = recorded(connection, event_id)
         if forwarded is not None:
             # An earlier run was committed but its answer was lost; the execution may be running or ended.
-            return RunNow(forwarded, is_new=False)
+            return forwarded, False
         if job.status is JobStatus.RETIRED:
             raise ConflictError(f"The job {job_id!r} is RETIRED and cannot be run.")
         if job.trigger.repeats:
-            return _extra(connection, job, execution_id, shards, trace)
-        return _forward(connection, job, event_id, actor)
+            _add(connection, job, execution_id, shards, trace)
+            return execution_id, True
+        return _bring_forward(connection, job, event_id, actor), False
 
     return database.transact(body)
 
 
-def _extra(connection: Connection, job: Job, execution_id: str, shards: int, trace: TraceContext | None) -> RunNow:
+def _add(connection: Connection, job: Job, execution_id: str, shards: int, trace: TraceContext | None) -> None:
     params = {
         "job_id": job.job_id,
         "key": f"run_{execution_id}",
@@ -96,14 +87,13 @@ def _extra(connection: Connection, job: Job, execution_id: str, shards: int, tra
         "trace": None if trace is None else trace.as_text(is_link=False),
     }
     connection.execute(EXTRA, params)
-    return RunNow(execution_id, is_new=True)
 
 
-def _forward(connection: Connection, job: Job, event_id: str, actor: str | None) -> RunNow:
+def _bring_forward(connection: Connection, job: Job, event_id: str, actor: str | None) -> str:
     row = connection.execute(BRING_FORWARD, {"job_id": job.job_id}).first()
     if row is None:
         raise ConflictError(f"The execution of job {job.job_id!r} is running already.")
     before, after = ExecutionStatus(row.before), ExecutionStatus(row.status)
     change = StateChange(row.execution_id, before, after, row.attempt_count, event_id)
     record(connection, [change], actor=actor, reason=ChangeReason.RUN_BY_HAND)
-    return RunNow(row.execution_id, is_new=False)
+    return change.execution_id

@@ -110,12 +110,12 @@ def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
     A one-shot job's execution becomes due now: 200, or 409 if it is running already.
     """
     database = services().database
-    ran = run_now.run_job(database, job_id, services().shards, actor().name, trace_of_new_jobs())
-    note_ids(execution_id=ran.execution_id)
-    execution = get_execution(database, ran.execution_id)
+    execution_id, is_new = run_now.run_job(database, job_id, services().shards, actor().name, trace_of_new_jobs())
+    note_ids(execution_id=execution_id)
+    execution = get_execution(database, execution_id)
     note_execution(execution.execution_id, job_id, execution.endpoint)
     wake(execution.queue)
-    return execution, 201 if ran.is_new else 200, {}
+    return execution, 201 if is_new else 200, {}
 
 
 class NextRunsQuery(Body):

@@ -74,7 +74,7 @@ def test_execution_that_is_queued_late_expires_later(bounded: Database) -> None:
     retry = waiting(bounded, "PENDING")
     bounded.fetch(text("UPDATE executions SET attempt_count = 1 WHERE execution_id = :id"), {"id": retry})
     before = {each: rows.execution(bounded, each) for each in (first, due, retry)}
-    assert promote(bounded, shard=0, ahead_ms=1000, limit=9).queues.total() == 3
+    assert promote(bounded, shard=0, ahead_ms=1000, limit=9)[0].total() == 3
     late = rows.execution(bounded, first)
     assert abs(late.expires_at - late.run_at - AGE) < timedelta(milliseconds=1)
     assert late.expires_at > rows.database_now(bounded)
