@@ -54,7 +54,7 @@ def create(name: str, scopes: list[Scope], expires: datetime | None, as_json: bo
     with ready_database() as database:
         key = api_keys.create(database, name, scopes, expires, by=actor())
     if as_json:
-        return print_json({"key": key, "name": name, "scopes": scopes, "expires_at": expires and _show(expires)})
+        return print_json({"key": key, "name": name, "scopes": scopes, "expires_at": _instant(expires)})
     until = f", until {expires.isoformat(timespec='seconds')}" if expires else ""
     click.echo(f"key {name!r} with scopes {', '.join(scopes)}{until}; it is shown only now:", err=True)
     click.echo(key)
@@ -74,7 +74,7 @@ def list_(prefix: str, as_json: bool) -> None:
     if as_json:
         return print_json({"items": [_shape(key) for key in stored]})
     rows = [
-        (key.key_id, key.state, ",".join(key.scopes), _show(key.last_used_at), _show(key.expires_at), key.name)
+        (key.key_id, key.state, ",".join(key.scopes), _instant(key.last_used_at), _instant(key.expires_at), key.name)
         for key in stored
     ]
     show_table(("ID", "STATE", "SCOPES", "LAST USED", "EXPIRES", "NAME"), rows)
@@ -98,10 +98,9 @@ def revoke(key_id: str, yes: bool, as_json: bool) -> None:
 
 
 def _shape(key: StoredKey) -> dict[str, Any]:
-    instants = {name: _show(getattr(key, name)) for name in ("last_used_at", "expires_at")}
-    given = {name: None if shown == "-" else shown for name, shown in instants.items()}
-    return {"key_id": key.key_id, "name": key.name, "state": key.state, "scopes": key.scopes} | given
+    shaped = {"key_id": key.key_id, "name": key.name, "state": key.state, "scopes": key.scopes}
+    return shaped | {"last_used_at": _instant(key.last_used_at), "expires_at": _instant(key.expires_at)}
 
 
-def _show(instant: datetime | None) -> str:
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if instant else "-"
+def _instant(instant: datetime | None) -> str | None:
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if instant else None

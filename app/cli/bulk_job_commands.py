@@ -41,22 +41,14 @@ class Shown(Generic[W]):
         """Print a bulk job, with `wait` after its end or a pause."""
         found = self._over(database, bulk_job) if wait else bulk_job
         if as_json:
-            return print_json(self.shape(found))
-        show_fields(self.shape(found))
-        return None
+            print_json(self.shape(found))
+        else:
+            show_fields(self.shape(found))
 
     def row(self, bulk_job: W) -> tuple[object, ...]:
         done, key = getattr(bulk_job, self.bulk_jobs.done), getattr(bulk_job, self.bulk_jobs.key)
-        return (
-            key,
-            bulk_job.status,
-            bulk_job.created_at,
-            self.about(bulk_job),
-            done,
-            bulk_job.refused,
-            bulk_job.rate,
-            bulk_job.actor,
-        )
+        about = (key, bulk_job.status, bulk_job.created_at, self.about(bulk_job))
+        return (*about, done, bulk_job.refused, bulk_job.rate, bulk_job.actor)
 
     def _over(self, database: Database, bulk_job: W) -> W:
         key, before = getattr(bulk_job, self.bulk_jobs.key), getattr(bulk_job, self.bulk_jobs.done) + bulk_job.refused
@@ -78,10 +70,10 @@ def counted(preview: Mapping[str, Any]) -> str:
 def show_preview(preview: Mapping[str, Any], columns: Mapping[str, str], outcome: str, *, as_json: bool) -> None:
     """Print a dry run; `columns` are the fields of a row by their headers, `outcome` is a participle."""
     if as_json:
-        return print_json(preview)
-    show_table(tuple(columns), [[row[name] for name in columns.values()] for row in preview["sample"]])
-    show_line(f"{counted(preview)} would be {outcome} (dry run)")
-    return None
+        print_json(preview)
+    else:
+        show_table(tuple(columns), [[row[name] for name in columns.values()] for row in preview["sample"]])
+        show_line(f"{counted(preview)} would be {outcome} (dry run)")
 
 
 def read_body(schema: Schema, filters: Mapping[str, Any], **values: Any) -> dict[str, Any]:

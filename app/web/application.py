@@ -43,7 +43,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     if context is not None:
         _add_commands(app)
     try:
-        built = Services.connect(settings or Settings.from_env(os.environ), FEATURES)
+        built = Services(settings or Settings.from_env(os.environ), FEATURES)
     except SettingError as error:
         if context is None:
             raise

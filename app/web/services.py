@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Self, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 from flask import current_app, g
@@ -14,9 +13,8 @@ from app.kernel import db
 from app.kernel.access.key_ring import KeyRing
 from app.kernel.access.signing_key import SigningKey
 from app.kernel.config import SettingError, Settings
-from app.kernel.db import Database
 from app.kernel.errors import UnavailableError
-from app.kernel.tracing.exporting import Exporting, exporting
+from app.kernel.tracing.exporting import exporting
 from app.kernel.wakeup import Place, WakeupSender
 from app.queue.jobs.job_creation import Creator
 from app.queue.reading.waits import Waits
@@ -34,57 +32,30 @@ EXTENSION = "task_executor"
 POOL_SIZE = 20
 
 
-@dataclass(frozen=True, slots=True)
 class Services:
-    """Objects that live as long as the application."""
+    """Objects that live as long as the application; the first statement connects."""
 
-    settings: Settings
-    database: Database
-    readiness: Readiness
-    keys: KeyRing
-    cursor_key: SigningKey
-    key_limit: RateLimit | None
-    bad_key_limit: RateLimit | None
-    refusals: RefusalLog
-    creator: Creator
-    shards: int
-    look_ahead_ms: int
-    secret_box: SecretBox | None
-    notifier: WakeupSender
-    waits: Waits
-    features: "Sequence[Feature]"
-    exporting: Sequence[Exporting]
-
-    @classmethod
-    def connect(cls, settings: Settings, features: "Sequence[Feature]") -> Self:
-        """Build the services from the settings; the first statement connects."""
-        database = db.connect(
+    def __init__(self, settings: Settings, features: "Sequence[Feature]") -> None:
+        self.settings = settings
+        self.features = features
+        self.database = db.connect(
             settings.database_url, pool_size=settings.db_pool_size or POOL_SIZE, application_name=APPLICATION_NAME
         )
-        shards = settings.shards(cockroach=database.is_cockroach)
-        look_ahead_ms = round(settings.look_ahead_seconds * 1000)
+        self.readiness = Readiness(self.database)
+        self.keys = KeyRing(self.database)
+        self.cursor_key = SigningKey(self.database, "cursors")
         counters = CounterStorage.at(settings.rate_limit_storage_url)
-        keys = KeyRing(database)
-        return cls(
-            settings=settings,
-            database=database,
-            readiness=Readiness(database),
-            keys=keys,
-            cursor_key=SigningKey(database, "cursors"),
-            key_limit=_limit("key", settings.rate_limit, counters),
-            bad_key_limit=_limit("bad-keys", settings.rate_limit_bad_keys, counters),
-            refusals=RefusalLog(),
-            creator=Creator(database, shards=shards, look_ahead_ms=look_ahead_ms, hint=wake),
-            shards=shards,
-            look_ahead_ms=look_ahead_ms,
-            secret_box=SecretBox.from_setting(settings.secret_encryption_key)
-            if settings.secret_encryption_key
-            else None,
-            notifier=WakeupSender(database, settings.wakeup_redis_url),
-            waits=Waits(database),
-            features=features,
-            exporting=exporting(settings.traces, "web"),
-        )
+        rate, bad_rate, key = settings.rate_limit, settings.rate_limit_bad_keys, settings.secret_encryption_key
+        self.key_limit = RateLimit("key", rate, counters) if rate else None
+        self.bad_key_limit = RateLimit("bad-keys", bad_rate, counters) if bad_rate else None
+        self.refusals = RefusalLog()
+        self.shards = settings.shards(cockroach=self.database.is_cockroach)
+        self.look_ahead_ms = round(settings.look_ahead_seconds * 1000)
+        self.creator = Creator(self.database, shards=self.shards, look_ahead_ms=self.look_ahead_ms, hint=wake)
+        self.secret_box = SecretBox.from_setting(key) if key else None
+        self.notifier = WakeupSender(self.database, settings.wakeup_redis_url)
+        self.waits = Waits(self.database)
+        self.exporting = exporting(settings.traces, "web")
 
     @property
     def catalog_sections(self) -> "list[CatalogSection]":
@@ -93,10 +64,6 @@ class Services:
     @property
     def reasons(self) -> "list[WaitingReason]":
         return [reason for feature in self.features for reason in feature.reasons()]
-
-
-def _limit(name: str, rate: str, counters: CounterStorage) -> RateLimit | None:
-    return RateLimit(name, rate, counters) if rate else None
 
 
 class NotConfiguredError(NoAppException):

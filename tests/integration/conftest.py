@@ -28,7 +28,7 @@ def settings(database_url: str) -> Settings:
 def app(settings: Settings) -> Iterator[Flask]:
     """The application that all tests share, with services of this test alone: caches, counters, a database."""
     app = document.application()
-    app.extensions[EXTENSION] = Services.connect(settings, FEATURES)
+    app.extensions[EXTENSION] = Services(settings, FEATURES)
     with quiet(app):
         yield app
 

@@ -38,8 +38,12 @@ _NO_INPUT: dict[str, Any] = {}
 _EVERY = f"for INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at least {SHORTEST_MS} ms"
 
 
-class ChangeableFields(Body):
-    """Fields of a request that an update of a repeating job can change."""
+class ChangedJobSchema(Body):
+    """Changes of a repeating job; absent fields are kept.
+
+    `null` removes `name`, `labels`, `queue`, `priority`, `callbacks`, `ends_at` or `max_catch_up`; `labels` and
+    `callbacks` replace all previous labels and callbacks.
+    """
 
     name = fields.String(
         allow_none=True,
@@ -109,7 +113,7 @@ class ChangeableFields(Body):
             raise ValidationError("Only with catch_up: all.", "max_catch_up")
 
 
-class NewJobSchema(ChangeableFields):
+class NewJobSchema(ChangedJobSchema):
     """A job to create; a field of another trigger must be absent or null."""
 
     endpoint = fields.String(required=True, validate=validate.Length(1, MAX_NAME))
@@ -136,15 +140,7 @@ class NewJobSchema(ChangeableFields):
             raise ValidationError(faults)
 
 
-class ChangedJobSchema(ChangeableFields):
-    """Changes of a repeating job; absent fields are kept.
-
-    `null` removes `name`, `labels`, `queue`, `priority`, `callbacks`, `ends_at` or `max_catch_up`; `labels` and
-    `callbacks` replace all previous labels and callbacks.
-    """
-
-
-class PatchedJobSchema(ChangeableFields):
+class PatchedJobSchema(ChangedJobSchema):
     """Either `status` alone, which pauses or resumes the job, or changes of a repeating job."""
 
     status = fields.Enum(JobStatus, validate=validate.OneOf([JobStatus.ACTIVE, JobStatus.PAUSED]))
@@ -196,27 +192,22 @@ def read_plain(body: Any) -> dict[str, Any] | None:
 
 
 def new_job(body: Mapping[str, Any], trace: TraceContext | None = None) -> NewJob:
-    trigger, starts_at = body["trigger"], body.get("starts_at")
-    timetable = None
+    trigger, timetable = body["trigger"], None
     if trigger.repeats:
         given = {name: value for name, value in _timetable_fields(body).items() if value is not None}
         if given.get("catch_up", CatchUp.ALL) is CatchUp.ALL and "max_catch_up" not in body:
             given["max_catch_up"] = DEFAULT_MAX_CATCH_UP
         timetable = Timetable(**({"starts_at": EPOCH} | given))
+    names = ("name", "queue", "priority", "idempotency_key", "run_at", "callbacks")
     return NewJob(
         endpoint=body["endpoint"],
         trigger=trigger,
         input=body.get("input") or {},
-        name=body.get("name"),
         labels=body.get("labels") or {},
-        queue=body.get("queue"),
-        priority=body.get("priority"),
-        idempotency_key=body.get("idempotency_key"),
-        run_at=body.get("run_at"),
-        callbacks=body.get("callbacks"),
         timetable=timetable,
-        starts_now=starts_at is None,
+        starts_now=body.get("starts_at") is None,
         trace=trace,
+        **{name: body.get(name) for name in names},
     )
 
 
