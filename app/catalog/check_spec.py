@@ -98,14 +98,13 @@ def _render_what_is_known(template: SpecTemplate, config: Mapping[str, Any]) -> 
         below = f"/spec/{escaped(name)}"
         here = [item for item in template.placeholders if (item.pointer + "/").startswith(below + "/")]
         if isinstance(node, UrlNode) and all(item.namespace != "secret" for item in here):
-            pieces = tuple(("x", None) if _is_input(part) else (part, escape) for part, escape in node.pieces)
+            pieces = tuple(
+                ("x", None) if isinstance(part, Placeholder) and part.namespace == "input" else (part, escape)
+                for part, escape in node.pieces
+            )
             UrlNode(pieces, node.pointer, node.schemes, node.finish).render({"config": config})
         elif all(item.namespace == "config" for item in here):
             node.render({"config": config})
-
-
-def _is_input(part: str | Placeholder) -> bool:
-    return isinstance(part, Placeholder) and part.namespace == "input"
 
 
 def _secret_faults(template: SpecTemplate, exist: Exist) -> Iterator[Detail]:

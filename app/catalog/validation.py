@@ -52,7 +52,8 @@ class Validator:
             return []
         try:
             with Budget():
-                return [_detail(e) for e in itertools.islice(self._validator.iter_errors(instance), MAX_FAULTS)]
+                found = itertools.islice(self._validator.iter_errors(instance), MAX_FAULTS)
+                return [{"pointer": pointer(e.absolute_path)[:MAX_MESSAGE], "message": short(e.message)} for e in found]
         except TooCostlyError:
             return [{"pointer": "", "message": "checking this input against the payload spec takes too long"}]
         except RecursionError:
@@ -108,7 +109,8 @@ def regex(pattern: str) -> Any:
     options = re2.Options()
     options.log_errors = False
     # ECMA-262 writes \uXXXX, RE2 reads only \x{XXXX}. An escaped backslash before the u stays unchanged.
-    return re2.compile(re.sub(r"\\(?:\\|u([0-9A-Fa-f]{4}))", _code_point, pattern), options)
+    spelt = re.sub(r"\\(?:\\|u([0-9A-Fa-f]{4}))", lambda m: rf"\x{{{m[1]}}}" if m[1] else m[0], pattern)
+    return re2.compile(spelt, options)
 
 
 def _search(pattern: str, text: str) -> bool:
@@ -118,10 +120,6 @@ def _search(pattern: str, text: str) -> bool:
     if compiled.programsize * len(text) > MAX_PATTERN_WORK:
         raise TooCostlyError
     return compiled.search(text) is not None
-
-
-def _code_point(match: re.Match[str]) -> str:
-    return rf"\x{{{match[1]}}}" if match[1] else match[0]
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:
@@ -141,19 +139,14 @@ def _pattern_properties(validator: Any, patterns: Any, instance: Any, _schema: A
 def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
     if not validator.is_type(instance, "object"):
         return
-    for name in _additional_names(instance, schema):
+    named, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    for name in instance:
+        if name in named or any(_search(pattern, name) for pattern in patterns):
+            continue
         if allowed is False:
             yield ValidationError(f"additional property {name!r} is not allowed")
         else:
             yield from validator.descend(instance[name], allowed, path=name)
-
-
-def _additional_names(instance: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
-    named = schema.get("properties", {})
-    patterns = schema.get("patternProperties", {})
-    for name in instance:
-        if name not in named and not any(_search(pattern, name) for pattern in patterns):
-            yield name
 
 
 def _unique_items(validator: Any, wanted: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
@@ -204,7 +197,3 @@ def _evolve(validator: Any, **changes: Any) -> Any:
 
 
 BoundedValidator.evolve = _evolve
-
-
-def _detail(error: ValidationError) -> Detail:
-    return {"pointer": pointer(error.absolute_path)[:MAX_MESSAGE], "message": short(error.message)}

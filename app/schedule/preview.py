@@ -1,7 +1,8 @@
 """Preview of a schedule: its next runs, with notes on clock changes, and the schedule in English."""
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -45,11 +46,7 @@ def describe(text: str) -> str:
     explained.day_and = not fields.either_day
     # cronsim writes an ambiguous "and", and 21th, 22th, 23th and 31th.
     text = explained.explain().replace(" and on ", " or on ")
-    return re.sub("([23])([123])th", _with_suffix, text)
-
-
-def _with_suffix(found: re.Match[str]) -> str:
-    return found[1] + found[2] + _SUFFIXES[found[2]]
+    return re.sub("(?<=[23])([123])th", lambda found: found[1] + _SUFFIXES[found[1]], text)
 
 
 def _stepped(minutes: Sequence[int]) -> str:
@@ -67,36 +64,16 @@ def _range(values: Sequence[int], size: int) -> str:
 
 def _note(schedule: Schedule, tick: datetime) -> str | None:
     local = schedule.local(tick)
-    if _comes_twice(local):
+    if local.replace(fold=0).astimezone(UTC) < local.replace(fold=1).astimezone(UTC):
         time = f"{local:%H:%M} comes twice on this day"
         if schedule.fires_in_both_passes:
             return f"{time}: this is the {'second' if local.fold else 'first'} time, and it runs both times."
         return f"{time}: it runs the first time only."
-    gap = _gap_before(schedule, tick)
-    if gap is not None and any(map(schedule.matches, _minutes(*gap))):
-        return f"Local times from {_date(gap[0])} to {_date(gap[1])} do not exist: runs due then merge into this one."
-    return None
-
-
-def _comes_twice(local: datetime) -> bool:
-    first, second = local.replace(fold=0).astimezone(UTC), local.replace(fold=1).astimezone(UTC)
-    return first < second
-
-
-def _gap_before(schedule: Schedule, tick: datetime) -> tuple[datetime, datetime] | None:
-    """Return start and end of the local times that a clock change at this instant skips."""
-    if schedule.passes_over_gaps:
-        return None
-    end = schedule.local(tick).replace(tzinfo=None)
+    end = local.replace(tzinfo=None)
     begin = schedule.local(tick - MICROSECOND).replace(tzinfo=None) + MICROSECOND
-    return (begin, end) if begin < end else None
-
-
-def _minutes(begin: datetime, end: datetime) -> Iterator[datetime]:
-    while begin < end:
-        yield begin
-        begin += _MINUTE
-
-
-def _date(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M}"
+    # A clock change at this instant skips the local times between the two.
+    skipped = [] if schedule.passes_over_gaps else range(math.ceil((end - begin) / _MINUTE))
+    if any(schedule.matches(begin + number * _MINUTE) for number in skipped):
+        first, last = (f"{time:%Y-%m-%d %H:%M}" for time in (begin, end))
+        return f"Local times from {first} to {last} do not exist: runs due then merge into this one."
+    return None

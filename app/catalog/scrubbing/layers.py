@@ -37,7 +37,7 @@ class Layer:
 
     def above(self) -> "Layer | None":
         """Return the layer with the escapes of this layer undone; None if it has no escapes."""
-        undone = _ESCAPE.sub(_replacement, self.raw)
+        undone = _ESCAPE.sub(lambda match: _undone(match[0]), self.raw)
         return None if undone == self.raw else Layer(undone, self)
 
     def original(self, span: Span) -> Span:
@@ -70,10 +70,6 @@ def layers_of(raw: bytes) -> Iterator[Layer]:
             return
         yield layer
         layer = layer.above()
-
-
-def _replacement(match: re.Match[bytes]) -> bytes:
-    return _undone(match[0])
 
 
 @lru_cache(4096)
