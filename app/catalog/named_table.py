@@ -63,7 +63,8 @@ class NamedTable:
 
     def create(self, database: Database, name: str, value: Any, change: AuditedChange) -> Named:
         """Add a row; raises ConflictError when the name is taken, and the errors of the checks."""
-        self._check_value(value)
+        if self.check_value is not None:
+            self.check_value(value)
 
         def body(connection: Connection) -> Named:
             if self.check is not None:
@@ -81,7 +82,8 @@ class NamedTable:
 
     def replace(self, database: Database, name: str, value: Any, change: AuditedChange) -> Named:
         """Change the value of a row; raises `not_found`, PreconditionFailedError, and the errors of the checks."""
-        self._check_value(value)
+        if self.check_value is not None:
+            self.check_value(value)
 
         def body(connection: Connection) -> Named:
             if self.check is not None:
@@ -134,10 +136,6 @@ class NamedTable:
         query = select(*self._shown()).where(self.table.c.name.in_(names))
         rows = connection.execute(query.order_by(self.table.c.name).with_for_update(read=True))
         return {row.name: row.value for row in rows}
-
-    def _check_value(self, value: Any) -> None:
-        if self.check_value is not None:
-            self.check_value(value)
 
     def _lock(self, connection: Connection, name: str, change: AuditedChange) -> Row[Any]:
         """Lock a row and check the client's condition on its state."""

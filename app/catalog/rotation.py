@@ -73,7 +73,14 @@ def rotate(database: Database, box: SecretBox, done: Counted = uncounted) -> int
     """
     changed = 0
     for page in _pages(database):
-        changed += _rotate(database, box, page)
+        old = [row for row in page if box.key_of(row.encrypted_value) not in (None, box.key_ids[0])]
+        params = {
+            "names": [row.name for row in old],
+            "tokens": [box.rotate(row.encrypted_value) for row in old],
+            "created": [row.created_at for row in old],
+            "revisions": [row.revision for row in old],
+        }
+        changed += len(database.fetch(REENCRYPT, params)) if old else 0
         done(len(page))
     return changed
 
@@ -102,16 +109,3 @@ def _pages(database: Database) -> Iterator[Sequence[Row[Any]]]:
     while page := database.fetch(PAGE, {"after": after}):
         yield page
         after = page[-1].name
-
-
-def _rotate(database: Database, box: SecretBox, page: Sequence[Row[Any]]) -> int:
-    old = [row for row in page if box.key_of(row.encrypted_value) not in (None, box.key_ids[0])]
-    if not old:
-        return 0
-    params = {
-        "names": [row.name for row in old],
-        "tokens": [box.rotate(row.encrypted_value) for row in old],
-        "created": [row.created_at for row in old],
-        "revisions": [row.revision for row in old],
-    }
-    return len(database.fetch(REENCRYPT, params))

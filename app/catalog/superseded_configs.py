@@ -75,31 +75,17 @@ def needless_up_to(database: Database, stopping: Stopping, *, page: int) -> int 
     Reads the unfinished executions, in pages of `page`, only if superseded values exist.
     """
     up_to: int | None = database.fetch(EXPIRING)[0].newest
-    if up_to is None:
-        return None
-    in_use = _oldest_in_use(database, stopping, page)
-    if stopping():
-        return None  # stopped before the last page
-    return up_to if in_use is None else min(up_to, in_use)
+    params = {"after_job": "", "after_execution": "", "limit": page}
+    while up_to is not None and not stopping():
+        row = next(iter(database.fetch(OLDEST_IN_USE, params)), None)
+        if row is not None and row.oldest is not None:
+            up_to = min(up_to, row.oldest)
+        if row is None or row.seen < page:
+            return up_to
+        params |= {"after_job": row.job_id, "after_execution": row.execution_id}
+    return None
 
 
 def prune(database: Database, *, up_to: int, limit: int) -> int:
     """Delete up to `limit` values superseded by this or an earlier revision; return their number."""
     return len(database.fetch(PRUNE, {"up_to": up_to, "limit": limit}))
-
-
-def _oldest_in_use(database: Database, stopping: Stopping, page: int) -> int | None:
-    """Return the oldest `config_revision` of unfinished executions; None if none has begun."""
-    oldest: int | None = None
-    params = {"after_job": "", "after_execution": "", "limit": page}
-    while not stopping():
-        rows = database.fetch(OLDEST_IN_USE, params)
-        if not rows:
-            break
-        row = rows[0]
-        if row.oldest is not None:
-            oldest = row.oldest if oldest is None else min(oldest, row.oldest)
-        if row.seen < page:
-            break
-        params |= {"after_job": row.job_id, "after_execution": row.execution_id}
-    return oldest

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NoReturn
 
 from marshmallow import ValidationError, fields, validate
@@ -20,14 +21,8 @@ MAX_VALUES = 100
 MAX_CHARACTERS = 200  # of a pointer, and of a text to compare with
 
 # Types of errors that are retried by default: the types of each transport, and the types of the service.
-RETRIED_ERRORS = tuple(
-    dict.fromkeys(
-        [
-            *(error for transport in TRANSPORTS.values() for error in transport.errors),
-            *("INTERNAL_ERROR", "WORKER_LOST", "STUCK"),
-        ]
-    )
-)
+_OF_TRANSPORTS = [error for transport in TRANSPORTS.values() for error in transport.errors]
+RETRIED_ERRORS = tuple(dict.fromkeys([*_OF_TRANSPORTS, "INTERNAL_ERROR", "WORKER_LOST", "STUCK"]))
 
 _CLASS = re.compile(r"^[1-5]xx$")
 _POINTER = re.compile(r"^(?:/(?:[^~/]|~[01])*)*$")
@@ -74,8 +69,6 @@ class Observed:
         self._error_type = error_type
         self._status = status
         self._body = body
-        self._document: Any = None
-        self._is_read = False
 
     def is_named_by(self, matchers: Sequence[Matcher]) -> bool:
         return any(self._fits(matcher) for matcher in matchers)
@@ -91,9 +84,14 @@ class Observed:
             return False
         return self._status == wanted if isinstance(wanted, int) else f"{self._status // 100}xx" == wanted
 
+    @cached_property
+    def _document(self) -> Any:
+        try:
+            return _ABSENT if self._body is None else json.loads(self._body, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            return _ABSENT
+
     def _at(self, path: Sequence[str]) -> Any:
-        if not self._is_read:
-            self._document, self._is_read = _read(self._body), True
         value = self._document
         for part in path:
             if isinstance(value, dict):
@@ -112,15 +110,7 @@ def matchers_field(description: str) -> fields.List[Any]:
 
 def _comparable(value: Any) -> tuple[bool, Any]:
     """Return a key that is equal for equal JSON values: 1 equals 1.0, but not true."""
-    is_scalar = value is None or isinstance(value, bool | int | float | str)
-    return isinstance(value, bool), value if is_scalar else _ABSENT
-
-
-def _read(body: str | None) -> Any:
-    try:
-        return _ABSENT if body is None else json.loads(body, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return _ABSENT
+    return isinstance(value, bool), value if value is None or isinstance(value, int | float | str) else _ABSENT
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -128,23 +118,22 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _is_status(value: Any) -> bool:
+    """Return whether a value is an HTTP status or a class of them."""
+    if isinstance(value, str):
+        return _CLASS.fullmatch(value) is not None
     return isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599
-
-
-def _is_class(value: Any) -> bool:
-    return isinstance(value, str) and _CLASS.fullmatch(value) is not None
 
 
 def _is_value(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) <= MAX_CHARACTERS
-    return value is None or isinstance(value, bool | int | float)
+    return value is None or isinstance(value, int | float)
 
 
 def _check(value: Any) -> None:
     if isinstance(value, Mapping):
         _check_in_answer(value)
-    elif not (_is_status(value) or _is_class(value) or (isinstance(value, str) and value in RETRIED_ERRORS)):
+    elif not (_is_status(value) or (isinstance(value, str) and value in RETRIED_ERRORS)):
         raise ValidationError(
             f"an HTTP status, 100 to 599, a class of them such as 5xx, one of {', '.join(RETRIED_ERRORS)}, "
             'or {"pointer": …, "equals": …} is needed'
@@ -152,9 +141,8 @@ def _check(value: Any) -> None:
 
 
 def _check_in_answer(value: Mapping[str, Any]) -> None:
-    faults: dict[str, str] = {
-        str(name): "unknown field" for name in value if name not in {"pointer", "equals", "in", "status"}
-    }
+    known = {"pointer", "equals", "in", "status"}
+    faults: dict[str, str] = {str(name): "unknown field" for name in value if name not in known}
     pointer = value.get("pointer")
     if not isinstance(pointer, str) or len(pointer) > MAX_CHARACTERS or not _POINTER.fullmatch(pointer):
         faults["pointer"] = f"a JSON pointer (RFC 6901) of at most {MAX_CHARACTERS} characters is needed"
@@ -165,7 +153,7 @@ def _check_in_answer(value: Mapping[str, Any]) -> None:
     among = value.get("in", [None])
     if not (isinstance(among, list) and 1 <= len(among) <= MAX_VALUES and all(map(_is_value, among))):
         faults["in"] = f"1 to {MAX_VALUES} of what `equals` takes are needed"
-    if "status" in value and not (_is_status(value["status"]) or _is_class(value["status"])):
+    if "status" in value and not _is_status(value["status"]):
         faults["status"] = "an HTTP status, 100 to 599, or a class of them such as 5xx is needed"
     if faults:
         raise ValidationError({name: [fault] for name, fault in faults.items()})

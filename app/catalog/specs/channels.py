@@ -86,46 +86,29 @@ def faults_of(url: str, mark: str) -> Iterator[str]:
             allowed = ", ".join(sorted(preset.parameters)) or "none"
             yield f"the parameter {name.lower()!r} is not allowed in a {parts.scheme}:// URL; allowed: {allowed}"
     remedy = "store it with POST /secrets, and write {{secret.NAME}} in its place"
-    certain = list(_secrets(parts))
-    for what, text in certain:
-        if text and mark not in text:
+    for what, text, is_secret in _named_parts(parts):
+        if not text or mark in text:
+            continue
+        if is_secret:
             yield f"{what} of a {parts.scheme}:// URL is a secret: {remedy}"
-    for what, text in _others(parts):
-        if (what, text) not in certain and mark not in text and looks_like_token(text):
+        elif "tokens" in preset.secrets and looks_like_token(text):
             yield f"{what} of a {parts.scheme}:// URL looks like a token, which every reader could use: {remedy}"
 
 
-def _secrets(parts: Parts) -> Iterator[tuple[str, str | None]]:
-    """Return the parts of a URL that are secrets, each with its description."""
+def _named_parts(parts: Parts) -> Iterator[tuple[str, str | None, bool]]:
+    """Return the parts of a URL that can be secrets: the description and the text, and if the part always is one."""
     secrets, path = PRESETS[parts.scheme].secrets, parts.path
-    yield "the password", parts.password
-    if "user" in secrets or ("lone user" in secrets and parts.password is None):
-        yield "the part before @", parts.user
-    if "host" in secrets:
-        yield "the part after ://", parts.host
+    yield "the password", parts.password, True
+    yield "the part before @", parts.user, "user" in secrets or ("lone user" in secrets and parts.password is None)
+    if "host" in secrets or ("topic" in secrets and not path and "." not in parts.host):
+        yield "the part after ://", parts.host, "host" in secrets
     for number, segment in enumerate(path, 1):
-        if f"path {number}" in secrets and not segment.startswith(_ADDRESSEE):
-            yield f"part {number} of the path", segment
+        yield f"part {number} of the path", segment, f"path {number}" in secrets and not segment.startswith(_ADDRESSEE)
     if "lone user" in secrets and any("@" in segment for segment in path):
         # A token that contains a slash, before the host.
-        yield "the part before @", parts.host + "/".join(path).rpartition("@")[0]
+        yield "the part before @", parts.host + "/".join(path).rpartition("@")[0], True
     for name, value in parts.query:
-        if _SECRETIVE.search(name):
-            yield f"the parameter {name.lower()!r}", value
-
-
-def _others(parts: Parts) -> Iterator[tuple[str, str]]:
-    """Return the parts of a URL that are secrets if they are tokens, each with its description."""
-    secrets = PRESETS[parts.scheme].secrets
-    if "tokens" not in secrets:
-        return
-    yield "the part before @", parts.user or ""
-    if "topic" in secrets and not parts.path and "." not in parts.host:
-        yield "the part after ://", parts.host
-    for number, segment in enumerate(parts.path, 1):
-        yield f"part {number} of the path", segment
-    for name, value in parts.query:
-        yield f"the parameter {name.lower()!r}", value
+        yield f"the parameter {name.lower()!r}", value, _SECRETIVE.search(name) is not None
 
 
 def looks_like_token(text: str) -> bool:
