@@ -51,19 +51,15 @@ class BulkJobKind(Protocol[W, Q, T]):
 
     def filter_of(self, bulk_job: W) -> Q:
         """Return the filter of a bulk job, bounded by the time of its creation."""
-        ...
 
     def next(self, database: Database, wanted: Q, after: Position, limit: int) -> Sequence[FilteredRow[T]]:
         """Read the next rows of the index, oldest first; fewer than `limit` at the end."""
-        ...
 
     def at_once(self, bulk_job: W) -> int:
         """Return the maximum number of rows per transaction."""
-        ...
 
     def process(self, bulk_job: W, items: Sequence[T]) -> Treated:
         """Process items in the ambient transaction of this thread; an error rolls back the whole batch."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
