@@ -11,10 +11,15 @@ from sqlalchemy import URL, Connection, Engine, Executable, Row, event, text
 
 from app.kernel import ids
 from app.kernel.db import deadline, hot
-from app.kernel.db.engine import connection_options, make_engine, ping_idle_connections
+from app.kernel.db.engine import (
+    ANSWER_SECONDS,
+    StalledConnections,
+    connection_options,
+    make_engine,
+    ping_idle_connections,
+)
 from app.kernel.db.fire_and_forget import Unawaited, server_of
 from app.kernel.db.retries import DatabaseBreaker, retried
-from app.kernel.db.stalled import ANSWER_SECONDS, StalledConnections
 from app.kernel.errors import UnavailableError
 from app.kernel.function_types import Run, Work
 from app.kernel.sql import IN_REGIONS, HotStatement

@@ -1,15 +1,26 @@
-"""Engine: the pool of connections, their session settings, and listeners for errors and idle connections."""
+"""Engine: the pool of connections, session settings, error listeners, and the check of idle and stalled connections."""
 
+import logging
+import os
 import random
+import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
+import psycopg2
 from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 
-from app.kernel.db.stalled import ANSWER_SECONDS, StalledConnections
 from app.kernel.formats import stored_json
+from app.kernel.threads import BackgroundThread
 
+log = logging.getLogger(__name__)
+
+ANSWER_SECONDS = 2.0  # added to the time of a statement while waiting for its answer
+_CHECK_SECONDS = 0.25
 PING_AFTER_IDLE_SECONDS = 5.0
 _SOCKET_OPTIONS = {
     "connect_timeout": 5,
@@ -77,6 +88,51 @@ def _hide_values(context: Any) -> None:
     original.args = (f"{line} (SQLSTATE {state})",)
     if wrapped is not None:
         wrapped.args = (f"({type(original).__name__}) {original.args[0]}",)
+
+
+class StalledConnections(BackgroundThread):
+    """Cuts connections whose server neither answers nor closes them; each process starts the thread when it connects.
+
+    The server applies the statement timeout, and its kernel answers keepalives. If the server process itself is frozen
+    or waits for a disk, libpq waits forever. A shutdown of the socket turns this into a lost connection.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("te-stalled")
+        self._lock = threading.Lock()
+        self._watched: dict[object, tuple[float, Any]] = {}
+
+    def start_watching(self, *_connected: object) -> None:
+        """Start the thread unless it runs; listener of the engine's event `connect`."""
+        with self._lock:
+            if self.ensure_started():
+                self._watched.clear()  # a forked process does not own its parent's connections
+
+    @contextmanager
+    def watch(self, driver: Any, seconds: float) -> Iterator[None]:
+        """Cut the connection if the block lasts longer than this."""
+        me = object()
+        with self._lock:
+            self._watched[me] = time.monotonic() + seconds, driver
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._watched.pop(me, None)
+
+    def run(self) -> None:
+        while not self.stopping.wait(_CHECK_SECONDS):
+            with self._lock:
+                now = time.monotonic()
+                for watch in [watch for watch, (at, _) in self._watched.items() if at <= now]:
+                    _cut(self._watched.pop(watch)[1])
+
+
+def _cut(driver: Any) -> None:
+    log.warning("cut a connection: the database does not answer")
+    # Its user may close it concurrently.
+    with suppress(OSError, psycopg2.Error), socket.socket(fileno=os.dup(driver.fileno())) as end:
+        end.shutdown(socket.SHUT_RDWR)
 
 
 def ping_idle_connections(engine: Engine, stalled: StalledConnections) -> None:

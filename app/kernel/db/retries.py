@@ -17,7 +17,7 @@ from typing import TypeVar
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 
 from app.kernel.db import deadline
-from app.kernel.db.stalled import ANSWER_SECONDS
+from app.kernel.db.engine import ANSWER_SECONDS
 from app.kernel.errors import UnavailableError
 from app.kernel.function_types import Run
 from app.kernel.metrics import PROCESS

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, TextClause, text
 
 from app.kernel import db
 from app.kernel.db import Database, engine
-from app.kernel.db.stalled import ANSWER_SECONDS
+from app.kernel.db.engine import ANSWER_SECONDS
 from app.kernel.errors import UnavailableError
 from app.kernel.sql import HotStatement
 from tests.frozen import PID, frozen
