@@ -1,4 +1,4 @@
-"""Named tables: rows with a name and a value: payload specs, configs, secrets and others."""
+"""Named tables: rows with a name and a value: such as payload specs, configs and secrets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Fast path of the validation: accepts valid inputs of plain schemas, which most schemas are.
 
-Inputs that are not accepted, and schemas with other keywords than the ones below, go to the validator, which supports
-all keywords and reports faults. The fast path needs no budget: it evaluates each keyword of a schema at most once, and
-in arrays, which do not nest, at most MAX_ITEMS times.
+Inputs that are not accepted, and schemas with other keywords than the keywords below, go to the validator, which
+supports all keywords and reports faults. The fast path needs no budget: it evaluates each keyword of a schema at most
+once, and in arrays, which do not nest, at most MAX_ITEMS times.
 """
 
 from collections.abc import Mapping

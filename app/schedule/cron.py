@@ -11,7 +11,7 @@ skipped or came twice; jobs with `*` in the minute or hour follow the new clock 
 - Repeated local times (clock back): a schedule whose hours are all 24, or whose minute field begins with `*`, runs by
   elapsed time and fires in both passes. Any other schedule fires in the first pass only.
 
-Deviations from Vixie cron: `*/2` in the hours is a list of hours, each of which comes once a day, and `0-23` is the
+Deviations from Vixie cron: `*/2` in the hours is a list of hours that each come once a day, and `0-23` is the
 same as `*`; `*/10 2 * * *` still fires once on a day whose hour 2 is skipped.
 """
 
@@ -119,7 +119,7 @@ class Schedule:
             return (first,)
         if first < second:
             return (first, second) if self.fires_in_both_passes else (first,)
-        # In a gap the offset of fold 0 is the one before it, so `first` lies after the gap and `second` before.
+        # In a gap the offset of fold 0 is the offset before the gap, so `first` lies after the gap and `second` before.
         return () if self.passes_over_gaps else (self._change_between(second, first),)
 
     def _clock_goes_back_over(self, local: datetime) -> datetime | None:

@@ -71,7 +71,7 @@ class ChoreRunner:
                 run.silent_polls = 0
 
     def poll(self) -> str | None:
-        """Count one poll; return what has stalled, if a chore or their start has stalled for too long.
+        """Count one poll; return the name of a part that has stalled for too long, if any.
 
         Counts polls instead of seconds: while the whole process or its machine is stopped, nothing polls.
         """
@@ -94,7 +94,7 @@ class ChoreRunner:
             log.warning("%s: %s; the scheduler retries", chore, reason)
 
     def _note_answer(self, chore: str, since: int) -> None:
-        """Note a successful run, and log the first one after an outage.
+        """Note a successful run, and log the first success after an outage.
 
         A run that began before the outage proves nothing: its last answer may have come before the outage.
         """

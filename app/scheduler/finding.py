@@ -67,7 +67,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
-    """Write the first names, and the number of further ones."""
+    """Write the first names, and the number of further names."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 

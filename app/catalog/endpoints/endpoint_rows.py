@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 from zlib import crc32
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, func, select, update
 
 from app.catalog import revision
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
-from app.kernel.errors import EndpointNotFoundError
+from app.kernel.errors import EndpointNotFoundError, UnavailableError
 from app.kernel.formats import show_duration
 from schema import tables
 from schema.states import EndpointType, KeepResponse
@@ -83,6 +83,20 @@ def read(connection: Connection, name: str) -> Endpoint:
 def found(row: Row[Any] | None, name: str) -> Row[Any]:
     if row is None:
         raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
+    return row
+
+
+def change_row(connection: Connection, before: Row[Any], values: Mapping[str, Any]) -> Row[Any]:
+    """Update a locked endpoint; raises UnavailableError after a concurrent change."""
+    row = connection.execute(
+        update(tables.endpoints)
+        .where(E.name == before.name, E.version == before.version, E.deleted_at.is_(None))
+        .where(E.flow_revision == before.flow_revision)
+        .values(**values, updated_at=func.now())
+        .returning(*E)
+    ).first()
+    if row is None:
+        raise UnavailableError("The endpoint is being changed concurrently; retry the request.")
     return row
 
 

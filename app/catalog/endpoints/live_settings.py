@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, null, select, update
+from sqlalchemy import Connection, Row, func, null, select
 
 from app.catalog.endpoints import endpoint_rows
-from app.catalog.endpoints.endpoint_rows import E, Endpoint
+from app.catalog.endpoints.endpoint_rows import Endpoint
 from app.catalog.endpoints.limits import check_key
 from app.catalog.endpoints.live_settings_fields import DEFAULT_PRIORITY
 from app.kernel.audit import AuditAction
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
-from app.kernel.errors import UnavailableError
 from app.kernel.formats import duration_ms
 from app.kernel.sql import statement
 from schema import tables
@@ -110,14 +109,6 @@ def paused(database: Database) -> Sequence[Row[Any]]:
 def _write(
     connection: Connection, change: AuditedChange, before: Row[Any], values: Mapping[str, Any], *, bump_flow: bool
 ) -> Endpoint:
-    counted = {"flow_revision": before.flow_revision + 1, "updated_at": func.now()}
-    row = connection.execute(
-        update(tables.endpoints)
-        .where(E.name == before.name, E.flow_revision == before.flow_revision, E.deleted_at.is_(None))
-        .values(**values, **counted)
-        .returning(*E)
-    ).first()
-    if row is None:
-        raise UnavailableError("The endpoint is being changed concurrently; retry the request.")
+    row = endpoint_rows.change_row(connection, before, {**values, "flow_revision": before.flow_revision + 1})
     endpoint_rows.note(connection, change, AuditAction.FLOW, before, row, bump_flow=bump_flow)
     return endpoint_rows.endpoint_of(row)

@@ -28,7 +28,6 @@ from app.kernel.errors import (
     ConflictError,
     InvalidConfigRefError,
     InvalidPayloadSpecRefError,
-    UnavailableError,
     UnprocessableError,
 )
 from schema import tables
@@ -87,14 +86,7 @@ def replace(
         new = changed(old, flow or {})
         check_limits(connection, definition.payload_spec, new["limits"])
         counted = {"version": before.version + 1, "flow_revision": before.flow_revision + (new != old)}
-        row = connection.execute(
-            update(tables.endpoints)
-            .where(E.name == name, E.version == before.version, E.deleted_at.is_(None))
-            .values(**_values(definition), **as_columns(new), **counted, updated_at=func.now())
-            .returning(*E)
-        ).first()
-        if row is None:
-            raise UnavailableError("The endpoint is being changed concurrently; retry the request.")
+        row = endpoint_rows.change_row(connection, before, _values(definition) | as_columns(new) | counted)
         # If the breaker of the old target is open, workers must resolve the target again.
         target_changes = any(getattr(row, column) != getattr(before, column) for column in _LEADING)
         bump_flow = target_changes or concern_workers(new, old)
@@ -140,7 +132,7 @@ def page(database: Database, wanted: PageRequest) -> Page[Endpoint]:
 
 
 def _insert(connection: Connection, name: str, values: Mapping[str, Any], routed_queue: str | None) -> Row[Any] | None:
-    """Insert an endpoint, or restore a deleted one; None when the name is taken."""
+    """Insert an endpoint, or restore a deleted endpoint; None when the name is taken."""
     fresh = {"created_at": func.now(), "updated_at": func.now(), "deleted_at": None, "version": E.version + 1}
     values = {**values, "routed_queue": routed_queue}
     return connection.execute(

@@ -1,7 +1,7 @@
 """Matchers of a retry policy, for errors and answers.
 
 A matcher is an HTTP status, a class of statuses ("5xx"), a type of error, or a value in the JSON of an answer. Only the
-last kind also matches successful attempts, whose answers are then refused for their content.
+last kind also matches successful attempts, and then refuses their answers.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Layers: a text, and the same text with its escapes undone, repeatedly; each byte maps to its original place.
 
-Pure, and linear in the text whatever it holds.
+Pure, and linear in the length of any text.
 """
 
 import re

@@ -54,7 +54,7 @@ _BASE64 = _View(_BASE64_BYTES, bytes.maketrans(b"-_", b"+/"))
 
 
 class _Grams:
-    """Sequences of eight letters and digits, by which any part of a long secret is found in a text.
+    """Sequences of eight letters and digits, to find any part of a long secret in a text.
 
     The time depends on the text only, not on the number and the length of the secrets.
     """
@@ -143,7 +143,7 @@ class Traces:
             yield start, end + len(raw[end : end + 2]) - len(raw[end : end + 2].lstrip(b"="))
 
     def _note(self, raw: bytes) -> Iterator[bytes]:
-        """Add one spelling of a secret; return the skeletons of a long one."""
+        """Add one spelling of a secret; return the skeletons of a long spelling."""
         if len(raw.strip()) < MIN_ANYWHERE:
             if raw.strip():
                 self._alone.add(raw.lower())

@@ -15,7 +15,7 @@ _SECRETIVE = re.compile(r"pass|pwd|token|secret|key|auth|sig|cookie|webhook|sess
 _ADDRESSEE = ("#", "%23", "@", "%40")
 _MIN_TOKEN = 16  # characters
 _MIN_CHANGES = 3  # words that contain a number or a date have fewer
-# Between a letter and a digit, and from a small letter to a capital one.
+# Between a letter and a digit, and from a small to a capital letter.
 _CHANGE = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])")
 
 
@@ -52,7 +52,7 @@ class Parts(NamedTuple):
         return named, given or (443 if self.scheme.endswith("s") else 80)
 
     def parameter(self, name: str) -> str:
-        """Return the decoded value of a parameter; empty without one."""
+        """Return the decoded value of a parameter; empty without the parameter."""
         return next((unquote(value) for key, value in self.query if key.lower() == name), "")
 
 
@@ -60,7 +60,7 @@ def divide(url: str) -> Parts:
     """Divide the URL of a channel; raises ValueError for any other URL."""
     match = _LOCATOR.fullmatch(url.strip())
     if match is None or match["scheme"].lower() not in PRESETS:
-        raise ValueError("the URL is not that of a channel")
+        raise ValueError("the URL names no channel")
     userinfo, at, host = match["authority"].rpartition("@")
     user, colon, password = userinfo.partition(":")
     pairs = [pair.partition("=") for pair in re.split("[&;]", match["query"] or "") if pair]
@@ -75,7 +75,7 @@ def divide(url: str) -> Parts:
 
 
 def faults_of(url: str, mark: str) -> Iterator[str]:
-    """Report secrets and parameters that are not allowed in a URL in which `mark` stands for each secret."""
+    """Report secrets and parameters that are not allowed in a URL with `mark` in place of each secret."""
     try:
         parts = divide(url)
     except ValueError:
@@ -96,7 +96,7 @@ def faults_of(url: str, mark: str) -> Iterator[str]:
 
 
 def _named_parts(parts: Parts) -> Iterator[tuple[str, str | None, bool]]:
-    """Return the parts of a URL that can be secrets: the description and the text, and if the part always is one."""
+    """Return the description and the text of each part that can be a secret, and if it always is a secret."""
     secrets, path = PRESETS[parts.scheme].secrets, parts.path
     yield "the password", parts.password, True
     yield "the part before @", parts.user, "user" in secrets or ("lone user" in secrets and parts.password is None)

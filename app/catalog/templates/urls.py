@@ -46,7 +46,7 @@ def in_userinfo(before: str, after: str) -> bool:
 
 
 def has_dot_segment(url: str) -> bool:
-    """Return whether a path segment is `.` or `..`, also percent-encoded: receivers resolve those."""
+    """Return whether a path segment is `.` or `..`, also percent-encoded: receivers resolve such segments."""
     path = re.split("[?#]", _AUTHORITY.sub("", url, count=1), maxsplit=1)[0]
     return any(re.sub("%2e", ".", segment, flags=re.IGNORECASE) in _DOTS for segment in path.split("/"))
 
@@ -71,7 +71,7 @@ def finish(url: str, schemes: frozenset[str], prefix: str | None) -> str:
 
 
 def finish_locator(url: str, schemes: frozenset[str], _prefix: str | None = None) -> str:
-    """Return a rendered locator, of which only the scheme is checked; raises ValueError as `finish` does."""
+    """Return a rendered locator after a check of its scheme only; raises ValueError as `finish` does."""
     if CONTROL.search(url):
         raise ValueError("the URL has a control character in it")
     scheme, colon, rest = url.strip().partition("://")
