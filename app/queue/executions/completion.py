@@ -187,7 +187,7 @@ def still_held(database: Database, worker_id: str, claims: Collection[ClaimKey])
 
 
 def written(database: Database, conclusions: Sequence[Conclusion]) -> set[str]:
-    """Return the ids of the executions whose conclusion an earlier try has written."""
+    """Return the ids of executions with a conclusion that an earlier try has written."""
     rows = database.fetch(WRITTEN, {"attempt_ids": [c.attempt_id for c in conclusions]})
     return {row.execution_id for row in rows}
 

@@ -1,4 +1,4 @@
-"""Cancellation of executions: waiting executions end at once, running ones after their attempt or by an abort."""
+"""Cancellation of executions: waiting executions end at once, running executions after their attempt or an abort."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -71,7 +71,7 @@ class IfRunning(StrEnum):
     """Request to a running execution."""
 
     REQUEST = "request"  # no further attempt
-    ABORT = "abort"  # no further attempt, and abort the current one
+    ABORT = "abort"  # no further attempt, and abort the current attempt
 
 
 # The statement, the column that it sets, and the reason in the history.

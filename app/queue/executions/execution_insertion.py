@@ -1,4 +1,4 @@
-"""Insertion of executions: the columns of a new row, shared by every statement that inserts one."""
+"""Insertion of executions: the columns of a new row, shared by all statements that insert rows."""
 
 # Columns that an execution copies from its job.
 OF_JOB = ("job_id", "endpoint", "endpoint_version", "endpoint_type", "max_attempts", "limit_key", "followed")
@@ -22,7 +22,7 @@ def insert_executions(
     """Return the `INSERT … SELECT` of executions; the caller appends the FROM.
 
     `job` is the alias of a table with the columns OF_JOB_FOR_EXECUTION, `endpoint` of one with the columns OF_ENDPOINT.
-    The endpoint is the current one, so a change of queue, route or priority applies to the next execution. The other
+    The endpoint is current, so a change of queue, route or priority applies to the next execution. The other
     arguments are SQL expressions; `run_at` defaults to `scheduled_at`, `trace_context` to the job's.
     """
     columns = (

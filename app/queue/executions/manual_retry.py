@@ -153,7 +153,7 @@ def _retry(
     trace: TraceContext | None = None,
     resolution: Resolution = Resolution.RETRIED,
 ) -> Treated:
-    """Retry locked executions in this order; `event_id` is for the only one."""
+    """Retry locked executions in this order; `event_id` is for a single execution."""
     failed = {row.execution_id: row.completed_at for row in locked if row.status == ExecutionStatus.FAILED}
     # A redrive has already locked its letters.
     resolved = letters.lock_of(connection, failed) if resolution is Resolution.RETRIED else {}

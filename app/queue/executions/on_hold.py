@@ -149,7 +149,7 @@ def let_go(
 ) -> tuple[Counter[str], str | None]:
     """Release a batch of a job's executions on hold, in id order after `after`.
 
-    For a retired job (`retired_by`) only executions that have begun are released; all others are cancelled. Returns
+    For a retired job (`retired_by`) only executions that have begun are released; the rest are cancelled. Returns
     their number by queue, due or not, and the last id if more follow.
     """
     params = {"job_id": job_id, "ahead_ms": ahead_ms, "limit": BATCH, "begun_only": retired_by is not None}

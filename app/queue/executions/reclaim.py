@@ -143,7 +143,7 @@ class LossReason(Enum):
 
 
 class CandidatePosition(NamedTuple):
-    """Position of a candidate in the order in which pages are read."""
+    """Position of a candidate in the order of the pages."""
 
     endpoint: str
     limit_key: str
@@ -195,7 +195,7 @@ def candidates(
 
 
 def reclaim(database: Database, found: Sequence[Candidate], *, stuck_ms: int | None = None) -> Reclaimed:
-    """End the attempts of candidates that still meet the condition by which `candidates` found them."""
+    """End the attempts of candidates that still meet the condition of `candidates`."""
     params = _params(found, stuck_ms)
     rows = database.fetch(RECLAIM, params) if found else ()
     counts = Counter[str]()

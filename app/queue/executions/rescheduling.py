@@ -52,7 +52,7 @@ RESCHEDULE = statement(
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """New due time: an instant, or the current one, plus a delay and a share of `spread` derived from the id."""
+    """New due time: an instant, or the present due time, plus a delay and a share of `spread` derived from the id."""
 
     run_at: datetime | None = None
     delay: timedelta = timedelta(0)

@@ -12,7 +12,7 @@ from schema.states import ExecutionStatus
 
 
 class RetryAction(Enum):
-    """Action of a retry policy; the values are the lists of matchers, in the order in which they are compared."""
+    """Action of a retry policy; the values are the lists of matchers, in the order of comparison."""
 
     FAIL = "fail_on"  # no further attempt
     REJECT = "reject_on"  # no further attempt, and no dead letter
