@@ -21,7 +21,7 @@ from app.kernel.formats import EPOCH
 from app.queue.ending import letters as dead_letters_store
 from app.queue.reading import execution_queries
 from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema
-from app.web.http import request_spans
+from app.web.http import request_log
 from app.web.http.conditions import actor
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Body, Instant, Name, QueryInstant
@@ -185,7 +185,7 @@ def redrive_(body: dict[str, Any], letter_id: str) -> dict[str, Any]:
     """
     given = {name: value for name, value in body.items() if value is not None}
     replacement = Replacement(**given) if given else None
-    trace = request_spans.trace_of_new_jobs()
+    trace = request_log.trace_of_new_jobs()
     wake(redrive(services().creator, letter_id, replacement, actor=actor().name, trace=trace))
     letter = get_letter(services().database, letter_id)
     note_ids(execution_id=letter.redriven_as or letter.execution_id)

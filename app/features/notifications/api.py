@@ -39,7 +39,7 @@ from app.queue.jobs.job_model import NewJob
 from app.web.http.conditions import change, tagged, unless_known
 from app.web.http.idempotent_requests import PARAMETER, key_in_header
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
-from app.web.http.request_spans import trace_of_new_jobs
+from app.web.http.request_log import trace_of_new_jobs
 from app.web.jobs.answer_schemas import CreatedJobSchema
 from app.web.jobs.creating import PREFER
 from app.web.jobs.creating import create as create_job

@@ -24,7 +24,7 @@ from app.web.executions.execution_schemas import (
     LogQuery,
 )
 from app.web.executions.result_schemas import ResultQuery, ResultSchema
-from app.web.http import request_spans, suspension
+from app.web.http import request_log, suspension
 from app.web.http.conditions import actor
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.openapi.resource import Resource
@@ -116,9 +116,9 @@ def retry(execution_id: str) -> ExecutionWithInput:
     new execution.
     """
     database = services().database
-    wake(retry_execution(database, execution_id, actor=actor().name, trace=request_spans.trace_of_new_jobs()))
+    wake(retry_execution(database, execution_id, actor=actor().name, trace=request_log.trace_of_new_jobs()))
     execution = execution_queries.get_execution(database, execution_id)
-    request_spans.note_execution(execution_id, execution.job_id, execution.endpoint)
+    request_log.note_execution(execution_id, execution.job_id, execution.endpoint)
     return execution
 
 

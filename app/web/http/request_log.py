@@ -6,13 +6,14 @@ import time
 from functools import cache
 
 from flask import Flask, Response, g, has_request_context, request
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from app.kernel import ids
 from app.kernel.db import deadline
 from app.kernel.log import IDS
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import REQUEST_SECONDS, REQUESTS
-from app.web.http import request_spans
+from app.kernel.tracing.context import TraceContext, context_of, span_in_headers
 from app.web.services import services
 
 log = logging.getLogger(__name__)
@@ -46,11 +47,8 @@ def _begin() -> None:
         named = request.view_args.items()
         noted |= {name: str(value)[:MAX_PATH] for name, value in named if name.endswith("_id")}
     IDS.set(noted)
-    exporting = services().exporting
-    if exporting and not request.path.startswith(_FREQUENT):
-        note_ids(**request_spans.begin(exporting[0], *route_of_request()))
-    elif not exporting and "HTTP_TRACEPARENT" in request.environ:
-        note_ids(**request_spans.note_caller())
+    if services().exporting or "HTTP_TRACEPARENT" in request.environ:
+        _begin_trace()
     deadline.begin(services().settings.request_timeout_seconds)
 
 
@@ -60,7 +58,7 @@ def _end(response: Response) -> Response:
         return response
     status, (route, method), now = response.status_code, route_of_request(), time.perf_counter()
     if services().exporting:
-        request_spans.end(status)
+        _end_spans(status)
     PROCESS.add(REQUESTS, route, method, f"{status // 100}xx")
     PROCESS.observe(REQUEST_SECONDS, now - g.counted_from, route, method)
     response.headers[HEADER] = g.request_id
@@ -110,3 +108,55 @@ def route_of_request() -> tuple[str, str]:
 @cache
 def _template(rule: str) -> str:
     return re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule)
+
+
+def _begin_trace() -> None:
+    """Begin a span named by the route if spans are exported; otherwise keep the client's trace context."""
+    environ, exporting = request.environ, services().exporting
+    caller = span_in_headers(environ.get("HTTP_TRACEPARENT", ""), environ.get("HTTP_TRACESTATE", ""))
+    if not exporting:
+        g.caller_trace = context_of(caller)
+        if g.caller_trace is not None:
+            note_ids(trace_id=g.caller_trace.trace_id)
+    elif not request.path.startswith(_FREQUENT):
+        route, method = route_of_request()
+        named = {"http.request.method": method, "http.route": route, "task_executor.request_id": g.request_id}
+        g.request_span = exporting[0].child(f"{method} {route}", caller, (), kind=SpanKind.SERVER, attributes=named)
+        context = g.request_span.get_span_context()
+        note_ids(trace_id=f"{context.trace_id:032x}", span_id=f"{context.span_id:016x}")
+
+
+def _end_spans(status: int) -> None:
+    """End the spans of the current request."""
+    for name in ("create_span", "request_span"):
+        span: Span | None = g.get(name)
+        if span is not None:
+            if name == "request_span":
+                span.set_attribute("http.response.status_code", status)
+            if status >= 500:
+                span.set_status(Status(StatusCode.ERROR))
+            span.end()
+
+
+def trace_of_new_jobs() -> TraceContext | None:
+    """Return the trace context for jobs or executions that the current request creates; None without a trace.
+
+    A resumed request keeps the span of its first run.
+    """
+    span: Span | None = g.get("request_span")
+    if span is not None:
+        if "create_span" not in g:
+            g.create_span = services().exporting[0].child("create", span.get_span_context(), (), kind=SpanKind.PRODUCER)
+        return context_of(g.create_span.get_span_context())
+    trace: TraceContext | None = g.get("caller_trace")
+    return trace
+
+
+def note_execution(execution_id: str | None, job_id: str, endpoint: str) -> None:
+    """Add the execution that the current request created or changed, and its job, to the span."""
+    span: Span | None = g.get("create_span")
+    if span is not None:
+        span.set_attribute("task_executor.job_id", job_id)
+        span.set_attribute("task_executor.endpoint", endpoint)
+        if execution_id is not None:
+            span.set_attribute("task_executor.execution_id", execution_id)

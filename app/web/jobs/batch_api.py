@@ -15,7 +15,7 @@ from app.queue.jobs.job_model import NewJob
 from app.web.http.body import details_of, invalid
 from app.web.http.error_envelope import ErrorBodySchema
 from app.web.http.request_fields import Body
-from app.web.http.request_spans import trace_of_new_jobs
+from app.web.http.request_log import trace_of_new_jobs
 from app.web.jobs.answer_schemas import JobSchema
 from app.web.jobs.jobs_api import resource
 from app.web.jobs.request_schemas import NewJobSchema, new_job

@@ -24,8 +24,7 @@ from app.web.executions.execution_schemas import ExecutionSchema
 from app.web.http.conditions import actor
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Body, Count
-from app.web.http.request_log import note_ids
-from app.web.http.request_spans import note_execution, trace_of_new_jobs
+from app.web.http.request_log import note_execution, note_ids, trace_of_new_jobs
 from app.web.jobs.answer_schemas import JobSchema
 from app.web.jobs.jobs_api import resource
 from app.web.jobs.request_schemas import ChangedJobSchema, PatchedJobSchema, changed_fields

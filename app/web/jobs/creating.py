@@ -16,8 +16,7 @@ from app.web.executions.executions_api import RETRY_AFTER, wait_for
 from app.web.executions.result_schemas import MAX_WAIT_SECONDS, ResultSchema
 from app.web.http import suspension
 from app.web.http.idempotent_requests import REPLAYED
-from app.web.http.request_log import note_ids
-from app.web.http.request_spans import note_execution
+from app.web.http.request_log import note_execution, note_ids
 from app.web.jobs.answer_schemas import CreatedJobSchema
 from app.web.services import services
 

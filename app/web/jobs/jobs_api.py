@@ -21,7 +21,7 @@ from app.web.http.body import invalid
 from app.web.http.conditions import actor
 from app.web.http.idempotent_requests import HEADER, PARAMETER, key_in_header
 from app.web.http.pagination import page_answer, page_request, page_schema
-from app.web.http.request_spans import trace_of_new_jobs
+from app.web.http.request_log import trace_of_new_jobs
 from app.web.jobs.answer_schemas import CreatedJobSchema, JobSchema
 from app.web.jobs.creating import PREFER, create
 from app.web.jobs.request_schemas import JobQuery, NewJobSchema, new_job
