@@ -73,13 +73,14 @@ class KeyRing:
     look-up: the ids of all keys, which are few, are then read at most once a second.
     """
 
-    def __init__(self, database: Database, clock: Clock = time.monotonic) -> None:
+    def __init__(self, database: Database, clock: Clock = time.monotonic, *, cache_size: int = CACHE_SIZE) -> None:
         self._database = database
         self._clock = clock
+        self.cache_seconds = CACHE_SECONDS
         # Entries stay after they have expired: a key that was good at its last look-up is always looked up again. Bad
         # keys have their own cache, so that a flood of them displaces no good key.
-        self._good: LRUCache[str, _CachedKey] = LRUCache(CACHE_SIZE)
-        self._bad: LRUCache[str, _CachedKey] = LRUCache(CACHE_SIZE)
+        self._good: LRUCache[str, _CachedKey] = LRUCache(cache_size)
+        self._bad: LRUCache[str, _CachedKey] = LRUCache(cache_size)
         self._lock = threading.Lock()
         self._ids: frozenset[str] = frozenset()
         self._ids_good_until = -math.inf
@@ -128,7 +129,7 @@ class KeyRing:
         asked_at = self._clock()
         rows = self._database.fetch(FIND, {"key_id": key_id, "key_hash": presented_hash})
         row = rows[0] if rows else None
-        good_until = asked_at + CACHE_SECONDS
+        good_until = asked_at + self.cache_seconds
         if row is None or row.revoked or (row.seconds_left is not None and row.seconds_left <= 0):
             return _CachedKey(Key(key_id, "", frozenset()), "", good_until)
         if row.seconds_left is not None:

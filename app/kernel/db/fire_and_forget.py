@@ -33,6 +33,8 @@ class Unawaited:
         self._process_id = 0
         self._until = -math.inf
         self._retry_at = -math.inf
+        self.connect_seconds = CONNECT_SECONDS
+        self.lasts_seconds = LASTS_SECONDS
 
     @property
     def is_wanting(self) -> bool:
@@ -41,13 +43,13 @@ class Unawaited:
         return not is_open and time.monotonic() >= self._retry_at
 
     def open(self, server: Mapping[str, object]) -> None:
-        """Connect to a server, see `server_of`; waits for CONNECT_SECONDS at most, and raises the driver's errors."""
+        """Connect to a server, see `server_of`; waits for `connect_seconds` at most, and raises the driver's errors."""
         self._retry_at = time.monotonic() + RETRY_SECONDS
         arguments, named = self._engine.dialect.create_connect_args(self._engine.url)
         connection = psycopg2.connect(*arguments, **{**named, **self._options, **server, "async_": 1})
-        _wait_until_open(connection)
+        _wait_until_open(connection, time.monotonic() + self.connect_seconds)
         self._process_id, self._cursor = os.getpid(), connection.cursor()
-        self._until, self._retry_at = time.monotonic() + LASTS_SECONDS, -math.inf
+        self._until, self._retry_at = time.monotonic() + self.lasts_seconds, -math.inf
         self._connection = connection
 
     def send(self, statement: TextClause, params: Mapping[str, object]) -> bool:
@@ -87,8 +89,7 @@ def server_of(driver: Any) -> dict[str, object]:
     return server
 
 
-def _wait_until_open(connection: Any) -> None:
-    until = time.monotonic() + CONNECT_SECONDS
+def _wait_until_open(connection: Any, until: float) -> None:
     while (state := connection.poll()) != POLL_OK:
         # Not select(), which takes no descriptor above 1,023.
         poller = select.poll()

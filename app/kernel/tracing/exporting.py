@@ -38,10 +38,10 @@ def exporting(mode: str, role: str) -> "list[Exporting]":
 class Exporting(BackgroundThread):
     """Creates spans, and exports them from its start to its stop. All settings are OTEL_* in the environment."""
 
-    def __init__(self, role: str) -> None:
+    def __init__(self, role: str, libraries: Sequence[str] = LIBRARIES) -> None:
         """Raise SettingError if the SDK is missing."""
         super().__init__("te-spans")
-        if not all(_is_installed(library) for library in LIBRARIES):
+        if not all(_is_installed(library) for library in libraries):
             raise SettingError("TE_TRACES needs the SDK of OpenTelemetry: pip install 'task-executor[traces]'")
         self._sdk: Any = import_module("app.kernel.tracing.sdk").Sdk(f"task-executor-{role}")
         self.tracer: Tracer = NoOpTracer()  # until it is started

@@ -64,12 +64,10 @@ def test_a_lost_connection_is_given_up_and_opened_again(sender: Database, databa
     assert sender.unawaited.send(TOLD, {"told": "x"})
 
 
-def test_a_server_that_does_not_answer_is_waited_for_so_long(
-    sender: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.kernel.db.fire_and_forget.CONNECT_SECONDS", 0.2)
+def test_a_server_that_does_not_answer_is_waited_for_so_long(sender: Database, database_url: str) -> None:
     with Proxy(int(database_url.rpartition(":")[2].partition("/")[0])) as proxy:
         hanging = db.connect(proxy.url(database_url), pool_size=1, application_name=NAME)
+        hanging.unawaited.connect_seconds = 0.2
         hanging.fetch(text("SELECT 1"))
         proxy.set(Mode.DROP)
         with pytest.raises(psycopg2.OperationalError, match="in time"):
@@ -92,8 +90,8 @@ def test_it_leads_to_where_the_pool_has_connected(database: Database, database_u
     both.close()
 
 
-def test_it_is_replaced_after_some_minutes(sender: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.kernel.db.fire_and_forget.LASTS_SECONDS", 0.0)
+def test_it_is_replaced_after_some_minutes(sender: Database) -> None:
+    sender.unawaited.lasts_seconds = 0.0
     sender.open_unawaited()
     assert not sender.unawaited.send(TOLD, {"told": "x"})
     assert sender.unawaited.is_wanting

@@ -10,7 +10,7 @@ from sqlalchemy import text
 import tests.worker_environment  # noqa: F401 - first
 from app.kernel.config import SettingError, Settings
 from app.kernel.db import Database
-from app.kernel.tracing.exporting import exporting
+from app.kernel.tracing.exporting import Exporting, exporting
 from app.scheduler.chore import ChoreContext
 from brokers.spans import WorkerSpans
 from brokers.worker_process import WorkerProcess
@@ -204,8 +204,7 @@ def test_variables_that_do_not_fit_together_cost_the_spans_only(
     assert recording.stop()
 
 
-def test_a_process_without_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.kernel.tracing.exporting.LIBRARIES", ("opentelemetry.nowhere.else",))
+def test_a_process_without_the_sdk() -> None:
     with pytest.raises(SettingError, match=r"pip install 'task-executor\[traces\]'"):
-        exporting("otlp", "worker")
+        Exporting("worker", libraries=["opentelemetry.nowhere.else"])
     assert exporting("off", "worker") == []

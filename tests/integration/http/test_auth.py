@@ -12,7 +12,7 @@ from app.kernel.access.key_ring import KeyRing
 from app.kernel.db import Database
 from app.kernel.errors import UnauthorizedError
 from tests.cases import each_case
-from tests.integration.client import Api, problem
+from tests.integration.client import Api, problem, services
 from tests.integration.registered import one_shot, register
 from tests.integration.statements import Statements
 
@@ -115,12 +115,10 @@ def test_cached_key_is_refused_once_it_expires(app: Flask, database: Database) -
         ring.verify(key)
 
 
-def test_revoked_key_is_refused_once_its_cache_entry_expires(
-    app: Flask, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_revoked_key_is_refused_once_its_cache_entry_expires(app: Flask, database: Database) -> None:
     key = api_keys.create(database, "gone", [Scope.ADMIN], None)
     api = Api(app, key)
-    monkeypatch.setattr(key_ring, "CACHE_SECONDS", 0.0)
+    services(app).keys.cache_seconds = 0.0
     assert api.get("/jobs").status_code == 200
     assert api_keys.revoke(database, key.split("_")[1]) == "gone"
     problem(api.get("/jobs"), 401, "UNAUTHORIZED")
@@ -134,10 +132,8 @@ def test_cached_key_costs_no_round_trip(api: Api, statements: Statements) -> Non
     assert len(statements.texts) == 1
 
 
-def test_last_use_is_written_at_most_once_a_minute(
-    app: Flask, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(key_ring, "CACHE_SECONDS", 0.0)
+def test_last_use_is_written_at_most_once_a_minute(app: Flask, database: Database) -> None:
+    services(app).keys.cache_seconds = 0.0
     api = Api(app, api_keys.create(database, "used", [Scope.ADMIN], None))
 
     def last_used() -> datetime | None:

@@ -13,7 +13,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.dev.servers import Valkey
-from app.kernel.access import api_keys, key_ring
+from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.access.key_ring import IDS_SECONDS, KeyRing
 from app.kernel.config import Settings
@@ -181,11 +181,8 @@ def test_flood_of_invalid_keys_costs_one_query_a_second(database: Database, stat
     assert ring.verify(new, is_flooded=lambda: True).name == "new", "made during the flood"
 
 
-def test_invalid_keys_do_not_evict_valid_keys(
-    database: Database, statements: Statements, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(key_ring, "CACHE_SIZE", 2)
-    ring = KeyRing(database, clock=lambda: 0.0)
+def test_invalid_keys_do_not_evict_valid_keys(database: Database, statements: Statements) -> None:
+    ring = KeyRing(database, clock=lambda: 0.0, cache_size=2)
     key = api_keys.create(database, "good", [Scope.READ], None)
     ring.verify(key)
     for number in range(5):
