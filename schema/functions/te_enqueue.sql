@@ -134,7 +134,7 @@ BEGIN
       MESSAGE = 'te_enqueue: the input does not match the payload spec: ' || v_fault;
   END IF;
 
-  -- 6. The limit key, as app/catalog/endpoints/limit_key.py makes it, but for values that need a digest.
+  -- 6. The limit key, as app/catalog/endpoints/limits.py makes it, but for values that need a digest.
   IF v_endpoint.limits #>> '{per_key,key}' IS NOT NULL THEN
     v_value := v_input;
     FOREACH v_step IN ARRAY string_to_array(
