@@ -97,6 +97,8 @@ class Claimer:
         self._choice = Choice(queue, partitions, self.rules, process.shares, process.rules)
         self._discovery = discovery
         self._clock = DatabaseClock(learns=not process.database.is_cockroach)
+        for histogram in (series.CLAIM_SECONDS, series.CLAIM_ROWS):
+            process.values.cells(histogram)[queue,]  # an idle queue has its series too
 
     def claim(self, revision: int) -> bool:
         """Claim from the next partitions, within the limits of all rules.

@@ -24,7 +24,7 @@ from app.queue.executions.execution_model import ClaimKey
 from app.queue.executions.soft_limit import SoftLimitPassed
 from brokers.attempt_line import ids_of
 from brokers.outcomes import Outcomes
-from brokers.unwritten import RETRY_SECONDS, TRIES_WHOLE, Batch, T, Unwritten
+from brokers.unwritten import RETRY_SECONDS, TRIES_WHOLE, Batch, T, Unwritten, beyond_bytes
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +98,9 @@ class Finalizer(BackgroundThread):
         """Write submitted items until the thread is stopping and nothing is left to do."""
         while batches := self._take():
             for unwritten, batch, write in batches:
+                # Measured without the lock, for which deliveries wait.
+                if not batch.failures and (rest := beyond_bytes(batch.items)):
+                    self._put_first(unwritten, rest)
                 try:
                     write(batch)
                 except (UnavailableError, SQLAlchemyError, ValueError) as error:
@@ -121,6 +124,11 @@ class Finalizer(BackgroundThread):
                     self._writing = {(item.claim if isinstance(item, Conclusion) else item).key for item in items}
                     return taken
                 self._ready.wait(max(0.0, min(kept.next_due() for kept, _ in waiting) - now) if waiting else None)
+
+    def _put_first(self, unwritten: Unwritten[T], items: Sequence[T]) -> None:
+        with self._ready:
+            if not self._abandoned:
+                unwritten.put_first(items)
 
     def _is_done(self) -> bool:
         return not self._writing and all(unwritten.may_end() for unwritten, _ in self._by_kind.values())

@@ -61,14 +61,17 @@ class Unwritten(Generic[T]):
             return None
         if self.new and (self._is_turn_of_new or not is_again_due):
             batch = Batch([self.new.popleft() for _ in range(min(MAX_PER_BATCH, len(self.new)))])
-            if len(batch.items) > FITTING:
-                self._bound_bytes(batch.items)
             self._is_turn_of_new = False
         else:
             batch = heapq.heappop(self._again)[2]
             self._is_turn_of_new = True
         self.count -= len(batch.items)
         return batch
+
+    def put_first(self, items: Sequence[T]) -> None:
+        """Return items of a batch that was never tried to the front of the queue."""
+        self.new.extendleft(reversed(items))
+        self.count += len(items)
 
     def put_back(self, batch: Batch[T], due_at: float) -> None:
         """Keep a batch to try it again from an instant on."""
@@ -111,12 +114,14 @@ class Unwritten(Generic[T]):
         self._again.clear()
         self.count = 0
 
-    def _bound_bytes(self, items: list[T]) -> None:
-        """Return items to `new` beyond the bytes that a statement may have; a single item may have more."""
-        total = 0
-        for number, item in enumerate(items):
-            total += item.size if isinstance(item, Conclusion) else 0
-            if total > MAX_BYTES and number:
-                self.new.extendleft(reversed(items[number:]))
-                del items[number:]
-                return
+
+def beyond_bytes(items: list[T]) -> list[T]:
+    """Remove and return the items beyond the bytes that a statement may have; a single item may have more."""
+    total = 0
+    for number, item in enumerate(items if len(items) > FITTING else ()):
+        total += item.size if isinstance(item, Conclusion) else 0
+        if total > MAX_BYTES and number:
+            rest = items[number:]
+            del items[number:]
+            return rest
+    return []

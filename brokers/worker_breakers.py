@@ -98,11 +98,16 @@ class WorkerBreakers:
             if target.outcome is not None:
                 self._end_probe(target, target.outcome)
         failing = self._publish(targets, now)
+        slots = {key: target.settings.slots for key, target in failing.items()}
+        counted = store.counted(self._database, slots) if slots else {}
+        closed = {standing.target: standing for standing in counted}  # `look` skips closed breakers, so their revisions
         for target in targets:
             if asked_ms := target.asked_to_wait_ms():
-                self._change(target, target.standing, Transition(BreakerState.OPEN, Reason.RETRY_AFTER, asked_ms))
-        slots = {key: target.settings.slots for key, target in failing.items()}
-        for standing, counts in (store.counted(self._database, slots) if slots else {}).items():
+                standing = closed.pop(target.key, target.standing)
+                self._change(target, standing, Transition(BreakerState.OPEN, Reason.RETRY_AFTER, asked_ms))
+        for standing, counts in counted.items():
+            if standing.target not in closed:
+                continue
             target = failing[standing.target]
             if (transition := target.settings.opened_by(counts)) is not None:
                 self._change(target, standing, transition)

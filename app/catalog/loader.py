@@ -117,7 +117,9 @@ class Catalog:
 
     def observe(self, revision: int) -> None:
         with self._lock:
-            self._revision = max(self._revision, revision)  # claims of several consumers arrive in any order
+            if revision > self._revision:  # claims of several consumers arrive in any order
+                self._revision = revision
+                self._secrets.clear()  # replaced values leave the memory
 
     def prepare(self, endpoint: str, number: int, input_: Any, config_revision: int) -> Prepared:
         """Render the spec of an endpoint version for an input, with the config as of a catalog revision.

@@ -46,8 +46,8 @@ def accepts(schema: Any, value: Any, depth: int = 0, *, in_array: bool = False) 
 
 
 def _has_type(schema: Mapping[str, Any], value: Any) -> bool:
-    wanted = schema.get("type", ())
-    return not wanted or not _TYPES[type(value)].isdisjoint([wanted] if isinstance(wanted, str) else wanted)
+    wanted, types = schema.get("type", ()), _TYPES.get(type(value), frozenset())  # none of an unreadable value
+    return not wanted or not types.isdisjoint([wanted] if isinstance(wanted, str) else wanted)
 
 
 def _is_among(schema: Mapping[str, Any], value: Any) -> bool:

@@ -55,15 +55,17 @@ _HOLDS = {
         SELECT 1 FROM unnest(CAST(:keys AS TEXT[]), CAST(:ages AS DOUBLE PRECISION[])) AS q (name, age)
          WHERE q.name = c.subject AND q.age >= u.seconds""",
 }
-# Deletes alerts by key, however many facts there are; `u` has the rules that this process can read.
+# Deletes alerts by key, however many facts there are; `u` has the rules that this process can read,
+# and whether they still report the event.
 ENDED = {
     event: statement(
         f"notifications.ended_{event.value.replace('.', '_')}",
         f"""
         WITH ended AS MATERIALIZED (
           SELECT c.rule, c.subject FROM notification_conditions AS c
-            JOIN unnest(CAST(:rules AS TEXT[]), CAST(:seconds AS BIGINT[])) AS u (rule, seconds) ON u.rule = c.rule
-           WHERE c.event = '{event.value}' AND NOT EXISTS ({holds})
+            JOIN unnest(CAST(:rules AS TEXT[]), CAST(:seconds AS BIGINT[]), CAST(:covers AS BOOLEAN[]))
+              AS u (rule, seconds, covers) ON u.rule = c.rule
+           WHERE c.event = '{event.value}' AND (NOT u.covers OR NOT EXISTS ({holds}))
            LIMIT :limit)
         DELETE FROM notification_conditions AS c USING ended AS e
          WHERE c.event = '{event.value}' AND c.rule = e.rule AND c.subject = e.subject

@@ -6,8 +6,10 @@ reported once when it is inserted and deleted when the condition ends. Alerts of
 a scheduler that finds the lock taken skips its poll.
 """
 
+import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -15,14 +17,16 @@ from sqlalchemy import Connection, Row
 from app.features.notifications import facts
 from app.features.notifications import store as notifications_store
 from app.features.notifications.rules import Occurrence, Rule
+from app.features.notifications.store import OpenAlert
 from app.kernel.db import Database
+from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from app.scheduler.chore import Counts
 from schema.states import JobStatus, NotificationEvent
 
 _E = NotificationEvent
 MAX_STREAKS = 500  # alerts of failing jobs that one poll checks
-MAX_ALERTS = 5_000  # alerts in one statement
+MAX_ALERTS = 5_000  # alerts of an event that one poll opens
 
 # The lock keeps polls from acting on outdated reads. The primary key of alerts ensures that each is reported once.
 LOCK = statement(
@@ -74,12 +78,12 @@ LATEST = statement(
                                            > (succeeded.created_at, succeeded.execution_id))) AS s ON true
     """,
 )
-RECOVERED = statement(
+CLOSE = statement(
     "notifications.end_conditions",
     """
     DELETE FROM notification_conditions AS c
      USING unnest(CAST(:rules AS TEXT[]), CAST(:subjects AS TEXT[])) AS u (rule, subject)
-     WHERE c.event = 'job.failing' AND c.rule = u.rule AND c.subject = u.subject
+     WHERE c.event = :event AND c.rule = u.rule AND c.subject = u.subject
     RETURNING c.rule, c.subject
     """,
 )
@@ -116,6 +120,7 @@ class Detector:
             min_seconds = min((rule.late_seconds for rule in covering), default=0)
             found = facts.current_facts(self._database, event, locked.now, min_seconds) if covering else []
             self._open(connection, event, covering, found, reports)
+            ended["covers"] = [rule in covering for rule in rules]
             late = {"keys": [fact.key for fact in found], "ages": [fact.for_seconds for fact in found]}
             connection.execute(facts.ENDED[event], ended | (late if event is _E.QUEUE_LATE else {}))
         return notifications_store.add_batches(connection, reports), checked
@@ -128,22 +133,23 @@ class Detector:
         found: Sequence[facts.Fact],
         reports: Reports,
     ) -> None:
-        """Open an alert of each rule that reports a fact; add the new alerts to the reports."""
+        """Open an alert of each rule that reports a fact; add the new alerts to the reports.
+
+        Closes alerts of rules that changed and no longer report the fact. The next poll opens alerts beyond the bound.
+        """
         rows = connection.execute(KNOWN, {"event": event.value, "subjects": [fact.key for fact in found]})
         known = {(row.rule, row.subject) for row in rows}
-        matching = {
-            (rule.name, fact.key): fact.occurrence
-            for rule in rules
-            for fact in found
-            if (rule.name, fact.key) not in known
-            and fact.for_seconds >= rule.late_seconds
-            and rule.matches(fact.occurrence)
-        }
-        alerts = sorted(matching)
-        for first in range(0, len(alerts), self._max_alerts):
-            part = dict.fromkeys(alerts[first : first + self._max_alerts])
-            for rule, key in notifications_store.open_alerts(connection, event, part):
-                reports[rule].append(matching[rule, key])
+        matching, unmatched = dict[OpenAlert, Occurrence](), list[OpenAlert]()
+        for rule, fact in itertools.product(rules, found):
+            alert = rule.name, fact.key
+            if fact.for_seconds >= rule.late_seconds and rule.matches(fact.occurrence):
+                matching[alert] = fact.occurrence
+            elif alert in known:
+                unmatched.append(alert)
+        _close(connection, event, unmatched)
+        new = dict.fromkeys(sorted(matching.keys() - known)[: self._max_alerts])
+        for name, key in notifications_store.open_alerts(connection, event, new):
+            reports[name].append(matching[name, key])
 
     def _close_recovered(self, connection: Connection, rules: Mapping[str, Rule], reports: Reports) -> tuple[str, str]:
         """Close alerts of failing jobs that recovered or ended; return the last alert that was checked."""
@@ -154,26 +160,36 @@ class Detector:
             if row.rule not in rules:  # an unreadable rule is left to other processes
                 continue
             latest = connection.execute(LATEST, {"first": row.subject}).first()
-            if latest is None or latest.execution_id is not None or latest.status == JobStatus.RETIRED:
-                closed[row.rule, row.subject] = None if latest is None else _recovery(row, latest)
-        ordered = sorted(closed)
-        params = {"rules": [rule for rule, _ in ordered], "subjects": [subject for _, subject in ordered]}
-        for row in connection.execute(RECOVERED, params) if ordered else ():
-            occurrence = closed[row.rule, row.subject]
-            if occurrence is not None and rules[row.rule].matches(occurrence):
-                reports[row.rule].append(occurrence)
+            if latest is not None and latest.execution_id is not None:
+                closed[row.rule, row.subject] = _recovery(row, latest.completed_at, latest.execution_id)
+            elif latest is None or latest.status == JobStatus.RETIRED or not _still_reports(rules[row.rule], row):
+                closed[row.rule, row.subject] = None
+        for rule, subject in _close(connection, _E.JOB_FAILING, sorted(closed)):
+            occurrence = closed[rule, subject]
+            if occurrence is not None and rules[rule].matches(occurrence):
+                reports[rule].append(occurrence)
         return (rows[-1].rule, rows[-1].subject) if len(rows) == self._max_streaks else ("", "")
 
 
-def _recovery(alert: Row[Any], latest: Row[Any]) -> Occurrence | None:
-    if latest.execution_id is None:
-        return None
+def _close(connection: Connection, event: NotificationEvent, alerts: Sequence[OpenAlert]) -> list[OpenAlert]:
+    """Close alerts; return the alerts that were open."""
+    params = {"rules": [rule for rule, _ in alerts], "subjects": [subject for _, subject in alerts]}
+    rows = connection.execute(CLOSE, params | {"event": event.value}) if alerts else ()
+    return [(row.rule, row.subject) for row in rows]
+
+
+def _still_reports(rule: Rule, alert: Row[Any]) -> bool:
+    """Return whether a rule, which may have changed since, still reports the job of an alert."""
+    return rule.reports_streaks(_recovery(alert, EPOCH, None))
+
+
+def _recovery(alert: Row[Any], at: datetime, execution_id: str | None) -> Occurrence:
     details = alert.details or {}
     return Occurrence(
         event=_E.JOB_RECOVERED,
         subject=details.get("subject", alert.subject),
-        at=latest.completed_at,
-        example=latest.execution_id,
+        at=at,
+        example=execution_id,
         endpoints=(details["endpoint"],) if "endpoint" in details else (),
         labels=details.get("labels", {}),
     )

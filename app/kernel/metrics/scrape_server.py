@@ -72,6 +72,9 @@ class MetricsServer(BackgroundThread):
                 sock, _ = await asyncio.wait_for(loop.sock_accept(listener), POLL_SECONDS)
             except TimeoutError:
                 continue
+            except OSError:  # no descriptor is free; clients with a connection are still answered
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
             if len(clients) >= MAX_CONNECTIONS:
                 next(iter(clients)).cancel()
             client = loop.create_task(self._answer(sock))

@@ -10,6 +10,7 @@ from app.catalog.json_schema import check_schema
 from app.catalog.validation import BoundedValidator, Budget
 from app.catalog.validation_fast_path import MAX_DEPTH, MAX_ITEMS, accepts
 from app.kernel.errors import InvalidSchemaError
+from app.kernel.formats import Unreadable
 from tests.cases import each_case
 
 ORDER = {
@@ -152,3 +153,7 @@ def test_schema_that_is_not_plain_is_left_to_the_validator(schema: Any, value: A
 def test_long_array_is_left_to_the_validator() -> None:
     assert accepts({"items": {"type": "integer"}}, [1] * MAX_ITEMS)
     assert not accepts({"items": {"type": "integer"}}, [1] * (MAX_ITEMS + 1))
+
+
+def test_unreadable_value_is_left_to_the_validator() -> None:
+    assert not accepts({"properties": {"output": {"type": "object"}}}, {"output": Unreadable(unreadable="too deep")})

@@ -52,3 +52,15 @@ def test_partitions_that_gave_their_places_to_others_leave_nothing_behind() -> N
     tracemalloc.stop()
     assert taken < 1_000_000
     assert set(picked(partitions, 24_000.0)) == {partition("a", key=f"={number}") for number in range(19_995, 20_000)}
+
+
+def test_endpoints_without_known_partitions_take_no_memory() -> None:
+    partitions = KnownPartitions(1, ahead=AHEAD)
+    tracemalloc.start()
+    for number in range(5_000):
+        partitions.found([(partition(f"endpoint {number}"), at(-60.0))], at(0.0), 0.0)
+        answer(partitions, partitions.pick(0.0, everything), 0.0, 0)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(partitions) == 0
+    assert taken < 500_000

@@ -12,7 +12,17 @@ from app.features.breakers.rules import BreakerSettings
 from app.features.breakers.store import close
 from app.kernel.db import Database, connect
 from tests.contract.conftest import worker_process
-from tests.contract.features.breakers.breaking import LIMIT, NAME, NewWorker, Worker, beat, opened, reasons, row
+from tests.contract.features.breakers.breaking import (
+    LIMIT,
+    NAME,
+    NewWorker,
+    Worker,
+    beat,
+    opened,
+    reasons,
+    row,
+    set_past,
+)
 from tests.rows import database_now
 
 
@@ -108,6 +118,19 @@ def test_a_receiver_that_asks_while_the_breaker_is_open_lengthens_it(database: D
     found = row(database)
     assert (found.state, found.reason) == ("open", "RETRY_AFTER")
     assert found.open_until - database_now(database) > timedelta(seconds=3590)
+
+
+def test_retry_after_opens_a_closed_breaker_of_which_a_new_worker_knows_no_revision(
+    database: Database, three: list[Worker], new_worker: NewWorker
+) -> None:
+    opened(database, three)
+    close(database, NAME, "ops")
+    set_past(database, "watched_until")
+    worker = new_worker()
+    worker.fail(retry_after_ms=3_600_000)
+    worker.beat()
+    found = row(database)
+    assert (found.state, found.reason) == ("open", "RETRY_AFTER")
 
 
 def test_a_manual_close_holds_whatever_the_receiver_had_asked_for(database: Database, three: list[Worker]) -> None:

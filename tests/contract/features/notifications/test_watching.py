@@ -102,6 +102,23 @@ def test_each_occurrence_is_told_once_by_several_schedulers(database: Database, 
     assert waiting(database) == [], "it has not closed meanwhile"
 
 
+def test_alert_of_a_changed_rule_is_closed_and_opened_again(database: Database) -> None:
+    """Else a rule that is narrowed for a maintenance would report nothing that began before."""
+    add_rule(database, endpoint=None, all=True, events=["worker.lost", "job.failing"], failing_after=1)
+    fail_tick(database, add_repeating(database))
+    lose_worker(database, "wrk_1")
+    look(database)
+    alerts = text("SELECT event FROM notification_conditions ORDER BY event")
+    assert [row.event for row in database.fetch(alerts)] == ["job.failing", "worker.lost"]
+    told(database)
+    change = text("UPDATE notification_rules SET rule_json = rule_json || CAST(:change AS JSONB) RETURNING 1")
+    for change_to in ('{"events": ["queue.late"]}', '{"events": ["worker.lost", "job.failing"]}'):
+        database.fetch(change, {"change": change_to})
+        look(database)
+    assert told(database) == [("worker.lost", ["wrk_1 on box"])]
+    assert [row.event for row in database.fetch(alerts)] == ["worker.lost"]
+
+
 def test_very_many_alerts_are_opened_and_closed_by_statements_of_bounded_size(database: Database) -> None:
     for number in range(3):
         lose_worker(database, f"wrk_{number}")
@@ -109,7 +126,9 @@ def test_very_many_alerts_are_opened_and_closed_by_statements_of_bounded_size(da
     for name in names:
         add_rule(database, name, endpoint=None, all=True, events=["worker.lost"])
     detector, left = Detector(database, max_alerts=4), list[int]()
-    detector.poll()
+    for opened in (4, 8, 9):
+        detector.poll()
+        assert len(database.fetch(text("SELECT 1 FROM notification_conditions"))) == opened
     assert len(database.fetch(text("SELECT 1 FROM notification_conditions"))) == 9
     assert [len(told(database, name)[0][1]) for name in names] == [3, 3, 3]
     database.fetch(text("UPDATE workers SET status = 'DEAD'"))
