@@ -10,8 +10,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
-from schema import functions, lease, session
-from schema.schema_version import VERSIONS, current, head
+from schema import functions, lease, schema_version, session
+from schema.schema_version import current, head
 from schema.url import database_url
 
 LEASE_SECONDS = 60
@@ -31,7 +31,7 @@ def upgrade(
     lease_seconds: float = LEASE_SECONDS,
     folders: Sequence[Path] = (),
 ) -> str:
-    """Migrate the database to the newest revision and return its name; does nothing if it has this or a newer one.
+    """Migrate the database to the newest revision and return its name; a newer revision stays.
 
     Raises UnreleasedSchemaError, and lease.MigrationBusyError when another migrator holds the lease for `wait_seconds`
     or took it over. `folders` hold further revisions, which follow the revisions of this package.
@@ -71,7 +71,7 @@ def _engine(url: str) -> Engine:
 
 def _config(folders: Sequence[Path]) -> Config:
     config = Config()
-    config.set_main_option("script_location", str(VERSIONS.parent))
+    config.set_main_option("script_location", str(schema_version.VERSIONS.parent))
     config.set_main_option("path_separator", "os")
-    config.set_main_option("version_locations", os.pathsep.join(map(str, [VERSIONS, *folders])))
+    config.set_main_option("version_locations", os.pathsep.join(map(str, [schema_version.VERSIONS, *folders])))
     return config

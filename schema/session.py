@@ -1,4 +1,4 @@
-"""Session in which revisions run: it waits for locks briefly and often, and only while it holds the lease."""
+"""Session of the revisions: it waits for locks briefly and often, and only while it holds the lease."""
 
 import itertools
 import logging

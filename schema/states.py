@@ -1,7 +1,7 @@
 """States of jobs and executions, and the legal transitions between them.
 
 `TRANSITIONS` is the single truth: ARCHITECTURE.md draws it, the statements in `app.queue` implement it, tests
-compare both with it, and the CHECK constraints in `schema.tables` enforce what SQL can express.
+compare both with it, and the CHECK constraints in `schema.tables` enforce a part of it.
 """
 
 from enum import IntFlag, StrEnum

@@ -129,7 +129,7 @@ def _env(name: str, default: Any, parse: Parse = str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of all processes; each reads those it needs."""
+    """The settings of all processes; each process reads a part of them."""
 
     database_url: str = _env("TE_DATABASE_URL", "", _url)
     db_pool_size: int | None = _env("TE_DB_POOL_SIZE", None, _whole(1, 1000))
@@ -181,7 +181,7 @@ class Settings:
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str]) -> "Settings":
-        """Read the settings; raises SettingError for one that is malformed, or without TE_DATABASE_URL."""
+        """Read the settings; raises SettingError for a malformed value, or without TE_DATABASE_URL."""
         values: dict[str, Any] = {}
         for item in fields(cls):
             name, text = item.metadata["env"], environment.get(item.metadata["env"], "").strip()

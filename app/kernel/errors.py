@@ -234,7 +234,7 @@ class UnavailableError(TaskExecutorError, code="SERVICE_UNAVAILABLE", status=503
 
     @property
     def explained(self) -> str:
-        """The message, and the reason if there is one: it may name hosts and users."""
+        """The message, and the reason if it is known: the reason may name hosts and users."""
         return f"{self.message} ({self._reason})" if self._reason else self.message
 
 

@@ -1,4 +1,4 @@
-"""Jobs, and the versions of repeating ones."""
+"""Jobs, and the versions of repeating jobs."""
 
 from sqlalchemy import ForeignKeyConstraint
 
@@ -7,7 +7,7 @@ from schema.tables.columns import check, count, flag, index, instant, json, one_
 
 _REPEATS = "trigger_type IN ('CRON', 'INTERVAL')"
 
-# One row: the digest of the time zone rules by which the next runs of cron jobs were computed.
+# One row: the digest of the time zone rules that the next runs of cron jobs were computed with.
 time_zone_rules = table(
     "time_zone_rules",
     word("id", key=True),
@@ -27,7 +27,7 @@ jobs = table(
     count("version", default=1),
     word("previous_version_id"),
     word("replaced_by_id"),
-    # The first version, on all later ones, so that a history is one index range.
+    # Id of the first version, in all later versions, so that a history is one index range.
     word("first_version_id"),
     word("idempotency_key"),
     word("name"),

@@ -46,7 +46,7 @@ REVOKE = statement(
 
 
 class Scope(StrEnum):
-    """A permission of a key; ADMIN includes the others."""
+    """A permission of a key; ADMIN includes all permissions."""
 
     ADMIN = "admin"
     JOBS_WRITE = "jobs:write"

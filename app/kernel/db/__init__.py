@@ -105,7 +105,7 @@ class Database:
         return retried(partial(self._transact_jointly, body), self._breaker)
 
     def commit_jointly(self) -> None:
-        """Commit this thread's ambient transaction, if there is one; later statements run in their own transactions."""
+        """Commit this thread's ambient transaction, if any; later statements run in their own transactions."""
         stack = self._ambient.stack
         self._ambient.connection = self._ambient.stack = None
         if stack is not None:

@@ -16,7 +16,7 @@ current = _Current()
 
 
 def begin(seconds: float) -> None:
-    """Set this thread's deadline, replacing any earlier one."""
+    """Set this thread's deadline, replacing any earlier deadline."""
     current.at = time.monotonic() + seconds
 
 

@@ -61,7 +61,7 @@ def run(connection: Connection, statement: HotStatement, params: Mapping[str, ob
             after(connection, cursor, statement.text, params, None, False)
         rows: list[Any] = cursor.fetchall()
     except psycopg2.Error as error:
-        # Translates the error, calls the listeners, and discards a lost connection and all older ones.
+        # Translates the error, calls the listeners, and discards a lost connection and all older connections.
         connection._handle_dbapi_exception(error, statement.text, None, cursor, None)  # noqa: SLF001
     cursor.close()
     return rows

@@ -38,9 +38,9 @@ _STATEMENTS_FAULT = "42"  # no such table or column, no permission
 
 
 class DatabaseBreaker:
-    """Open while the database hangs: one caller at a time tries the database, and all others fail at once.
+    """Open while the database hangs: one caller at a time tries the database; every other caller fails at once.
 
-    Otherwise each thread would wait its full time, one after the other, and callers would wait forever for a thread.
+    Otherwise the threads would wait their full times in turn, and callers would wait forever for a thread.
     """
 
     def __init__(self) -> None:

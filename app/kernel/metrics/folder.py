@@ -1,4 +1,4 @@
-"""Folder: directory in which the processes of one group share metric snapshots, so that each can serve all of them.
+"""Folder: directory where the processes of one group share metric snapshots, so that each can serve all of them.
 
 A process holds a file lock while it lives, so its death is detected even after kill -9. The counters of ended
 processes are summed in one file, so a group's counters never decrease.

@@ -24,7 +24,7 @@ MAX_RENDER_SHARE = 0.2  # of the process's CPU time, under a flood of scrapes
 class Group:
     """Merged metrics of all processes of a group, or of this process alone without a folder.
 
-    Methods never raise: while the folder fails, the metrics are those of this process alone.
+    Methods never raise: while the folder fails, only the metrics of this process are served.
     """
 
     def __init__(self, values: Values, folder: Folder | None = None) -> None:
@@ -33,7 +33,7 @@ class Group:
         self._labels = {OTHER: OTHER}  # of endpoints, the same in all processes of the group
         self._has_failed = False
         self._version = version()
-        # Keeps an older snapshot from overwriting a newer one.
+        # Keeps an older snapshot from overwriting a newer snapshot.
         self._publishing = threading.Lock()
         self._rendering = threading.Lock()
         self._text = b""

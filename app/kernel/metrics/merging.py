@@ -43,7 +43,7 @@ def unpacked(text: bytes) -> Snapshot:
 
 
 def merged(alive: Iterable[Snapshot], ended: Iterable[Snapshot] = ()) -> MergedMetrics:
-    """Merge the snapshots of all processes; keep only the counters of ended ones."""
+    """Merge the snapshots of all processes; keep only the counters of ended processes."""
     newest = sorted(alive, key=attrgetter("at"), reverse=True)
     metrics: MergedMetrics = {}
     for series in SERIES.values():

@@ -20,7 +20,7 @@ class Kind(Enum):
 
 
 class Merge(Enum):
-    """Rule by which the values of a gauge in several processes are merged."""
+    """Rule for merging the values of a gauge in several processes."""
 
     SUM = auto()
     MEAN = auto()

@@ -1,1 +1,1 @@
-"""Traces: what a job keeps of the request that created it (W3C Trace Context)."""
+"""Traces: the trace context of jobs, and spans of requests and attempts."""

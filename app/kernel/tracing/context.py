@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 from opentelemetry.trace import SpanContext, TraceState, get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-MAX_STATE_CHARACTERS = 512  # the standard demands that at least so many are passed on
+MAX_STATE_CHARACTERS = 512  # the standard demands to pass on at least this length
 MAX_PARENT_CHARACTERS = 128
 _LINK = "link "
 _PROPAGATOR = TraceContextTextMapPropagator()

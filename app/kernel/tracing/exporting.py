@@ -25,7 +25,7 @@ OFF = "off"
 STOP_SECONDS = 2.0
 LIBRARIES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 NO_SPAN = SpanContext(0, 0, is_remote=False)
-# Transports whose receiver answers; a receiver of the others reads the message later.
+# The receiver answers. With other transports it reads the message later.
 _ANSWERED = frozenset({EndpointType.HTTP, EndpointType.NOTIFICATION})
 _ATTEMPT_ATTRIBUTES = ("execution_id", "job_id", "attempt", "endpoint", "endpoint_type", "queue", "worker_id")
 
