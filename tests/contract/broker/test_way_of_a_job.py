@@ -24,8 +24,8 @@ from brokers.consumer import DELIVER
 from tests import rows
 from tests.waiting import eventually
 
-MAX_FUNCTIONS, MAX_FILES = 149, 61
-MAX_COMPARABLE_FUNCTIONS = 83
+MAX_FUNCTIONS, MAX_FILES = 149, 60
+MAX_COMPARABLE_FUNCTIONS = 84
 JOBS = 5
 RunJob = Callable[[], None]
 ROOT = Path(__file__).parents[3]
