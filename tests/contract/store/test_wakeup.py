@@ -2,8 +2,10 @@
 
 import os
 import resource
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Event
 
 import pytest
@@ -97,12 +99,15 @@ def test_a_hint_waits_neither_for_the_pool_nor_for_the_one_before(process: Worke
         assert http.wait(60)
         eventually(lambda: sender.unawaited.send(text("SELECT 1"), {}), what="the connection for hints")
 
-        def is_heard() -> bool:
-            notifier.hint("kafka")
-            return kafka.is_set()
+        def is_heard(queue: str, heard: threading.Event) -> bool:
+            notifier.hint(queue)
+            return heard.is_set()
 
+        http.clear()
+        eventually(partial(is_heard, "http", http), what="an answer to the statement before")
         with sender.engine.connect():
-            eventually(is_heard, timeout=5)  # before a thread gives up its wait for the only connection
+            # Before a thread gives up its wait for the only connection.
+            eventually(partial(is_heard, "kafka", kafka), timeout=5)
     assert notifier.stop(60)
     sender.close()
 
