@@ -94,7 +94,6 @@ class WorkerBreakers:
             targets = list(self._targets.values())
         for target in (NO_TARGET, *targets):
             target.turn(now)
-        for target in targets:
             if target.outcome is not None:
                 self._end_probe(target, target.outcome)
         failing = self._publish(targets, now)
@@ -103,11 +102,9 @@ class WorkerBreakers:
         closed = {standing.target: standing for standing in counted}  # `look` skips closed breakers, so their revisions
         for target in targets:
             if asked_ms := target.asked_to_wait_ms():
-                standing = closed.pop(target.key, target.standing)
+                standing = closed.get(target.key, target.standing)
                 self._change(target, standing, Transition(BreakerState.OPEN, Reason.RETRY_AFTER, asked_ms))
         for standing, counts in counted.items():
-            if standing.target not in closed:
-                continue
             target = failing[standing.target]
             if (transition := target.settings.opened_by(counts)) is not None:
                 self._change(target, standing, transition)

@@ -171,8 +171,7 @@ def publish(
 def counted(database: Database, slots: Mapping[str, int]) -> dict[Standing, dict[str, Counts]]:
     """Return the results of all processes by endpoint, for closed targets; `slots` is the number of slots to count."""
     found: dict[Standing, dict[str, Counts]] = {}
-    params = {"targets": array_literal(slots), "slots": array_literal(slots.values())}
-    for row in database.fetch(COUNTED, params):
+    for row in database.fetch(COUNTED, {"targets": array_literal(slots), "slots": array_literal(slots.values())}):
         standing = Standing(row.target, revision=row.revision)
         found.setdefault(standing, {})[row.endpoint] = Counts(row.ok, row.failed)
     return found
