@@ -120,7 +120,7 @@ class Detector:
             min_seconds = min((rule.late_seconds for rule in covering), default=0)
             found = facts.current_facts(self._database, event, locked.now, min_seconds) if covering else []
             self._open(connection, event, covering, found, reports)
-            ended["covers"] = [rule in covering for rule in rules]
+            ended["covers"] = [rule.covers(event) for rule in rules]
             late = {"keys": [fact.key for fact in found], "ages": [fact.for_seconds for fact in found]}
             connection.execute(facts.ENDED[event], ended | (late if event is _E.QUEUE_LATE else {}))
         return notifications_store.add_batches(connection, reports), checked
