@@ -1,4 +1,4 @@
-"""The API through Flask's test client, and what its answers have in common."""
+"""Client of the API through Flask's test client, and checks that all answers share."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ SECRET_KEY = Fernet.generate_key().decode()
 
 
 class Api:
-    """A client with a key; `client.post("/jobs", {...})` returns the response."""
+    """Client of the API that sends one key; `api.post("/jobs", {...})` returns the response."""
 
     def __init__(self, app: Flask, key: str | None) -> None:
         self.app = app
@@ -55,7 +55,7 @@ def running(settings: Settings) -> Iterator[Flask]:
 
 @contextmanager
 def quiet(app: Flask) -> Iterator[Flask]:
-    """Send no hints to workers: those have tests of their own, and their thread would outlive the database."""
+    """Replace the hints to workers by nothing: their thread would outlive the database. Other tests cover hints."""
     services(app).notifier.hint = lambda _queue, _place=None: None  # type: ignore[method-assign]
     yield app
     services(app).waits.stop()
@@ -64,7 +64,7 @@ def quiet(app: Flask) -> Iterator[Flask]:
 
 @contextmanager
 def another_process(api: "Api") -> Iterator["Api"]:
-    """A client with the same key of an application that shares nothing with the first but its database."""
+    """Build a second application on the same database, and yield a client with the same key."""
     with running(services(api.app).settings) as app:
         yield Api(app, api.key)
 
@@ -80,7 +80,7 @@ def administrator(app: Flask) -> Api:
 
 
 def problem(response: TestResponse, status: int, code: str) -> dict[str, Any]:
-    """Check that an answer is the envelope with this status and code, and return what is in it."""
+    """Check that an answer is the error envelope with this status and code, and return the error."""
     assert (response.status_code, response.json["error"]["code"]) == (status, code), response.get_data(as_text=True)
     assert set(response.json) == {"error"}
     error: dict[str, Any] = response.json["error"]
@@ -94,8 +94,8 @@ def pointers(error: dict[str, Any]) -> list[str]:
     return [detail["pointer"] for detail in error["details"]]
 
 
-def walk(api: Api, path: str, key: str, *, limit: int = 3, **filters: Any) -> list[str]:
-    """Read all pages and return the keys of the items."""
+def read_all_pages(api: Api, path: str, key: str, *, limit: int = 3, **filters: Any) -> list[str]:
+    """Read all pages and return this field of each item."""
     found: list[str] = []
     cursor = None
     while True:

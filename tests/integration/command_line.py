@@ -1,4 +1,4 @@
-"""The program `flask`, as users call it."""
+"""The program `flask`, run as users run it."""
 
 import json
 import os
@@ -11,17 +11,17 @@ from tests.integration.client import Api, services
 
 
 def flask_app(url: str, *arguments: str, charset: str = "utf-8", **environment: str) -> Result:
-    """Run it with `--app app` in this process: a new one would spend a second on imports each time."""
+    """Run `flask --app app` in this process: a new process would spend a second on imports each time."""
     settings: dict[str, str | None] = {"TE_DATABASE_URL": url, "TE_STARTUP_TIMEOUT_SEC": "1"} | environment
-    # What Flask notes of itself in the environment, children of later tests must not find there.
+    # Flask sets FLASK_RUN_FROM_CLI. CliRunner restores the variable, so that child processes of later tests lack it.
     settings |= {"FLASK_RUN_FROM_CLI": os.environ.get("FLASK_RUN_FROM_CLI")}
     done = CliRunner(charset, env=settings).invoke(flask.cli.cli, ["--app", "app", *arguments])
-    assert done.exception is None or isinstance(done.exception, SystemExit), "it would be told with a traceback"
+    assert done.exception is None or isinstance(done.exception, SystemExit), "the user would get a traceback"
     return done
 
 
 class Cli:
-    """The program `flask`, on the database of a client of the API."""
+    """The program `flask` on the database of an API client."""
 
     def __init__(self, api: Api) -> None:
         self.settings = services(api.app).settings
@@ -36,10 +36,12 @@ class Cli:
         return json.loads(self.run(*arguments, "--json", expect=expect).stdout)
 
 
-SOON = {"TE_RECLAIM_INTERVAL_SEC": "0.01"}
+SHORT_RECLAIM_INTERVAL = {"TE_RECLAIM_INTERVAL_SEC": "0.01"}
 
 
-def examined(cli: Cli, *options: str, expect: int = 1, **environment: str) -> dict[str, dict[str, Any]]:
-    """Run `flask doctor`, and return its findings by their problems."""
-    found = json.loads(cli.run("doctor", "--json", *options, expect=expect, **SOON | environment).stdout)["findings"]
+def doctor_findings(cli: Cli, *options: str, expect: int = 1, **environment: str) -> dict[str, dict[str, Any]]:
+    """Run `flask doctor` and return its findings by problem code."""
+    found = json.loads(
+        cli.run("doctor", "--json", *options, expect=expect, **SHORT_RECLAIM_INTERVAL | environment).stdout
+    )["findings"]
     return {each["problem"]: each for each in found}

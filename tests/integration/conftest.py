@@ -26,7 +26,7 @@ def settings(database_url: str) -> Settings:
 
 @pytest.fixture
 def app(settings: Settings) -> Iterator[Flask]:
-    """The application that all tests share, with services of this test alone: caches, counters, a database."""
+    """Return the application that all tests share, with new services for this test: caches, counters, a database."""
     app = document.application()
     app.extensions[EXTENSION] = Services(settings, FEATURES)
     with quiet(app):
@@ -40,20 +40,20 @@ def database(app: Flask) -> Database:
 
 @pytest.fixture
 def api(app: Flask, database: Database) -> Api:
-    """A client with the scope admin."""
+    """Return a client with the scope admin."""
     return administrator(app)
 
 
 @pytest.fixture
 def registered(api: Api) -> Api:
-    """The same client, with the HTTP endpoint `target`."""
+    """Return the client with the scope admin, after registering the HTTP endpoint `target`."""
     register(api)
     return api
 
 
 @pytest.fixture(scope="module")
 def shared_api(module_database_url: str) -> Iterator[Api]:
-    """A client with the scope admin on a database of this module: for requests that change nothing."""
+    """Return a client with the scope admin on a database of this module, for requests that change nothing."""
     settings = Settings(database_url=module_database_url, secret_encryption_key=SECRET_KEY, db_pool_size=2)
     with running(settings) as app:
         yield administrator(app)
@@ -61,7 +61,7 @@ def shared_api(module_database_url: str) -> Iterator[Api]:
 
 @pytest.fixture
 def statements(database: Database) -> Iterator[Statements]:
-    """What is sent to the database from now on."""
+    """Record the statements that this test sends to the database."""
     recorded = Statements()
     event.listen(database.engine, "before_cursor_execute", recorded)
     yield recorded
@@ -70,13 +70,13 @@ def statements(database: Database) -> Iterator[Statements]:
 
 @pytest.fixture
 def cli(api: Api) -> Cli:
-    """The program `flask` on the database of the client."""
+    """Return the program `flask` on the database of the client."""
     return Cli(api)
 
 
 @pytest.fixture
 def execution_id(api: Api, database: Database) -> str:
-    """A one-shot execution with three attempts, and a worker."""
+    """Create a one-shot execution with three attempts, and a worker."""
     register(api, retry_policy={"max_attempts": 3})
     worker_lease.register(
         database, worker_id=WORKER, host="h", pid=1, queues=["http", "kafka"], capacity=9, lease_ms=60_000

@@ -1,4 +1,4 @@
-"""The things that most tests need to have been registered, made through the API."""
+"""Request bodies and registrations that most tests need, made through the API."""
 
 from datetime import datetime
 from typing import Any

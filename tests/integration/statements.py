@@ -1,11 +1,11 @@
-"""Recording of the statements that the API sends."""
+"""Recorder of the statements that the API sends."""
 
 import threading
 from typing import Any
 
 
 class Statements:
-    """Records what this thread sends to the database; the hints to workers have a thread of their own."""
+    """Record the statements of this thread; hints to workers are sent by another thread."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -13,7 +13,6 @@ class Statements:
         self._thread = threading.get_ident()
 
     def clear(self) -> None:
-        """Forget what was sent so far."""
         self.texts.clear()
         self.in_autocommit.clear()
 

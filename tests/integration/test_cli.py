@@ -1,4 +1,4 @@
-"""The commands, run as users run them: the program `flask` with `--app app ...`."""
+"""Commands of the program `flask --app app`, run as users run them."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.integration.command_line import flask_app
 ROOT = Path(__file__).parents[2]
 
 
-def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> None:
+def test_key_is_created_used_and_revoked_on_a_new_database(empty_database_url: str) -> None:
     url = empty_database_url
     assert "not migrated" in flask_app(url, "db", "current").stdout
     early = flask_app(url, "api-keys", "create", "ci", "--scopes", "admin")
@@ -41,8 +41,8 @@ def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> Non
     assert line.split()[1:3] == ["active", "read,jobs:write"]
     assert key.split("_")[2] not in listed
 
-    (told,) = json.loads(flask_app(url, "api-keys", "list", "ci", "--json").stdout)["items"]
-    assert (told["key_id"], told["name"], told["state"], told["scopes"]) == (
+    (listed_key,) = json.loads(flask_app(url, "api-keys", "list", "ci", "--json").stdout)["items"]
+    assert (listed_key["key_id"], listed_key["name"], listed_key["state"], listed_key["scopes"]) == (
         key_id,
         "ci",
         "active",
@@ -65,7 +65,7 @@ def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["api-keys", "create", "x"], "--scopes"),
         (["api-keys", "create", "x", "--scopes", "root"], "jobs:write"),
@@ -76,15 +76,17 @@ def test_from_an_empty_database_to_a_working_key(empty_database_url: str) -> Non
         (["api-keys", "revoke", "nope"], "nope"),
     ],
 )
-def test_a_wrong_argument_is_one_line(database_url: str, arguments: list[str], said: str) -> None:
+def test_wrong_argument_gives_an_error_without_a_traceback(
+    database_url: str, arguments: list[str], message: str
+) -> None:
     done = flask_app(database_url, *arguments)
     assert done.exit_code != 0
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "message"),
     [
         ({"TE_DATABASE_URL": ""}, "TE_DATABASE_URL is not set"),
         ({"TE_DATABASE_URL": "mysql://u:hunter2@h/d"}, "not supported"),
@@ -92,16 +94,18 @@ def test_a_wrong_argument_is_one_line(database_url: str, arguments: list[str], s
         ({"TE_SECRET_ENCRYPTION_KEY": "hunter2"}, "TE_SECRET_ENCRYPTION_KEY"),
     ],
 )
-def test_a_wrong_setting_is_one_line(database_url: str, environment: dict[str, str], said: str) -> None:
+def test_wrong_setting_gives_an_error_without_a_traceback(
+    database_url: str, environment: dict[str, str], message: str
+) -> None:
     done = flask_app(database_url, "db", "current", **environment)
     assert done.exit_code != 0
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert "hunter2" not in done.stderr
 
 
 def test_help_needs_no_settings() -> None:
-    """In a process of its own, which shows that the program is found and ends as it should."""
+    """Use a new process, which shows that the module is found and that its exit is clean."""
     done = subprocess.run(
         [sys.executable, "-m", "flask", "--app", "app", "--help"],
         cwd=ROOT,
@@ -119,14 +123,14 @@ def test_help_needs_no_settings() -> None:
 
 
 @pytest.mark.parametrize("command", [["db", "upgrade"], ["db", "current"], ["api-keys", "list"]])
-def test_an_unreachable_database_is_one_line(command: list[str]) -> None:
+def test_unreachable_database_gives_the_reason_without_a_traceback(command: list[str]) -> None:
     done = flask_app("postgresql://nobody:hunter2@127.0.0.1:1/none", *command)
     assert done.exit_code != 0
     assert "cannot be reached" in done.stderr.splitlines()[-1]
-    assert "Connection refused" in done.stderr.splitlines()[-1], "the reason that the driver gave"
+    assert "Connection refused" in done.stderr.splitlines()[-1], "reason given by the driver"
     assert "Traceback" not in done.stderr
     assert "hunter2" not in done.stderr
 
 
-def test_a_key_is_made_where_nothing_is_set_up_yet_or_the_old_one_is_broken() -> None:
+def test_encryption_key_is_generated_without_a_database_or_a_valid_key() -> None:
     Fernet(flask_app("", "secrets", "generate-key", TE_SECRET_ENCRYPTION_KEY="broken").stdout.strip())

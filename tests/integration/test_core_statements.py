@@ -1,6 +1,6 @@
-"""Every statement that is built with SQLAlchemy Core: PostgreSQL takes it, and so does CockroachDB as far as is known.
+"""Check of every statement that is built with SQLAlchemy Core: PostgreSQL prepares it, and no CockroachDB rule breaks.
 
-The functions that build them are found in the source, so that one that these requests do not reach fails here.
+The source is searched for the functions that build statements. A function that these requests do not reach fails here.
 """
 
 import ast
@@ -26,7 +26,7 @@ from tests.sql_lint import refused, unruly
 ROOT = Path(__file__).parents[2]
 CONSTRUCTORS = {"select", "insert", "update", "delete"}
 Function = tuple[str, str]
-# Each with parameters as PREPARE wants them.
+# PREPARE needs parameters numbered $1, $2, ...
 DIALECTS = [postgresql.dialect(paramstyle="numeric_dollar"), CockroachDBDialect_psycopg2(paramstyle="numeric_dollar")]
 
 
@@ -47,33 +47,33 @@ def builders() -> set[Function]:
     return found
 
 
-class Seen:
-    """The functions that were called, and what was built with Core and sent."""
+class Recorder:
+    """Record of the called functions, and of the executed statements that were built with Core."""
 
     def __init__(self) -> None:
         self.functions: set[Function] = set()
         self.built: list[ClauseElement] = []
 
-    def note_call(self, frame: FrameType, what: str, _argument: object) -> None:
-        if what == "call" and frame.f_code.co_filename.startswith(f"{ROOT}/app/"):
+    def record_call(self, frame: FrameType, event_name: str, _argument: object) -> None:
+        if event_name == "call" and frame.f_code.co_filename.startswith(f"{ROOT}/app/"):
             self.functions.add((frame.f_code.co_filename.removeprefix(f"{ROOT}/"), frame.f_code.co_name))
 
-    def note_statement(self, _connection: Connection, clause: ClauseElement, *_more: Any) -> None:
+    def record_statement(self, _connection: Connection, clause: ClauseElement, *_more: Any) -> None:
         if not isinstance(clause, TextClause):
             self.built.append(clause)
 
 
 @pytest.fixture
-def seen(database: Database) -> Iterator[Seen]:
-    seen = Seen()
-    event.listen(database.engine, "before_execute", seen.note_statement)
-    sys.setprofile(seen.note_call)
-    yield seen
+def recorder(database: Database) -> Iterator[Recorder]:
+    recorder = Recorder()
+    event.listen(database.engine, "before_execute", recorder.record_statement)
+    sys.setprofile(recorder.record_call)
+    yield recorder
     sys.setprofile(None)
 
 
-def ask_for_everything(api: Api, database: Database) -> None:
-    """Send each request that reads a list with all its filters and a cursor, and each simple change."""
+def send_all_requests(api: Api, database: Database) -> None:
+    """Read each list with all its filters and a cursor, and make each simple change."""
     register_all(api)
     for name in ("second", "third"):
         api.post("/payload-specs", {"name": name, "schema": {"type": "object"}})
@@ -109,7 +109,7 @@ def ask_for_everything(api: Api, database: Database) -> None:
     assert api.post("/redrives/preview", {"wanted": wanted}).status_code == 200
     redrive_id = api.post("/redrives", {"wanted": wanted}).json["redrive_id"]
     assert api.get(f"/redrives/{redrive_id}").status_code == 200
-    of_bulk = {"endpoint": "target", "queue": "http", "limit_key": "a", "job_id": "job_a", "name": "report"} | {
+    bulk_filter = {"endpoint": "target", "queue": "http", "limit_key": "a", "job_id": "job_a", "name": "report"} | {
         "labels": {"team": "a"},
         "idempotency_key_prefix": "k",
         "created_after": "2026-01-01T00:00:00Z",
@@ -117,9 +117,9 @@ def ask_for_everything(api: Api, database: Database) -> None:
         "scheduled_before": "2100-01-01T00:00:00Z",
     }
     for body in (
-        {"action": "retry", "wanted": of_bulk},
+        {"action": "retry", "wanted": bulk_filter},
         {"action": "cancel", "if_running": "request", "wanted": {}, "all": True},
-        {"action": "cancel", "if_running": "request", "wanted": of_bulk},
+        {"action": "cancel", "if_running": "request", "wanted": bulk_filter},
     ):
         assert api.post("/bulk-operations/preview", body).status_code == 200
         operation_id = api.post("/bulk-operations", body).json["operation_id"]
@@ -167,32 +167,32 @@ def ask_for_everything(api: Api, database: Database) -> None:
 
 
 def lose_the_next_answer(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commit the next transaction, and say that the connection broke: it runs again and reads what it has written."""
+    """Commit the next transaction, then raise as if the connection broke: the retry reads the committed rows."""
     dialect: Any = database.engine.dialect
     commit = dialect.do_commit
 
-    def commit_unheard(connection: Any) -> None:
+    def commit_and_lose_the_answer(connection: Any) -> None:
         commit(connection)
         monkeypatch.undo()
         raise psycopg2.OperationalError("server closed the connection unexpectedly")
 
-    monkeypatch.setattr(dialect, "do_commit", commit_unheard)
+    monkeypatch.setattr(dialect, "do_commit", commit_and_lose_the_answer)
 
 
-def test_every_statement_built_with_core_is_taken(
-    api: Api, database: Database, seen: Seen, monkeypatch: pytest.MonkeyPatch
+def test_every_statement_built_with_core_is_valid_on_both_databases(
+    api: Api, database: Database, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # So short that a list is not at its end before each way to read it was tried.
+    # Chunks of one row: each list is read by each of its statements.
     monkeypatch.setattr(chunked_scan, "CHUNK_SIZE", 1)
-    ask_for_everything(api, database)
+    send_all_requests(api, database)
     for path, body in (("/endpoints", http_endpoint("fourth")), ("/configs", {"name": "fourth", "values": {}})):
         lose_the_next_answer(database, monkeypatch)
         assert api.post(path, body).status_code == 201
     sys.setprofile(None)
-    assert builders() - seen.functions == set()
+    assert builders() - recorder.functions == set()
     texts = {
         str(clause.compile(dialect=dialect, compile_kwargs={"render_postcompile": True}))
-        for clause in seen.built
+        for clause in recorder.built
         for dialect in DIALECTS
     }
     assert len(texts) > 40

@@ -1,4 +1,4 @@
-"""`flask secrets status` and `rotate`, as operators run them."""
+"""`flask secrets status` and `rotate`, run as operators run them."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ def stored(database: Database) -> Database:
     return database
 
 
-def test_both_phases_of_a_rotation(stored: Database, database_url: str) -> None:
+def test_rotation_adds_the_new_key_then_re_encrypts_with_it(stored: Database, database_url: str) -> None:
     first = run(database_url, "status", f"{OLD},{NEW}")
     assert first.exit_code == 0
     assert first.stdout.splitlines() == [f"key {key_id(OLD)}: 3 secrets (encrypts)", f"key {key_id(NEW)}: 0 secrets"]
@@ -44,7 +44,7 @@ def test_both_phases_of_a_rotation(stored: Database, database_url: str) -> None:
         f"key {key_id(OLD)}: 0 secrets",
     ]
     assert run(database_url, "status", NEW).exit_code == 0
-    # Nothing is left to ask about.
+    # Without secrets to re-encrypt, the command does not ask for confirmation.
     again = json.loads(run(database_url, "rotate", NEW, "--json").stdout)
     assert again == {"encrypted_anew": 0, "keys": {key_id(NEW): 3}, "unreadable": []}
     assert OLD not in first.output + rotated.output
@@ -52,7 +52,9 @@ def test_both_phases_of_a_rotation(stored: Database, database_url: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "rotate"])
-def test_secrets_that_no_key_decrypts_are_an_error(stored: Database, database_url: str, command: str) -> None:
+def test_secrets_that_no_key_decrypts_are_reported_as_an_error(
+    stored: Database, database_url: str, command: str
+) -> None:
     done = run(database_url, command, NEW)
     assert done.exit_code == 1
     assert "no key: 3 secrets (a, b, c)" in done.stdout
@@ -60,7 +62,7 @@ def test_secrets_that_no_key_decrypts_are_an_error(stored: Database, database_ur
 
 
 def test_rotation_reports_a_secret_written_concurrently_with_the_old_key(stored: Database, database_url: str) -> None:
-    """A web process that has the keys in the old order goes on writing with the old one."""
+    """Simulate a web process with the keys in the old order, which still encrypts with the old key."""
     stored.fetch(
         text(
             "CREATE FUNCTION undo() RETURNS trigger AS $$ BEGIN RETURN CASE WHEN NEW.name = 'a' THEN OLD ELSE NEW END;"
@@ -74,7 +76,7 @@ def test_rotation_reports_a_secret_written_concurrently_with_the_old_key(stored:
 
 
 @pytest.mark.parametrize("command", ["status", "rotate"])
-def test_without_a_key_there_is_nothing_to_rotate(database_url: str, command: str) -> None:
+def test_rotation_without_an_encryption_key_fails(database_url: str, command: str) -> None:
     done = run(database_url, command, "")
     assert done.exit_code == 1
     assert "TE_SECRET_ENCRYPTION_KEY" in done.stderr

@@ -1,4 +1,4 @@
-"""The audit log: each change of the catalogue and the keys is in it, made or refused together with it."""
+"""The audit log: one entry for each change of the catalog and the keys, in the transaction of the change."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -11,8 +11,8 @@ from app.kernel import audit
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
-from tests.integration.catalog.things import ALL, make
-from tests.integration.client import Api, pointers, problem, walk
+from tests.integration.catalog.things import EACH_RESOURCE, make
+from tests.integration.client import Api, pointers, problem, read_all_pages
 from tests.integration.command_line import flask_app
 from tests.integration.registered import SCHEMA, http_endpoint
 
@@ -25,12 +25,14 @@ def entries(api: Api, **query: Any) -> list[dict[str, Any]]:
 
 
 def changes(api: Api) -> list[dict[str, Any]]:
-    """Read the log without the creation of keys, oldest first."""
+    """Return the entries except those of API keys, oldest first."""
     return [entry for entry in entries(api)[::-1] if entry["resource_type"] != "api_key"]
 
 
-@ALL
-def test_each_change_is_one_entry_that_continues_the_last(api: Api, path: str, one: Any, two: Any) -> None:
+@EACH_RESOURCE
+def test_each_change_writes_one_entry_with_the_hash_of_the_previous_state(
+    api: Api, path: str, one: Any, two: Any
+) -> None:
     make(api, path, one)
     request_id = api.put(f"{path}/x", two, headers={"X-Request-ID": "req-of-mine"}).headers["X-Request-ID"]
     api.delete(f"{path}/x")
@@ -45,8 +47,8 @@ def test_each_change_is_one_entry_that_continues_the_last(api: Api, path: str, o
     assert changed["before_hash"] == made["after_hash"] != changed["after_hash"] == deleted["before_hash"]
 
 
-@ALL
-def test_what_was_refused_is_not_in_it(api: Api, path: str, one: Any, two: Any) -> None:
+@EACH_RESOURCE
+def test_refused_request_writes_no_entry(api: Api, path: str, one: Any, two: Any) -> None:
     make(api, path, one)
     assert api.post(path, one | {"name": "x"}).status_code == 409
     assert api.put(f"{path}/x", two, headers={"If-Match": '"old"'}).status_code == 412
@@ -55,21 +57,21 @@ def test_what_was_refused_is_not_in_it(api: Api, path: str, one: Any, two: Any) 
     assert [entry["action"] for entry in changes(api)] == ["create"]
 
 
-def test_a_refused_deletion_is_not_in_it(api: Api) -> None:
+def test_refused_deletion_writes_no_entry(api: Api) -> None:
     make(api, "/configs", {"values": {}})
     api.post("/endpoints", http_endpoint(config="x"))
     problem(api.delete("/configs/x"), 409, "CONFLICT")
     assert [entry["action"] for entry in changes(api)] == ["create", "create"]
 
 
-def test_a_change_that_cannot_be_recorded_is_not_made(api: Api, database: Database) -> None:
+def test_change_without_an_audit_entry_is_rolled_back(api: Api, database: Database) -> None:
     make(api, "/configs", {"values": {"a": 1}})
     database.fetch(text("ALTER TABLE audit_log ADD CONSTRAINT never CHECK (action <> 'replace')"))
     problem(api.put("/configs/x", {"values": {"a": 2}}), 500, "INTERNAL_ERROR")
     assert api.get("/configs/x").json["values"] == {"a": 1}
 
 
-def test_equal_values_have_equal_hashes_but_secrets_never(api: Api) -> None:
+def test_equal_configs_have_equal_hashes_and_equal_secrets_do_not(api: Api) -> None:
     for name in ("a", "b"):
         api.post(
             "/configs",
@@ -82,7 +84,7 @@ def test_equal_values_have_equal_hashes_but_secrets_never(api: Api) -> None:
     assert hashes["secret", "a"] != hashes["secret", "b"]
 
 
-def test_no_value_is_in_it(api: Api, database: Database) -> None:
+def test_log_contains_no_values(api: Api, database: Database) -> None:
     api.post("/secrets", {"name": "x", "value": "hunter2"})
     api.put("/secrets/x", {"value": "hunter3"})
     api.post("/configs", {"name": "x", "values": {"a": "hunter4"}})
@@ -90,7 +92,7 @@ def test_no_value_is_in_it(api: Api, database: Database) -> None:
     assert "hunter" not in json.dumps([row.row for row in rows])
 
 
-def test_filters(api: Api, app: Any, database: Database) -> None:
+def test_log_is_filtered_by_actor_action_resource_and_time(api: Api, app: Any, database: Database) -> None:
     other_key = api_keys.create(database, "other", [Scope.ADMIN], None)
     other = Api(app, other_key)
     make(api, "/configs", {"values": {}})
@@ -113,18 +115,20 @@ def test_filters(api: Api, app: Any, database: Database) -> None:
         assert pointers(problem(api.get("/audit", **wrong), 400, "INVALID_REQUEST")) == list(wrong)
 
 
-def test_it_is_walked_newest_first(api: Api) -> None:
+def test_log_is_paged_newest_first(api: Api) -> None:
     for number in range(7):
         api.post("/configs", {"name": f"c-{number}", "values": {}})
-    assert walk(api, "/audit", "resource", resource_type="config") == [f"c-{number}" for number in range(6, -1, -1)]
+    assert read_all_pages(api, "/audit", "resource", resource_type="config") == [
+        f"c-{number}" for number in range(6, -1, -1)
+    ]
 
 
 @pytest.mark.parametrize("scope", [Scope.READ, Scope.JOBS_WRITE])
-def test_only_an_administrator_reads_it(app: Any, database: Database, scope: Scope) -> None:
+def test_only_an_administrator_reads_the_log(app: Any, database: Database, scope: Scope) -> None:
     problem(Api(app, api_keys.create(database, "other", [scope], None)).get("/audit"), 403, "FORBIDDEN")
 
 
-def test_keys_are_in_it_with_the_user_of_the_command_line(api: Api, database_url: str) -> None:
+def test_key_changes_name_the_user_of_the_command_line(api: Api, database_url: str) -> None:
     key = flask_app(database_url, "api-keys", "create", "ci", "--scopes", "read", "--expires", "90d").stdout.strip()
     key_id = key.split("_")[1]
     for _ in range(2):
@@ -138,7 +142,7 @@ def test_keys_are_in_it_with_the_user_of_the_command_line(api: Api, database_url
         assert (entry["actor_id"], entry["request_id"]) == (None, None)
 
 
-def test_a_reader_of_the_log_learns_when(api: Api) -> None:
+def test_entry_has_the_time_of_the_change(api: Api) -> None:
     make(api, "/configs", {"values": {}})
     (entry,) = entries(api, resource_type="config")
     assert abs(datetime.now(UTC) - datetime.fromisoformat(entry["occurred_at"])) < timedelta(minutes=5)

@@ -1,4 +1,4 @@
-"""Callbacks as they are given: of an endpoint or a job, whom they may name, and the schema of what those are told."""
+"""Callbacks in requests: of an endpoint or a job, which endpoints they may name, and which schemas fit outcomes."""
 
 from functools import partial
 
@@ -15,17 +15,17 @@ from tests.racing import at_once
         ({"on_success": "nope"}, "There is no endpoint named 'nope'."),
         ({"on_success": "target"}, "target -> target"),
         ({"on_success": "second"}, "target -> second -> third -> target"),
-        ({"on_success": "deaf"}, "GET /callbacks/schema"),
+        ({"on_success": "needs_order"}, "GET /callbacks/schema"),
         ({"on_failure": "attempted"}, "without an attempt: /error"),
         ({"on_failure": "message"}, "{{input.title}} at /spec/title, which no outcome has"),
     ],
 )
-def test_a_callback_that_cannot_be_is_refused(api: Api, named: dict[str, str], words: str) -> None:
+def test_invalid_callback_is_refused(api: Api, named: dict[str, str], words: str) -> None:
     register(api)
     register(api, "third", callbacks={"on_failure": "target"})
     register(api, "second", callbacks={"on_attempt_failed": "third"})
-    api.post("/payload-specs", {"name": "deaf", "schema": {"type": "object", "required": ["order"]}})
-    register(api, "deaf", payload_spec="deaf")
+    api.post("/payload-specs", {"name": "needs_order", "schema": {"type": "object", "required": ["order"]}})
+    register(api, "needs_order", payload_spec="needs_order")
     api.post("/payload-specs", {"name": "attempted", "schema": {"properties": {"error": {"type": "object"}}}})
     register(api, "attempted", payload_spec="attempted")
     assert api.post("/secrets", {"name": "hook", "value": "json://127.0.0.1:9/"}).status_code == 201
@@ -42,15 +42,15 @@ def test_a_callback_that_cannot_be_is_refused(api: Api, named: dict[str, str], w
     assert item["error"]["code"] == "INVALID_CALLBACK"
 
 
-def test_an_endpoint_whose_templates_need_what_outcomes_have_is_called_back(api: Api) -> None:
+def test_endpoint_whose_templates_fit_outcomes_is_a_valid_callback(api: Api) -> None:
     register_all(api)
-    told = {"id": "{{input.execution_id}}", "to": "{{config.base}}"}
-    spec = {"url": "http://127.0.0.1:9/", "method": "POST", "headers": {"A": "{{secret.token}}"}, "body_template": told}
-    register(api, "heard", config="config", spec=spec)
-    assert created(api, one_shot("k", callbacks={"on_failure": "heard"}))["callbacks"] == {"on_failure": "heard"}
+    template = {"id": "{{input.execution_id}}", "to": "{{config.base}}"}
+    spec = {"url": "http://127.0.0.1:9/", "method": "POST", "headers": {"A": "{{secret.token}}"}}
+    register(api, "hook", config="config", spec=spec | {"body_template": template})
+    assert created(api, one_shot("k", callbacks={"on_failure": "hook"}))["callbacks"] == {"on_failure": "hook"}
 
 
-def test_an_endpoint_that_another_calls_back_stays(api: Api) -> None:
+def test_endpoint_used_as_a_callback_is_not_deleted(api: Api) -> None:
     register(api, "hook")
     register(api, callbacks={"on_success": "hook"})
     refused = api.delete("/endpoints/hook")
@@ -60,7 +60,7 @@ def test_an_endpoint_that_another_calls_back_stays(api: Api) -> None:
     assert api.delete("/endpoints/hook").status_code == 204
 
 
-def test_two_changes_at_once_close_no_loop(api: Api) -> None:
+def test_two_concurrent_changes_cannot_create_a_callback_loop(api: Api) -> None:
     register(api, "one")
     register(api, "two")
     with another_process(api) as other:

@@ -1,4 +1,4 @@
-"""Deleting from the catalogue: what a live endpoint or an unfinished job needs stays."""
+"""Deletion from the catalog: refused while a live endpoint or an unfinished job needs the resource."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from tests.integration.client import Api, problem
 from tests.integration.registered import INPUT, created, cron, http_endpoint, one_shot, register, register_all
 
 EVERY = {"endpoint": "target", "trigger": "INTERVAL", "every": "1h", "input": INPUT}
-THINGS = ["/payload-specs/spec", "/configs/config", "/secrets/token"]
+RESOURCES = ["/payload-specs/spec", "/configs/config", "/secrets/token"]
 
 
-@pytest.mark.parametrize("path", THINGS)
-def test_what_a_live_endpoint_needs_stays(api: Api, path: str) -> None:
+@pytest.mark.parametrize("path", RESOURCES)
+def test_resource_of_a_live_endpoint_is_not_deleted(api: Api, path: str) -> None:
     register_all(api)
     error = problem(api.delete(path), 409, "CONFLICT")
     assert "endpoint target" in error["message"]
@@ -28,9 +28,9 @@ def test_what_a_live_endpoint_needs_stays(api: Api, path: str) -> None:
 @pytest.mark.parametrize(
     "job", [one_shot("k"), one_shot("k", trigger="DELAYED", run_at="2090-01-01T00:00:00Z"), cron()]
 )
-@pytest.mark.parametrize("path", THINGS)
-def test_what_an_unfinished_job_needs_stays(api: Api, path: str, job: dict[str, Any]) -> None:
-    """The endpoint has moved on, the job has not."""
+@pytest.mark.parametrize("path", RESOURCES)
+def test_resource_of_an_unfinished_job_is_not_deleted(api: Api, path: str, job: dict[str, Any]) -> None:
+    """The endpoint has a newer version that does not need the resource; the version of the job does."""
     register_all(api)
     made = created(api, job)
     changed = {key: value for key, value in http_endpoint().items() if key != "name"}
@@ -42,8 +42,10 @@ def test_what_an_unfinished_job_needs_stays(api: Api, path: str, job: dict[str, 
 
 @pytest.mark.parametrize("job", [cron(), EVERY], ids=["cron", "interval"])
 @pytest.mark.parametrize("is_paused", [False, True], ids=["active", "paused"])
-def test_what_a_repeating_job_needs_stays_until_it_is_retired(api: Api, job: dict[str, Any], is_paused: bool) -> None:
-    """Also between two runs, when no execution is unfinished; and for the version that the job was made with."""
+def test_resource_of_a_repeating_job_is_deleted_only_after_the_job_is_retired(
+    api: Api, job: dict[str, Any], is_paused: bool
+) -> None:
+    """The resource is needed between two runs too, by the endpoint version with which the job was created."""
     register_all(api)
     job_id = created(api, job)["job_id"]
     if is_paused:
@@ -52,14 +54,14 @@ def test_what_a_repeating_job_needs_stays_until_it_is_retired(api: Api, job: dic
     assert {"pointer": "", "message": f"needed by job {job_id}"} in details
     changed = {key: value for key, value in http_endpoint().items() if key != "name"}
     assert api.put("/endpoints/target", changed).status_code == 200
-    for path in THINGS:
+    for path in RESOURCES:
         assert f"job {job_id}" in problem(api.delete(path), 409, "CONFLICT")["message"]
     assert api.post(f"/jobs/{job_id}/cancel").status_code == 200
-    for path in (*THINGS, "/endpoints/target"):
+    for path in (*RESOURCES, "/endpoints/target"):
         assert api.delete(path).status_code == 204
 
 
-def test_a_repeating_job_that_was_updated_needs_only_what_its_new_version_does(api: Api) -> None:
+def test_updated_repeating_job_needs_only_the_resources_of_its_new_version(api: Api) -> None:
     register_all(api)
     job_id = created(api, cron())["job_id"]
     changed = {key: value for key, value in http_endpoint().items() if key != "name"}
@@ -68,21 +70,21 @@ def test_a_repeating_job_that_was_updated_needs_only_what_its_new_version_does(a
     update = {key: value for key, value in cron().items() if key not in {"endpoint", "trigger"}}
     response = api.put(f"/jobs/{job_id}", update)
     assert response.status_code == 200, response.get_data(as_text=True)
-    for path in THINGS:
+    for path in RESOURCES:
         assert api.delete(path).status_code == 204
 
 
-def test_finished_work_needs_nothing(api: Api, database: Database) -> None:
+def test_finished_job_needs_no_resource(api: Api, database: Database) -> None:
     register_all(api)
     job = created(api, one_shot("k"))
     rows.set_status(database, job["job_id"], "FAILED")
     database.fetch(text("UPDATE jobs SET status = 'RETIRED', retired_at = now()"))
-    for path in ("/endpoints/target", *THINGS):
+    for path in ("/endpoints/target", *RESOURCES):
         assert api.delete(path).status_code == 204
 
 
 @pytest.mark.parametrize("status", ["QUEUED", "PENDING", "RETRYING", "RUNNING"])
-def test_an_unfinished_execution_of_any_status_counts(api: Api, database: Database, status: str) -> None:
+def test_unfinished_execution_of_any_status_blocks_the_deletion(api: Api, database: Database, status: str) -> None:
     register_all(api)
     job = created(api, one_shot("k"))
     rows.set_status(database, job["job_id"], status)
@@ -95,8 +97,8 @@ def test_an_unfinished_execution_of_any_status_counts(api: Api, database: Databa
     assert api.delete("/configs/config").status_code == 204
 
 
-def test_a_secret_is_found_in_templates_not_in_text(api: Api) -> None:
-    """`token` is a part of another name, and appears as plain text."""
+def test_secret_is_needed_by_a_template_but_not_by_equal_text(api: Api) -> None:
+    """`token` is a prefix of another secret's name, and plain text in the spec."""
     for name in ("token", "token2"):
         api.post("/secrets", {"name": name, "value": "value-v"})
     spec = {"url": "http://127.0.0.1:9/token", "method": "POST", "headers": {"A": "token {{ secret.token2 }}"}}

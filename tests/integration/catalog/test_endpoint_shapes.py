@@ -1,4 +1,4 @@
-"""What the document says of a `spec` and a `retry_policy` is what the catalog takes, value by value."""
+"""Comparison of the OpenAPI document with validation, value by value: `spec` and `retry_policy` of endpoints."""
 
 import copy
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from app.catalog.specs import TRANSPORTS
 from schema.states import EndpointType
 from tests.integration.http.document import document
 
-WHOLE: dict[str, tuple[Schema, dict[str, Any]]] = {
+COMPLETE: dict[str, tuple[Schema, dict[str, Any]]] = {
     "HttpSpec": (
         TRANSPORTS[EndpointType.HTTP].spec,
         {
@@ -83,7 +83,7 @@ WHOLE: dict[str, tuple[Schema, dict[str, Any]]] = {
     ),
 }
 NAMES = [type(transport.spec).__name__ for transport in TRANSPORTS.values()]
-# No 1.0, which is a whole number in JSON Schema only.
+# VALUES lacks 1.0: a whole number in JSON Schema, but not for the validation.
 VALUES: list[Any] = [
     *(None, True, False, -1, 0, 1, 99, 100, 600, 1.5, 86_400_001, 10**12, 2**53 - 1, 2**53),
     *("", "x", "GET", "all", "TIMEOUT", "http://h/", "HTTPS://h", "redis://h", "http://", "x http://h/", "x" * 1025),
@@ -102,22 +102,22 @@ def described(name: str) -> Draft202012Validator:
 
 
 def changed(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the object with each of its values replaced by each of VALUES, and with a field that nobody knows."""
+    """Yield the object as it is, with an unknown field, and with each of its values replaced by each of VALUES."""
     yield whole
-    yield {**whole, "nobody": 1}
+    yield {**whole, "unknown": 1}
     for name, value in whole.items():
         for other in VALUES:
             yield {**whole, name: other}
         for inner in value if isinstance(value, dict) else ():
             for other in VALUES:
-                other_whole = copy.deepcopy(whole)
-                other_whole[name][inner] = other
-                yield other_whole
+                replaced = copy.deepcopy(whole)
+                replaced[name][inner] = other
+                yield replaced
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_the_document_describes_what_is_taken(name: str) -> None:
-    shape, whole = WHOLE[name]
+@pytest.mark.parametrize("name", COMPLETE)
+def test_document_and_validation_accept_the_same_values(name: str) -> None:
+    shape, whole = COMPLETE[name]
     assert set(whole) == set(shape.fields)
     taken = {True: 0, False: 0}
     for candidate in changed(whole):
@@ -128,22 +128,24 @@ def test_the_document_describes_what_is_taken(name: str) -> None:
 
 
 def test_every_transport_is_tried() -> None:
-    assert set(NAMES) <= set(WHOLE)
+    assert set(NAMES) <= set(COMPLETE)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_spec_must_have(name: str) -> None:
-    shape, whole = WHOLE[name]
+def test_document_and_validation_require_the_same_fields(name: str) -> None:
+    shape, whole = COMPLETE[name]
     for left_out in whole:
         rest = {field: value for field, value in whole.items() if field != left_out}
         assert described(name).is_valid(rest) is (not shape.validate(rest)), left_out
 
 
-def test_what_is_left_out_is_told() -> None:
+def test_document_has_the_defaults_of_absent_fields() -> None:
     schemas = document()["components"]["schemas"]
     for transport, name in zip(TRANSPORTS.values(), NAMES, strict=True):
-        told = {field: value["default"] for field, value in schemas[name]["properties"].items() if "default" in value}
-        assert told == transport.defaults
+        defaults = {
+            field: value["default"] for field, value in schemas[name]["properties"].items() if "default" in value
+        }
+        assert defaults == transport.defaults
     policy = {field: value.get("default") for field, value in schemas["RetryPolicySpec"]["properties"].items()}
     assert (policy["max_attempts"], policy["backoff"], policy["initial_delay_ms"]) == (1, "exponential", 1000)
     assert "`{{input.…}}`" in schemas["KafkaSpec"]["properties"]["key_template"]["description"]
@@ -151,7 +153,7 @@ def test_what_is_left_out_is_told() -> None:
 
 
 @pytest.mark.parametrize("schema", ["NewEndpoint", "ChangedEndpoint", "Endpoint"])
-def test_requests_and_answers_refer_to_them(schema: str) -> None:
+def test_requests_and_answers_refer_to_the_described_schemas(schema: str) -> None:
     properties = document()["components"]["schemas"][schema]["properties"]
     names = [option["$ref"].rsplit("/", 1)[1] for option in properties["spec"]["anyOf"]]
     assert names == NAMES

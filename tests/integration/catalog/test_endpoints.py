@@ -53,7 +53,7 @@ def without_name(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("body", [KAFKA, REDIS], ids=["kafka", "redis"])
-def test_an_endpoint_of_each_transport_is_taken(api: Api, body: dict[str, Any]) -> None:
+def test_endpoint_of_each_transport_is_registered(api: Api, body: dict[str, Any]) -> None:
     for name, values in CONFIGS.items():
         assert api.post("/configs", {"name": name, "values": values}).status_code == 201
     response = api.post("/endpoints", body)
@@ -76,7 +76,7 @@ def test_the_answer_has_the_defaults_of_the_retry_policy(api: Api) -> None:
     assert api.put("/endpoints/third", http_endpoint("third", retry_policy=shown)).json["retry_policy"] == shown
 
 
-def test_what_is_kept_of_answers_belongs_to_the_version(api: Api, database: Database) -> None:
+def test_keep_response_belongs_to_the_version(api: Api, database: Database) -> None:
     assert api.post("/endpoints", http_endpoint(keep_response="never")).json["keep_response"] == "never"
     assert api.get("/endpoints/target").json["keep_response"] == "never"
     for body, kept in ({"keep_response": "on_error"}, "on_error"), ({}, "always"):
@@ -87,13 +87,13 @@ def test_what_is_kept_of_answers_belongs_to_the_version(api: Api, database: Data
     assert "never" in refused.get_data(as_text=True)
 
 
-def test_a_taken_name_is_409(api: Api) -> None:
+def test_duplicate_name_is_409(api: Api) -> None:
     register(api)
     problem(api.post("/endpoints", http_endpoint()), 409, "CONFLICT")
 
 
 @pytest.mark.parametrize(
-    ("changes", "code", "where"),
+    ("changes", "code", "pointer"),
     [
         ({"payload_spec": "nope"}, "INVALID_PAYLOAD_SPEC_REF", "/payload_spec"),
         ({"config": "nope"}, "INVALID_CONFIG_REF", "/config"),
@@ -101,11 +101,11 @@ def test_a_taken_name_is_409(api: Api) -> None:
         ({"spec": {"url": "{{config.base}}", "method": "GET"}}, "TEMPLATE_RESOLUTION_FAILED", "/spec/url"),
     ],
 )
-def test_what_cannot_work_is_422(api: Api, changes: dict[str, Any], code: str, where: str) -> None:
-    assert pointers(problem(api.post("/endpoints", http_endpoint(**changes)), 422, code)) == [where]
+def test_reference_to_a_missing_resource_is_422(api: Api, changes: dict[str, Any], code: str, pointer: str) -> None:
+    assert pointers(problem(api.post("/endpoints", http_endpoint(**changes)), 422, code)) == [pointer]
     register(api)
     body = without_name(http_endpoint(**changes))
-    assert pointers(problem(api.put("/endpoints/target", body), 422, code)) == [where]
+    assert pointers(problem(api.put("/endpoints/target", body), 422, code)) == [pointer]
     assert api.get("/endpoints/target").json["version"] == 1
 
 
@@ -114,7 +114,7 @@ def versions(database: Database) -> dict[int, Any]:
     return {row.version: row for row in rows}
 
 
-def test_each_change_makes_a_version_and_jobs_keep_theirs(api: Api, database: Database) -> None:
+def test_each_change_creates_a_version_and_jobs_keep_their_version(api: Api, database: Database) -> None:
     register_all(api)
     before = created(api, one_shot("before"))
     ticking = created(api, cron())
@@ -147,7 +147,7 @@ def test_the_type_may_change_with_a_version(api: Api) -> None:
 
 
 @pytest.mark.parametrize("job", [one_shot("k"), cron()], ids=["execution", "cron job"])
-def test_an_endpoint_with_something_to_do_stays(api: Api, job: dict[str, Any]) -> None:
+def test_endpoint_with_unfinished_work_is_not_deleted(api: Api, job: dict[str, Any]) -> None:
     register(api)
     made = created(api, job)
     error = problem(api.delete("/endpoints/target"), 409, "CONFLICT")
@@ -157,7 +157,7 @@ def test_an_endpoint_with_something_to_do_stays(api: Api, job: dict[str, Any]) -
     assert api.delete("/endpoints/target").status_code == 204
 
 
-def test_a_deleted_endpoint_is_gone_and_its_history_is_not(api: Api, database: Database) -> None:
+def test_deleted_endpoint_is_not_found_but_its_jobs_are(api: Api, database: Database) -> None:
     register_all(api)
     job = created(api, one_shot("k"))
     api.post(f"/jobs/{job['job_id']}/cancel")
@@ -175,7 +175,7 @@ def test_a_deleted_endpoint_is_gone_and_its_history_is_not(api: Api, database: D
     assert row.deleted_at is not None
 
 
-def test_the_same_name_comes_back_with_the_next_version(api: Api, database: Database) -> None:
+def test_endpoint_registered_again_gets_the_next_version(api: Api, database: Database) -> None:
     register_all(api)
     first = api.get("/endpoints/target").json
     assert api.delete("/endpoints/target").status_code == 204
@@ -188,7 +188,7 @@ def test_the_same_name_comes_back_with_the_next_version(api: Api, database: Data
     assert created(api, one_shot("k"))["endpoint_version"] == 2
 
 
-def test_secret_values_do_not_get_into_versions(api: Api, database: Database) -> None:
+def test_versions_contain_no_secret_values(api: Api, database: Database) -> None:
     register_all(api)
     rows = database.fetch(text("SELECT CAST(row_to_json(v) AS TEXT) AS row FROM endpoint_versions v"))
     assert "s3cret" not in json.dumps([row.row for row in rows])

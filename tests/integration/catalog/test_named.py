@@ -1,4 +1,4 @@
-"""Payload specs, configs and secrets: made, read, replaced and deleted; a secret is never shown."""
+"""Payload specs, configs and secrets: created, read, replaced and deleted. A secret is never shown."""
 
 from typing import Any
 
@@ -21,7 +21,9 @@ VALUES = {"base": "https://api.example.com", "n": 5, "f": 1.5, "deep": {"list": 
         ("/configs", "values", VALUES, {}),
     ],
 )
-def test_create_get_replace_delete(api: Api, path: str, field: str, one: Any, two: Any) -> None:
+def test_payload_specs_and_configs_are_created_read_replaced_and_deleted(
+    api: Api, path: str, field: str, one: Any, two: Any
+) -> None:
     response = api.post(path, {"name": "a-1", field: one})
     assert response.status_code == 201
     assert response.json == api.get(f"{path}/a-1").json
@@ -46,7 +48,7 @@ def test_create_get_replace_delete(api: Api, path: str, field: str, one: Any, tw
     assert api.post(path, {"name": "a-1", field: one}).status_code == 201
 
 
-def test_numbers_come_back_as_they_were_sent(api: Api) -> None:
+def test_numbers_are_returned_unchanged(api: Api) -> None:
     numbers = [0, -1, 10**38 - 1, 1 - 10**38, 0.1, 1e38, -1e40, 1e300, 5e-324, 1.7976931348623157e308]
     assert api.post("/configs", {"name": "numbers", "values": {"n": numbers}}).status_code == 201
     found = api.get("/configs/numbers").json["values"]
@@ -73,7 +75,7 @@ def test_a_secret_is_never_shown(api: Api, database: Database) -> None:
     assert api.delete("/secrets/email_api_key").status_code == 204
 
 
-def test_without_a_key_secrets_are_503_and_all_else_works(database_url: str) -> None:
+def test_without_an_encryption_key_only_secrets_are_503(database_url: str) -> None:
     with running(Settings(database_url=database_url)) as app:
         api = administrator(app)
         for method, path in (
@@ -94,7 +96,7 @@ def revision(database: Database) -> int:
     return number
 
 
-def test_each_change_of_a_config_or_secret_moves_the_revision(api: Api, database: Database) -> None:
+def test_each_change_of_a_config_or_secret_increments_the_revision(api: Api, database: Database) -> None:
     changes = [
         ("POST", "/configs", {"name": "c", "values": {}}, 201),
         ("PUT", "/configs/c", {"values": {"a": 1}}, 200),

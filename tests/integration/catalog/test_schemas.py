@@ -1,4 +1,4 @@
-"""Schemas of payload specs: what is refused, and that none costs much time."""
+"""Schemas of payload specs: invalid schemas are refused, and no schema takes much time to validate."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.integration.registered import INPUT, created, one_shot, register
 
 
 @each_case(
-    ("schema", "where"),
+    ("schema", "pointer"),
     [
         ("object", "/schema"),
         ([], "/schema"),
@@ -24,13 +24,13 @@ from tests.integration.registered import INPUT, created, one_shot, register
         ({"description": "x" * 140_000}, "/schema"),
     ],
 )
-def test_a_schema_that_cannot_be_used_is_refused(shared_api: Api, schema: Any, where: str) -> None:
+def test_invalid_schema_is_refused(shared_api: Api, schema: Any, pointer: str) -> None:
     error = problem(shared_api.post("/payload-specs", {"name": "x", "schema": schema}), 422, "INVALID_SCHEMA")
-    assert pointers(error)[0] == where
+    assert pointers(error)[0] == pointer
 
 
-def test_a_stalling_pattern_costs_no_time(api: Api) -> None:
-    """With Python's re this input takes years."""
+def test_pattern_with_catastrophic_backtracking_is_matched_in_linear_time(api: Api) -> None:
+    """Python's `re` would match this input for years."""
     schema = {"properties": {"user_id": {"type": "string", "pattern": "^(a+)+$"}}}
     assert api.post("/payload-specs", {"name": "evil", "schema": schema}).status_code == 201
     register(api, payload_spec="evil")
@@ -38,8 +38,8 @@ def test_a_stalling_pattern_costs_no_time(api: Api) -> None:
     created(api, one_shot("k", input={"user_id": "a" * 10_000}))
 
 
-def test_a_stalling_schema_is_cut_off(api: Api) -> None:
-    """Thirty references that each double: the budget ends it, and the answer is the client's."""
+def test_validation_over_its_budget_is_refused(api: Api) -> None:
+    """Thirty references each double the work: validation stops at its budget, and the client gets a 422."""
     parts: dict[str, Any] = {"d0": {"type": "string"}}
     for number in range(1, 31):
         parts[f"d{number}"] = {"allOf": [{"$ref": f"#/$defs/d{number - 1}"}] * 2}

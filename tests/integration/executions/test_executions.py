@@ -2,7 +2,7 @@
 
 from app.kernel.db import Database
 from tests import rows
-from tests.integration.client import Api, pointers, problem, walk
+from tests.integration.client import Api, pointers, problem, read_all_pages
 from tests.integration.registered import INPUT, created, cron, one_shot, register
 
 
@@ -52,7 +52,7 @@ def test_attempts_latest_first(api: Api, database: Database) -> None:
     assert latest["output"] == {"status_code": 200, "body": "OK"}
     assert latest["duration_ms"] == 1000
     assert api.get(path).json["items"][1]["error"] == error
-    assert walk(api, path, "attempt_number", limit=5) == list(range(12, 0, -1))
+    assert read_all_pages(api, path, "attempt_number", limit=5) == list(range(12, 0, -1))
 
 
 def test_logs_of_one_attempt(api: Api, database: Database) -> None:
@@ -61,9 +61,9 @@ def test_logs_of_one_attempt(api: Api, database: Database) -> None:
     path = f"/executions/{execution_id}/logs"
     for number in range(6):
         rows.add_log(database, execution_id, number, "INFO" if number % 2 else "WARN", attempt=number // 2 + 1)
-    assert walk(api, path, "message", limit=1, attempt_number=2) == ["line 3", "line 2"]
-    assert walk(api, path, "message", attempt_number=3, level="WARN") == ["line 4"]
-    assert walk(api, path, "message", attempt_number=4) == []
+    assert read_all_pages(api, path, "message", limit=1, attempt_number=2) == ["line 3", "line 2"]
+    assert read_all_pages(api, path, "message", attempt_number=3, level="WARN") == ["line 4"]
+    assert read_all_pages(api, path, "message", attempt_number=4) == []
     for bad in ("0", "-1", "x", "1.0", ""):
         error = problem(api.get(path, attempt_number=bad), 400, "INVALID_REQUEST")
         assert pointers(error) == ["attempt_number"]
@@ -78,9 +78,9 @@ def test_logs_latest_first_and_by_level(api: Api, database: Database) -> None:
     levels = ["INFO", "WARN", "ERROR", "DEBUG", "INFO", "INFO"]
     for number, level in enumerate(levels):
         rows.add_log(database, execution_id, number, level)
-    assert walk(api, path, "message", limit=4) == [f"line {number}" for number in range(5, -1, -1)]
-    assert walk(api, path, "message", limit=1, level="INFO") == ["line 5", "line 4", "line 0"]
-    assert walk(api, path, "level", level="WARN") == ["WARN"]
+    assert read_all_pages(api, path, "message", limit=4) == [f"line {number}" for number in range(5, -1, -1)]
+    assert read_all_pages(api, path, "message", limit=1, level="INFO") == ["line 5", "line 4", "line 0"]
+    assert read_all_pages(api, path, "level", level="WARN") == ["WARN"]
     line = api.get(path, level="ERROR").json["items"][0]
     assert set(line) == {"log_id", "execution_id", "attempt_number", "level", "message", "logged_at"}
     assert pointers(problem(api.get(path, level="info"), 400, "INVALID_REQUEST")) == ["level"]
@@ -95,9 +95,9 @@ def test_executions_of_a_job_by_status(api: Api, database: Database) -> None:
         rows.add_tick(database, job["job_id"], status)
         for status in ("SUCCESS", "FAILED", "SUCCESS", "QUEUED", "RUNNING")
     ]
-    assert walk(api, path, "execution_id", limit=2) == ticks[::-1]
-    assert walk(api, path, "execution_id", limit=1, status="SUCCESS") == [ticks[2], ticks[0]]
-    assert walk(api, path, "execution_id", status="CANCELLED") == []
+    assert read_all_pages(api, path, "execution_id", limit=2) == ticks[::-1]
+    assert read_all_pages(api, path, "execution_id", limit=1, status="SUCCESS") == [ticks[2], ticks[0]]
+    assert read_all_pages(api, path, "execution_id", status="CANCELLED") == []
     assert "input" not in api.get(path).json["items"][0]
     assert pointers(problem(api.get(path, status="DONE"), 400, "INVALID_REQUEST")) == ["status"]
 
@@ -111,7 +111,7 @@ def test_all_executions_by_every_filter(api: Api, database: Database) -> None:
     first, second = (each["execution"]["execution_id"] for each in (one, two))
 
     def found(path: str = "/executions", **filters: str) -> list[str]:
-        return walk(api, path, "execution_id", limit=1, **filters)
+        return read_all_pages(api, path, "execution_id", limit=1, **filters)
 
     assert found() == [*ticks[::-1], second, first]
     assert found(status="QUEUED") == [second, first]

@@ -17,7 +17,7 @@ from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
 from app.schedule.due_ticks import Advance
 from schema.states import ExecutionStatus
 from tests.cron_jobs import due_jobs
-from tests.integration.client import Api, another_process, pointers, problem, services, walk
+from tests.integration.client import Api, another_process, pointers, problem, read_all_pages, services
 from tests.integration.registered import created, cron, delayed, interval, one_shot, register
 
 Partition = tuple[str, int, str | None]
@@ -174,7 +174,7 @@ def test_jobs_are_listed_by_their_own_queue(api: Api) -> None:
     own = [created(api, one_shot(f"own{n}", queue="own"))["job_id"] for n in range(4)]
     created(api, one_shot("none"))
     created(api, cron(queue="other"))
-    assert walk(api, "/jobs", "job_id", queue="own") == own[::-1]
+    assert read_all_pages(api, "/jobs", "job_id", queue="own") == own[::-1]
     assert api.get("/jobs", queue="none").json["items"] == []
 
 
@@ -205,7 +205,7 @@ def test_executions_are_listed_by_the_queue_they_are_in(api: Api, database: Data
         assert read(2) == own[::-1]
         assert read(1, endpoint="target") == own[::-1]
         assert read(3, status=ExecutionStatus.RETRYING) == [own[1]]
-    assert walk(api, "/executions", "execution_id", queue="own", limit=2) == own[::-1]
+    assert read_all_pages(api, "/executions", "execution_id", queue="own", limit=2) == own[::-1]
     job_id = api.get(f"/executions/{own[0]}").json["job_id"]
-    assert walk(api, f"/jobs/{job_id}/executions", "execution_id", queue="own") == [own[0]]
-    assert walk(api, f"/jobs/{job_id}/executions", "execution_id", queue="none") == []
+    assert read_all_pages(api, f"/jobs/{job_id}/executions", "execution_id", queue="own") == [own[0]]
+    assert read_all_pages(api, f"/jobs/{job_id}/executions", "execution_id", queue="none") == []

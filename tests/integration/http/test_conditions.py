@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import text
 
 from app.kernel.db import Database
-from tests.integration.catalog.things import ALL, make
+from tests.integration.catalog.things import EACH_RESOURCE, make
 from tests.integration.client import Api, pointers, problem
 from tests.integration.http.document import document
 from tests.integration.registered import created, http_endpoint, one_shot
 from tests.racing import at_once
 
 
-@ALL
+@EACH_RESOURCE
 def test_if_match_allows_only_the_current_tag(api: Api, path: str, one: Any, two: Any) -> None:
     first, thing = make(api, path, one), f"{path}/x"
     assert first.startswith('"')
@@ -38,7 +38,7 @@ def test_if_match_allows_only_the_current_tag(api: Api, path: str, one: Any, two
     assert api.delete(thing, headers={"If-Match": last}).status_code == 204
 
 
-@ALL
+@EACH_RESOURCE
 def test_recreated_resource_has_a_new_tag(api: Api, path: str, one: Any, two: Any) -> None:
     first = make(api, path, one)
     assert api.delete(f"{path}/x").status_code == 204
@@ -46,7 +46,7 @@ def test_recreated_resource_has_a_new_tag(api: Api, path: str, one: Any, two: An
     problem(api.put(f"{path}/x", two, headers={"If-Match": first}), 412, "PRECONDITION_FAILED")
 
 
-@ALL
+@EACH_RESOURCE
 def test_missing_resource_is_404_with_any_condition(api: Api, path: str, one: Any, two: Any) -> None:
     for condition in ("*", '"a"'):
         assert api.put(f"{path}/x", two, headers={"If-Match": condition}).status_code == 404
@@ -54,7 +54,7 @@ def test_missing_resource_is_404_with_any_condition(api: Api, path: str, one: An
         assert api.get(f"{path}/x").status_code == 404
 
 
-@ALL
+@EACH_RESOURCE
 def test_if_none_match_with_the_current_tag_is_304_without_body(api: Api, path: str, one: Any, two: Any) -> None:
     tag, thing = make(api, path, one), f"{path}/x"
     for known in (tag, f"W/{tag}", "*", f'"other", {tag}'):
@@ -79,7 +79,7 @@ def test_malformed_condition_is_400(api: Api, header: str, value: str) -> None:
     assert api.get("/configs/x").json["values"] == {}
 
 
-@ALL
+@EACH_RESOURCE
 def test_only_one_of_concurrent_changes_with_the_same_tag_succeeds(
     api: Api, database: Database, path: str, one: Any, two: Any
 ) -> None:
@@ -132,7 +132,7 @@ def test_document_describes_tags_and_conditions() -> None:
         assert "ETag" in document()["paths"][path]["post"]["responses"]["201"]["headers"]
 
 
-@ALL
+@EACH_RESOURCE
 def test_change_is_made_once_if_the_answer_of_its_commit_is_lost(
     api: Api, database: Database, monkeypatch: pytest.MonkeyPatch, path: str, one: Any, two: Any
 ) -> None:

@@ -12,18 +12,18 @@ from app.kernel.access.signing_key import SigningKey
 from app.kernel.db import Database
 from tests import rows
 from tests.cases import each_case
-from tests.integration.catalog.things import ALL
-from tests.integration.client import Api, another_process, pointers, problem, walk
+from tests.integration.catalog.things import EACH_RESOURCE
+from tests.integration.client import Api, another_process, pointers, problem, read_all_pages
 from tests.integration.registered import created, cron, one_shot, register
 
 
-@ALL
+@EACH_RESOURCE
 def test_catalog_lists_are_paged_newest_first(api: Api, path: str, one: dict[str, Any], two: object) -> None:
     names = [f"n-{number}" for number in range(8)]
     for name in names:
         assert api.post(path, one | {"name": name}).status_code == 201
-    assert walk(api, path, "name") == names[::-1]
-    assert walk(api, path, "name", limit=8) == names[::-1]
+    assert read_all_pages(api, path, "name") == names[::-1]
+    assert read_all_pages(api, path, "name", limit=8) == names[::-1]
 
 
 def test_paging_is_stable_while_jobs_are_created(api: Api) -> None:
@@ -43,7 +43,7 @@ def test_rows_of_the_same_instant_are_listed_once(api: Api, database: Database) 
     """Rows inserted by one statement share their created_at; the id then decides."""
     rows.add_endpoint(database)
     rows.add_executions(database, 20)
-    found = walk(api, "/jobs", "job_id")
+    found = read_all_pages(api, "/jobs", "job_id")
     assert len(found) == len(set(found)) == 20
 
 
@@ -56,7 +56,7 @@ def test_job_list_applies_its_filters(api: Api) -> None:
     api.post(f"/jobs/{now['job_id']}/cancel")
 
     def ids(**filters: str) -> set[str]:
-        return set(walk(api, "/jobs", "job_id", limit=1, **filters))
+        return set(read_all_pages(api, "/jobs", "job_id", limit=1, **filters))
 
     assert ids() == {now["job_id"], later["job_id"], tick["job_id"]}
     assert ids(status="RETIRED") == {now["job_id"]}

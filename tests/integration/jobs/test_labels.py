@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.cases import each_case
-from tests.integration.client import Api, pointers, problem, walk
+from tests.integration.client import Api, pointers, problem, read_all_pages
 from tests.integration.registered import created, cron, interval, one_shot, register
 
 LABELS = {"team": "billing", "example.com/tier": "1", "empty": ""}
@@ -68,7 +68,7 @@ def test_jobs_are_found_by_name_and_by_labels(api: Api) -> None:
     found = [created(api, one_shot(f"k{n}", name=f"n{n % 2}", labels=each))["job_id"] for n, each in enumerate(labels)]
 
     def listed(**filters: str) -> list[int]:
-        return [found.index(job_id) for job_id in walk(api, "/jobs", "job_id", limit=1, **filters)]
+        return [found.index(job_id) for job_id in read_all_pages(api, "/jobs", "job_id", limit=1, **filters)]
 
     assert listed(name="n0") == [2, 0]
     assert listed(name="n") == []
@@ -117,7 +117,7 @@ def test_labels_at_their_limits(api: Api) -> None:
     labels = {f"{'.'.join([longest] * 3)}/{longest[2:]}{n}": longest for n in range(10, 42)}
     job = created(api, one_shot("k", name="ü" * 200, labels=labels))
     assert job["labels"] == labels
-    assert walk(api, "/jobs", "job_id", labels=",".join(f"{key}={value}" for key, value in labels.items())) == [
+    assert read_all_pages(api, "/jobs", "job_id", labels=",".join(f"{key}={value}" for key, value in labels.items())) == [
         job["job_id"]
     ]
 

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from app.kernel.db import Database
 from app.queue.jobs import job_queries
 from tests import rows
-from tests.integration.client import Api, pointers, problem, walk
+from tests.integration.client import Api, pointers, problem, read_all_pages
 from tests.integration.registered import created, interval, one_shot, register
 
 
@@ -25,7 +25,7 @@ def test_a_page_has_fewer_jobs_where_their_inputs_are_large(api: Api, database: 
     enlarge(database, 0.4)
     page = api.get("/jobs", limit=10).json
     assert [len(page["items"]), page["cursor"] is not None] == [2, True]
-    assert walk(api, "/jobs", "job_id", limit=10) == jobs[::-1]
+    assert read_all_pages(api, "/jobs", "job_id", limit=10) == jobs[::-1]
 
 
 def test_a_page_has_a_job_however_large_its_input(api: Api, database: Database) -> None:
@@ -33,7 +33,7 @@ def test_a_page_has_a_job_however_large_its_input(api: Api, database: Database) 
     jobs = [created(api, one_shot(f"k{n}"))["job_id"] for n in range(3)]
     enlarge(database, 1.1)
     assert len(api.get("/jobs", limit=2).json["items"]) == 1
-    assert walk(api, "/jobs", "job_id") == jobs[::-1]
+    assert read_all_pages(api, "/jobs", "job_id") == jobs[::-1]
 
 
 def test_the_versions_of_a_job_are_bounded_alike(api: Api, database: Database) -> None:
@@ -42,7 +42,7 @@ def test_the_versions_of_a_job_are_bounded_alike(api: Api, database: Database) -
     for _ in range(3):
         job_ids.append(api.put(f"/jobs/{job_ids[-1]}", {"every": "10s"}).json["job_id"])
     enlarge(database, 0.4)
-    assert walk(api, f"/jobs/{job_ids[-1]}/versions", "job_id", limit=10) == job_ids[::-1]
+    assert read_all_pages(api, f"/jobs/{job_ids[-1]}/versions", "job_id", limit=10) == job_ids[::-1]
     assert len(api.get(f"/jobs/{job_ids[-1]}/versions", limit=10).json["items"]) == 2
 
 

@@ -3,7 +3,7 @@
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from tests.integration.client import Api
-from tests.integration.command_line import Cli, examined
+from tests.integration.command_line import Cli, doctor_findings
 from tests.integration.registered import created, interval, one_shot, register
 
 
@@ -19,8 +19,8 @@ def test_callbacks_to_endpoints_that_are_gone_are_found(api: Api, cli: Cli, data
     created(api, one_shot("k", callbacks={"on_success": "gone"}))
     for name in ("gone", "never"):
         assert api.delete(f"/endpoints/{name}").status_code == 204
-    ((problem, found),) = examined(cli).items()
+    ((problem, found),) = doctor_findings(cli).items()
     assert problem.startswith("the endpoint 'gone' was deleted, and 2 jobs would call it back (job_")
     assert (found["check"], found["fixable"]) == ("callbacks", False)
     register(api, "gone")
-    assert examined(cli, expect=0) == {}
+    assert doctor_findings(cli, expect=0) == {}

@@ -11,7 +11,7 @@ from app.kernel.processes import process_heartbeat, worker_lease
 from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from app.kernel.version import version
 from tests import rows
-from tests.integration.client import Api, pointers, problem, walk
+from tests.integration.client import Api, pointers, problem, read_all_pages
 from tests.integration.registered import register
 
 
@@ -47,7 +47,7 @@ def test_queues_by_name_with_what_is_due_and_who_serves(api: Api, database: Data
     assert 3600 <= found["bulk"]["oldest_due_seconds"] < 7200
     assert found["bulk"]["oldest_due_at"] < found["http"]["oldest_due_at"]
     assert found["kafka"]["oldest_due_at"] is found["kafka"]["oldest_due_seconds"] is None
-    assert walk(api, "/queues", "queue") == ["bulk", "http", "kafka", "named"]
+    assert read_all_pages(api, "/queues", "queue") == ["bulk", "http", "kafka", "named"]
 
 
 def test_workers_that_started_last_first_and_how_they_ended(api: Api, database: Database) -> None:
@@ -56,8 +56,8 @@ def test_workers_that_started_last_first_and_how_they_ended(api: Api, database: 
     add_worker(database, "gone", "http")
     worker_lease.leave(database, "gone")
     worker_lease.renew(database, worker_id="well", in_flight=7, lease_ms=600_000)
-    assert walk(api, "/workers", "worker_id", limit=1) == ["gone", "silent", "well"]
-    by_state = {state: walk(api, "/workers", "worker_id", state=state) for state in ("ALIVE", "LOST", "DEAD")}
+    assert read_all_pages(api, "/workers", "worker_id", limit=1) == ["gone", "silent", "well"]
+    by_state = {state: read_all_pages(api, "/workers", "worker_id", state=state) for state in ("ALIVE", "LOST", "DEAD")}
     assert by_state == {"ALIVE": ["well"], "LOST": ["silent"], "DEAD": ["gone"]}
     (well,) = api.get("/workers", state="ALIVE").json["items"]
     instants = {name: well.pop(name) for name in ("started_at", "last_beat_at", "lease_expires_at")}
@@ -82,8 +82,8 @@ def test_schedulers_and_how_they_ended(api: Api, database: Database) -> None:
                 WHERE component = :component RETURNING 1"""
     for name, seconds in (("silent", LOST_SECONDS + 1), ("well", LOST_SECONDS - 5)):
         database.fetch(text(query), {"component": f"scheduler/{name}", "seconds": int(seconds)})
-    assert walk(api, "/schedulers", "scheduler_id", limit=1) == ["well", "silent", "gone"]
-    by_state = {state: walk(api, "/schedulers", "scheduler_id", state=state) for state in ("ALIVE", "LOST", "DEAD")}
+    assert read_all_pages(api, "/schedulers", "scheduler_id", limit=1) == ["well", "silent", "gone"]
+    by_state = {state: read_all_pages(api, "/schedulers", "scheduler_id", state=state) for state in ("ALIVE", "LOST", "DEAD")}
     assert by_state == {"ALIVE": ["well"], "LOST": ["silent"], "DEAD": ["gone"]}
     (well,) = api.get("/schedulers", state="ALIVE").json["items"]
     assert set(well) == {"scheduler_id", "state", "region", "host", "pid", "version", "started_at", "last_beat_at"}
@@ -94,9 +94,9 @@ def test_processes_of_each_kind_and_their_clocks(api: Api, database: Database) -
     for kind in (ProcessKind.WEB, ProcessKind.SCHEDULER, ProcessKind.WORKER):
         process_heartbeat.beat(database, Component("default", kind, f"p-{kind.value}"))
     process_heartbeat.leave(database, Component("default", ProcessKind.SCHEDULER, "p-scheduler"))
-    assert walk(api, "/processes", "process_id", limit=1) == ["p-worker", "p-scheduler", "p-web"]
-    assert walk(api, "/processes", "process_id", kind="worker") == ["p-worker"]
-    assert walk(api, "/processes", "process_id", state="DEAD") == ["p-scheduler"]
+    assert read_all_pages(api, "/processes", "process_id", limit=1) == ["p-worker", "p-scheduler", "p-web"]
+    assert read_all_pages(api, "/processes", "process_id", kind="worker") == ["p-worker"]
+    assert read_all_pages(api, "/processes", "process_id", state="DEAD") == ["p-scheduler"]
     (web,) = api.get("/processes", kind="web").json["items"]
     assert (web["kind"], web["state"], web["version"]) == ("web", "ALIVE", version())
     assert abs(web["clock_ahead_seconds"]) <= web["clock_bound_seconds"] < 5, "the clock is that of the same machine"

@@ -15,7 +15,7 @@ from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions.verdict import Verdict
 from schema.states import Followed
 from tests import rows
-from tests.integration.client import Api, pointers, problem, walk
+from tests.integration.client import Api, pointers, problem, read_all_pages
 from tests.integration.executions.worker import ERROR, claim, end
 from tests.integration.registered import INPUT, created, cron, one_shot, register
 from tests.racing import at_once
@@ -65,7 +65,7 @@ def test_letter_of_more_attempts_than_it_shows_names_the_full_list(
     shown = api.get(f"/dead-letters/{letter_id}").json
     numbers = [*range(2, 1 - MOST_ATTEMPTS, -1)]
     assert [each["attempt_number"] for each in shown["attempts"]] == numbers[:MOST_ATTEMPTS]
-    assert walk(api, shown["more_attempts"], "attempt_number", limit=200) == numbers
+    assert read_all_pages(api, shown["more_attempts"], "attempt_number", limit=200) == numbers
 
 
 def test_letters_are_found_by_what_is_known_of_them(api: Api, database: Database) -> None:

@@ -23,7 +23,7 @@ from schema import schema_version
 from schema.states import BulkJobStatus
 from tests import rows
 from tests.integration.client import Api
-from tests.integration.command_line import Cli, examined, flask_app
+from tests.integration.command_line import Cli, doctor_findings, flask_app
 from tests.integration.registered import created, interval, one_shot, register, register_all
 from tests.waiting import eventually
 
@@ -31,14 +31,14 @@ from tests.waiting import eventually
 def test_a_healthy_service_has_no_findings(api: Api, cli: Cli) -> None:
     register_all(api)
     created(api, interval())
-    assert examined(cli, expect=0) == {}
+    assert doctor_findings(cli, expect=0) == {}
     assert "all is well" in cli.run("doctor").stdout
 
 
 def test_ends_of_which_something_has_not_followed_are_told(cli: Cli, database: Database) -> None:
     for end_id, age in (("att_1", "2 minutes"), ("att_2", "1 second")):
         rows.add_end(database, end_id, age)
-    ((problem, found),) = examined(cli).items()
+    ((problem, found),) = doctor_findings(cli).items()
     assert problem.startswith("the handlers of 1 completion events have not run")
     assert (found["check"], found["fixable"]) == ("ends", False)
 
@@ -66,13 +66,13 @@ def test_stalled_bulk_jobs_are_reported(api: Api, cli: Cli, database: Database) 
                 runner.run()
 
     REDRIVES.change(database, kept, BulkJobStatus.RUNNING)
-    assert list(examined(cli)) == [f"no scheduler continues the redrive {left}, the redrive {stuck}"]
+    assert list(doctor_findings(cli)) == [f"no scheduler continues the redrive {left}, the redrive {stuck}"]
     REDRIVES.change(database, left, BulkJobStatus.STOPPED)
     scheduler = threading.Thread(target=walk)
     scheduler.start()
     try:
         eventually(lambda: database.fetch(text("SELECT 1 FROM redrives WHERE holder = 'sched'")))
-        found = examined(cli)
+        found = doctor_findings(cli)
     finally:
         over.set()
         scheduler.join()
@@ -101,25 +101,25 @@ def test_states_that_no_statement_leaves_are_found_and_repaired(api: Api, cli: C
         "1 jobs have executions on hold and are not paused",
         "1 jobs are paused and have executions that are not on hold",
     ]
-    assert list(examined(cli)) == problems
-    assert [each["repaired"] for each in examined(cli, "--fix", "--yes", expect=0).values()] == [1] * 4
+    assert list(doctor_findings(cli)) == problems
+    assert [each["repaired"] for each in doctor_findings(cli, "--fix", "--yes", expect=0).values()] == [1] * 4
     assert rows.execution(database, unheld).on_hold
     statuses = {row.job_id: row.status for row in database.fetch(text("SELECT job_id, status FROM jobs"))}
     expected = {over: "RETIRED", held: "ACTIVE", waits: "ACTIVE", stalled: "ACTIVE", paused: "PAUSED"}
     assert statuses == expected
-    assert examined(cli, expect=0) == {}
+    assert doctor_findings(cli, expect=0) == {}
 
 
 def test_a_schema_that_drifted_is_told_with_what_puts_it_right(cli: Cli, database: Database) -> None:
     database.fetch(text("DROP INDEX idx_executions_pickup"))
-    ((problem, found),) = examined(cli).items()
+    ((problem, found),) = doctor_findings(cli).items()
     assert "idx_executions_pickup" in problem
     made = found["fix"]
     assert made.startswith("CREATE INDEX CONCURRENTLY idx_executions_pickup ON executions (queue, shard, run_at")
     database.fetch(text(made))
-    assert examined(cli, expect=0) == {}
+    assert doctor_findings(cli, expect=0) == {}
     database.fetch(text("DROP TABLE gate_windows"))
-    (problem,) = examined(cli)
+    (problem,) = doctor_findings(cli)
     assert "gate_windows" in problem
 
 
@@ -136,7 +136,7 @@ def test_constraints_that_drifted_are_told_with_what_puts_them_right(cli: Cli, d
         "api_keys ADD CONSTRAINT chk_own CHECK (name <> 'x')",
     ):
         database.fetch(text(f"ALTER TABLE {change}"))
-    found = examined(cli)
+    found = doctor_findings(cli)
     assert {problem.partition(": ")[0] for problem in found} == {
         "the constraint fk_executions_job of executions is missing",
         "the constraint fk_jobs_endpoint of jobs differs from this code",
@@ -148,14 +148,14 @@ def test_constraints_that_drifted_are_told_with_what_puts_them_right(cli: Cli, d
     }
     revision = "UPDATE alembic_version SET version_num = :to"
     database.fetch(text(revision), {"to": "9999"})
-    told = [problem for problem in examined(cli) if "was never validated" not in problem]
+    told = [problem for problem in doctor_findings(cli) if "was never validated" not in problem]
     assert told == [f"the database is at revision 9999, which is newer than this code ({schema_version.head()})"]
     database.fetch(text(revision), {"to": schema_version.head()})
     for each in found.values():
         for step in each["fix"].removeprefix("unless you know what it is for, ").split("; "):
             if "never validated" not in each["problem"]:
                 database.fetch(text(step))
-    assert examined(cli, expect=0) == {}
+    assert doctor_findings(cli, expect=0) == {}
 
 
 def test_without_a_schema_it_says_only_that(empty_database_url: str) -> None:
@@ -169,7 +169,7 @@ def test_without_a_schema_it_says_only_that(empty_database_url: str) -> None:
 def test_secrets_without_their_key_are_named_and_not_shown(api: Api, cli: Cli) -> None:
     register_all(api)
     for key in (Fernet.generate_key().decode(), ""):
-        ((problem, found),) = examined(cli, TE_SECRET_ENCRYPTION_KEY=key).items()
+        ((problem, found),) = doctor_findings(cli, TE_SECRET_ENCRYPTION_KEY=key).items()
         assert problem == "1 secrets cannot be decrypted: token"
         assert not found["fixable"]
     key = Fernet.generate_key().decode()
@@ -186,7 +186,7 @@ def test_rows_that_stand_still_are_found_and_moved(api: Api, cli: Cli, database:
     spent = "UPDATE executions SET attempt_count = 3 WHERE execution_id = :id"
     database.fetch(text(spent), {"id": exhausted})
     database.fetch(text("UPDATE jobs SET cron_next_run_at = now() - INTERVAL '1 hour'"))
-    found = examined(cli)
+    found = doctor_findings(cli)
     assert [(each["check"], each["fixable"]) for each in found.values()] == [
         ("schedules", False),
         ("schedules", False),
@@ -205,18 +205,18 @@ def test_rows_that_stand_still_are_found_and_moved(api: Api, cli: Cli, database:
     worker_lease.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
     assert "Repair 2 of these 4 findings?" in cli.run("doctor", "--fix", expect=2).stderr
     assert rows.execution(database, lost).status == "RUNNING", "nobody could be asked"
-    fixed = examined(cli, "--fix", "--yes")
+    fixed = doctor_findings(cli, "--fix", "--yes")
     assert [each["repaired"] for each in fixed.values()] == [None, None, 1, 1]
     by_id = {each: rows.execution(database, each).status for each in (lost, exhausted, waits, pending)}
     assert list(by_id.values()) == ["RETRYING", "FAILED", "QUEUED", "PENDING"]
-    assert len(examined(cli)) == 2, "no scheduler runs yet"
+    assert len(doctor_findings(cli)) == 2, "no scheduler runs yet"
 
 
 @pytest.mark.postgresql_only
 def test_what_keeps_dead_rows_is_named(cli: Cli, database: Database) -> None:
     database.fetch(text("CREATE INDEX idx_broken ON workers (pid)"))
     database.fetch(text("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'idx_broken'::regclass"))
-    (problem,) = examined(cli)
+    (problem,) = doctor_findings(cli)
     assert "idx_broken is invalid" in problem
     database.fetch(text("DROP INDEX idx_broken"))
     context = ChoreContext(database, cli.settings, hint=lambda _queue: None, stopping=lambda: False)
@@ -229,11 +229,11 @@ def test_a_service_without_its_scheduler_is_told_before_anything_is_late(cli: Cl
     for each in (first, second):
         process_heartbeat.beat(database, each)
     process_heartbeat.leave(database, first)
-    assert examined(cli, expect=0) == {}
+    assert doctor_findings(cli, expect=0) == {}
     silent = "UPDATE region_heartbeats SET last_beat_at = now() - INTERVAL '{} minutes' WHERE component = :id"
     database.fetch(text(silent.format(2)), {"id": first.name})
     database.fetch(text(silent.format(1)), {"id": second.name})
-    (problem,) = examined(cli)
+    (problem,) = doctor_findings(cli)
     assert problem.startswith(f"no scheduler is alive; the last one, {second.id}")
     assert " fell silent at 20" in problem
 
@@ -252,11 +252,11 @@ def test_the_clock_of_each_process_is_told_by_its_host(cli: Cli, database: Datab
     beat("fine", "a", 900, 1)
     beat("unsure", "b", 2500, 1600)  # its answer was under way for more than 3 s
     beat("gone", "c", 60_000, 1, silent=True)
-    assert examined(cli, expect=0) == {}
+    assert doctor_findings(cli, expect=0) == {}
     beat("fast", "d", 2500, 1400)
     beat("faster", "d", 3500, 2)
     beat("slow", "e", -1200, 2)
-    found = examined(cli)
+    found = doctor_findings(cli)
     pid = os.getpid()
     assert list(found) == [
         f"the clock of d is 3.5 s ahead of the database's: web fast (pid {pid}), web faster (pid {pid})",

@@ -4,7 +4,7 @@ from sqlalchemy import text
 
 from app.kernel.db import Database
 from tests.integration.client import Api
-from tests.integration.command_line import Cli, examined
+from tests.integration.command_line import Cli, doctor_findings
 from tests.integration.registered import register
 
 
@@ -21,7 +21,7 @@ def test_late_messages_and_rows_of_deleted_rules_are_found(api: Api, cli: Cli, d
             "conditions (event, rule, subject) VALUES ('queue.late', :rule, 'q')",
         ):
             database.fetch(text(f"INSERT INTO notification_{put}"), {"rule": of})
-    found = examined(cli)
+    found = doctor_findings(cli)
     assert [(each["check"], each["fixable"]) for each in found.values()] == [
         ("notifications", False),
         ("notifications", True),
@@ -29,11 +29,11 @@ def test_late_messages_and_rows_of_deleted_rules_are_found(api: Api, cli: Cli, d
     late, left = found
     assert late.endswith("late by more than 60 s: r")
     assert left == "4 rows belong to deleted notification rules"
-    fixed = examined(cli, "--fix", "--yes")
+    fixed = doctor_findings(cli, "--fix", "--yes")
     assert [each["repaired"] for each in fixed.values()] == [None, 4]
-    assert list(examined(cli)) == [late]
+    assert list(doctor_findings(cli)) == [late]
     closed = database.fetch(text("SELECT group_id FROM notification_groups ORDER BY group_id"))
     assert [row.group_id for row in closed] == ["gone2", "r", "r2"]
     database.fetch(text("UPDATE notification_groups SET waits_until = now() + INTERVAL '1 hour' WHERE group_id = 'r'"))
     database.fetch(text("DELETE FROM notification_parts"))
-    assert examined(cli, expect=0) == {}
+    assert doctor_findings(cli, expect=0) == {}
