@@ -1,4 +1,4 @@
-"""Cases of a rule: one test tries them all and lists each case that breaks the rule."""
+"""Tables of cases: one test runs all cases of a rule and lists each failed case."""
 
 import functools
 import inspect
@@ -29,7 +29,7 @@ class Breaches:
 
     @contextmanager
     def case(self, *names: object) -> Iterator[None]:
-        """Try one case; note its failure and let the next case run."""
+        """Run one case; record a failure and continue with the next case."""
         try:
             yield
         except (Exception, pytest.fail.Exception) as error:
@@ -40,9 +40,9 @@ class Breaches:
 
 
 def each_case(names: str | tuple[str, ...], cases: Iterable[Any], *, ids: Iterable[str] = ()) -> Callable[[Test], Test]:
-    """Run a test once with every case, where `pytest.mark.parametrize` would make a test of each.
+    """Run a test once with all cases, where `pytest.mark.parametrize` would make one test per case.
 
-    For rules with many quick cases that share their fixtures: a test of its own costs more than such a case.
+    Meant for many quick cases that share fixtures: setting up a test costs more than running such a case.
     """
     arguments = (names,) if isinstance(names, str) else names
     table = [(case,) if isinstance(names, str) else tuple(case) for case in cases]

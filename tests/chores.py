@@ -1,4 +1,4 @@
-"""The chores of a scheduler, by the names of their functions."""
+"""Chores of a scheduler, found by the names of their functions."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +8,7 @@ from app.scheduler.chore_plan import plan
 
 
 def chores_of(context: ChoreContext) -> Any:
-    """Return all chores of a plan, each as a function that runs it once, by the name of its function or its own."""
+    """Return all chores as functions that run once, named after their function and after the chore."""
     chores = plan(context)
     of_functions = {chore.run.__name__: chore.run for chore in reversed(chores)}
     return SimpleNamespace(**of_functions | {chore.name.replace(" ", "_"): chore.run for chore in chores})

@@ -1,4 +1,4 @@
-"""Executions in partitions, and claims of them as a consumer makes them."""
+"""Executions in partitions, and claims as a consumer makes them."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ TARGET = Partition(0, "target", "", 128)
 
 
 def add_to(database: Database, partition: Partition, count: int = 1, *, due_in: float = -1.0) -> list[str]:
-    """Create executions in a partition, due so many seconds from now; returns their ids."""
+    """Create executions in a partition, due `due_in` seconds from now; return their ids."""
     added = rows.add_executions(database, count, due_in=timedelta(seconds=due_in))
     place = "shard = :shard, endpoint = :endpoint, limit_key = :limit_key, priority = :priority"
     age_ms = "(SELECT CAST(retry_policy->>'max_age_ms' AS BIGINT) FROM endpoints WHERE name = :endpoint)"
@@ -39,7 +39,7 @@ def take(
     ahead_ms: int = 0,
     since: datetime = EPOCH,
 ) -> Taken:
-    """Claim up to `limit` executions of each partition; of those that a poll finds, unless they are named."""
+    """Claim up to `limit` executions of each given partition, or of each partition that a poll finds."""
     named = partitions or partitions_of(database, queue=queue, horizon_ms=ahead_ms) or [TARGET]
     wanted = [Wanted(partition, limit, since) for partition in named]
     return claim(database, wanted, ClaimRequest(queue, worker_id, ahead_ms))
@@ -48,7 +48,7 @@ def take(
 def release(
     database: Database, worker_id: str, claims: Iterable[ClaimKey], *, put_off_ms: Mapping[ClaimKey, int] | None = None
 ) -> int:
-    """Release claims, deferred by these milliseconds if any; returns how many were still held."""
+    """Release claims, deferred by `put_off_ms` if given; return how many claims were still held."""
     wanted = [releases.Release(claim, (put_off_ms or {}).get(claim, 0)) for claim in claims]
     return len(releases.release(database, worker_id, wanted))
 
@@ -59,6 +59,6 @@ def asking(worker_id: str, limit: int, *, partition: Partition = TARGET, since: 
 
 
 def partitions_of(database: Database, *, queue: str = "http", shards: int = 1, horizon_ms: int = 0) -> list[Partition]:
-    """Look for the partitions that have something due."""
+    """Poll for the partitions that have due executions."""
     looked = poll(database, queue=queue, since=[EPOCH] * shards, horizon_ms=horizon_ms)
     return sorted({due.partition for due in looked.due})

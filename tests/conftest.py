@@ -1,6 +1,6 @@
-"""Fixtures of every ring: real servers, started at the first use and shared by the session; a database per test.
+"""Fixtures of all rings: real servers, started on first use and shared by the session, and a database per test.
 
-TEST_DATABASE_URL runs the suite on a given cluster, PostgreSQL or CockroachDB, whose user may create databases.
+`TEST_DATABASE_URL` runs the suite on an existing PostgreSQL or CockroachDB whose user may create databases.
 """
 
 import os
@@ -15,19 +15,19 @@ from app.dev.servers import Postgres, Tansu, Valkey
 from tests.servers import Cluster, Copies, start_or_skip
 from tests.turns import spread
 
-# The hundreds of processes that tests start find compiled what the first of them has compiled, as installed ones do.
+# Tests start hundreds of processes: share compiled bytecode among them, as an installation does.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 Lend = Callable[[], AbstractContextManager[str]]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have pytest-xdist take the files in our order: its own leaves those with few tests, the longest, to the end."""
+    """Keep our order of files in pytest-xdist: its default runs files with few tests last, which take longest."""
     config.option.loadscopereorder = False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spread the files; refuse two tests of one name: pytest-xdist would run only one of them."""
+    """Spread the slow files; refuse duplicate test names, because pytest-xdist would run only one of the tests."""
     turns = spread(dict.fromkeys(map(_file, items)))
     items.sort(key=lambda item: turns[_file(item)])
     twice = [name for name, count in Counter(item.nodeid for item in items).items() if count > 1]
@@ -41,7 +41,7 @@ def _file(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    """Our own PostgreSQL, without durability; a test that kills one starts another."""
+    """Shared PostgreSQL without durability; a test that kills its server starts a separate server."""
     with start_or_skip(Postgres(fast=True)) as server:
         yield server
 
@@ -60,7 +60,7 @@ def kafka() -> Iterator[Tansu]:
 
 @pytest.fixture(scope="session")
 def receiver() -> Iterator[Receiver]:
-    """One receiver for the session: let each test post to paths of its own, such as /ok/<name of the test>."""
+    """One receiver for the session: each test posts to its own paths, such as /ok/<name of the test>."""
     with Receiver() as server:
         yield server
 
@@ -72,14 +72,14 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
 
 
 @pytest.fixture(autouse=True)
-def _skip_what_is_for_postgresql_only(request: pytest.FixtureRequest) -> None:
+def _skip_postgresql_only(request: pytest.FixtureRequest) -> None:
     if request.node.get_closest_marker("postgresql_only") and request.getfixturevalue("cluster").is_cockroach:
-        pytest.skip("uses what only PostgreSQL understands")
+        pytest.skip("the test uses a PostgreSQL feature that CockroachDB lacks")
 
 
 @pytest.fixture(scope="session")
 def migrated(cluster: Cluster) -> Iterator[Lend]:
-    """Lend migrated databases: copies of one that is migrated once, but on CockroachDB, which cannot copy any."""
+    """Lend migrated databases: copies of one migrated template, or fresh migrations on CockroachDB (no templates)."""
     if cluster.is_cockroach:
         yield cluster.migrated
         return
@@ -89,7 +89,7 @@ def migrated(cluster: Cluster) -> Iterator[Lend]:
 
 @pytest.fixture
 def empty_database_url(cluster: Cluster) -> Iterator[str]:
-    """A database without a schema, dropped afterwards."""
+    """Database without a schema, dropped after the test."""
     url = cluster.create()
     yield url
     cluster.drop(url)
@@ -97,13 +97,13 @@ def empty_database_url(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def database_url(migrated: Lend) -> Iterator[str]:
-    """A migrated database of this test alone, dropped afterwards."""
+    """Migrated database of one test, dropped after the test."""
     with migrated() as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def module_database_url(migrated: Lend) -> Iterator[str]:
-    """A migrated database of this module, for tests that leave it as it was or clear it themselves."""
+    """Migrated database of one module, for tests that leave no changes or remove them."""
     with migrated() as url:
         yield url

@@ -1,4 +1,4 @@
-"""Cron jobs as the API would have written them, due since some time."""
+"""Overdue cron and interval jobs, written as the API writes them."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from app.queue.executions import materialization
 from app.schedule.cron import Schedule
 from schema import tables
 from tests import rows
-from tests.ticks import walk
+from tests.ticks import ticks_between
 
 
 def add_cron_job(
@@ -23,7 +23,7 @@ def add_cron_job(
     ends_at: datetime | None = None,
     max_attempts: int = 3,
 ) -> str:
-    """Create an active cron job whose next run is the first tick later than `missed` before the database's now."""
+    """Create an active cron job whose next run is the first tick later than `missed` ago, by the database's clock."""
     job_id = ids.job_id()
     params = {
         "job": job_id,
@@ -45,7 +45,7 @@ def add_cron_job(
 
 
 def add_interval_job(database: Database, every: timedelta, *, missed: timedelta = timedelta(0), **columns: Any) -> str:
-    """Create an active interval job whose next run is so long ago; `columns` are those of its row."""
+    """Create an active interval job whose next run was `missed` ago; `columns` override columns of its row."""
     job_id, first = ids.job_id(), rows.database_now(database) - missed
     values = {
         "job_id": job_id,
@@ -63,25 +63,25 @@ def add_interval_job(database: Database, every: timedelta, *, missed: timedelta 
 
 
 def due_jobs(database: Database) -> list[materialization.DueJob]:
-    """Read the jobs that the scheduler would materialize now."""
+    """Read the jobs that the scheduler would materialise now."""
     return materialization.due(database, ahead_ms=0, limit=100)[0]
 
 
 def daily(database: Database) -> str:
-    """Make an expression that fires an hour ago each day: however slow a test is, no further tick comes due."""
+    """Return a cron expression that fired an hour ago and fires daily, so that no tick comes due during a test."""
     hour_ago = rows.database_now(database) - timedelta(hours=1)
     return f"{hour_ago.minute} {hour_ago.hour} * * *"
 
 
 def scheduled(database: Database, job_id: str) -> list[datetime]:
-    """Read when the executions of a job are due, in the order in which they were created."""
+    """Read the due times of a job's executions, in order of creation."""
     query = text("SELECT scheduled_at FROM executions WHERE job_id = :job ORDER BY created_at, scheduled_at")
     return [row.scheduled_at for row in database.fetch(query, {"job": job_id})]
 
 
 def missed_ticks(expression: str, timezone: str, begin: datetime, end: datetime) -> list[datetime]:
     """Compute the ticks in (begin, end]."""
-    return walk(Schedule.parse(expression, timezone), begin, end)
+    return ticks_between(Schedule.parse(expression, timezone), begin, end)
 
 
 def job(database: Database, job_id: str) -> Any:

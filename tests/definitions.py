@@ -1,8 +1,8 @@
-"""Definitions of a PostgreSQL schema, to compare two databases."""
+"""Schema definitions of a PostgreSQL database, for the comparison of two databases."""
 
 from sqlalchemy import Engine, text
 
-# Everything that tables define, as PostgreSQL spells it, without the order of columns.
+# All definitions of the schema in PostgreSQL's notation, regardless of the order of columns.
 CATALOG = text(
     """
     SELECT concat_ws(' ', table_name, column_name, data_type, is_nullable, column_default)

@@ -1,4 +1,4 @@
-"""Django in the process of the tests: set up once, with a database for each alias that somebody asks for."""
+"""Django set up once in the test process, with one database per requested alias."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 @contextmanager
 def connected(alias: str, url: str) -> Iterator[Any]:
-    """Have Django's connection of this alias lead to the PostgreSQL database at a URL."""
+    """Point Django's connection of this alias at the PostgreSQL database at a URL."""
     connections = _connections()
     parts = urlsplit(url)
     found = {"ENGINE": "django.db.backends.postgresql", "NAME": parts.path[1:], "USER": parts.username}

@@ -1,4 +1,4 @@
-"""A server process of PostgreSQL that is frozen for a while."""
+"""Freeze a server process of PostgreSQL for the length of a block."""
 
 import os
 import signal
@@ -16,12 +16,12 @@ PID = text("SELECT pg_backend_pid() AS pid")
 
 @contextmanager
 def frozen(database: Database) -> Iterator[float]:
-    """Freeze the server process of the pooled connection; gives the instant of it."""
+    """Freeze the server process of the pooled connection; yield the monotonic time of the freeze."""
     pid = database.fetch(PID)[0].pid
     try:
         os.kill(pid, signal.SIGSTOP)
     except (ProcessLookupError, PermissionError):
-        pytest.skip("the server is not ours to freeze")
+        pytest.skip("cannot send a signal to the server process: PostgreSQL runs as another user or on another host")
     try:
         yield time.monotonic()
     finally:

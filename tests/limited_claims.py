@@ -1,4 +1,4 @@
-"""Limits, and claims of partitions through their limiters, as a consumer makes them."""
+"""Claims of partitions through their limiters, as a consumer makes them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -40,18 +40,18 @@ def take_limited(
     most_ahead: int = 0,
     flow_revision: int = ANY_RULES,
 ) -> LimitedTaken:
-    """Claim up to `limit` executions of each partition that its limiters let through, nothing ahead of its instant."""
+    """Claim up to `limit` executions of each partition as far as its limiters admit, and only due executions."""
     opened = limiters_of_partitions(partitions, limits, most_ahead=most_ahead)
     wanted = [Wanted(partition, limit, since) for partition in partitions]
     return claim_limited(database, wanted, opened, ClaimRequest("http", worker_id, 0, flow_revision))
 
 
 def add_limiters(database: Database, partitions: Sequence[Partition], limits: dict[str, Any]) -> None:
-    """Make the rows of their limiters."""
+    """Create the limiter rows of partitions."""
     limits_store.add(database, [limiter.gate_id for limiter in limiters_of_partitions(partitions, limits)])
 
 
 def end(database: Database, executions: Sequence[str]) -> None:
-    """End executions that run."""
+    """Complete running executions."""
     ended = "UPDATE executions SET status = 'SUCCESS', completed_at = now() WHERE execution_id = ANY (:ids)"
     database.fetch(text(ended), {"ids": list(executions)})

@@ -1,4 +1,4 @@
-"""A job with many open executions, and their number by status."""
+"""A job with many open executions, and the counts of executions by status."""
 
 import os
 

@@ -1,13 +1,13 @@
-"""The parts of the product that are installed alone, and what belongs to each."""
+"""Parts of the product that are installed separately, and the modules of each part."""
 
 import re
 
 import grimp
 
 PACKAGES = ("actors", "app", "brokers", "schema")
-# What starts each part.
+# Packages that each part starts from.
 PARTS = {"web": ["app.web", "app.cli"], "worker": ["actors", "brokers"], "scheduler": ["app.scheduler"]}
-# Modules of features that a part never loads.
+# Modules of features that a part never imports.
 FOREIGN = {
     "web": re.compile(r"[._](chores|admission)$"),
     "worker": re.compile(r"[._](api|chores|cli|checks|reasons|section)$"),
@@ -18,16 +18,17 @@ OPTIONAL = {"app.kernel.tracing.sdk"}  # needs the extra `traces`
 
 
 def imports_of(*packages: str) -> grimp.ImportGraph:
-    """Return what these packages import, functions included."""
+    """Return the import graph of these packages, including imports inside functions."""
     return grimp.build_graph(
         *packages, include_external_packages=True, exclude_type_checking_imports=True, cache_dir=None
     )
 
 
 def modules_of(part: str, graph: grimp.ImportGraph) -> set[str]:
-    """Return all that a part imports, of ours and of others, at any depth.
+    """Return all modules that a part imports at any depth, including third-party modules.
 
-    A feature's folder has modules of several parts, told apart by their names; `Feature` imports those of a process.
+    A feature's folder holds modules of several parts, distinguished by name. `Feature` imports only the modules of the
+    running part.
     """
     roots = {module for package in PARTS[part] for module in (package, *graph.find_descendants(package))} - OPTIONAL
     found, waiting = set[str](), [PROBE, *roots]

@@ -1,6 +1,7 @@
-"""Proxy that speaks enough of PostgreSQL's protocol to break one commit in a chosen way.
+"""PostgreSQL proxy that breaks one commit in a chosen way.
 
-It knows where a message begins and ends, so it can lose a statement before the server sees it, lose its answer once it
+The proxy parses message boundaries. It can drop a statement before the server reads it, drop the answer after the
+commit, or replace either with an error. A statement inside a transaction is broken at its COMMIT.
 is committed, or put an error in the place of either. A statement inside a transaction is broken at its COMMIT.
 """
 
@@ -13,13 +14,13 @@ from dataclasses import dataclass
 from app.dev.process.proxy import Passage, Proxy
 
 _SSL_REQUEST, _GSS_REQUEST = 80877103, 80877104
-_START = struct.Struct("!II")  # the length and the code of the first message, which has no kind
+_START = struct.Struct("!II")  # length and code of the first message, which has no kind byte
 _HEAD = struct.Struct("!cI")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What happens to a commit: `committed` or not, and the link drops unless a SQLSTATE is answered."""
+    """Failure of a commit: `committed` or not; the connection drops, or the client gets an error with `sqlstate`."""
 
     committed: bool
     sqlstate: str | None = None
@@ -30,7 +31,7 @@ class Fault:
 
     @property
     def is_fatal(self) -> bool:
-        """Return whether the server ends the session with it."""
+        """Return whether the server ends the session after this error."""
         return self.sqlstate is None or self.sqlstate.startswith("57P")
 
 
@@ -47,9 +48,9 @@ FAULTS = [
 
 
 class PgProxy(Proxy):
-    """Stands in front of a local server. `arm` breaks the next statement with these words.
+    """Proxy in front of a local server. `arm` breaks the next statement that contains given words.
 
-    It hangs up at a message that is larger than `largest`, and notes the `longest`.
+    A message larger than `largest` closes the connection; `longest` is the size of the largest message so far.
     """
 
     def __init__(self, server_port: int, *, largest: int | None = None) -> None:
@@ -58,20 +59,20 @@ class PgProxy(Proxy):
         self.longest = 0
         self._lock = threading.Lock()
         self._armed: tuple[str, Fault] | None = None
-        self.meanwhile: Callable[[], object] | None = None
+        self.after_commit: Callable[[], object] | None = None
         self.fired = 0
 
-    def arm(self, words: str, fault: Fault, *, meanwhile: Callable[[], object] | None = None) -> None:
+    def arm(self, words: str, fault: Fault, *, after_commit: Callable[[], object] | None = None) -> None:
         """Break the next statement that contains these words, once.
 
-        `meanwhile` is what others do after a commit of which the client does not know yet.
+        `after_commit` runs after the commit and before the client gets its error: changes made by other processes.
         """
         with self._lock:
             self._armed = (words, fault)
-            self.meanwhile = meanwhile
+            self.after_commit = after_commit
 
     def take(self, query: str) -> Fault | None:
-        """Hand out the fault that is meant for a query."""
+        """Return the armed fault if a query matches, and disarm it."""
         with self._lock:
             if self._armed is None or self._armed[0] not in query:
                 return None
@@ -81,13 +82,13 @@ class PgProxy(Proxy):
 
 
 class _Messages:
-    """Cuts a stream of bytes into messages."""
+    """Splits a stream of bytes into messages."""
 
     def __init__(self) -> None:
         self._buffer = b""
 
     def start(self, data: bytes) -> tuple[bytes, int] | None:
-        """Add bytes and take the first message of a connection, with its code; None while it is incomplete."""
+        """Add bytes and take the first message of a connection, with its code; None while the message is incomplete."""
         self._buffer += data
         if len(self._buffer) < _START.size:
             return None
@@ -95,7 +96,7 @@ class _Messages:
         return None if len(self._buffer) < length else (self._take(length), code)
 
     def read(self, data: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Add bytes and yield each whole message: its kind and its body."""
+        """Add bytes and yield the kind and the body of each complete message."""
         self._buffer += data
         while len(self._buffer) >= _HEAD.size:
             kind, length = _HEAD.unpack_from(self._buffer)
@@ -109,7 +110,7 @@ class _Messages:
 
 
 class _PgPassage(Passage):
-    """One session. The protocol takes turns, so that both directions never speak to the client at once."""
+    """One session. Requests and answers alternate in the protocol, so only one direction writes to the client."""
 
     def __init__(self, client: asyncio.StreamWriter, proxy: PgProxy) -> None:
         super().__init__(client)
@@ -117,12 +118,12 @@ class _PgPassage(Passage):
         self._requests, self._answers = _Messages(), _Messages()
         self._is_started = False
         self._status = b"I"
-        self._prepared: dict[str, str] = {}  # texts by their names
-        self._pending: Fault | None = None  # meant for a statement of the transaction that is open
-        self._when_ready: Fault | None = None  # told to the client in place of what the server answers
+        self._prepared: dict[str, str] = {}  # statement texts by name
+        self._pending: Fault | None = None  # fault of a statement in the open transaction
+        self._when_ready: Fault | None = None  # fault that replaces the server's answer
 
     async def request(self, data: bytes) -> bytes:
-        """Pass messages on but for the one that is to be broken."""
+        """Forward messages, except the message to be broken."""
         passed = b""
         if not self._is_started:
             passed, data = self._start(data), b""
@@ -131,7 +132,7 @@ class _PgPassage(Passage):
         return passed
 
     async def answer(self, data: bytes) -> bytes:
-        """Pass messages on, or hold them back until the server is ready and tell the fault instead."""
+        """Forward messages, or discard them until the server is ready and send the fault instead."""
         passed = b""
         for kind, body in self._answers.read(data):
             if kind == b"Z":
@@ -142,11 +143,11 @@ class _PgPassage(Passage):
                 fault, self._when_ready = self._when_ready, None
                 self.tell(passed)
                 passed = b""
-                await self._tell(fault)
+                await self._send_fault(fault)
         return passed
 
     def _start(self, data: bytes) -> bytes:
-        """Refuse encryption, and pass the first real message on."""
+        """Refuse encryption, and forward the first real message."""
         found = self._requests.start(data)
         while found is not None:
             message, code = found
@@ -169,14 +170,14 @@ class _PgPassage(Passage):
             self._when_ready = fault
             return _message(kind, body)
         if body == b"COMMIT\0" and not fault.is_fatal:
-            # The server must undo what the client is going to believe undone.
+            # The client will assume that the transaction is undone, so undo it on the server.
             self._when_ready = fault
             return _message(b"Q", b"ROLLBACK\0")
-        await self._tell(fault)
+        await self._send_fault(fault)
         return b""
 
     def _text_of(self, query: str) -> str:
-        """Return what a query runs: for a prepared statement its text, and nothing for what prepares it."""
+        """Return the statement that a query runs: the prepared text for EXECUTE, an empty text for PREPARE."""
         if query.startswith("PREPARE "):
             name, _, text = query.removeprefix("PREPARE ").partition(" AS ")
             self._prepared[name] = text
@@ -199,10 +200,10 @@ class _PgPassage(Passage):
             return None
         return fault
 
-    async def _tell(self, fault: Fault) -> None:
-        if fault.committed and self._proxy.meanwhile is not None:
-            # On a thread: the others may come through this very proxy.
-            await asyncio.to_thread(self._proxy.meanwhile)
+    async def _send_fault(self, fault: Fault) -> None:
+        if fault.committed and self._proxy.after_commit is not None:
+            # On a thread: the callback may use this proxy, which runs on the event loop.
+            await asyncio.to_thread(self._proxy.after_commit)
         if fault.sqlstate is not None:
             severity = b"FATAL" if fault.is_fatal else b"ERROR"
             fields = [b"S" + severity, b"V" + severity, b"C" + fault.sqlstate.encode(), b"Minjected", b""]

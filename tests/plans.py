@@ -1,4 +1,4 @@
-"""States of many executions, and the plans that a connection keeps for them."""
+"""Tables with many executions, and the plans that a connection has cached for its statements."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -18,7 +18,7 @@ PREPARED = text("SELECT name, parameter_types FROM pg_prepared_statements")
 
 @pytest.fixture
 def one(database: Database, database_url: str) -> Iterator[Database]:
-    """A pool of one connection, so that its plans can be asked for."""
+    """Pool of one connection, so that a test can read the plans of this connection."""
     worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
     found = db.connect(database_url, pool_size=1, application_name="te-one")
     yield found
@@ -26,7 +26,7 @@ def one(database: Database, database_url: str) -> Iterator[Database]:
 
 
 def plans(one: Database) -> dict[str, str]:
-    """Return the plans that its connection keeps, by the names of the statements."""
+    """Return the cached plans of the connection by the names of the statements."""
     found = {}
     for name, types in one.fetch(PREPARED):
         nothing = ", ".join(["NULL"] * len(types.strip("{}").split(",")))
@@ -36,7 +36,7 @@ def plans(one: Database) -> dict[str, str]:
 
 
 def never_analysed(database: Database) -> None:
-    # Statistics are of the time that a state says, not of when autovacuum happens to come by.
+    # Keep the statistics of the state under test: no autovacuum may refresh them.
     database.fetch(text("ALTER TABLE executions SET (autovacuum_enabled = false)"))
     rows.add_executions(database, MANY)
 
@@ -59,7 +59,7 @@ def over(database: Database) -> None:
 
 
 def running(database: Database) -> None:
-    """Since the statistics were gathered: there was none."""
+    """All executions run, but the statistics were gathered before any of them ran."""
     due(database)
     set_running = "status = 'RUNNING', worker_id = 'w', started_at = now(), attempt_count = 1"
     database.fetch(text(f"UPDATE executions SET {set_running}"))

@@ -1,4 +1,4 @@
-"""Running things at the same instant."""
+"""Functions started at the same instant on several threads."""
 
 import threading
 from collections.abc import Callable
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 def at_once(*bodies: Callable[[], T]) -> list[T]:
-    """Run each body in a thread of its own, all from the same instant, and return what they return."""
+    """Run each body in its own thread, all from the same instant, and return their results."""
     barrier, results, errors = threading.Barrier(len(bodies)), dict[int, T](), list[BaseException]()
 
     def run(index: int, body: Callable[[], T]) -> None:

@@ -1,4 +1,4 @@
-"""Rows in any state, written straight into the tables: what the API and the scheduler would have written."""
+"""Rows in any state, inserted directly, as the API and the scheduler write them."""
 
 import json
 from datetime import datetime, timedelta
@@ -58,7 +58,7 @@ def add_executions(
     input_: Any = None,
     shards: int = 1,
 ) -> list[str]:
-    """Create one-shot jobs with one execution each, due `due_in` from the database's now; returns execution ids."""
+    """Create one-shot jobs with one execution each, due `due_in` from the database's now; return execution ids."""
     executions = [ids.execution_id() for _ in range(count)]
     params = {
         "jobs": [ids.job_id() for _ in range(count)],
@@ -97,7 +97,7 @@ def add_executions(
 
 
 def set_status(database: Database, job_id: str, status: str) -> None:
-    """Put the executions of a job into a state in which they have been tried once."""
+    """Put the executions of a job into a state after one attempt."""
     database.fetch(
         text(
             "UPDATE executions SET status = :status, worker_id = 'w', started_at = now(), attempt_count = 1, "
@@ -108,7 +108,7 @@ def set_status(database: Database, job_id: str, status: str) -> None:
 
 
 def add_tick(database: Database, job_id: str, status: str = "QUEUED", *, due_in: timedelta = timedelta(0)) -> str:
-    """Give a job an execution, as the scheduler would; one that has begun is in its first attempt of three."""
+    """Add an execution to a job, as the scheduler does; a started execution is in its first attempt of three."""
     execution_id, now = ids.execution_id(), database_now(database)
     has_begun, is_final = status not in {"PENDING", "QUEUED"}, ExecutionStatus(status) in FINAL
     values = {
@@ -135,7 +135,7 @@ def add_tick(database: Database, job_id: str, status: str = "QUEUED", *, due_in:
 
 
 def add_attempt(database: Database, execution_id: str, number: int, status: str, **values: Any) -> None:
-    """Give an execution an attempt that has ended; `values` are its output or its error."""
+    """Add a finished attempt to an execution; `values` are its output or its error."""
     database.fetch(
         text(
             "INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, "
@@ -155,7 +155,7 @@ def add_attempt(database: Database, execution_id: str, number: int, status: str,
 
 
 def add_log(database: Database, execution_id: str, number: int, level: str, *, attempt: int = 1) -> None:
-    """Give an execution a line of its log."""
+    """Add a log line to an execution."""
     database.fetch(
         text(
             "INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at) "
@@ -178,7 +178,7 @@ def execution(database: Database, execution_id: str) -> Any:
 
 
 def attempts(database: Database, execution_id: str) -> list[Any]:
-    """Read its attempts, in order."""
+    """Read the attempts of an execution, in order."""
     query = text("SELECT * FROM attempts WHERE execution_id = :id ORDER BY attempt_number")
     return list(database.fetch(query, {"id": execution_id}))
 
@@ -196,7 +196,7 @@ def statuses(database: Database) -> dict[str, int]:
 
 
 def is_a_lock_waited_for(database: Database) -> bool:
-    """Return whether a statement waits for a row that another transaction has changed; PostgreSQL only."""
+    """Return whether any statement waits for a lock of another transaction; PostgreSQL only."""
     waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     return bool(database.fetch(text(waiting)))
 
@@ -208,7 +208,7 @@ def database_now(database: Database) -> datetime:
 
 
 def add_letter(database: Database, execution_id: str | None = None, **values: Any) -> str:
-    """Let an execution, or a new one, fail and leave a dead letter, of which some columns have other values."""
+    """Fail an execution, by default a new one, and add its dead letter; `values` override columns of the letter."""
     failed = execution_id or add_executions(database)[0]
     end = text(
         "UPDATE executions SET status = 'FAILED', completed_at = now(), attempt_count = 1 WHERE execution_id = :id "
@@ -221,7 +221,7 @@ def add_letter(database: Database, execution_id: str | None = None, **values: An
 
 
 def add_letters(database: Database, count: int) -> list[str]:
-    """Let so many new executions fail, all at once; returns their ids."""
+    """Create `count` failed executions with their dead letters; return the execution ids."""
     failed = add_executions(database, count)
     end = "UPDATE executions SET status = 'FAILED', completed_at = now(), attempt_count = 1"
     database.fetch(text(f"{end} WHERE execution_id = ANY (:ids)"), {"ids": failed})
@@ -236,7 +236,7 @@ def add_letters(database: Database, count: int) -> list[str]:
 
 
 def add_end(database: Database, end_id: str, age: str) -> None:
-    """Put the end of an execution into the outbox, as of a while ago."""
+    """Add a completion event to the outbox, with an age such as '2 minutes'."""
     put = (
         "INSERT INTO execution_ends (end_id, shard, execution_id, endpoint, status, attempt, ended_at) "
         "VALUES (:id, 0, 'exec_0', 'target', 'FAILED', 1, now() - CAST(:age AS INTERVAL))"

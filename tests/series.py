@@ -1,4 +1,4 @@
-"""All series: of the kernel, and of the features, each of which declares its own in its `metrics.py`."""
+"""All metric series: of the kernel, and of each feature with a `metrics.py`."""
 
 from importlib import import_module
 from importlib.util import find_spec

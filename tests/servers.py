@@ -1,4 +1,4 @@
-"""The servers that tests run against, and fresh databases on them."""
+"""Servers that tests run against, and fresh databases on them."""
 
 import os
 import secrets
@@ -19,7 +19,7 @@ S = TypeVar("S", bound=Server)
 
 
 def start_or_skip(server: S) -> S:
-    """Start a server; when its wheel is missing or it cannot run here, skip at a desk and fail in CI."""
+    """Start a server. If the server cannot start, skip the test, or fail the test in CI."""
     try:
         server.start()
     except ServerError as error:
@@ -30,13 +30,13 @@ def start_or_skip(server: S) -> S:
 
 
 class Cluster:
-    """A PostgreSQL or CockroachDB on which this test session makes and drops databases of its own."""
+    """PostgreSQL or CockroachDB on which this test session creates and drops its databases."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._prefix = f"te_test_{secrets.token_hex(4)}"
         self._count = 0
-        # psycopg2 knows no other scheme than PostgreSQL's, and CockroachDB speaks its protocol.
+        # psycopg2 accepts only the scheme postgresql; CockroachDB speaks the same protocol.
         self._admin_url = urlunsplit(urlsplit(url)._replace(scheme="postgresql"))
         (version,) = self._ask("SELECT version()")
         self.is_cockroach = "CockroachDB" in version
@@ -53,14 +53,14 @@ class Cluster:
 
     @contextmanager
     def migrated(self) -> Iterator[str]:
-        """Lend a database that is migrated at once."""
+        """Lend a freshly migrated database."""
         url = self.create()
         migrate.upgrade(url)
         yield url
         self.drop(url)
 
     def drop(self, url: str) -> None:
-        """Drop a database, cutting off whoever is still connected."""
+        """Drop a database and disconnect its clients."""
         how = " CASCADE" if self.is_cockroach else " WITH (FORCE)"
         self._run(sql.SQL("DROP DATABASE IF EXISTS {}" + how).format(sql.Identifier(_name(url))))
 
@@ -78,9 +78,9 @@ class Cluster:
 
 
 class Copies:
-    """Copies of a template: while a test has one, the next is made and the one before is dropped.
+    """Copies of a template database: while a test uses one copy, a thread creates the next and drops the previous.
 
-    Both take the server longer than many a test runs, which mostly waits itself.
+    The server needs longer for both than many tests run, and tests leave the server mostly idle.
     """
 
     def __init__(self, cluster: Cluster, template: str) -> None:
@@ -98,7 +98,7 @@ class Copies:
         self._drops.append(self._thread.submit(self._cluster.drop, url))
 
     def close(self) -> None:
-        """Drop the one that nobody took; raises what a drop has raised."""
+        """Drop the unused copy; raise the error of a failed drop."""
         self._cluster.drop(self._next.result())
         self._thread.shutdown()
         for drop in self._drops:

@@ -1,4 +1,4 @@
-"""Scrapers that do not behave: more than a server takes, each of which sends one byte and waits, or reads nothing."""
+"""Misbehaving scrapers: more connections than a server accepts. Each sends one byte and waits, or reads nothing."""
 
 import socket
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ MOST = 200
 
 @contextmanager
 def slow_scrapers(port: int) -> Iterator[None]:
-    """Hold many connections to an address; the server may refuse or close any of them."""
+    """Hold many connections to a port; the server may refuse or close any connection."""
     with ExitStack() as held:
         for number in range(MOST):
             sock = held.enter_context(closing(socket.socket()))

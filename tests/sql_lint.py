@@ -1,16 +1,16 @@
-"""What CockroachDB is known to refuse in a statement, or to take otherwise than PostgreSQL."""
+"""SQL that CockroachDB refuses or interprets differently from PostgreSQL."""
 
 import re
 
-# Spellings that its grammar or semantics refuse.
+# Syntax that CockroachDB does not support.
 REFUSED = [
     r"\bSTRING\b", r"\bSERIAL\b", r"\bpg_notify\b", r"\bLISTEN\b", r"pg_advisory", r"\bMERGE\b", r"\bctid\b",
     r"\bxmax\b", r"make_interval", r"ON CONSTRAINT", r"\bSAVEPOINT\b", r"\bLOCK TABLE\b", r"\bUPSERT\b",
     r"TABLESAMPLE", r"jsonb_path_ops", r"old\.", r"percentile_cont", r"=>", r"\bFAMILY\b",
 ]  # fmt: skip
 
-# Where no column gives a parameter its type: in arithmetic, as the argument of a function, as a value or a condition of
-# its own. CockroachDB then takes the type of whatever the driver wrote, or refuses the statement.
+# Places where no column gives a parameter its type: in arithmetic, as a function's argument, as a value or a condition.
+# CockroachDB then uses the type of the literal that the driver wrote, or refuses the statement.
 _PARAMETER = r"(?<!:):[a-z_0-9]+\b"
 UNTYPED = [
     rf"[-+*/%|]\s*{_PARAMETER}", rf"{_PARAMETER}\s*[-+*/%|]",
@@ -20,19 +20,20 @@ UNTYPED = [
 
 
 def refused(sql: str) -> list[str]:
-    """Return the patterns of what CockroachDB refuses that occur in a statement."""
+    """Return the patterns of `REFUSED` that occur in a statement."""
     return [pattern for pattern in REFUSED if re.search(pattern, sql, re.IGNORECASE)]
 
 
 def untyped(sql: str) -> list[str]:
-    """Return the places of a hand-written statement in which a parameter has no type."""
+    """Return the places of a hand-written statement where a parameter has no type."""
     return [found.group(0) for pattern in UNTYPED for found in re.finditer(pattern, sql, re.IGNORECASE)]
 
 
 def unruly(sql: str) -> list[str]:
-    """Return which rules of structure a statement breaks: one write per table, claims in the order of an index.
+    """Return the structural rules that a statement breaks.
 
-    And rows by a list of keys that is a parameter: CockroachDB constrains no scan by what a subquery finds.
+    A statement writes each table once, and claims rows in the order of an index. A list of keys is a parameter, because
+    CockroachDB cannot limit a scan by the result of a subquery.
     """
     broken = [f"{table} is written twice" for table in set(_written(sql)) if _written(sql).count(table) > 1]
     if re.search(r"= ANY\s*\(\s*ARRAY\s*\(\s*SELECT", sql):

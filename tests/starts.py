@@ -1,4 +1,4 @@
-"""Starts within a window of time."""
+"""Count of starts within a window of time."""
 
 from bisect import bisect_right
 
@@ -9,6 +9,6 @@ MOST = 1_000_000
 
 
 def most_within(starts: list[int], width: int) -> int:
-    """Return the most starts in any window [t, t + width), by looking at each that begins with a start."""
+    """Return the largest number of starts in any window [t, t + width): check each window that begins with a start."""
     ordered = sorted(starts)
     return max((bisect_right(ordered, start + width - 1) - at for at, start in enumerate(ordered)), default=0)

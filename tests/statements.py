@@ -1,4 +1,4 @@
-"""All registered statements: each module that registers any is imported, whichever modules a test needs itself."""
+"""All registered statements: imports each module that registers a statement."""
 
 import importlib
 from pathlib import Path

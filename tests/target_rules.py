@@ -1,4 +1,4 @@
-"""Rules of the endpoint `target`, changed as the API changes them."""
+"""Rules of the endpoint `target`, changed as the API does."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ BUMP = text("UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flo
 
 
 def set_rules(database: Database, limits: dict[str, Any] | None = None, *, paused: bool = False) -> None:
-    """Change the rules of the target, as the API does."""
+    """Change the rules of the endpoint `target`, as the API does."""
 
     def body(connection: Any) -> None:
         params = {"name": "target", "limits": None if limits is None else json.dumps(limits), "is_paused": paused}

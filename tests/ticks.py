@@ -5,7 +5,7 @@ from datetime import datetime
 from app.schedule.cron import Schedule
 
 
-def walk(schedule: Schedule, begin: datetime, end: datetime) -> list[datetime]:
+def ticks_between(schedule: Schedule, begin: datetime, end: datetime) -> list[datetime]:
     """List the ticks in (begin, end]."""
     found, tick = [], schedule.next_after(begin)
     while tick is not None and tick <= end:

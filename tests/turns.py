@@ -1,16 +1,16 @@
-"""The order in which the files of a run take their turns."""
+"""Order in which a test run takes its files."""
 
 from collections.abc import Iterable, Mapping
 
 _SLOW = "tests/acceptance/"
 _END = 0.85
-"""Where among the others the last slow file begins: short ones end a run, so that no process waits long for another."""
+"""Relative position of the last slow file: quick files end a run, so that no process waits long for another."""
 
 
 def spread(files: Iterable[str]) -> Mapping[str, int]:
-    """Return the place of each file by its path: the slow ones are spread among the others.
+    """Return the position of each file by its path, with the slow files spread evenly.
 
-    They mostly wait, and the others mostly compute: several processes together use the cores best with some of each.
+    Slow files mostly wait and quick files mostly compute, so a mix of both uses the cores best.
     """
     known = list(files)
     slow = [name for name in known if name.startswith(_SLOW)]

@@ -1,7 +1,7 @@
-"""Import this before anything from `actors`, a composition root that reads the environment when it is imported.
+"""Import this before any module of `actors`, which reads the environment at import.
 
-It connects to nothing before Dramatiq boots the worker. The environment is left as it was: later tests start
-processes that would believe the address below.
+Importing `actors` opens no connection; Dramatiq connects when the worker boots. The environment is restored afterwards:
+processes that later tests start must not inherit the address below.
 """
 
 import importlib

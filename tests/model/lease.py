@@ -1,7 +1,7 @@
-"""Lease and fence as a small state machine: one execution, two workers, schedulers, a network that delays and repeats.
+"""Lease and fence as a small state machine: one execution, two workers, schedulers and an unreliable network.
 
-Each step is one statement of `app.queue.executions` or one thing that a process does by itself. A worker may do nothing
-for any time (it is frozen), die at any step, and what it sent to the database may arrive late, twice, or never.
+Each step is one statement of `app.queue.executions` or one local action of a process. A worker may freeze for any time
+or die at any step. Its messages to the database may arrive late, twice, or never.
 """
 
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 LEASE = 2  # ticks
 MAX_ATTEMPTS = 2
-MOST_CLAIMS = 3  # hand-backs spend no attempt: without a bound there would be no end
+MAX_CLAIMS = 3  # releases spend no attempt, so without a bound the model would be infinite
 WORKERS = (0, 1)
 
 
 class Claim(NamedTuple):
-    """A claim; `serial` is the instant of it, which is unique."""
+    """A claim; `serial` stands for its instant, which is unique."""
 
     worker: int
     attempt: int
@@ -23,7 +23,7 @@ class Claim(NamedTuple):
 
 
 class Mail(NamedTuple):
-    """A statement on its way to the database: "ok", "failed" or "hand back"."""
+    """A statement on its way to the database: "ok", "failed" or "release"."""
 
     kind: str
     claim: Claim
@@ -39,36 +39,36 @@ class Attempt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What protects the execution; each can be taken away to see what it is for."""
+    """Protective rules; a test disables one rule at a time to show that it is needed."""
 
-    fence_worker: bool = True  # conclude and hand back: e.worker_id = :worker
+    fence_worker: bool = True  # conclude and release: e.worker_id = :worker
     fence_attempt: bool = True  # ... e.attempt_count = :attempt
-    fence_instant: bool = True  # hand back only: e.started_at = :claimed_at
+    fence_instant: bool = True  # release only: e.started_at = :claimed_at
     reclaim_needs_lost_lease: bool = True
     expired_lease_stays_expired: bool = True
     claim_needs_lease: bool = True
-    second_chance: bool = True  # the first lost worker is followed by another attempt
+    second_chance: bool = True  # another attempt follows the first lost worker
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Leases count down to 0, so that time needs no end."""
+    """State of the model. Leases count down to 0, so that time is bounded."""
 
     status: str = "QUEUED"
-    row: Claim | None = None  # worker, attempt and instant of the row; kept after the end
+    row: Claim | None = None  # worker, attempt and instant of the row; kept after completion
     attempts: int = 0
     claims: int = 0
     leases: tuple[int, ...] = (LEASE, LEASE)
     alive: tuple[bool, ...] = (True, True)
-    hands: tuple[tuple[Claim, bool] | None, ...] = (None, None)  # the claim a worker holds, and whether it has sent
+    hands: tuple[tuple[Claim, bool] | None, ...] = (None, None)  # claim of each worker, and whether it has sent
     mail: frozenset[Mail] = frozenset()
     recorded: tuple[Attempt, ...] = ()
     sent: tuple[Claim, ...] = ()
-    fault: str | None = None  # what went wrong in the step that led here
+    fault: str | None = None  # fault of the step that led to this state
 
 
 def steps(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
-    """Everything that can happen next."""
+    """Yield each possible next step and its state."""
     if any(state.leases):
         yield "a tick passes", replace(state, leases=tuple(max(0, left - 1) for left in state.leases))
     yield from _reclaim(state, rules)
@@ -78,15 +78,15 @@ def steps(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
         yield f"{mail} arrives or is lost", replace(arrived, mail=state.mail - {mail})
     for worker in WORKERS:
         if state.alive[worker]:
-            yield from _of_worker(state, worker, rules)
+            yield from _worker_steps(state, worker, rules)
 
 
-def _of_worker(state: State, worker: int, rules: Rules) -> Iterator[tuple[str, State]]:
+def _worker_steps(state: State, worker: int, rules: Rules) -> Iterator[tuple[str, State]]:
     yield f"{worker} dies", _gone(state, worker)
     if state.leases[worker] or not rules.expired_lease_stays_expired:
         yield f"{worker} renews", replace(state, leases=_put(state.leases, worker, LEASE))
     else:
-        yield f"{worker} learns that its lease is over", _gone(state, worker)
+        yield f"{worker} finds its lease expired", _gone(state, worker)
     hand = state.hands[worker]
     if hand is None:
         yield from _claim(state, worker, rules)
@@ -98,24 +98,20 @@ def _of_worker(state: State, worker: int, rules: Rules) -> Iterator[tuple[str, S
             f"{worker} sends",
             replace(state, hands=_put(state.hands, worker, (claim, True)), sent=(*state.sent, claim)),
         )
-        yield f"{worker} hands back", replace(idle, mail=state.mail | {Mail("hand back", claim)})
+        yield f"{worker} releases", replace(idle, mail=state.mail | {Mail("release", claim)})
         return
     for kind in ("ok", "failed"):
-        yield f"{worker} ends: {kind}", replace(idle, mail=state.mail | {Mail(kind, claim)})
+        yield f"{worker} completes: {kind}", replace(idle, mail=state.mail | {Mail(kind, claim)})
 
 
 def _claim(state: State, worker: int, rules: Rules) -> Iterator[tuple[str, State]]:
-    """CLAIM; its answer may be lost, and then what the row says is handed back as a stray."""
+    """CLAIM; if its answer is lost, the worker finds the claim in the row and releases it as an orphan."""
     row = state.row
     if state.status == "RUNNING" and row is not None and row.worker == worker:
         if not any(mail.claim == row for mail in state.mail):
-            yield f"{worker} finds a stray", replace(state, mail=state.mail | {Mail("hand back", row)})
+            yield f"{worker} finds an orphan", replace(state, mail=state.mail | {Mail("release", row)})
         return
-    if (
-        state.status != "QUEUED"
-        or state.attempts >= _most_attempts(state.recorded, rules)
-        or state.claims >= MOST_CLAIMS
-    ):
+    if state.status != "QUEUED" or state.attempts >= _max_attempts(state.recorded, rules) or state.claims >= MAX_CLAIMS:
         return
     if not state.leases[worker] and rules.claim_needs_lease:
         return
@@ -124,7 +120,7 @@ def _claim(state: State, worker: int, rules: Rules) -> Iterator[tuple[str, State
     taken = replace(
         state, status="RUNNING", row=claim, attempts=claim.attempt, claims=claim.serial, fault=fault or state.fault
     )
-    yield f"{worker} claims, the answer is lost", taken
+    yield f"{worker} claims, but the answer is lost", taken
     yield f"{worker} claims", replace(taken, hands=_put(state.hands, worker, (claim, False)))
 
 
@@ -137,7 +133,7 @@ def _arrive(state: State, mail: Mail, rules: Rules) -> State:
         return state
     if rules.fence_attempt and row.attempt != claim.attempt:
         return state
-    if mail.kind == "hand back":
+    if mail.kind == "release":
         if rules.fence_instant and row.serial != claim.serial:
             return state
         after = replace(state, status="QUEUED", attempts=state.attempts - 1)
@@ -157,12 +153,12 @@ def _reclaim(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
 def _recorded(state: State, ended: str, status: str | None, rules: Rules) -> State:
     assert state.row is not None
     recorded = (*state.recorded, Attempt(state.attempts, state.row.serial, ended))
-    following = "QUEUED" if state.attempts < _most_attempts(recorded, rules) else "FAILED"
+    following = "QUEUED" if state.attempts < _max_attempts(recorded, rules) else "FAILED"
     return replace(state, status=status or following, recorded=recorded)
 
 
-def _most_attempts(recorded: tuple[Attempt, ...], rules: Rules) -> int:
-    """One more when the first lost worker had the last attempt: it may have sent nothing."""
+def _max_attempts(recorded: tuple[Attempt, ...], rules: Rules) -> int:
+    """One more attempt if the first lost worker had the last attempt: the worker may have sent nothing."""
     return MAX_ATTEMPTS + int(rules.second_chance and _losses(recorded)[:1] == [MAX_ATTEMPTS])
 
 
@@ -183,7 +179,7 @@ def breach_of(state: State) -> str | None:
     if state.fault is not None:
         return state.fault
     if sum(hand is not None and state.leases[worker] > 0 for worker, hand in enumerate(state.hands)) > 1:
-        return "two workers with a valid lease hold it"
+        return "two workers with a valid lease hold the execution"
     if [attempt.number for attempt in state.recorded] != list(range(1, len(state.recorded) + 1)):
         return "attempts have gaps"
     if len({claim.attempt for claim in state.sent}) != len(state.sent):
@@ -191,13 +187,13 @@ def breach_of(state: State) -> str | None:
     if state.status in {"SUCCESS", "FAILED"} and not {c.serial for c in state.sent} <= {
         a.serial for a in state.recorded
     }:
-        return "a send that no attempt tells of"
-    return _wrong_end(state)
+        return "a send without a recorded attempt"
+    return _completion_breach(state)
 
 
-def _wrong_end(state: State) -> str | None:
+def _completion_breach(state: State) -> str | None:
     if state.status == "FAILED" and _losses(state.recorded) == [state.attempts]:
-        return "the first lost worker ends it"
+        return "the first lost worker ends the execution"
     if len(state.recorded) > MAX_ATTEMPTS + 1:
         return "more than one attempt beyond the policy"
     return None

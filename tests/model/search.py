@@ -1,4 +1,4 @@
-"""Every state that a model can reach, and the shortest way to the first one that must not be."""
+"""Breadth-first search of all states that a model can reach, with the shortest path to the first breach."""
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
@@ -10,7 +10,7 @@ S = TypeVar("S", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Result(Generic[S]):
-    """How many states there are; for a breach, which invariant it is and the steps that lead there."""
+    """Number of states found; for a breach, the broken invariant and the steps that lead to it."""
 
     states: int
     breach: str | None = None
@@ -22,9 +22,9 @@ def explore(
     steps: Callable[[S], Iterable[tuple[str, S]]],
     breach_of: Callable[[S], str | None],
     *,
-    most_states: int = 2_000_000,
+    max_states: int = 2_000_000,
 ) -> Result[S]:
-    """Search breadth-first until all states are seen or one breaks an invariant."""
+    """Search breadth-first until all states are visited or a state breaks an invariant."""
     came_from: dict[S, tuple[str, S] | None] = {first: None}
     queue = deque([first])
     while queue:
@@ -36,8 +36,8 @@ def explore(
             if successor not in came_from:
                 came_from[successor] = (name, state)
                 queue.append(successor)
-        if len(came_from) > most_states:
-            raise OverflowError(f"more than {most_states} states")
+        if len(came_from) > max_states:
+            raise OverflowError(f"more than {max_states} states")
     return Result(len(came_from))
 
 

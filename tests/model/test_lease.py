@@ -1,4 +1,4 @@
-"""The lease protocol in every order that its steps can come in, and what each of its rules is for."""
+"""The lease protocol in every possible order of its steps, and the need for each of its rules."""
 
 from dataclasses import replace
 from functools import partial
@@ -13,10 +13,10 @@ def check(**changes: bool) -> Result[State]:
     return explore(State(), partial(steps, rules=replace(Rules(), **changes)), breach_of)
 
 
-def test_it_holds_in_every_state() -> None:
+def test_every_reachable_state_keeps_the_invariants() -> None:
     found = check()
     assert found.breach is None, "\n".join((found.breach, *found.trace))
-    assert found.states == 66_188, "a model that changes its size was changed: say so here"
+    assert found.states == 66_188, "the number of states has changed: update it if the model was changed on purpose"
 
 
 @pytest.mark.parametrize(
@@ -24,18 +24,18 @@ def test_it_holds_in_every_state() -> None:
     [
         ("fence_attempt", "a stale write took effect"),
         ("fence_instant", "a stale write took effect"),
-        ("reclaim_needs_lost_lease", "two workers with a valid lease hold it"),
-        ("expired_lease_stays_expired", "two workers with a valid lease hold it"),
+        ("reclaim_needs_lost_lease", "two workers with a valid lease hold the execution"),
+        ("expired_lease_stays_expired", "two workers with a valid lease hold the execution"),
         ("claim_needs_lease", "claimed without a lease"),
-        ("second_chance", "the first lost worker ends it"),
+        ("second_chance", "the first lost worker ends the execution"),
     ],
 )
-def test_without_a_rule_it_breaks(rule: str, breach: str) -> None:
+def test_protocol_breaks_without_this_rule(rule: str, breach: str) -> None:
     found = check(**{rule: False})
     assert found.breach == breach
-    assert found.trace, "the way there is told"
+    assert found.trace, "a breach without the steps that lead to it"
 
 
-def test_the_worker_in_the_fence_is_a_safety_net() -> None:
-    """Attempt numbers repeat only after a hand-back, which is fenced by its instant: the rest implies the worker."""
+def test_worker_condition_of_the_fence_is_redundant() -> None:
+    """The other conditions imply the worker: an attempt number repeats only after a release, fenced by its instant."""
     assert check(fence_worker=False).breach is None

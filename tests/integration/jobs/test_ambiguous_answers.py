@@ -134,7 +134,9 @@ def test_a_retry_by_hand_happens_once(
     execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
     api.post(f"/executions/{execution_id}/cancel")
     proxy.arm(
-        "max_attempts = e.attempt_count +", fault, meanwhile=partial(claim_everything, database) if is_claimed else None
+        "max_attempts = e.attempt_count +",
+        fault,
+        after_commit=partial(claim_everything, database) if is_claimed else None,
     )
     answer = api.post(f"/executions/{execution_id}/retry")
     assert proxy.fired == 1
@@ -152,7 +154,7 @@ def test_a_job_is_brought_forward_once(
     proxy.arm(
         "SET run_at = now(), on_hold = false",
         fault,
-        meanwhile=partial(claim_everything, database) if is_claimed else None,
+        after_commit=partial(claim_everything, database) if is_claimed else None,
     )
     answer = api.post(f"/jobs/{job['job_id']}/run")
     assert proxy.fired == 1

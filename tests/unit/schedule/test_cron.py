@@ -10,7 +10,7 @@ import pytest
 from app.kernel.errors import InvalidRequestError
 from app.schedule.cron import Schedule
 from tests.cases import each_case
-from tests.ticks import walk
+from tests.ticks import ticks_between
 
 
 def local_ticks(text: str, zone: str, begin: datetime, count: int) -> list[str]:
@@ -110,7 +110,7 @@ def test_an_unknown_zone_is_a_bad_request(zone: str) -> None:
 )
 def test_the_days_of_september_2026(text: str, days: list[int]) -> None:
     begin, end = datetime(2026, 8, 31, 12, tzinfo=UTC), datetime(2026, 9, 30, 12, tzinfo=UTC)
-    assert [tick.day for tick in walk(Schedule.parse(text, "UTC"), begin, end)] == days
+    assert [tick.day for tick in ticks_between(Schedule.parse(text, "UTC"), begin, end)] == days
 
 
 def test_of_a_weekday_or_a_day_that_no_month_has_the_weekday_remains() -> None:

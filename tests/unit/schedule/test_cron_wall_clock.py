@@ -16,7 +16,7 @@ from app.kernel.errors import InvalidCronError
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
 from tests.cases import each_case
-from tests.ticks import walk
+from tests.ticks import ticks_between
 from tests.unit.schedule.expressions import field
 
 MINUTE = timedelta(minutes=1)
@@ -102,7 +102,7 @@ def test_ticks_around_a_clock_change_are_those_of_the_wall_clock(
         schedule = Schedule.parse(text, zone)
     except InvalidCronError:
         assume(False)
-    assert walk(schedule, begin, end) == list(ticks(text, zone, begin, end))
+    assert ticks_between(schedule, begin, end) == list(ticks(text, zone, begin, end))
 
 
 @each_case("zone", ZONES)
@@ -111,7 +111,7 @@ def test_every_clock_change_of_a_zone(zone: str, text: str) -> None:
     schedule = Schedule.parse(text, zone)
     for change in transitions(zone)[-14:]:
         begin, end = change - timedelta(hours=3), change + timedelta(hours=4)
-        assert walk(schedule, begin, end) == list(ticks(text, zone, begin, end))
+        assert ticks_between(schedule, begin, end) == list(ticks(text, zone, begin, end))
 
 
 @settings(max_examples=200, deadline=None)
