@@ -1,4 +1,4 @@
-"""The asynchronous client as a synchronous one, so that both pass the same tests."""
+"""Synchronous wrapper of the asynchronous client, so that both clients pass the same tests."""
 
 import asyncio
 import inspect
@@ -10,7 +10,7 @@ from task_executor_client import AsyncClient, AsyncPages
 
 
 class Blocking:
-    """An AsyncClient, or a part of it, whose coroutines and iterators are run to their ends."""
+    """An AsyncClient, or a part of it, whose coroutines and iterators run to completion in each call."""
 
     def __init__(self, part: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._part = part
@@ -37,16 +37,16 @@ class BlockingPages:
         self._loop = loop
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._loop.run_until_complete(_listed(aiter(self._pages))))
+        return iter(self._loop.run_until_complete(_collect(aiter(self._pages))))
 
     def pages(self) -> Iterator[Any]:
-        return iter(self._loop.run_until_complete(_listed(self._pages.pages())))
+        return iter(self._loop.run_until_complete(_collect(self._pages.pages())))
 
     def first(self) -> Any:
         return self._loop.run_until_complete(self._pages.first())
 
 
-async def _listed(each: Any) -> list[Any]:
+async def _collect(each: Any) -> list[Any]:
     return [item async for item in each]
 
 

@@ -1,4 +1,4 @@
-"""The API on a real port, in this process, with a network in between that fails on demand."""
+"""The API on a real port of this process, behind a network that fails on demand."""
 
 import socket
 import threading
@@ -16,34 +16,38 @@ class Quiet(WSGIRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing."""
+        """Log nothing."""
 
 
 class Redirect(NamedTuple):
-    """An answer that leads elsewhere."""
+    """A redirect in place of the answer."""
 
     location: str
     body: bytes = b""
 
 
-class Weather:
-    """What happens to the next requests: `lose` does them and cuts the answer off, `drop` cuts before; or a status."""
+class FaultyNetwork:
+    """Network that applies one fault to each of the next requests, and records all requests.
+
+    Fault `drop` closes the connection before the request runs, `lose` closes it after the request has run.
+    A number is the status of an answer in place of the service's, and a `Redirect` is a redirect.
+    """
 
     def __init__(self, app: WSGI) -> None:
         self._app = app
         self._next: list[str | int | Redirect] = []
-        self.seen: list[dict[str, str]] = []
+        self.requests: list[dict[str, str]] = []
 
-    def then(self, *faults: str | int | Redirect) -> None:
+    def fail_next(self, *faults: str | int | Redirect) -> None:
         self._next += faults
 
     def clear(self) -> None:
         self._next.clear()
-        self.seen.clear()
+        self.requests.clear()
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         fault = self._next.pop(0) if self._next else ""
-        self.seen.append(
+        self.requests.append(
             {
                 "path": environ["RAW_URI"],
                 "method": environ["REQUEST_METHOD"],
@@ -67,14 +71,14 @@ class Weather:
 
 
 @contextmanager
-def serving(app: Flask) -> Iterator[tuple[str, Weather]]:
-    """Serve an application; yields its address and its weather."""
-    weather = Weather(app.wsgi_app)
-    server = make_server("127.0.0.1", 0, weather, threaded=True, request_handler=Quiet)
+def serving(app: Flask) -> Iterator[tuple[str, FaultyNetwork]]:
+    """Serve an application; yield its address and its network."""
+    network = FaultyNetwork(app.wsgi_app)
+    server = make_server("127.0.0.1", 0, network, threaded=True, request_handler=Quiet)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}", weather
+        yield f"http://127.0.0.1:{server.server_port}", network
     finally:
         server.shutdown()
         thread.join()

@@ -19,7 +19,7 @@ from task_executor_client import (
     request_id,
 )
 
-from tests.integration.caller.serving import Weather
+from tests.integration.caller.serving import FaultyNetwork
 from tests.integration.client import Api
 from tests.integration.registered import INPUT, SCHEMA, http_endpoint
 from tests.racing import at_once
@@ -28,13 +28,13 @@ from tests.waiting import eventually
 
 @pytest.fixture
 def strict(te: Any, name: str) -> str:
-    """An endpoint whose payload spec wants a `user_id`."""
+    """Register an endpoint whose payload spec requires a `user_id`."""
     te.payload_specs.create(name=name, schema=SCHEMA)
     te.endpoints.create(**http_endpoint(name, payload_spec=name))
     return name
 
 
-def test_the_way_of_a_job(te: Any, strict: str) -> None:
+def test_job_is_created_replayed_listed_cancelled_and_awaited(te: Any, strict: str) -> None:
     at = datetime.now(UTC) + timedelta(hours=1)
     job = te.jobs.create(endpoint=strict, trigger="DELAYED", idempotency_key="k", run_at=at, input=INPUT)
     assert (job["status"], replayed(job)) == ("ACTIVE", False)
@@ -51,7 +51,7 @@ def test_the_way_of_a_job(te: Any, strict: str) -> None:
     assert te.metrics.metrics().startswith("#")
 
 
-def test_conditions(te: Any, name: str) -> None:
+def test_conditional_requests_send_the_etag(te: Any, name: str) -> None:
     config = te.configs.create(name=name, values={"a": 1})
     known = etag(te.configs.get(name))
     with pytest.raises(NotModifiedError):
@@ -63,7 +63,7 @@ def test_conditions(te: Any, name: str) -> None:
     assert config["values"] == {"a": 1}
 
 
-def test_an_error_is_the_class_of_its_code(te: Any, strict: str) -> None:
+def test_each_error_code_raises_its_class(te: Any, strict: str) -> None:
     with pytest.raises(errors.JobNotFoundError) as missing:
         te.jobs.get("job_none")
     assert isinstance(missing.value, errors.NotFoundError)
@@ -77,17 +77,19 @@ def test_an_error_is_the_class_of_its_code(te: Any, strict: str) -> None:
 
 
 @pytest.mark.parametrize("fault", ["lose", "drop", 502, 503])
-def test_a_keyed_request_is_tried_again_and_done_once(te: Any, weather: Weather, name: str, fault: str | int) -> None:
+def test_request_with_a_key_is_retried_and_executed_once(
+    te: Any, network: FaultyNetwork, name: str, fault: str | int
+) -> None:
     te.endpoints.create(**http_endpoint(name))
-    weather.clear()
-    weather.then(fault, fault)
+    network.clear()
+    network.fail_next(fault, fault)
     job = te.jobs.create(endpoint=name, trigger="IMMEDIATE")
-    assert len(weather.seen) == 3
-    assert len({each["key"] for each in weather.seen}) == 1
-    assert weather.seen[0]["key"]
+    assert len(network.requests) == 3
+    assert len({each["key"] for each in network.requests}) == 1
+    assert network.requests[0]["key"]
     assert replayed(job) is (fault == "lose")
-    # Of another kind: its key is stored beside what it does.
-    weather.then(fault)
+    # POST /jobs/batch stores its idempotency key in another table, in the transaction that creates the jobs.
+    network.fail_next(fault)
     assert (
         te.jobs.create_batch(
             jobs=[{"endpoint": name, "trigger": "DELAYED", "run_at": "2100-01-01T00:00:00Z", "idempotency_key": "b"}]
@@ -97,69 +99,73 @@ def test_a_keyed_request_is_tried_again_and_done_once(te: Any, weather: Weather,
     assert len(list(te.jobs.list(endpoint=name))) == 2
 
 
-def test_what_may_have_been_done_is_not_done_twice(te: Any, weather: Weather, name: str) -> None:
+def test_request_without_a_key_is_not_repeated_after_a_lost_answer(te: Any, network: FaultyNetwork, name: str) -> None:
     te.configs.create(name=name, values={})
-    weather.clear()
-    weather.then("lose")
+    network.clear()
+    network.fail_next("lose")
     with pytest.raises(ConnectionFailedError) as lost:
         te.configs.replace(name, values={"a": 1})
     assert lost.value.may_have_been_done
-    assert len(weather.seen) == 1
+    assert len(network.requests) == 1
     assert te.configs.get(name)["values"] == {"a": 1}
 
 
-def test_pages_are_read_as_they_are_needed(te: Any, weather: Weather, name: str) -> None:
+def test_pages_are_fetched_on_demand(te: Any, network: FaultyNetwork, name: str) -> None:
     te.endpoints.create(**http_endpoint(name))
     made = [te.jobs.create(endpoint=name, trigger="IMMEDIATE")["job_id"] for _ in range(5)][::-1]
-    weather.clear()
+    network.clear()
     listed = te.jobs.list(endpoint=name, limit=2)
-    assert weather.seen == []
+    assert network.requests == []
     assert [job["job_id"] for job in listed] == made
     pages = list(listed.pages())
     assert [len(page) for page in pages] == [2, 2, 1]
     assert [page.cursor is None for page in pages] == [False, False, True]
     later = te.jobs.list(endpoint=name, limit=2, cursor=pages[0].cursor)
     assert [job["job_id"] for job in later] == made[2:]
-    weather.clear()
+    network.clear()
     assert listed.first()["job_id"] == made[0]
-    assert len(weather.seen) == 1
+    assert len(network.requests) == 1
     assert te.jobs.list(endpoint=f"{name}-none").first() is None
     with pytest.raises(errors.InvalidRequestError):
         list(te.jobs.list(cursor="forged"))
 
 
-def test_the_service_holds_the_request_of_who_waits(te: Any, weather: Weather, shared_api: Api, name: str) -> None:
+def test_service_holds_the_request_of_a_waiting_client(
+    te: Any, network: FaultyNetwork, shared_api: Api, name: str
+) -> None:
     te.endpoints.create(**http_endpoint(name))
     job = te.jobs.create(endpoint=name, trigger="DELAYED", run_at=datetime.now(UTC) + timedelta(hours=1))
 
     def end() -> None:
-        eventually(lambda: any("/result" in each["path"] for each in weather.seen))
+        eventually(lambda: any("/result" in each["path"] for each in network.requests))
         assert shared_api.post(f"/jobs/{job['job_id']}/cancel").status_code == 200
 
     ended, _ = at_once(lambda: te.wait(job["job_id"], timeout=60), end)
     assert ended["status"] == "CANCELLED"
-    asked = [each["path"] for each in weather.seen if each["method"] == "GET"]
+    asked = [each["path"] for each in network.requests if each["method"] == "GET"]
     assert "wait=20s" in asked[1]
-    assert len(asked) <= 5, "it does not ask while it is held"
+    assert len(asked) <= 5, "the client polls while the service holds its request"
 
 
-def test_who_cannot_be_held_looks_instead(te: Any, weather: Weather, shared_api: Api, name: str) -> None:
+def test_wait_polls_when_the_service_cannot_hold_the_request(
+    te: Any, network: FaultyNetwork, shared_api: Api, name: str
+) -> None:
     te.endpoints.create(**http_endpoint(name))
     job = te.jobs.create(endpoint=name, trigger="DELAYED", run_at=datetime.now(UTC) + timedelta(hours=1))
-    weather.clear()
-    weather.then("", 503)
+    network.clear()
+    network.fail_next("", 503)
 
     def end() -> None:
-        eventually(lambda: len(weather.seen) >= 3)
+        eventually(lambda: len(network.requests) >= 3)
         assert shared_api.post(f"/jobs/{job['job_id']}/cancel").status_code == 200
 
     ended, _ = at_once(lambda: te.wait(job["job_id"], timeout=60), end)
     assert ended["status"] == "CANCELLED"
-    assert ["/result" in each["path"] for each in weather.seen[:3]] == [False, True, False]
+    assert ["/result" in each["path"] for each in network.requests[:3]] == [False, True, False]
 
 
 class Counting(AsyncClient):
-    """Counts the calls that the service holds at the same time."""
+    """Client that counts the requests which the service holds at the same time."""
 
     holding = most = 0
 
@@ -179,7 +185,7 @@ class Counting(AsyncClient):
             self.holding -= held
 
 
-def test_who_waits_for_many_leaves_connections_to_other_calls(address: str, shared_api: Api, name: str) -> None:
+def test_concurrent_waits_leave_connections_to_other_calls(address: str, shared_api: Api, name: str) -> None:
     async def wait_and_cancel() -> list[tuple[str, int]]:
         found = []
         async with Counting(address, shared_api.key, connections=2) as te:
@@ -199,7 +205,7 @@ def test_who_waits_for_many_leaves_connections_to_other_calls(address: str, shar
     assert asyncio.run(wait_and_cancel()) == [("CANCELLED", 1)] * 6
 
 
-def test_waiting_is_bounded(te: Any, name: str) -> None:
+def test_wait_ends_at_its_timeout(te: Any, name: str) -> None:
     te.endpoints.create(**http_endpoint(name))
     job = te.jobs.create(endpoint=name, trigger="IMMEDIATE")
     with pytest.raises(WaitTimeoutError, match="; the execution continues"):
@@ -210,31 +216,31 @@ def test_waiting_is_bounded(te: Any, name: str) -> None:
         te.wait(name)
 
 
-def test_a_name_travels_as_it_is(te: Any, weather: Weather) -> None:
+def test_name_is_percent_encoded_in_the_path(te: Any, network: FaultyNetwork) -> None:
     with pytest.raises(errors.BreakerNotFoundError):
         te.breakers.get("kafka:a.example:9092,b~1")
-    assert weather.seen[-1]["path"] == "/breakers/kafka%3Aa.example%3A9092%2Cb~1"
+    assert network.requests[-1]["path"] == "/breakers/kafka%3Aa.example%3A9092%2Cb~1"
 
 
-def test_our_key_stands_before_a_password_in_netrc(
-    te: Any, weather: Weather, shared_api: Api, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+def test_api_key_overrides_a_password_in_netrc(
+    te: Any, network: FaultyNetwork, shared_api: Api, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login somebody password else")
     monkeypatch.setenv("NETRC", str(netrc))
     te.configs.list(limit=1).first()
-    assert weather.seen[-1]["authorization"] == f"Bearer {shared_api.key}"
+    assert network.requests[-1]["authorization"] == f"Bearer {shared_api.key}"
 
 
-def test_a_closed_client_sends_nothing(te: Any, weather: Weather) -> None:
+def test_closed_client_raises_and_sends_nothing(te: Any, network: FaultyNetwork) -> None:
     te.health.live()
     te.close()
     te.close()
     with pytest.raises(RuntimeError, match="closed"):
         te.health.live()
-    assert len(weather.seen) == 1
+    assert len(network.requests) == 1
 
 
-def test_an_unknown_code_is_an_error_all_the_same() -> None:
+def test_unknown_error_code_is_a_plain_api_error() -> None:
     error = ApiError("jobs.get", 418, "TEAPOT", "short and stout")
     assert (error.code, error.details) == ("TEAPOT", [])

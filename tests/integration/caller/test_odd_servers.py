@@ -1,4 +1,4 @@
-"""Both clients where the service is not, or something else is in its place: an error of theirs, in time."""
+"""Both clients against an unreachable service or another server: an error of the client, within the timeout."""
 
 import logging
 import socket
@@ -11,12 +11,12 @@ from task_executor_client import ConnectionFailedError, Retries, UnexpectedAnswe
 from task_executor_client.answer import MAX_BYTES
 
 from tests.integration.caller.conftest import Connect
-from tests.integration.caller.serving import Redirect, Weather
+from tests.integration.caller.serving import FaultyNetwork, Redirect
 
 ENDLESS = [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"]
 
 
-def test_nobody_there(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreachable_service_raises_after_the_last_try(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     te = connect(f"http://127.0.0.1:{port}", "te_secret", retries=Retries(max_tries=3, first_wait=0.001))
@@ -28,7 +28,7 @@ def test_nobody_there(connect: Connect, caplog: pytest.LogCaptureFixture) -> Non
     assert "te_secret" not in caplog.text + str(failed.value) + repr(failed.value) + repr(te)
 
 
-def test_the_time_of_all_tries_is_bounded(connect: Connect) -> None:
+def test_timeout_covers_all_tries(connect: Connect) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         te = connect(f"http://127.0.0.1:{silent.getsockname()[1]}", "k", retries=Retries(timeout=0.2, try_timeout=0.1))
         with pytest.raises(ConnectionFailedError):
@@ -38,17 +38,17 @@ def test_the_time_of_all_tries_is_bounded(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("head", ENDLESS, ids=["head", "body"])
-def test_the_time_of_an_answer_that_trickles_is_bounded(connect: Connect, head: bytes) -> None:
-    gave_up, was_patient = threading.Event(), threading.Event()
+def test_timeout_covers_an_answer_that_trickles(connect: Connect, head: bytes) -> None:
+    has_given_up, has_sent_everything = threading.Event(), threading.Event()
 
     def trickle(listener: socket.socket) -> None:
         with listener.accept()[0] as connection, suppress(OSError):
             connection.sendall(head)
             for _ in range(1000):
-                if gave_up.wait(0.01):
+                if has_given_up.wait(0.01):
                     return
                 connection.sendall(b" ")
-            was_patient.set()
+            has_sent_everything.set()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sender = threading.Thread(target=trickle, args=(listener,))
@@ -57,25 +57,25 @@ def test_the_time_of_an_answer_that_trickles_is_bounded(connect: Connect, head: 
         try:
             with pytest.raises(ConnectionFailedError):
                 te.jobs.get("job_1")
-            assert not was_patient.is_set()
+            assert not has_sent_everything.is_set()
         finally:
-            gave_up.set()
+            has_given_up.set()
             sender.join()
 
 
-def test_what_is_not_the_service_is_told(te: Any, weather: Weather) -> None:
-    weather.then(302)
+def test_answer_of_another_server_raises_an_error(te: Any, network: FaultyNetwork) -> None:
+    network.fail_next(302)
     with pytest.raises(UnexpectedAnswerError, match="302"):
         te.jobs.get("job_1")
 
 
-def test_a_redirect_is_not_looked_into(te: Any, weather: Weather) -> None:
-    """Neither where it leads, which may be nowhere, nor what it says, without an end."""
+def test_redirect_is_not_followed(te: Any, network: FaultyNetwork) -> None:
+    """The client neither parses the location, which may be invalid, nor reads the body without a limit."""
     for location in ("http://[", "\xff", "https:///", "/elsewhere"):
-        weather.then(Redirect(location))
+        network.fail_next(Redirect(location))
         with pytest.raises(UnexpectedAnswerError, match="302"):
             te.jobs.get("job_1")
-    weather.then(Redirect("/elsewhere", b"x" * (MAX_BYTES + 1)))
+    network.fail_next(Redirect("/elsewhere", b"x" * (MAX_BYTES + 1)))
     with pytest.raises(UnexpectedAnswerError, match=f"more than {MAX_BYTES} bytes"):
         te.jobs.get("job_1")
-    assert {each["path"] for each in weather.seen} == {"/jobs/job_1"}
+    assert {each["path"] for each in network.requests} == {"/jobs/job_1"}

@@ -1,4 +1,4 @@
-"""Endpoints declared in code: registered once, changed as a new version, never over somebody else's change."""
+"""Endpoints declared in code: registered once, changed as a new version, never over a concurrent change."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
@@ -9,7 +9,7 @@ from task_executor_client.call import Call
 from task_executor_client.drive import drive
 
 from tests.integration.caller.conftest import Connect
-from tests.integration.caller.serving import Weather
+from tests.integration.caller.serving import FaultyNetwork
 from tests.integration.registered import http_endpoint
 
 SPEC = {"url": "http://127.0.0.1:9/hook"}
@@ -40,7 +40,9 @@ def actions(changes: list[Any]) -> list[str]:
     return [change.action for change in changes]
 
 
-def test_it_is_registered_once_and_changed_as_a_new_version(connect: Connect, weather: Weather, name: str) -> None:
+def test_declared_endpoint_is_registered_once_and_changed_as_a_new_version(
+    connect: Connect, network: FaultyNetwork, name: str
+) -> None:
     te = connect()
 
     @te.endpoint(name=name, spec=SPEC, retry_policy={"max_attempts": 3})
@@ -52,9 +54,9 @@ def test_it_is_registered_once_and_changed_as_a_new_version(connect: Connect, we
     with pytest.raises(errors.EndpointNotFoundError):
         te.endpoints.get(name)
     assert [change.version_after for change in te.register()] == [None, 1]
-    weather.clear()
+    network.clear()
     assert actions(te.register()) == ["none", "none"]
-    assert {each["method"] for each in weather.seen} == {"GET"}
+    assert {each["method"] for each in network.requests} == {"GET"}
     job = te.jobs.create(endpoint=name, trigger="IMMEDIATE", input=welcome.input("u_1"))
     assert job["input"] == {"user_id": "u_1"}
     with pytest.raises(errors.InputValidationFailedError):
@@ -67,7 +69,7 @@ def test_it_is_registered_once_and_changed_as_a_new_version(connect: Connect, we
     assert (change.version_before, change.version_after) == (1, 2)
 
 
-def test_a_conflict_is_told(connect: Connect, name: str) -> None:
+def test_conflicting_declaration_raises_an_error(connect: Connect, name: str) -> None:
     te = connect()
     te.endpoints.create(**http_endpoint(name))
 
@@ -82,39 +84,37 @@ def test_a_conflict_is_told(connect: Connect, name: str) -> None:
         te.endpoint(spec=SPEC)(lambda user: None)
 
 
-def test_whoever_starts_at_the_same_moment_registers_the_same(connect: Connect, name: str) -> None:
-    """Processes of one application register at their start: who finds it done is content."""
+def test_concurrent_registrations_of_one_declaration_succeed(connect: Connect, name: str) -> None:
+    """All processes of an application register at their start; a process that finds the same definition succeeds."""
     clients = [connect() for _ in range(2)]
     for te in clients:
         te.endpoint(name=name, spec=SPEC)(plain_welcome)
     first, second = clients
-    others: list[Any] = []
+    changes_of_second: list[Any] = []
 
     def send(call: Call) -> Any:
-        if call.method != "GET" and not others:
-            others.extend(second.register())
+        if call.method != "GET" and not changes_of_second:
+            changes_of_second.extend(second.register())
         return first.send(call)
 
-    changes = drive(first._declared.register(dry_run=False), send)  # noqa: SLF001 - step by step
-    assert actions(others) == ["create", "create"]
+    changes = drive(first._declared.register(dry_run=False), send)  # noqa: SLF001 - the test sends each call itself
+    assert actions(changes_of_second) == ["create", "create"]
     assert actions(changes) == ["none", "none"]
 
     first, second = connect(), connect()
     first.endpoint(name=name, spec=SPEC | {"method": "PUT"})(plain_welcome)
     second.endpoint(name=name, spec=SPEC | {"method": "PATCH"})(plain_welcome)
-    others.clear()
+    changes_of_second.clear()
     with pytest.raises(RegistrationConflictError, match="another client changed the definition"):
         drive(first._declared.register(dry_run=False), send)  # noqa: SLF001
     assert te.endpoints.get(name)["spec"]["method"] == "PATCH"
 
 
-def test_what_is_written_in_another_way_is_the_same_and_what_is_left_out_is_taken_away(
-    connect: Connect, name: str
-) -> None:
+def test_equivalent_values_are_no_change_and_absent_callbacks_are_removed(connect: Connect, name: str) -> None:
     te = connect()
-    te.endpoints.create(**http_endpoint(f"{name}-told"))
+    te.endpoints.create(**http_endpoint(f"{name}-hook"))
     fields: dict[str, Any] = {
-        "callbacks": {"on_failure": f"{name}-told"},
+        "callbacks": {"on_failure": f"{name}-hook"},
         "result_retention": "48h",
         "limits": {"max_in_flight": 5},
         "retry_policy": {"max_attempts": 3, "fail_on": [401]},
@@ -130,7 +130,7 @@ def test_what_is_written_in_another_way_is_the_same_and_what_is_left_out_is_take
     assert (found["callbacks"], found["result_retention"], found["limits"]) == (None, "2d", {"max_in_flight": 5})
 
 
-def test_schemas_of_types(connect: Connect, name: str) -> None:
+def test_types_of_a_function_become_a_schema(connect: Connect, name: str) -> None:
     te = connect()
 
     @te.endpoint(name=f"{name}-a", spec=SPEC)

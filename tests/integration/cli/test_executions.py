@@ -1,4 +1,4 @@
-"""`flask executions`."""
+"""Commands of `flask executions`."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from tests.integration.registered import created, interval, one_shot, register
 from tests.integration.statements import Statements
 
 ROOT = Path(__file__).parents[3]
-# A shell starts background jobs, such as a run of the tests, with SIGINT ignored.
+# A shell starts background jobs, such as a test run, with SIGINT ignored; this program restores the handler.
 PROGRAM = (
     "import signal, flask.__main__; signal.signal(signal.SIGINT, signal.default_int_handler); flask.__main__.main()"
 )
@@ -29,7 +29,7 @@ PROGRAM = (
 
 @pytest.fixture
 def failed(api: Api, database: Database) -> str:
-    """An execution that failed at its second attempt."""
+    """Create an execution that failed at its second attempt."""
     register(api, retry_policy={"max_attempts": 2})
     job = created(api, one_shot("k"))
     rows.set_status(database, job["job_id"], "FAILED")
@@ -42,7 +42,7 @@ def failed(api: Api, database: Database) -> str:
     return execution_id
 
 
-def test_they_are_shown_as_the_api_shows_them(api: Api, cli: Cli, failed: str) -> None:
+def test_json_output_equals_the_answers_of_the_api(api: Api, cli: Cli, failed: str) -> None:
     assert cli.json("executions", "list", "--status", "failed") == {
         "items": api.get("/executions").json["items"],
         "more": False,
@@ -55,12 +55,12 @@ def test_they_are_shown_as_the_api_shows_them(api: Api, cli: Cli, failed: str) -
         "history": api.get(f"{path}/history").json,
     }
     assert cli.json("executions", "explain", failed) == api.get(f"{path}/explain").json
-    for told in (cli.run("executions", "show", failed).stdout, cli.run("executions", "explain", failed).stdout):
-        assert r"answered \x1b[31m503" in told
+    for output in (cli.run("executions", "show", failed).stdout, cli.run("executions", "explain", failed).stdout):
+        assert r"answered \x1b[31m503" in output
     assert "HTTP_ERROR" in cli.run("executions", "list").stdout
 
 
-def test_a_retry_and_a_cancellation_have_the_user_as_their_actor(cli: Cli, database: Database, failed: str) -> None:
+def test_retry_and_cancel_record_the_user_as_actor(cli: Cli, database: Database, failed: str) -> None:
     assert cli.json("executions", "retry", failed)["status"] == "QUEUED"
     cli.run("executions", "retry", failed, expect=4)
     cli.run("executions", "cancel", failed, expect=2)
@@ -72,7 +72,9 @@ def test_a_retry_and_a_cancellation_have_the_user_as_their_actor(cli: Cli, datab
         assert "exec_0" in cli.run("executions", command, "exec_0", expect=3).stderr
 
 
-def test_tail_of_one_tells_its_life_and_how_it_ended(cli: Cli, database: Database, failed: str) -> None:
+def test_tail_of_one_execution_prints_its_events_and_exits_by_its_status(
+    cli: Cli, database: Database, failed: str
+) -> None:
     lines = [json.loads(line) for line in cli.run("executions", "tail", failed, "--json", expect=1).stdout.splitlines()]
     assert [line["to"] for line in lines if "to" in line][-1] == "FAILED"
     assert [line["message"] for line in lines if "message" in line] == ["line 1", "line 2"]
@@ -81,7 +83,7 @@ def test_tail_of_one_tells_its_life_and_how_it_ended(cli: Cli, database: Databas
     assert "either" in cli.run("executions", "tail", failed, "--status", "FAILED", expect=2).stderr
 
 
-def test_ctrl_c_before_the_end_is_not_a_success(
+def test_ctrl_c_before_the_end_exits_with_an_error(
     api: Api, cli: Cli, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register(api)

@@ -1,4 +1,4 @@
-"""`flask jobs`."""
+"""Commands of `flask jobs`."""
 
 from sqlalchemy import text
 
@@ -10,7 +10,7 @@ from tests.integration.command_line import Cli
 from tests.integration.registered import created, cron, interval, one_shot, register
 
 
-def test_a_list_has_what_the_api_lists(api: Api, cli: Cli) -> None:
+def test_list_equals_the_list_of_the_api(api: Api, cli: Cli) -> None:
     register(api)
     named = created(api, cron(name="Daily \x1b[2J\u202ereport", labels={"team": "billing"}))
     created(api, interval())
@@ -25,10 +25,10 @@ def test_a_list_has_what_the_api_lists(api: Api, cli: Cli) -> None:
     assert "every 10s" in shown.stdout
     shown = cli.run("jobs", "list", *narrow)
     assert named["job_id"] in shown.stdout
-    assert r"Daily \x1b[2J\u202ereport" in shown.stdout, "what a terminal obeys is escaped"
+    assert r"Daily \x1b[2J\u202ereport" in shown.stdout, "control characters are escaped"
 
 
-def test_a_list_shows_when_a_moved_job_is_due(api: Api, cli: Cli) -> None:
+def test_list_shows_the_new_time_of_a_job_brought_forward(api: Api, cli: Cli) -> None:
     register(api)
     job = created(api, one_shot("k", trigger="DELAYED", run_at="2099-01-01T00:00:00Z"))
     assert "2099-01-01" in cli.run("jobs", "list").stdout
@@ -36,7 +36,7 @@ def test_a_list_shows_when_a_moved_job_is_due(api: Api, cli: Cli) -> None:
     assert "2099-01-01" not in cli.run("jobs", "list").stdout
 
 
-def test_show_tells_how_a_job_is_doing(api: Api, cli: Cli, database: Database) -> None:
+def test_show_prints_the_status_and_executions_of_a_job(api: Api, cli: Cli, database: Database) -> None:
     register(api)
     job = created(api, interval())
     run = rows.add_tick(database, job["job_id"], "FAILED")
@@ -48,7 +48,7 @@ def test_show_tells_how_a_job_is_doing(api: Api, cli: Cli, database: Database) -
     assert all(part in text_ for part in (job["job_id"], "FAILING", run, '"user_id":"u_1"'))
 
 
-def test_nothing_is_cancelled_before_it_was_confirmed(api: Api, cli: Cli, database: Database) -> None:
+def test_cancel_needs_a_confirmation(api: Api, cli: Cli, database: Database) -> None:
     register(api)
     job = created(api, interval())
     waiting = rows.add_tick(database, job["job_id"])
@@ -63,17 +63,17 @@ def test_nothing_is_cancelled_before_it_was_confirmed(api: Api, cli: Cli, databa
     (event,) = database.fetch(text("SELECT actor FROM execution_events"))
     assert event.actor == actor().name
     assert event.actor.startswith("cli:")
-    assert cli.json("jobs", "cancel", job["job_id"], "--yes")["cancelled"] == 0, "again it does nothing"
+    assert cli.json("jobs", "cancel", job["job_id"], "--yes")["cancelled"] == 0, "a repeated cancel does nothing"
 
 
-def test_the_exit_status_says_why_not(api: Api, cli: Cli, database: Database) -> None:
+def test_exit_status_gives_the_kind_of_error(api: Api, cli: Cli, database: Database) -> None:
     register(api)
     over = created(api, one_shot("k"))
     rows.set_status(database, over["job_id"], "SUCCESS")
     assert "job_0" in cli.run("jobs", "show", "job_0", expect=3).stderr
     cli.run("jobs", "cancel", "job_0", "--yes", expect=3)
     assert "SUCCESS" in cli.run("jobs", "cancel", over["job_id"], "--yes", expect=4).stderr
-    for wrong, said in (
+    for wrong, message in (
         (("--status", "GONE"), "retired"),
         (("--labels", "team"), "key=value"),
         (("--created-after", "soon"), "7d"),
@@ -81,23 +81,23 @@ def test_the_exit_status_says_why_not(api: Api, cli: Cli, database: Database) ->
         (("--limit", "0"), "--limit"),
     ):
         refused = cli.run("jobs", "list", *wrong, expect=2).stderr
-        assert said in refused
+        assert message in refused
         assert wrong[0] in refused
     cli.settings = cli.settings.__class__(database_url="postgresql://nobody:hunter2@127.0.0.1:1/none")
     assert "hunter2" not in cli.run("jobs", "list", expect=5).stderr
 
 
-def test_the_shell_is_offered_names_and_ids(api: Api, cli: Cli) -> None:
+def test_shell_completes_names_and_ids(api: Api, cli: Cli) -> None:
     register(api)
     job = created(api, cron())
 
-    def offered(words: str, **environment: str) -> list[str]:
+    def completions(words: str, **environment: str) -> list[str]:
         line = {"COMP_WORDS": f"flask --app app {words}", "COMP_CWORD": str(len(words.split()) + 2)}
         return cli.run(_FLASK_COMPLETE="bash_complete", **line, **environment).stdout.split()
 
-    assert offered("endpoints test tar") == ["plain,target"]
-    assert offered("jobs list --endpoint nope") == []
-    assert offered("jobs cancel job_") == [f"plain,{job['job_id']}"]
-    assert offered("executions show exec_") == []
+    assert completions("endpoints test tar") == ["plain,target"]
+    assert completions("jobs list --endpoint nope") == []
+    assert completions("jobs cancel job_") == [f"plain,{job['job_id']}"]
+    assert completions("executions show exec_") == []
     for elsewhere in ("postgresql://nobody@127.0.0.1:1/none", ""):
-        assert offered("endpoints test tar", TE_DATABASE_URL=elsewhere) == []
+        assert completions("endpoints test tar", TE_DATABASE_URL=elsewhere) == []

@@ -1,4 +1,4 @@
-"""Rubbish: whatever a command is given, it ends with one line, an exit status, and no traceback."""
+"""Commands with invalid input: each ends with one line, an exit status, and no traceback."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ ESCAPES = "[red]\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE}"
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ("{bad", "Expecting property name"),
         ('{"a": 1, "a": 2}', "same key twice"),
@@ -28,20 +28,20 @@ ESCAPES = "[red]\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE}"
         ("@/nowhere", "cannot be read"),
     ],
 )
-def test_an_input_that_is_none_is_refused(cli: Cli, database: Database, given: str, said: str) -> None:
+def test_invalid_input_is_refused(cli: Cli, database: Database, given: str, message: str) -> None:
     rows.add_endpoint(database)
     refused = cli.run("endpoints", "test", "e", "--input", given, expect=2).stderr
     assert "--input" in refused
-    assert said in refused
+    assert message in refused
 
 
-def test_an_argument_that_is_not_utf8_is_refused(cli: Cli) -> None:
+def test_argument_that_is_not_utf8_is_refused(cli: Cli) -> None:
     for command in (("jobs", "list", "--name", "\udcff"), ("executions", "show", "\udcff"), ("jobs", "show", "\udcff")):
         assert "not UTF-8" in cli.run(*command, expect=2).stderr
 
 
 @each_case(
-    ("document", "said"),
+    ("document", "message"),
     [
         ("configs: {a: &x {y: *x}}", "Circular"),
         (f"configs: {{a: {{x: {'[' * 2000}{']' * 2000}}}}}", "nested too deep"),
@@ -54,15 +54,15 @@ def test_an_argument_that_is_not_utf8_is_refused(cli: Cli) -> None:
         ("endpoints: {e: {type: HTTP, spec: {url: 'http://x/', body: 1}}}", ": /endpoints/e/spec/body: Unknown field."),
     ],
 )
-def test_a_document_that_is_none_is_refused(cli: Cli, tmp_path: Path, document: str, said: str) -> None:
+def test_invalid_catalog_document_is_refused(cli: Cli, tmp_path: Path, document: str, message: str) -> None:
     (tmp_path / "catalog.yaml").write_text(document)
     refused = cli.run("catalog", "diff", str(tmp_path / "catalog.yaml"), "--delete", expect=1).stderr
     assert refused.startswith("Error: ")
-    assert said in f": {refused.removeprefix('Error: ')}"
+    assert message in f": {refused.removeprefix('Error: ')}"
     assert refused.count("\n") == 1
 
 
-def test_what_others_have_worded_steers_no_terminal(api: Api, cli: Cli) -> None:
+def test_text_from_users_cannot_control_the_terminal(api: Api, cli: Cli) -> None:
     register(api)
     job = created(api, cron(name=ESCAPES, labels={"team": "b"}))
     commands = (
@@ -71,18 +71,18 @@ def test_what_others_have_worded_steers_no_terminal(api: Api, cli: Cli) -> None:
         ("jobs", "show", ESCAPES),
     )
     for command in commands:
-        told = cli.run(*command, expect=3 if ESCAPES in command else 0).output
-        assert "[red]\\x1b[31m\\u202e" in told
-        assert "\x1b" not in told
+        output = cli.run(*command, expect=3 if ESCAPES in command else 0).output
+        assert "[red]\\x1b[31m\\u202e" in output
+        assert "\x1b" not in output
 
 
-def test_a_terminal_without_these_letters_gets_escape_sequences(api: Api, cli: Cli) -> None:
+def test_ascii_terminal_gets_escape_sequences(api: Api, cli: Cli) -> None:
     register(api)
     created(api, cron(name="\N{SNOWMAN}"))
     assert r"\u2603" in cli.run("jobs", "list", charset="ascii").stdout
 
 
-def test_a_full_disk_is_named(cli: Cli) -> None:
+def test_full_disk_is_reported_as_the_error(cli: Cli) -> None:
     settings = {"TE_DATABASE_URL": cli.settings.database_url}
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "flask", "--app", "app", "jobs", "list"]

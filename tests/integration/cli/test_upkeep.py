@@ -1,4 +1,4 @@
-"""`flask prune`."""
+"""Command `flask prune`."""
 
 from sqlalchemy import text
 
@@ -7,7 +7,7 @@ from tests import rows
 from tests.integration.command_line import Cli
 
 
-def test_what_is_older_than_the_retention_is_deleted_once_that_was_confirmed(cli: Cli, database: Database) -> None:
+def test_confirmed_prune_deletes_rows_older_than_the_retention(cli: Cli, database: Database) -> None:
     rows.add_endpoint(database)
     old, young = rows.add_executions(database, 2)
     for each in (old, young):

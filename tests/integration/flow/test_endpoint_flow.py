@@ -1,4 +1,4 @@
-"""Flow of an endpoint: queue, priority, limits, breaker and pause change without a new version."""
+"""Flow fields of an endpoint, which change without a new version: queue, priority, limits, breaker and pause."""
 
 from typing import Any
 
@@ -39,8 +39,8 @@ def actions(api: Api) -> list[str]:
     return [entry["action"] for entry in api.get("/audit", resource_type="endpoint").json["items"]]
 
 
-def test_workers_are_told_of_a_version_that_may_lead_elsewhere(api: Api, database: Database) -> None:
-    """They may have shut the endpoint until it is time to probe the old target."""
+def test_new_target_increments_the_flow_revision(api: Api, database: Database) -> None:
+    """Workers reload the rules: the breaker of the old target may hold the endpoint back until its next probe."""
     register(api)
     before = flow_revision(database)
     definition = http_endpoint()
@@ -52,7 +52,7 @@ def test_workers_are_told_of_a_version_that_may_lead_elsewhere(api: Api, databas
     assert flow_revision(database) == before + 1
 
 
-def test_a_patch_changes_the_flow_and_not_the_version(api: Api, database: Database) -> None:
+def test_patch_changes_the_flow_but_not_the_version(api: Api, database: Database) -> None:
     register(api)
     first = api.get("/endpoints/target")
     assert flow_of(first.json) == DEFAULT
@@ -65,19 +65,19 @@ def test_a_patch_changes_the_flow_and_not_the_version(api: Api, database: Databa
     assert changed.headers["ETag"] != first.headers["ETag"]
     assert api.get("/endpoints/target").json == changed.json
     assert flow_revision(database) == before + 1
-    # The same again is no change.
+    # A repeated patch changes nothing.
     assert patch(api, FLOW).headers["ETag"] == changed.headers["ETag"]
     assert patch(api, {}).json == changed.json
     assert actions(api) == ["flow", "create"]
 
-    # Workers need not know of a queue or a priority: they are those of the rows.
+    # Queue and priority leave the flow revision unchanged: workers read both from the rows of executions.
     assert flow_of(patch(api, {"queue": None, "priority": None}).json) == FLOW | {"queue": None, "priority": 128}
     assert flow_revision(database) == before + 1
     assert flow_of(patch(api, {"limits": None, "breaker": "off"}).json) == DEFAULT | {"breaker": "off"}
     assert flow_revision(database) == before + 2
 
 
-def test_a_patch_needs_the_current_tag_when_one_is_given(api: Api) -> None:
+def test_patch_with_an_outdated_etag_is_refused(api: Api) -> None:
     register(api)
     first = api.get("/endpoints/target").headers["ETag"]
     second = patch(api, {"priority": 1}, headers={"If-Match": first}).headers["ETag"]
@@ -87,7 +87,7 @@ def test_a_patch_needs_the_current_tag_when_one_is_given(api: Api) -> None:
     problem(patch(api, {}, path="/endpoints/nope"), 404, "ENDPOINT_NOT_FOUND")
 
 
-def test_a_replacement_keeps_the_flow_that_it_leaves_out(api: Api) -> None:
+def test_put_keeps_absent_flow_fields(api: Api) -> None:
     register(api, **FLOW)
     assert flow_of(api.get("/endpoints/target").json) == FLOW
     kept = api.put("/endpoints/target", http_endpoint()).json
@@ -96,7 +96,7 @@ def test_a_replacement_keeps_the_flow_that_it_leaves_out(api: Api) -> None:
     assert flow_of(changed) == FLOW | {"limits": None, "priority": 200}
 
 
-def test_what_comes_back_after_a_deletion_has_no_flow_of_before(api: Api, database: Database) -> None:
+def test_endpoint_registered_again_has_the_default_flow(api: Api, database: Database) -> None:
     register(api, **FLOW)
     assert api.post("/endpoints/target/pause").status_code == 200
     before = flow_revision(database)
@@ -107,7 +107,7 @@ def test_what_comes_back_after_a_deletion_has_no_flow_of_before(api: Api, databa
     assert (flow_of(found), found["paused_at"]) == (DEFAULT, None)
 
 
-def test_a_pause_is_shown_and_takes_jobs(api: Api, database: Database) -> None:
+def test_paused_endpoint_shows_its_pause_and_accepts_jobs(api: Api, database: Database) -> None:
     register(api)
     before = flow_revision(database)
     paused = api.post("/endpoints/target/pause")
@@ -167,8 +167,8 @@ def test_a_pause_is_shown_and_takes_jobs(api: Api, database: Database) -> None:
         ({"version": 3}, "/version", "Unknown"),
     ],
 )
-def test_what_is_wrong_names_the_field(shared_api: Api, body: dict[str, Any], pointer: str, words: str) -> None:
-    """The same words for a PATCH of an endpoint that is not there: the body is looked at first."""
+def test_invalid_flow_field_is_named(shared_api: Api, body: dict[str, Any], pointer: str, words: str) -> None:
+    """PATCH validates the body before it looks up the endpoint, which does not exist here."""
     error = problem(patch(shared_api, body), 400, "INVALID_REQUEST")
     assert pointers(error) == [pointer]
     assert words.lower() in error["details"][0]["message"].lower()
@@ -189,7 +189,7 @@ def test_what_is_wrong_names_the_field(shared_api: Api, body: dict[str, Any], po
         ("{{input.user_id.deep}}", "is never there: the payload spec does not allow it"),
     ],
 )
-def test_a_key_is_a_placeholder_of_the_input(api: Api, key: str, words: str) -> None:
+def test_limit_key_must_be_one_placeholder_of_the_input(api: Api, key: str, words: str) -> None:
     register_all(api)
     limits = {"per_key": {"key": key, "max_in_flight": 1}}
     spec = {"payload_spec": "spec", "config": "config"}

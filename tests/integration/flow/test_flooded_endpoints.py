@@ -1,4 +1,4 @@
-"""Endpoints for which jobs are being created all the time: they can be paused and limited, and nothing dangles."""
+"""Changes of endpoints under a constant flood of new jobs: each change completes, and references stay valid."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,8 +33,8 @@ WAITING = text(
 
 
 @contextmanager
-def being_created(database: Database) -> Iterator[None]:
-    """Create a job in a transaction that is not over: a flood is many of these, each begun before another ends."""
+def open_job_creation(database: Database) -> Iterator[None]:
+    """Create a job in an open transaction. A flood is a sequence of such transactions, each overlapping the next."""
     creator = Creator(database, shards=1, look_ahead_ms=5000)
     target = creator.targets.fitting("target", {})
     new = NewJob(endpoint="target", trigger=Trigger.IMMEDIATE, input={}, idempotency_key="flood")
@@ -44,13 +44,13 @@ def being_created(database: Database) -> Iterator[None]:
         yield
 
 
-@pytest.mark.postgresql_only  # CockroachDB has no row locks that are for keys only
+@pytest.mark.postgresql_only  # CockroachDB lacks FOR KEY SHARE locks
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
-def test_a_change_of_the_flow_waits_for_no_job_that_is_being_created(
+def test_change_of_the_flow_does_not_wait_for_open_job_creations(
     api: Api, database: Database, method: str, path: str, body: Any
 ) -> None:
     register(api)
-    with being_created(database):
+    with open_job_creation(database):
         answer = api.send(method, path, json=body)
         assert answer.status_code == 200, answer.json
     assert api.get("/jobs/job_flood").status_code == 200
@@ -58,13 +58,13 @@ def test_a_change_of_the_flow_waits_for_no_job_that_is_being_created(
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize(("method", "status"), [("PUT", 200), ("DELETE", 409)])
-def test_a_new_version_and_a_deletion_wait_for_the_jobs_of_the_old_one(
+def test_new_version_and_deletion_wait_for_open_job_creations(
     api: Api, database: Database, method: str, status: int
 ) -> None:
     register(api)
     body = {name: value for name, value in http_endpoint().items() if name != "name"} if method == "PUT" else None
     with ThreadPoolExecutor(1) as pool:
-        with being_created(database):
+        with open_job_creation(database):
             answer = pool.submit(api.send, method, "/endpoints/target", json=body)
             eventually(lambda: database.fetch(WAITING)[0].n == 1)
             assert not answer.done()
@@ -72,10 +72,10 @@ def test_a_new_version_and_a_deletion_wait_for_the_jobs_of_the_old_one(
     assert api.get("/jobs/job_flood").json["endpoint_version"] == 1
 
 
-@pytest.mark.postgresql_only  # as above
-def test_a_job_is_created_while_the_endpoint_is_being_paused(api: Api, database: Database) -> None:
+@pytest.mark.postgresql_only  # CockroachDB lacks FOR KEY SHARE locks
+def test_job_is_created_during_an_open_pause_of_its_endpoint(api: Api, database: Database) -> None:
     register(api)
     with database.engine.connect() as connection, connection.begin():
         endpoint_rows.lock(connection, "target", AuditedChange(SYSTEM), keeps_version=True)
         connection.execute(PAUSE)
-        assert created(api, one_shot("meanwhile"))["endpoint_version"] == 1
+        assert created(api, one_shot("concurrent"))["endpoint_version"] == 1

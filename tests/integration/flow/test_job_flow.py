@@ -1,4 +1,4 @@
-"""Queue, priority and limit key of a job's executions: its own, or those that its endpoint has at that moment."""
+"""Queue, priority and limit key of an execution: from its job, or else from the endpoint at creation."""
 
 import hashlib
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def alone(api: Api, body: Any) -> Any:
 
 
 def in_batch(api: Api, body: Any) -> Any:
-    """Beside jobs that have none of it."""
+    """Create the job in a batch between two jobs of another endpoint, which keep the default flow."""
     if api.get("/endpoints/other").status_code == 404:
         register(api, "other")
     others = [one_shot(f"{body['idempotency_key']}-{n}", endpoint="other") for n in range(2)]
@@ -53,7 +53,9 @@ def in_batch(api: Api, body: Any) -> Any:
 
 
 @pytest.mark.parametrize("create", [alone, in_batch])
-def test_a_job_has_its_own_or_its_endpoints(api: Api, create: Callable[[Api, Any], Any]) -> None:
+def test_execution_takes_the_flow_of_its_job_or_else_of_its_endpoint(
+    api: Api, create: Callable[[Api, Any], Any]
+) -> None:
     register(api)
     plain = create(api, one_shot("plain"))
     assert (partition(plain), execution(api, plain)) == ((None, None, None), ("http", 128, None))
@@ -64,9 +66,9 @@ def test_a_job_has_its_own_or_its_endpoints(api: Api, create: Callable[[Api, Any
     own = create(api, delayed("own", "2090-01-01T00:00:00Z", input=tenant, **OWN))
     assert (partition(own), execution(api, own)) == (("own", 255, "acme"), ("own", 255, "acme"))
     zero = create(api, one_shot("zero", priority=0))
-    # What lacks the value is in the partition of the empty one, and no failure.
+    # An input without the value of the limit key is no failure: its limit key is empty.
     assert execution(api, zero) == ("bulk", 0, "")
-    # What waits already stays in its queue.
+    # A waiting execution keeps its queue.
     assert execution(api, plain) == ("http", 128, None)
     again = api.post("/jobs", one_shot("own"))
     assert (again.status_code, again.json) == (200, api.get(f"/jobs/{own['job_id']}").json)
@@ -86,13 +88,13 @@ def test_a_job_has_its_own_or_its_endpoints(api: Api, create: Callable[[Api, Any
         ("é", "é"),
     ],
 )
-def test_the_key_is_the_value_as_text(api: Api, value: Any, key: str) -> None:
+def test_limit_key_is_the_value_as_text_or_a_hash(api: Api, value: Any, key: str) -> None:
     register(api, limits=LIMITS)
     assert execution(api, created(api, one_shot("k", input={"tenant": {"id": value}}))) == ("http", 128, key)
 
 
-def test_a_changed_key_is_noticed_by_every_process(api: Api) -> None:
-    """The endpoint is cached there; the statement that inserts compares the template."""
+def test_changed_limit_key_applies_in_every_process(api: Api) -> None:
+    """The other process has cached the endpoint; the INSERT compares the cached template with the stored template."""
     register(api)
     with another_process(api) as other:
         bodies = [one_shot(f"k{n}", input={"a": "one", "b": "two"}) for n in range(4)]
@@ -106,7 +108,9 @@ def test_a_changed_key_is_noticed_by_every_process(api: Api) -> None:
 
 
 @pytest.mark.parametrize("body", [cron(), interval(every="1h", starts_at="2020-01-01T00:00:00Z", catch_up="latest")])
-def test_ticks_and_runs_by_hand_follow_job_and_endpoint(api: Api, database: Database, body: dict[str, Any]) -> None:
+def test_ticks_and_manual_runs_take_the_flow_of_job_and_endpoint(
+    api: Api, database: Database, body: dict[str, Any]
+) -> None:
     register(api, limits=LIMITS)
     job = created(api, body | {"input": {"tenant": {"id": "acme"}}})
     path = f"/jobs/{job['job_id']}"
@@ -118,8 +122,8 @@ def test_ticks_and_runs_by_hand_follow_job_and_endpoint(api: Api, database: Data
     def tick() -> tuple[Partition, frozenset[str]]:
         database.fetch(text("UPDATE jobs SET cron_next_run_at = now() - INTERVAL '1 second' WHERE status = 'ACTIVE'"))
         (due,) = due_jobs(database)
-        one = Advance(due, (due.next_run_at,), due.next_run_at + timedelta(hours=1))
-        done = materialization.materialize(database, [one], shards=1)
+        advance = Advance(due, (due.next_run_at,), due.next_run_at + timedelta(hours=1))
+        done = materialization.materialize(database, [advance], shards=1)
         newest = api.get("/executions", limit=1).json["items"][0]
         return partition(newest), done.queues
 
@@ -135,7 +139,7 @@ def test_ticks_and_runs_by_hand_follow_job_and_endpoint(api: Api, database: Data
     assert partition(api.put(f"/jobs/{kept['job_id']}", {"queue": None, "priority": None}).json) == (None, None, "acme")
 
 
-def test_the_queue_of_the_row_is_hinted_at(app: Flask, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hint_names_the_queue_of_the_execution(app: Flask, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     woken: list[str] = []
     register(api, queue="bulk")
     monkeypatch.setattr(services(app).notifier, "hint", lambda queue, *_: woken.append(queue))
@@ -156,7 +160,7 @@ def test_the_queue_of_the_row_is_hinted_at(app: Flask, api: Api, monkeypatch: py
     ("field", "value"),
     [("priority", 256), ("priority", -1), ("priority", 1.5), ("priority", "7"), ("queue", "Bulk"), ("queue", 7)],
 )
-def test_what_is_wrong_names_the_field(shared_api: Api, field: str, value: Any) -> None:
+def test_invalid_flow_field_of_a_job_is_named(shared_api: Api, field: str, value: Any) -> None:
     wrong = {field: value}
     for response in (
         shared_api.post("/jobs", one_shot("k", **wrong)),
@@ -169,7 +173,7 @@ def test_what_is_wrong_names_the_field(shared_api: Api, field: str, value: Any) 
     assert (item["status"], item["error"]["details"][0]["pointer"]) == (400, f"/{field}")
 
 
-def test_jobs_are_listed_by_their_own_queue(api: Api) -> None:
+def test_jobs_are_filtered_by_the_queue_of_the_job(api: Api) -> None:
     register(api)
     own = [created(api, one_shot(f"own{n}", queue="own"))["job_id"] for n in range(4)]
     created(api, one_shot("none"))
@@ -178,8 +182,8 @@ def test_jobs_are_listed_by_their_own_queue(api: Api) -> None:
     assert api.get("/jobs", queue="none").json["items"] == []
 
 
-def all_of_queue(database: Database, chunk: int, seconds: float, limit: int, **wanted: Any) -> list[str]:
-    """Read all pages of a queue's executions."""
+def read_queue_own(database: Database, chunk: int, seconds: float, limit: int, **wanted: Any) -> list[str]:
+    """Return the ids of all pages of executions in the queue `own`."""
     found, request = list[str](), PageRequest(limit)
     filters = ExecutionFilter(queue="own", **wanted)
     while True:
@@ -191,8 +195,8 @@ def all_of_queue(database: Database, chunk: int, seconds: float, limit: int, **w
         request = PageRequest(limit, page.next)
 
 
-def test_executions_are_listed_by_the_queue_they_are_in(api: Api, database: Database) -> None:
-    """In strides so short that they end between any two rows, and in a time so short that a page is one of them."""
+def test_executions_are_filtered_by_their_current_queue(api: Api, database: Database) -> None:
+    """Small chunks end between any two rows; without a time budget, each page is a single chunk."""
     register(api)
     own = []
     for number in range(7):
@@ -201,7 +205,7 @@ def test_executions_are_listed_by_the_queue_they_are_in(api: Api, database: Data
             own.append(created(api, one_shot(f"own-{number}", queue="own"))["execution"]["execution_id"])
     database.fetch(text("UPDATE executions SET status = 'RETRYING' WHERE execution_id = :id"), {"id": own[1]})
     for chunk, seconds in ((250, 9), (3, 9), (2, 9), (2, 0)):
-        read = partial(all_of_queue, database, chunk, seconds)
+        read = partial(read_queue_own, database, chunk, seconds)
         assert read(2) == own[::-1]
         assert read(1, endpoint="target") == own[::-1]
         assert read(3, status=ExecutionStatus.RETRYING) == [own[1]]

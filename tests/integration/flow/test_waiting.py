@@ -1,4 +1,4 @@
-"""What an execution that is due waits for: explained in one sentence, from bounded reads."""
+"""Reasons for which a due execution waits: explained in one sentence, from bounded reads."""
 
 from typing import Any
 
@@ -38,19 +38,19 @@ def patch(api: Api, **flow: Any) -> None:
 
 
 def run(database: Database, execution_id: str) -> None:
-    """Let it be running, as a claim would."""
+    """Set the execution RUNNING, as a claim does."""
     query = "UPDATE executions SET status = 'RUNNING', worker_id = 'w', started_at = now(), attempt_count = 1"
     database.fetch(text(f"{query} WHERE execution_id = :id"), {"id": execution_id})
 
 
-def spend(database: Database, gate: str, *, tokens_ms: int) -> None:
-    """Let the tokens of a gate reach so many milliseconds ahead of now."""
+def use_up_rate(database: Database, limiter: str, *, tokens_ms: int) -> None:
+    """Set the instant up to which the tokens of a limiter are used, in milliseconds from now."""
     query = """INSERT INTO gates (gate_id, tat_ns)
-               VALUES (:gate, CAST(EXTRACT(EPOCH FROM now()) * 1000 + :ms AS BIGINT) * 1000000)"""
-    database.fetch(text(query + " RETURNING gate_id"), {"gate": gate, "ms": tokens_ms})
+               VALUES (:limiter, CAST(EXTRACT(EPOCH FROM now()) * 1000 + :ms AS BIGINT) * 1000000)"""
+    database.fetch(text(query + " RETURNING gate_id"), {"limiter": limiter, "ms": tokens_ms})
 
 
-def test_a_paused_endpoint(api: Api) -> None:
+def test_execution_of_a_paused_endpoint_is_explained(api: Api) -> None:
     register(api)
     execution_id = create(api, "a")
     assert explained(api, execution_id)["reason"] == "NEXT_IN_QUEUE"
@@ -62,7 +62,7 @@ def test_a_paused_endpoint(api: Api) -> None:
     assert explained(api, execution_id)["reason"] == "NEXT_IN_QUEUE"
 
 
-def test_a_target_whose_breaker_is_open(api: Api, database: Database) -> None:
+def test_execution_behind_an_open_breaker_is_explained(api: Api, database: Database) -> None:
     register(api)
     execution_id = create(api, "a")
     database.fetch(
@@ -87,7 +87,7 @@ def test_a_target_whose_breaker_is_open(api: Api, database: Database) -> None:
     assert explained(api, execution_id)["reason"] == "NEXT_IN_QUEUE"
 
 
-def test_only_the_same_endpoint_and_key_and_higher_priorities_are_before_it(api: Api) -> None:
+def test_executions_ahead_have_the_same_endpoint_and_key_or_a_higher_priority(api: Api) -> None:
     register(api, limits={"per_key": {"key": "{{input.user_id}}"}})
     register(api, "other")
     create(api, "elsewhere", endpoint="other")
@@ -105,7 +105,7 @@ def test_only_the_same_endpoint_and_key_and_higher_priorities_are_before_it(api:
     assert "3 of its endpoint became due before it, or have a higher priority" in found["explanation"]
 
 
-def test_as_many_run_as_may(api: Api, database: Database) -> None:
+def test_execution_behind_a_concurrency_limit_is_explained(api: Api, database: Database) -> None:
     register(api, limits={"max_in_flight": 2, "per_key": {"key": "{{input.user_id}}", "max_in_flight": 1}})
     run(database, create(api, "running"))
     create(api, "before")
@@ -122,7 +122,7 @@ def test_as_many_run_as_may(api: Api, database: Database) -> None:
     assert explained(api, own)["reason"] == "BEHIND_OTHERS"
 
 
-def test_the_turn_by_a_rate_is_foretold(api: Api, database: Database) -> None:
+def test_start_behind_a_rate_limit_is_predicted(api: Api, database: Database) -> None:
     register(api, limits={"rate": RATE})
     each = [create(api, f"k{number}") for number in range(4)]
     assert [explained(api, one)["reason"] for one in each] == ["NEXT_IN_QUEUE", "BEHIND_OTHERS"] + 2 * ["RATE_LIMITED"]
@@ -130,16 +130,16 @@ def test_the_turn_by_a_rate_is_foretold(api: Api, database: Database) -> None:
     assert "its endpoint may start 2 per 10m: the next at 20" in third["explanation"]
     assert "and 2 go before it" in third["explanation"]
     assert third["until"] < fourth["until"]
-    spend(database, "target", tokens_ms=600_000)
+    use_up_rate(database, "target", tokens_ms=600_000)
     first = explained(api, each[0])
     assert (first["reason"], first["details"]["tokens"]) == ("RATE_LIMITED", 0)
     assert first["since"] < first["until"] < explained(api, each[1])["until"]
 
 
-def test_the_turn_behind_a_rate_that_others_share_is_not(api: Api, database: Database) -> None:
-    """Keys, and shards, take turns: what is before it of its own says nothing of when its turn comes."""
+def test_start_behind_a_rate_shared_by_keys_or_shards_is_not_predicted(api: Api, database: Database) -> None:
+    """Keys and shards take turns, so the executions ahead in the own partition do not determine the start."""
     register(api, limits={"rate": RATE, "per_key": {"key": "{{input.user_id}}"}})
-    spend(database, "target", tokens_ms=600_000)
+    use_up_rate(database, "target", tokens_ms=600_000)
     own = create(api, "own")
     assert explained(api, own)["until"] is not None
     other = create(api, "other", input={"user_id": "u_2"})
@@ -153,15 +153,15 @@ def test_the_turn_behind_a_rate_that_others_share_is_not(api: Api, database: Dat
     another = create(api, "another")
     assert explained(api, another)["until"] is None
     patch(api, limits={"per_key": {"key": "{{input.user_id}}", "rate": RATE}})
-    spend(database, "target=u_1", tokens_ms=600_000)
+    use_up_rate(database, "target=u_1", tokens_ms=600_000)
     found = explained(api, another)
     assert (found["until"], "its key 'u_1'" in found["explanation"]) == (None, True)
     database.fetch(text("UPDATE executions SET shard = 0 RETURNING 1"))
     assert explained(api, another)["until"] is not None
 
 
-def test_limits_that_were_edited_by_hand_are_none(api: Api, database: Database) -> None:
-    """Workers keep none either."""
+def test_invalid_limits_in_a_row_are_ignored(api: Api, database: Database) -> None:
+    """Workers ignore invalid limits too."""
     register(api)
     execution_id = create(api, "a")
     database.fetch(text("""UPDATE endpoints SET limits = CAST('{"rate": {"per": "soon"}}' AS JSONB) RETURNING 1"""))
@@ -169,7 +169,7 @@ def test_limits_that_were_edited_by_hand_are_none(api: Api, database: Database) 
     assert api.get("/endpoints/target/limits").json["gates"] == []
 
 
-def test_a_window_that_is_used_up(api: Api, database: Database) -> None:
+def test_execution_behind_a_used_up_sliding_window_is_explained(api: Api, database: Database) -> None:
     register(api, limits={"rate": {"count": 2, "per": "10m", "window": "sliding"}})
     one, two = create(api, "a"), create(api, "b")
     assert explained(api, one)["reason"] == "NEXT_IN_QUEUE"
@@ -182,7 +182,7 @@ def test_a_window_that_is_used_up(api: Api, database: Database) -> None:
     assert explained(api, two)["until"] is None
 
 
-def test_the_limits_of_an_endpoint_and_of_a_key(api: Api, database: Database) -> None:
+def test_limits_of_an_endpoint_and_of_a_key_are_shown(api: Api, database: Database) -> None:
     register(api)
     assert api.get("/endpoints/target/limits").json == {"paused_at": None, "gates": []}
     patch(api, limits={"max_in_flight": 3, "rate": RATE, "per_key": {"key": "{{input.user_id}}", "max_in_flight": 1}})
@@ -197,26 +197,26 @@ def test_the_limits_of_an_endpoint_and_of_a_key(api: Api, database: Database) ->
     assert api.get("/endpoints/target/limits", key="u_1").json["gates"] == [own, keyed | {"waiting": 1}]
     nobody = keyed | {"key": "u_9", "in_flight": 0, "waiting": 0}
     assert api.get("/endpoints/target/limits", key="u_9").json["gates"][1] == nobody
-    spend(database, "target", tokens_ms=900_000)
+    use_up_rate(database, "target", tokens_ms=900_000)
     (spent,) = api.get("/endpoints/target/limits").json["gates"]
     assert spent["tokens"] == 0
     assert spent["next_at"] is not None
     assert api.get("/endpoints/nope/limits").status_code == 404
 
 
-def test_an_explanation_is_a_few_statements(api: Api, statements: Statements) -> None:
+def test_explanation_takes_eight_statements(api: Api, statements: Statements) -> None:
     register(api, limits={"max_in_flight": 1, "rate": RATE, "per_key": {"key": "{{input.user_id}}", "rate": RATE}})
     execution_id = create(api, "a")
     create(api, "b", priority=200)
     statements.clear()
     explained(api, execution_id)
     assert len(statements.texts) == 1 + 1 + 2 * 1 + 1 + 1 + 2, (
-        "facts, its partition, one higher one, no other, breakers, gates"
+        "facts, own partition, 2 for one higher partition, other partitions, breakers, 2 for the limiters"
     )
 
 
 @pytest.mark.postgresql_only
-def test_what_is_before_it_is_read_by_ranges_of_an_index(database: Database) -> None:
+def test_executions_ahead_are_counted_by_ranges_of_an_index(database: Database) -> None:
     rows.add_endpoint(database)
     rows.add_executions(database, 30_000)
     database.fetch(text("ANALYZE executions"))
@@ -227,9 +227,9 @@ def test_what_is_before_it_is_read_by_ranges_of_an_index(database: Database) -> 
         asked = {name: value for name, value in (partition | params).items() if name in names}
         return "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + statement.text), asked))
 
-    it = {"run_at": EPOCH, "execution_id": "x"}
+    position = {"run_at": EPOCH, "execution_id": "x"}
     assert "Seq Scan on executions" not in plan(limits_reasons.SHARED) + plan(limits_reasons.SHARED_BY_KEY)
-    for found in (plan(waiting_reasons.AHEAD, **it), plan(waiting_reasons.HIGHER), plan(waiting_reasons.DUE)):
+    for found in (plan(waiting_reasons.AHEAD, **position), plan(waiting_reasons.HIGHER), plan(waiting_reasons.DUE)):
         assert "idx_executions_lanes" in found
         assert "Sort" not in found
         assert "Seq Scan on executions" not in found

@@ -1,4 +1,4 @@
-"""A request to each operation that takes an Idempotency-Key, and what has to be there before."""
+"""Requests to all operations that take an Idempotency-Key, with the rows that they need."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -71,20 +71,20 @@ def letter(verb: str) -> Path:
 
 
 def a_redrive(verb: str) -> Path:
-    return a_walk("/redrives", {"wanted": {}, "all": True}, "redrive_id", verb)
+    return a_bulk_job("/redrives", {"wanted": {}, "all": True}, "redrive_id", verb)
 
 
 def a_bulk_operation(verb: str) -> Path:
-    return a_walk("/bulk-operations", {"action": "cancel", "wanted": {"endpoint": "target"}}, "operation_id", verb)
+    return a_bulk_job("/bulk-operations", {"action": "cancel", "wanted": {"endpoint": "target"}}, "operation_id", verb)
 
 
-def a_walk(begin: str, body: Any, key: str, verb: str) -> Path:
+def a_bulk_job(collection: str, body: Any, id_field: str, verb: str) -> Path:
     def path(api: Api, _database: Database) -> str:
-        begun = api.post(begin, body)
-        assert begun.status_code == 202
+        started = api.post(collection, body)
+        assert started.status_code == 202
         if verb == "resume":
-            assert api.post(f"{begin}/{begun.json[key]}/pause").status_code == 200
-        return f"{begin}/{begun.json[key]}/{verb}"
+            assert api.post(f"{collection}/{started.json[id_field]}/pause").status_code == 200
+        return f"{collection}/{started.json[id_field]}/{verb}"
 
     return path
 
@@ -96,7 +96,7 @@ def an_open_breaker(_api: Api, database: Database) -> str:
 
 RULE = {"name": "n", "events": ["execution.failed"], "channels": ["target"], "all": True}
 BATCH = {"jobs": [one_shot("a"), cron(), one_shot("b", endpoint="nope")]}
-# By the path of each operation: how the path of a request is made, and its body.
+# Path of the operation -> function that creates the rows and returns the path of the request, and the body.
 REQUESTS: Mapping[str, tuple[Path, Any]] = {
     "/payload-specs": (lambda *_: "/payload-specs", {"name": "n", "schema": SCHEMA}),
     "/configs": (lambda *_: "/configs", {"name": "n", "values": {"a": 1}}),
@@ -138,7 +138,7 @@ def is_replay(response: TestResponse) -> bool:
 
 
 def contents(database: Database) -> dict[str, str]:
-    """Hash what each table holds."""
+    """Return a hash of each table's rows."""
     tables = [table.name for table in metadata.sorted_tables if table.name not in NOT_COMPARED]
     return {
         table: database.fetch(text(f"SELECT md5(string_agg(CAST(t AS TEXT), ',' ORDER BY t)) FROM {table} AS t"))[0][0]

@@ -1,4 +1,4 @@
-"""Idempotency-Key: the same request again changes nothing more and gets the first answer."""
+"""Idempotency-Key: a repeated request changes nothing and gets the first answer."""
 
 import hashlib
 from typing import Any
@@ -23,14 +23,14 @@ def other_client(api: Api) -> Api:
     return Api(api.app, api_keys.create(services(api.app).database, "other", [Scope.ADMIN], None))
 
 
-def test_every_post_that_changes_something_takes_a_key() -> None:
+def test_every_post_that_changes_something_accepts_an_idempotency_key() -> None:
     posts = {path: operations["post"] for path, operations in document()["paths"].items() if "post" in operations}
     keyed = {
         path
         for path, post in posts.items()
         if any(parameter["name"] == "Idempotency-Key" for parameter in post.get("parameters", []))
     }
-    # Of those two it is the key of the job.
+    # POST /jobs and the test of an endpoint store the key as the idempotency key of the job.
     assert keyed == {*REQUESTS, "/jobs", "/endpoints/{name}/test"}
     assert posts.keys() - keyed == {
         "/cron/preview",
@@ -42,14 +42,14 @@ def test_every_post_that_changes_something_takes_a_key() -> None:
 
 
 @EACH
-def test_the_first_answer_comes_again(api: Api, database: Database, path: Path, body: Any) -> None:
+def test_repeated_request_gets_the_first_answer(api: Api, database: Database, path: Path, body: Any) -> None:
     register(api)
-    where = path(api, database)
-    first = send(api, where, body)
+    request_path = path(api, database)
+    first = send(api, request_path, body)
     assert first.status_code in {200, 201, 202}, first.get_data(as_text=True)
     before = contents(database)
     for _ in range(2):
-        again = send(api, where, body)
+        again = send(api, request_path, body)
         assert (again.status_code, again.data) == (first.status_code, first.data)
         assert again.headers.get("ETag") == first.headers.get("ETag")
         assert (is_replay(first), is_replay(again)) == (False, True)
@@ -57,15 +57,15 @@ def test_the_first_answer_comes_again(api: Api, database: Database, path: Path, 
 
 
 @EACH
-def test_each_key_is_a_request_of_its_own(api: Api, database: Database, path: Path, body: Any) -> None:
+def test_requests_with_different_keys_are_independent(api: Api, database: Database, path: Path, body: Any) -> None:
     register(api)
-    where = path(api, database)
-    send(api, where, body)
-    assert not is_replay(send(api, where, body, key="another"))
-    assert not is_replay(api.post(where, body))
+    request_path = path(api, database)
+    send(api, request_path, body)
+    assert not is_replay(send(api, request_path, body, key="another"))
+    assert not is_replay(api.post(request_path, body))
 
 
-def test_a_key_is_for_one_request(api: Api, database: Database) -> None:
+def test_key_of_another_request_is_refused(api: Api, database: Database) -> None:
     register(api)
     job_id = created(api, cron())["job_id"]
     assert send(api, "/configs", CONFIG).status_code == 201
@@ -78,19 +78,19 @@ def test_a_key_is_for_one_request(api: Api, database: Database) -> None:
     ):
         problem(send(api, path, body), 422, "IDEMPOTENCY_KEY_REUSED")
     assert contents(database) == before
-    spelt = '{"values": {"b": 2,   "a": 1}, "name": "n"}'
+    same_body = '{"values": {"b": 2,   "a": 1}, "name": "n"}'
     headers = {"Idempotency-Key": "8e03978e", "Content-Type": "application/json"}
-    assert is_replay(api.send("POST", "/configs", data=spelt, headers=headers))
+    assert is_replay(api.send("POST", "/configs", data=same_body, headers=headers))
 
 
-def test_the_query_belongs_to_the_request(api: Api, database: Database) -> None:
+def test_key_with_another_query_is_refused(api: Api, database: Database) -> None:
     register(api)
     job_id = created(api, cron())["job_id"]
     assert send(api, f"/jobs/{job_id}/cancel", None).status_code == 200
     problem(send(api, f"/jobs/{job_id}/cancel?if_running=request", None), 422, "IDEMPOTENCY_KEY_REUSED")
 
 
-def test_clients_share_no_keys(api: Api) -> None:
+def test_each_client_has_its_own_keys(api: Api) -> None:
     first = send(api, "/configs", CONFIG)
     other = other_client(api)
     error = problem(send(other, "/configs", CONFIG), 409, "CONFLICT")
@@ -99,7 +99,7 @@ def test_clients_share_no_keys(api: Api) -> None:
     assert send(api, "/configs", CONFIG).json == first.json
 
 
-def test_what_was_refused_may_be_sent_again(api: Api) -> None:
+def test_refused_request_may_be_repeated_with_its_key(api: Api) -> None:
     problem(send(api, "/endpoints", {"name": "UPPER"}), 400, "INVALID_REQUEST")
     api.post("/configs", CONFIG)
     problem(send(api, "/configs", CONFIG), 409, "CONFLICT")
@@ -109,7 +109,7 @@ def test_what_was_refused_may_be_sent_again(api: Api) -> None:
     assert send(api, "/configs", CONFIG).json == first.json
 
 
-def test_the_answer_is_the_first_one_whatever_happened_since(api: Api) -> None:
+def test_stored_answer_survives_later_changes(api: Api) -> None:
     first = send(api, "/configs", CONFIG)
     assert api.put("/configs/n", {"values": {"a": 9}}).status_code == 200
     assert send(api, "/configs", CONFIG).data == first.data
@@ -118,7 +118,7 @@ def test_the_answer_is_the_first_one_whatever_happened_since(api: Api) -> None:
     problem(api.get("/configs/n"), 404, "CONFIG_NOT_FOUND")
 
 
-def test_a_resumed_job_is_not_paused_again(api: Api) -> None:
+def test_repeated_pause_does_not_pause_a_resumed_job(api: Api) -> None:
     register(api)
     job_id = created(api, cron())["job_id"]
     send(api, f"/jobs/{job_id}/pause", None)
@@ -128,19 +128,19 @@ def test_a_resumed_job_is_not_paused_again(api: Api) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "ü", "x" * 256, "a\tb"])
-def test_what_cannot_be_a_key_is_400(api: Api, key: str) -> None:
+def test_invalid_key_is_400(api: Api, key: str) -> None:
     assert pointers(problem(send(api, "/configs", CONFIG, key=key), 400, "INVALID_REQUEST")) == ["Idempotency-Key"]
     assert send(api, "/configs", CONFIG, key="~" * 255).status_code == 201
 
 
-def test_a_body_that_is_none_is_refused_as_ever(api: Api) -> None:
+def test_invalid_body_with_a_key_is_refused(api: Api) -> None:
     headers = {"Idempotency-Key": "k"}
     problem(api.send("POST", "/configs", data="name=x", headers=headers), 415, "UNSUPPORTED_MEDIA_TYPE")
     broken = {**headers, "Content-Type": "application/json"}
     problem(api.send("POST", "/configs", data='{"name"', headers=broken), 400, "INVALID_REQUEST")
 
 
-def test_no_secret_and_no_plain_hash_of_one_is_kept(api: Api, database: Database) -> None:
+def test_stored_key_contains_no_secret_and_no_plain_hash_of_a_secret(api: Api, database: Database) -> None:
     body = {"name": "pin", "value": "1234"}
     for client in (api, other_client(api)):
         send(client, "/secrets", body)
@@ -153,7 +153,7 @@ def test_no_secret_and_no_plain_hash_of_one_is_kept(api: Api, database: Database
     assert api.key.rpartition("_")[2] not in one.whole  # type: ignore[union-attr]
 
 
-def test_workers_are_woken_once_and_after_the_commit(
+def test_workers_are_woken_once_after_the_commit(
     app: Flask, api: Api, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register(api)
@@ -170,8 +170,8 @@ def test_workers_are_woken_once_and_after_the_commit(
     assert seen == [1]
 
 
-def test_a_job_keeps_its_own_key(api: Api) -> None:
-    """That of POST /jobs is part of the job: any client gets the job as it is now."""
+def test_key_of_post_jobs_belongs_to_the_job(api: Api) -> None:
+    """The key of POST /jobs is part of the job: any client that repeats it gets the current state of the job."""
     register(api)
     body = one_shot("k")
     del body["idempotency_key"]

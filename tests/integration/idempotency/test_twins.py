@@ -1,4 +1,4 @@
-"""Two requests with one Idempotency-Key at the same moment, and work that takes several transactions."""
+"""Two concurrent requests with one Idempotency-Key, and keyed requests of several transactions."""
 
 import threading
 from typing import Any
@@ -21,19 +21,21 @@ OPEN = on_hold.BATCH * 2 + 1
 
 
 @pytest.mark.postgresql_only
-def test_twins_have_one_effect_and_one_answer(api: Api, database: Database) -> None:
+def test_concurrent_requests_with_one_key_have_one_effect_and_one_answer(api: Api, database: Database) -> None:
     register(api)
     job_id = created(api, cron())["job_id"]
     answers: list[TestResponse] = []
-    twins = [threading.Thread(target=lambda: answers.append(send(api, f"/jobs/{job_id}/run", None))) for _ in range(2)]
+    requests = [
+        threading.Thread(target=lambda: answers.append(send(api, f"/jobs/{job_id}/run", None))) for _ in range(2)
+    ]
     with database.engine.begin() as holder:
         holder.execute(LOCK, {"job_id": job_id})
-        for twin in twins:
-            twin.start()
-        # One waits for the job, the other for the key.
-        eventually(lambda: database.fetch(WAITING)[0][0] == 2, what="both to wait")
-    for twin in twins:
-        twin.join(30)
+        for request in requests:
+            request.start()
+        # The first request waits for the lock of the job, the second for the row of the key.
+        eventually(lambda: database.fetch(WAITING)[0][0] == 2, what="the waits of both requests")
+    for request in requests:
+        request.join(30)
     assert [answer.status_code for answer in answers] == [201, 201]
     assert answers[0].data == answers[1].data
     assert sorted(map(is_replay, answers)) == [False, True]
@@ -42,7 +44,7 @@ def test_twins_have_one_effect_and_one_answer(api: Api, database: Database) -> N
 
 @pytest.fixture
 def job_id(api: Api, database: Database) -> str:
-    """A job with more waiting executions than are changed in one transaction."""
+    """Create a job with more waiting executions than one transaction changes."""
     register(api)
     found: str = created(api, interval())["job_id"]
     many_open.put(database, found, held=False, count=OPEN)
@@ -50,7 +52,7 @@ def job_id(api: Api, database: Database) -> str:
 
 
 @pytest.mark.parametrize(("verb", "done"), [("pause", ("PENDING", True)), ("cancel", ("CANCELLED", False))])
-def test_work_in_many_transactions_is_answered_once_it_is_done(
+def test_pause_and_cancel_in_many_transactions_are_answered_when_complete(
     api: Api, database: Database, job_id: str, verb: str, done: Any
 ) -> None:
     first = send(api, f"/jobs/{job_id}/{verb}", None)
@@ -60,18 +62,18 @@ def test_work_in_many_transactions_is_answered_once_it_is_done(
     assert commits(database) > 1
 
 
-def test_a_resumption_too(api: Api, database: Database, job_id: str) -> None:
+def test_resume_in_many_transactions_is_answered_when_complete(api: Api, database: Database, job_id: str) -> None:
     api.post(f"/jobs/{job_id}/pause")
     first = send(api, f"/jobs/{job_id}/resume", None)
     assert states(database) == {("QUEUED", False): OPEN}
     assert send(api, f"/jobs/{job_id}/resume", None).data == first.data
 
 
-def test_work_that_was_cut_off_goes_on(
+def test_repeated_request_completes_interrupted_work(
     api: Api, database: Database, job_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as cut:
-        cut.setattr("app.queue.jobs.job_pause.on_hold.hold", fails_at_its_second_call())
+        cut.setattr("app.queue.jobs.job_pause.on_hold.hold", failing_at_the_second_call())
         assert send(api, f"/jobs/{job_id}/pause", None).status_code == 500
     assert states(database) == {("PENDING", True): on_hold.BATCH, ("QUEUED", False): OPEN - on_hold.BATCH}
     again = send(api, f"/jobs/{job_id}/pause", None)
@@ -80,7 +82,7 @@ def test_work_that_was_cut_off_goes_on(
     assert is_replay(send(api, f"/jobs/{job_id}/pause", None))
 
 
-def fails_at_its_second_call() -> Any:
+def failing_at_the_second_call() -> Any:
     hold, calls = on_hold.hold, []
 
     def fail(*arguments: Any) -> str | None:
@@ -98,5 +100,5 @@ def states(database: Database) -> dict[tuple[str, bool], int]:
 
 
 def commits(database: Database) -> int:
-    """Count the transactions that wrote events, by their number in the row."""
+    """Count the transactions that wrote events, by the transaction id (xmin) of each row."""
     return int(database.fetch(text("SELECT count(DISTINCT CAST(xmin AS TEXT)) FROM execution_events"))[0][0])
