@@ -1,4 +1,4 @@
-"""What a statement costs in blocks that it reads; only PostgreSQL tells."""
+"""The cost of a statement: blocks that it reads. Only PostgreSQL reports them."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from app.kernel.db import Database
 
 
 def blocks(database: Database, statement: TextClause, params: Mapping[str, object]) -> int:
-    """Run a statement, undo it, and return how many blocks it read."""
+    """Run a statement, roll back, and return the number of blocks read."""
     with database.engine.connect() as connection:
         plan = connection.execute(text(f"EXPLAIN (ANALYZE, BUFFERS) {statement.text}"), params).scalars().all()
         connection.rollback()

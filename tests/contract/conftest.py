@@ -1,4 +1,4 @@
-"""Fixtures of the contract ring: our own objects over a real database."""
+"""Fixtures of the contract tests: objects of the product over a real database."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -22,7 +22,7 @@ from brokers.worker_process import WorkerProcess, WorkerSettings
 from tests import rows
 
 SHARDS = [pytest.param(1, id="1 shard"), pytest.param(16, id="16 shards")]
-"""PostgreSQL's default, and CockroachDB's."""
+"""The default numbers of shards on PostgreSQL and on CockroachDB."""
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def database(database_url: str) -> Iterator[Database]:
 
 
 def worker_settings(**changes: object) -> WorkerSettings:
-    """Settings of a worker process, quick to stop."""
+    """Return settings of a worker process that stops quickly."""
     values: dict[str, object] = {
         "capacity": 20,
         "poll_interval_ms": 50,
@@ -51,7 +51,7 @@ def worker_settings(**changes: object) -> WorkerSettings:
 def worker_process(
     database: Database, lease: Database, publish: Call | None = None, **changes: object
 ) -> WorkerProcess:
-    """A process that has not been opened, and has no catalogue."""
+    """Return a worker process that is not open and has no catalog."""
     return WorkerProcess(
         database,
         lease,
@@ -72,7 +72,7 @@ def shards() -> int:
 def process(database: Database, database_url: str, shards: int) -> Iterator[WorkerProcess]:
     """An open process with a valid lease; no consumer runs.
 
-    It beats long after the test is over: a process that finds its lease gone exits, and with it that of the tests.
+    The lease lasts longer than any test: a process whose lease is gone exits, and the test run would exit with it.
     """
     lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
     process = worker_process(database, lease, shards=shards, lease_seconds=600)
@@ -83,7 +83,7 @@ def process(database: Database, database_url: str, shards: int) -> Iterator[Work
 
 @pytest.fixture
 def loop() -> Iterator[DeliveryLoop]:
-    """The real dispatchers on a loop of their own."""
+    """The real dispatchers on an event loop in a separate thread."""
     loop = DeliveryLoop(lambda: open_dispatchers(Settings(database_url="")))
     loop.start()
     yield loop
@@ -95,7 +95,7 @@ StartWorker = Callable[..., tuple[Worker, WorkerProcess]]
 
 @pytest.fixture
 def start_worker(database_url: str, shards: int) -> Iterator[StartWorker]:
-    """Start a real Dramatiq worker over our broker with a given actor body; stopped at the end."""
+    """Start a Dramatiq worker with the product's broker and the given actor body; stop it after the test."""
     started: list[Worker] = []
 
     def start(body: Callable[[Attempt], None], **changes: object) -> tuple[Worker, WorkerProcess]:

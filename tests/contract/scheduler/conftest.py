@@ -1,4 +1,4 @@
-"""Chores over a database of the contract ring."""
+"""Chores of the scheduler over a database of the contract tests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ def context(
     full_scan_seconds: float = SWEEP_SECONDS,
     **changes: object,
 ) -> ChoreContext:
-    """Make the context of chores with the default settings, but one shard and no look-ahead, and these changes."""
+    """Make the context of chores: default settings except one shard, no look-ahead, and the given changes."""
     values: dict[str, object] = {"queue_shards": 1, "look_ahead_seconds": 0.0} | changes
     settings = Settings(**values)  # type: ignore[arg-type]
     return ChoreContext(
@@ -40,7 +40,7 @@ def context(
 
 
 def chores(database: Database, **changes: Any) -> Any:
-    """Make the chores of such a context."""
+    """Make the chores of a context with the given changes."""
     return chores_of(context(database, **changes))
 
 
@@ -55,7 +55,7 @@ def held(database: Database, table: str, *row_ids: str, how: str = "FOR UPDATE")
 
 
 @pytest.fixture(params=["read committed", "serializable"])
-def ours(database: Database, database_url: str, request: pytest.FixtureRequest) -> Iterator[Database]:
+def scheduler_database(database: Database, database_url: str, request: pytest.FixtureRequest) -> Iterator[Database]:
     """The database of a scheduler, at each isolation level."""
-    with schedulers(database_url, request.param, 1) as (one,):
-        yield one
+    with schedulers(database_url, request.param, 1) as (database_of_scheduler,):
+        yield database_of_scheduler

@@ -1,4 +1,4 @@
-"""Claims for the tests of reclaiming: held by a worker, ended by it, and ways in which it dies."""
+"""Claims for the tests of reclaim: held by a worker, completed by the worker, and the ways in which a worker dies."""
 
 from app.kernel import ids
 from app.kernel.db import Database

@@ -1,4 +1,4 @@
-"""Rows edited manually that have no attempts left: they end, say why, and take nothing else with them."""
+"""Manually edited rows without attempts left: each fails with a reason, and no other row changes."""
 
 import pytest
 from sqlalchemy import text
@@ -11,7 +11,7 @@ from tests.contract.scheduler.conftest import chores
 
 
 @pytest.mark.parametrize("status", ["QUEUED", "RETRYING"])
-def test_what_waits_with_all_attempts_used_fails(database: Database, status: str) -> None:
+def test_waiting_execution_without_attempts_left_fails(database: Database, status: str) -> None:
     rows.add_executions(database, MAX_COUNTED + 3, status=status, max_attempts=2)
     database.fetch(text("UPDATE executions SET attempt_count = 2, run_at = now() - INTERVAL '2 minutes'"))
     (good,) = rows.add_executions(database, status=status, max_attempts=2)
@@ -29,6 +29,6 @@ def test_what_waits_with_all_attempts_used_fails(database: Database, status: str
     assert chores(database).repair()["failed"] == 0
 
 
-def test_the_read_of_the_whole_backlog_locks_nothing() -> None:
-    """A scan that locks hides what it reads from claims, which skip what is locked."""
+def test_scan_of_the_whole_backlog_locks_no_row() -> None:
+    """Claims skip locked rows, so a scan that locked rows would hide them from claims."""
     assert "FOR " not in EXHAUSTED.text

@@ -1,4 +1,4 @@
-"""The safety net for jobs that nothing else would wake: fixed delays without a next run, and forgotten holds."""
+"""Repair of stalled jobs: fixed delays without a next run, and executions still on hold after the pause."""
 
 import logging
 from datetime import timedelta
@@ -20,7 +20,7 @@ ENDED = "UPDATE executions SET status = 'SUCCESS', completed_at = now() + INTERV
 
 
 def stalled(database: Database) -> str:
-    """Make a fixed-delay job whose latest tick has ended without setting the next."""
+    """Make a fixed-delay job whose latest tick has ended without setting the next run."""
     (execution_id,) = rows.add_executions(database)
     for change in (FIXED_DELAY, ENDED):
         database.fetch(text(change))
@@ -28,7 +28,7 @@ def stalled(database: Database) -> str:
     return found
 
 
-def test_a_fixed_delay_that_stands_still_goes_on_an_interval_after_its_last_end(
+def test_stalled_fixed_delay_runs_one_interval_after_its_last_completion(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     job_id = stalled(database)
@@ -41,7 +41,7 @@ def test_a_fixed_delay_that_stands_still_goes_on_an_interval_after_its_last_end(
 
 
 @pytest.mark.parametrize("change", [None, "DELETE FROM executions"], ids=["it ended long ago", "it was pruned"])
-def test_what_would_be_in_the_past_is_due_now(database: Database, change: str | None) -> None:
+def test_stalled_fixed_delay_with_a_past_instant_is_due_now(database: Database, change: str | None) -> None:
     job_id = stalled(database)
     database.fetch(text(change or "UPDATE executions SET completed_at = now() - INTERVAL '1 day'"))
     before = rows.database_now(database)
@@ -60,7 +60,7 @@ def test_what_would_be_in_the_past_is_due_now(database: Database, change: str | 
     ],
     ids=["its execution is unfinished", "paused", "retired", "it has a next run", "fixed rate"],
 )
-def test_other_jobs_are_left_alone(database: Database, change: str) -> None:
+def test_repair_changes_no_other_job(database: Database, change: str) -> None:
     job_id = stalled(database)
     database.fetch(text(change))
     before = job(database, job_id)
@@ -68,11 +68,11 @@ def test_other_jobs_are_left_alone(database: Database, change: str) -> None:
     assert job(database, job_id) == before
 
 
-def test_what_is_on_hold_for_no_pause_is_let_go(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+def test_executions_on_hold_without_a_pause_are_released(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     held = rows.add_executions(database, 3, status="PENDING")
     database.fetch(text("UPDATE executions SET on_hold = true"))
-    still = rows.job_of(database, held[0]).job_id
-    database.fetch(text("UPDATE jobs SET status = 'PAUSED', paused_at = now() WHERE job_id = :job"), {"job": still})
+    paused = rows.job_of(database, held[0]).job_id
+    database.fetch(text("UPDATE jobs SET status = 'PAUSED', paused_at = now() WHERE job_id = :job"), {"job": paused})
     hints = Hints()
     with caplog.at_level(logging.WARNING):
         assert chores(database, hints=hints).repair()["freed"] == 2
@@ -85,8 +85,8 @@ def test_what_is_on_hold_for_no_pause_is_let_go(database: Database, caplog: pyte
     assert chores(database).repair()["freed"] == 0
 
 
-def test_what_had_begun_before_its_job_was_retired_is_let_go(database: Database) -> None:
-    """As after a cancellation of very many that was cut off; what has not begun is for its repetition to cancel."""
+def test_begun_execution_of_a_retired_job_is_released_from_hold(database: Database) -> None:
+    """An interrupted cancellation of many executions leaves them on hold; its repetition cancels the unstarted ones."""
     begun, not_begun = rows.add_executions(database, 2, status="PENDING")
     for change in (
         "UPDATE jobs SET trigger_type = 'INTERVAL', interval_ms = 60000, status = 'RETIRED', retired_at = now()",
@@ -101,15 +101,15 @@ def test_what_had_begun_before_its_job_was_retired_is_let_go(database: Database)
     assert chores(database).repair()["freed"] == 0
 
 
-def test_what_a_pause_has_not_reached_is_held(database: Database) -> None:
-    """A tick is, what was asked for during the pause is not."""
-    tick, by_hand = rows.add_executions(database, 2)
+def test_repair_holds_a_queued_tick_of_a_paused_job(database: Database) -> None:
+    """A run requested during the pause is not held."""
+    tick, manual = rows.add_executions(database, 2)
     for change in (
         "UPDATE jobs SET trigger_type = 'INTERVAL', interval_ms = 60000, status = 'PAUSED', paused_at = now()",
         "UPDATE executions SET created_at = now() + INTERVAL '1 second'",
     ):
         database.fetch(text(change))
-    database.fetch(text("UPDATE executions SET idempotency_key = 'run_now' WHERE execution_id = :id"), {"id": by_hand})
+    database.fetch(text("UPDATE executions SET idempotency_key = 'run_now' WHERE execution_id = :id"), {"id": manual})
     assert chores(database).repair()["held"] == 1
-    assert (rows.execution(database, tick).on_hold, rows.execution(database, by_hand).on_hold) == (True, False)
+    assert (rows.execution(database, tick).on_hold, rows.execution(database, manual).on_hold) == (True, False)
     assert chores(database).repair()["held"] == 0

@@ -1,4 +1,4 @@
-"""Reclaiming when attempts run out: the worker's loss, the maximum, the retry policy, a request to cancel."""
+"""Reclaim of an execution without attempts left: lost workers, the maximum, retry policies, cancel requests."""
 
 import pytest
 from sqlalchemy import text
@@ -15,15 +15,15 @@ from tests.contract.scheduler.reclaiming import DEATHS, claimed, concluded
 
 
 def lose_again(database: Database, worker: str) -> Counts:
-    """Let another worker claim what is due, and lose it too."""
+    """Let another worker claim the due executions, and end that worker too."""
     worker_lease.register(database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     take(database, worker, 9)
     database.fetch(text(DEATHS["it shut down cleanly"]))
     return chores(database).reclaim_from_dead_workers()
 
 
-def test_the_first_lost_worker_costs_no_execution_its_last_attempt(database: Database) -> None:
-    """It may have sent nothing: each execution is attempted at least once."""
+def test_first_lost_worker_grants_an_extra_attempt(database: Database) -> None:
+    """The lost worker may have sent nothing, and each execution is delivered at least once."""
     (claim,) = claimed(database, max_attempts=1)
     database.fetch(text(DEATHS["it shut down cleanly"]))
     hints = Hints()
@@ -41,7 +41,7 @@ def test_the_first_lost_worker_costs_no_execution_its_last_attempt(database: Dat
     assert [a.attempt_number for a in rows.attempts(database, claim.execution_id)] == [1, 2]
 
 
-def test_the_second_lost_worker_does_and_the_job_retires(database: Database) -> None:
+def test_second_lost_worker_uses_the_last_attempt_and_retires_the_job(database: Database) -> None:
     (claim,) = claimed(database, max_attempts=1)
     assert lose_again(database, "wrk_2")["retrying"] == 1
     counts = lose_again(database, "wrk_3")
@@ -56,14 +56,14 @@ def test_the_second_lost_worker_does_and_the_job_retires(database: Database) -> 
     assert (lines[1].level, lines[1].message.endswith("; no attempts are left")) == ("ERROR", True)
 
 
-def test_a_loss_within_the_policy_uses_the_one_beyond_it_up(database: Database) -> None:
+def test_lost_worker_before_the_last_attempt_grants_no_extra_attempt(database: Database) -> None:
     (claim,) = claimed(database, max_attempts=2)
     assert [lose_again(database, worker)["retrying"] for worker in ("wrk_2", "wrk_3")] == [1, 0]
     row = rows.execution(database, claim.execution_id)
     assert (row.status, row.attempt_count, row.max_attempts) == ("FAILED", 2, 2)
 
 
-def test_one_that_was_asked_to_end_gets_no_more(database: Database) -> None:
+def test_execution_with_a_cancel_request_gets_no_extra_attempt(database: Database) -> None:
     (claim,) = claimed(database, max_attempts=1)
     database.fetch(text("UPDATE executions SET cancel_requested_at = now()"))
     assert lose_again(database, "wrk_2")["cancelled"] == 1
@@ -82,7 +82,9 @@ def test_one_that_was_asked_to_end_gets_no_more(database: Database) -> None:
         ('"edited manually"', "RETRYING", True),
     ],
 )
-def test_the_retry_policy_has_its_say(database: Database, policy: str, status: str, retryable: bool) -> None:
+def test_retry_policy_decides_whether_a_lost_attempt_is_retried(
+    database: Database, policy: str, status: str, retryable: bool
+) -> None:
     (claim,) = claimed(database)
     database.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '1 hour'"))
     database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy})
@@ -96,7 +98,7 @@ def test_the_retry_policy_has_its_say(database: Database, policy: str, status: s
     assert tried.error["retryable"] is retryable
 
 
-def test_a_policy_that_forbids_the_retry_of_what_is_stuck(database: Database) -> None:
+def test_policy_that_forbids_the_retry_of_a_stuck_attempt_fails_it(database: Database) -> None:
     (claim,) = claimed(database)
     database.fetch(text("UPDATE executions SET started_at = now() - INTERVAL '301 seconds'"))
     database.fetch(text("""UPDATE endpoint_versions SET retry_policy = CAST('{"fail_on": ["STUCK"]}' AS JSONB)"""))
@@ -105,7 +107,7 @@ def test_a_policy_that_forbids_the_retry_of_what_is_stuck(database: Database) ->
     assert (tried.error["type"], tried.error["retryable"]) == ("STUCK", False)
 
 
-def test_a_cron_job_goes_on_after_a_failed_execution(database: Database) -> None:
+def test_cron_job_stays_active_after_a_failed_execution(database: Database) -> None:
     (claim,) = claimed(database, max_attempts=1)
     database.fetch(
         text("""UPDATE endpoint_versions SET retry_policy = CAST('{"fail_on": ["WORKER_LOST"]}' AS JSONB)""")
@@ -125,7 +127,9 @@ def test_a_cron_job_goes_on_after_a_failed_execution(database: Database) -> None
         ('{"retry_on": ["WORKER_LOST"]}', "RETRYING", "retrying"),
     ],
 )
-def test_a_lost_worker_is_judged_by_the_same_lists(database: Database, policy: str, status: str, count: str) -> None:
+def test_error_lists_of_the_policy_apply_to_a_lost_worker(
+    database: Database, policy: str, status: str, count: str
+) -> None:
     (claim,) = claimed(database)
     database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy})
     database.fetch(text(DEATHS["it shut down cleanly"]))

@@ -1,4 +1,4 @@
-"""The end of a repeating job: no tick at or after it fires, and the job retires with its last."""
+"""The end time of a repeating job: no tick at or after it fires, and the last tick retires the job."""
 
 from datetime import timedelta
 
@@ -34,8 +34,8 @@ def test_a_job_whose_next_tick_is_not_before_its_end_retires_without_firing(data
     assert (row.status, row.cron_last_tick_at, scheduled(database, job_id)) == ("RETIRED", row.created_at, [])
 
 
-def test_the_last_tick_of_all_retires_the_job(database: Database) -> None:
-    """The calendar ends: there is no tick after this one."""
+def test_last_tick_of_the_calendar_retires_the_job(database: Database) -> None:
+    """The tick has no successor because the calendar ends."""
     job_id = add_cron_job(database, daily(database), missed=timedelta(days=1))
     (found,) = due_jobs(database)
     materialization.materialize(database, [Advance(found, (found.next_run_at,), None)], shards=1)

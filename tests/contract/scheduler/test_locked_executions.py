@@ -1,4 +1,4 @@
-"""Executions whose rows, or whose jobs, another transaction holds for long: all others are reclaimed."""
+"""Reclaim while another transaction locks an execution or its job: all other executions are reclaimed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,17 +24,17 @@ Reclaim = Callable[..., Counts]
 
 @pytest.fixture(params=["reclaim_from_dead_workers", "reclaim_stuck"])
 def reclaim_all(request: pytest.FixtureRequest) -> Reclaim:
-    """Each of the chores that reclaim what is `abandoned`."""
+    """Each chore that reclaims `abandoned` executions."""
 
-    def run(ours: Any, **given: int) -> Counts:
-        counts: Counts = getattr(ours, request.param)(**given)
+    def run(scheduler: Any, **given: int) -> Counts:
+        counts: Counts = getattr(scheduler, request.param)(**given)
         return counts
 
     return run
 
 
 def abandoned(database: Database, count: int) -> list[Claim]:
-    """Claim executions that are both of a dead worker and stuck."""
+    """Claim executions for a worker that is then dead and stuck."""
     claims = claimed(database, count)
     database.fetch(text(DEATHS["its row is missing"]))
     database.fetch(text("UPDATE executions SET started_at = now() - INTERVAL '1 hour'"))
@@ -42,10 +42,10 @@ def abandoned(database: Database, count: int) -> list[Claim]:
 
 
 def test_locked_execution_delays_the_reclaim_of_no_other(
-    database: Database, ours: Database, reclaim_all: Reclaim, caplog: pytest.LogCaptureFixture
+    database: Database, scheduler_database: Database, reclaim_all: Reclaim, caplog: pytest.LogCaptureFixture
 ) -> None:
     claims = abandoned(database, 30)
-    locked, scheduler = claims[3].execution_id, chores(ours)
+    locked, scheduler = claims[3].execution_id, chores(scheduler_database)
     with held(database, "executions", locked):
         assert reclaim_all(scheduler)["retrying"] == 29
         assert reclaim_all(scheduler)["retrying"] == 0
@@ -55,13 +55,13 @@ def test_locked_execution_delays_the_reclaim_of_no_other(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_locked_job_that_its_execution_would_settle_delays_no_other(
-    database: Database, ours: Database, reclaim_all: Reclaim, caplog: pytest.LogCaptureFixture, kind: str
+def test_locked_job_of_a_failing_execution_delays_no_other_reclaim(
+    database: Database, scheduler_database: Database, reclaim_all: Reclaim, caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
     database.fetch(text(NO_RETRY))
     claims = abandoned(database, 30)
     database.fetch(text(f"UPDATE jobs AS j SET {KINDS[kind]}"))
-    scheduler = chores(ours)
+    scheduler = chores(scheduler_database)
     with held(database, "jobs", claims[3].job_id):
         assert reclaim_all(scheduler)["failed"] == 29
         assert reclaim_all(scheduler)["failed"] == 0
@@ -73,28 +73,30 @@ def test_locked_job_that_its_execution_would_settle_delays_no_other(
 
 
 def test_locked_job_delays_no_retry_unless_the_execution_is_to_be_cancelled(
-    database: Database, ours: Database, reclaim_all: Reclaim
+    database: Database, scheduler_database: Database, reclaim_all: Reclaim
 ) -> None:
     retried, cancelled = abandoned(database, 2)
     request = text("UPDATE executions SET cancel_requested_at = now() WHERE execution_id = :id")
     database.fetch(request, {"id": cancelled.execution_id})
     with held(database, "jobs", retried.job_id, cancelled.job_id):
-        assert +reclaim_all(chores(ours)) == {"retrying": 1}
-    assert +reclaim_all(chores(ours)) == {"cancelled": 1}
+        assert +reclaim_all(chores(scheduler_database)) == {"retrying": 1}
+    assert +reclaim_all(chores(scheduler_database)) == {"cancelled": 1}
 
 
-def test_locked_job_that_goes_on_without_its_execution_delays_no_reclaim(
-    database: Database, ours: Database, reclaim_all: Reclaim
+def test_locked_job_that_outlives_its_execution_delays_no_reclaim(
+    database: Database, scheduler_database: Database, reclaim_all: Reclaim
 ) -> None:
     database.fetch(text(NO_RETRY))
     claims = abandoned(database, 2)
     database.fetch(text("UPDATE jobs SET trigger_type = 'INTERVAL', interval_ms = 60000"))
     with held(database, "jobs", *(claim.job_id for claim in claims)):
-        assert reclaim_all(chores(ours))["failed"] == 2
+        assert reclaim_all(chores(scheduler_database))["failed"] == 2
 
 
 @pytest.mark.parametrize("locked", [0, 3, 7, 12], ids=lambda number: f"{number} of 12")
-def test_more_locked_executions_than_a_page_hide_none(database: Database, reclaim_all: Reclaim, locked: int) -> None:
+def test_more_locked_executions_than_a_page_hide_no_unlocked_execution(
+    database: Database, reclaim_all: Reclaim, locked: int
+) -> None:
     found = sorted(claim.execution_id for claim in abandoned(database, 12))
     scheduler = chores(database)
     with held(database, "executions", *found[:locked]):

@@ -1,4 +1,4 @@
-"""Jobs whose rows another transaction holds for long: the ticks of all other jobs go on."""
+"""Ticks while another transaction locks a job: the ticks of all other jobs continue."""
 
 import logging
 from datetime import timedelta
@@ -16,10 +16,10 @@ from tests.cron_jobs import add_interval_job, due_jobs, job, scheduled
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
-def test_locked_job_delays_no_tick_of_other_jobs(database: Database, ours: Database) -> None:
-    """No sweep comes to help: the watermark alone keeps the locked job in what is read."""
+def test_locked_job_delays_no_tick_of_other_jobs(database: Database, scheduler_database: Database) -> None:
+    """Without a full scan, the watermark alone must stay before the locked job."""
     jobs = [add_interval_job(database, HOUR, missed=number * MINUTE) for number in range(20, 0, -1)]
-    scheduler = chores(ours, cron_batch_size=6, full_scan_seconds=7200.0)
+    scheduler = chores(scheduler_database, cron_batch_size=6, full_scan_seconds=7200.0)
     with held(database, "jobs", jobs[7]):
         assert scheduler.materialize()["ticks"] == 19
         assert scheduler.materialize()["ticks"] == 0
@@ -28,9 +28,9 @@ def test_locked_job_delays_no_tick_of_other_jobs(database: Database, ours: Datab
     assert [len(scheduled(database, job_id)) for job_id in jobs] == [1] * 20
 
 
-def test_latest_tick_of_a_locked_job_runs_once_it_is_released(database: Database, ours: Database) -> None:
+def test_latest_tick_of_a_locked_job_runs_once_it_is_released(database: Database, scheduler_database: Database) -> None:
     job_id = add_interval_job(database, MINUTE, missed=59.5 * MINUTE, catch_up="latest")
-    scheduler = chores(ours)
+    scheduler = chores(scheduler_database)
     with held(database, "jobs", job_id):
         assert scheduler.materialize()["ticks"] == 0
     released_at = rows.database_now(database)
@@ -41,14 +41,14 @@ def test_latest_tick_of_a_locked_job_runs_once_it_is_released(database: Database
 
 
 def test_pass_tries_a_locked_job_once(database: Database) -> None:
-    """The ticks ahead of this one do not fit in one statement, so an unlocked job would be tried again at once."""
+    """The job has more due ticks than one statement materialises, so an unlocked job would be tried again at once."""
     job_id = add_interval_job(database, timedelta(milliseconds=10), missed=timedelta(seconds=-1))
-    looks = iter([False])
+    answers = iter([False])
     with held(database, "jobs", job_id):
-        chores(database, look_ahead_seconds=11, stopping=lambda: next(looks)).materialize()
+        chores(database, look_ahead_seconds=11, stopping=lambda: next(answers)).materialize()
 
 
-def test_locked_job_takes_nothing_from_what_others_may_catch_up(database: Database) -> None:
+def test_locked_job_takes_no_catch_up_quota_from_other_jobs(database: Database) -> None:
     locked, other = (add_interval_job(database, timedelta(seconds=1), missed=30 * MINUTE) for _ in range(2))
     scheduler = chores(database, cron_batch_size=1)
     with held(database, "jobs", locked):
@@ -56,12 +56,12 @@ def test_locked_job_takes_nothing_from_what_others_may_catch_up(database: Databa
     assert len(scheduled(database, other)) == 500
 
 
-def test_statement_tells_locked_jobs_from_moved_ones(database: Database, ours: Database) -> None:
+def test_statement_distinguishes_locked_jobs_from_moved_jobs(database: Database, scheduler_database: Database) -> None:
     locked, moved, free = (add_interval_job(database, HOUR, missed=MINUTE) for _ in range(3))
-    advances = [Advance(one, (one.next_run_at,), one.next_run_at + HOUR) for one in due_jobs(database)]
+    advances = [Advance(due, (due.next_run_at,), due.next_run_at + HOUR) for due in due_jobs(database)]
     database.fetch(text("UPDATE jobs SET cron_next_run_at = now() WHERE job_id = :id"), {"id": moved})
     with held(database, "jobs", locked):
-        done = materialization.materialize(ours, advances, shards=1)
+        done = materialization.materialize(scheduler_database, advances, shards=1)
     assert (done.locked, done.jobs, done.executions) == ({locked}, 1, 1)
     assert len(scheduled(database, free)) == 1
 

@@ -1,4 +1,4 @@
-"""Materialising cron ticks: every tick once, in order, whatever number of schedulers run."""
+"""Materialising cron ticks: every tick once and in order, with any number of schedulers."""
 
 import logging
 from datetime import datetime, timedelta
@@ -41,7 +41,7 @@ def test_ten_minutes_of_downtime_yield_every_tick_once_with_three_schedulers(
     assert total(counts, "ticks") == sum(len(scheduled(database, job_id)) for job_id in jobs)
 
 
-def test_an_execution_has_everything_from_its_job_and_its_tick(database: Database) -> None:
+def test_execution_has_the_fields_of_its_job_and_its_tick(database: Database) -> None:
     rows.add_endpoint(database, "stream", type_=EndpointType.REDIS_STREAM)
     job_id = add_cron_job(database, daily(database), missed=timedelta(days=1), max_attempts=4)
     database.fetch(text("UPDATE jobs SET endpoint = 'stream', endpoint_version = 7, endpoint_type = 'REDIS_STREAM'"))
@@ -57,14 +57,14 @@ def test_an_execution_has_everything_from_its_job_and_its_tick(database: Databas
     assert hints.queues == ["redis_stream"]
 
 
-def test_missed_ticks_go_in_order_and_behind_what_is_due_already(database: Database) -> None:
+def test_missed_ticks_run_in_order_and_after_executions_already_due(database: Database) -> None:
     (waiting,) = rows.add_executions(database)
     job_id = add_cron_job(database, missed=timedelta(minutes=30))
     chores(database).materialize()
     (later,) = rows.add_executions(database)
-    by_turn = database.fetch(text("SELECT execution_id, job_id, scheduled_at FROM executions ORDER BY run_at"))
-    assert (by_turn[0].execution_id, by_turn[-1].execution_id) == (waiting, later)
-    ticks = [row.scheduled_at for row in by_turn[1:-1]]
+    by_run_at = database.fetch(text("SELECT execution_id, job_id, scheduled_at FROM executions ORDER BY run_at"))
+    assert (by_run_at[0].execution_id, by_run_at[-1].execution_id) == (waiting, later)
+    ticks = [row.scheduled_at for row in by_run_at[1:-1]]
     assert ticks == sorted(ticks)
     assert ticks == scheduled(database, job_id)
 
@@ -85,21 +85,21 @@ def test_a_tick_within_the_look_ahead_is_queued_before_its_time(database: Databa
     assert first > rows.database_now(database) - timedelta(seconds=5)
 
 
-def test_a_backlog_is_made_up_for_in_portions_and_holds_up_no_other_job(database: Database) -> None:
+def test_backlog_of_ticks_is_caught_up_in_batches_and_delays_no_other_job(database: Database) -> None:
     job_id = add_cron_job(database, missed=timedelta(minutes=1200))
     scheduler = chores(database)
-    fresh, portions = [], []
-    while not portions or portions[-1]:
+    fresh, batches = [], []
+    while not batches or batches[-1]:
         fresh.append(add_interval_job(database, HOUR))
         before = len(scheduled(database, job_id))
         scheduler.materialize()
-        portions.append(len(scheduled(database, job_id)) - before)
+        batches.append(len(scheduled(database, job_id)) - before)
         assert len(scheduled(database, fresh[-1])) == 1
         database.fetch(
             text("UPDATE executions SET status = 'CANCELLED', completed_at = now()")
         )  # as if workers kept up
-    assert max(portions) <= 500
-    assert 1199 <= sum(portions) <= 1201
+    assert max(batches) <= 500
+    assert 1199 <= sum(batches) <= 1201
     found = scheduled(database, job_id)
     assert {later - earlier for earlier, later in pairwise(found)} == {timedelta(minutes=1)}
 
@@ -110,8 +110,8 @@ def test_each_of_many_late_jobs_catches_up(database: Database) -> None:
     assert min(len(scheduled(database, job_id)) for job_id in jobs) == 1
 
 
-def test_late_ticks_wait_while_their_partition_is_deep_and_those_of_others_do_not(database: Database) -> None:
-    """However often a scheduler looks; what has to be made up for is there once the partition has been drained."""
+def test_late_ticks_wait_only_while_their_own_partition_is_deep(database: Database) -> None:
+    """Repeated passes create none of these ticks; they follow once the partition has been drained."""
     rows.add_endpoint(database, "other")
     waiting = rows.add_executions(database, DEEP, shards=2)
     late = add_cron_job(database, missed=HOUR)
@@ -120,24 +120,24 @@ def test_late_ticks_wait_while_their_partition_is_deep_and_those_of_others_do_no
         add_interval_job(database, timedelta(minutes=1), missed=HOUR, priority=200),
         add_interval_job(database, timedelta(minutes=1), missed=HOUR, queue="bulk"),
     ]
-    served = chores(database, queue_shards=2)
+    scheduler = chores(database, queue_shards=2)
     for _ in range(3):
-        served.materialize()
+        scheduler.materialize()
     assert scheduled(database, late) == []
-    assert [len(scheduled(database, one)) >= 60 for one in others] == [True] * 3
+    assert [len(scheduled(database, job_id)) >= 60 for job_id in others] == [True] * 3
     database.fetch(
         text("UPDATE executions SET status = 'CANCELLED', completed_at = now() WHERE execution_id = :id"),
         {"id": waiting[0]},
     )
-    served.materialize()
+    scheduler.materialize()
     assert len(scheduled(database, late)) >= 59
 
 
 @pytest.mark.parametrize(
     "columns", [{"max_catch_up": 60}, {"catch_up": "latest"}, {"catch_up": "none"}, {"overlap": "skip"}]
 )
-def test_no_tick_is_left_out_for_the_depth_of_a_partition(database: Database, columns: dict[str, object]) -> None:
-    """To wait would be to lose ticks, or to catch up ticks that the policy leaves out."""
+def test_deep_partition_loses_no_tick(database: Database, columns: dict[str, object]) -> None:
+    """These ticks do not wait: waiting would lose ticks, or catch up ticks that the policy skips."""
     rows.add_executions(database, DEEP)
     job_id = add_interval_job(database, timedelta(minutes=1), missed=timedelta(seconds=59 * 60 + 30), **columns)
     chores(database).materialize()
@@ -157,16 +157,16 @@ def test_an_interval_of_10_milliseconds_has_all_its_ticks_ahead_of_time(database
     assert len(scheduled(database, other)) == 1
 
 
-def test_whoever_comes_second_changes_nothing(database: Database) -> None:
-    """Two schedulers read the same job; also what a statement does that runs twice because its answer was lost."""
+def test_second_materialisation_of_a_tick_changes_nothing(database: Database) -> None:
+    """Two schedulers read the same job, or a statement runs twice because its response was lost."""
     job_id = add_cron_job(database, daily(database), missed=timedelta(days=1))
     (found,) = due_jobs(database)
     mine = Advance(found, (found.next_run_at,), found.next_run_at + 2 * HOUR)
     other = Advance(found, (found.next_run_at,), found.next_run_at + HOUR)
     first = materialization.materialize(database, [mine], shards=1)
     assert (first.jobs, first.executions, first.queues) == (1, 1, {"http"})
-    for late in (mine, other):
-        again = materialization.materialize(database, [late], shards=1)
+    for second in (mine, other):
+        again = materialization.materialize(database, [second], shards=1)
         assert (again.jobs, again.executions, again.queues, again.locked) == (0, 0, set(), set())
     assert job(database, job_id).cron_next_run_at == found.next_run_at + 2 * HOUR
     assert scheduled(database, job_id) == [found.next_run_at]
@@ -183,8 +183,8 @@ def test_a_job_that_was_retired_after_it_was_read_does_not_fire(database: Databa
     assert done.executions == (1 if column == "version = 2" else 0)
 
 
-def test_a_tick_that_has_its_execution_already_is_passed_over(database: Database) -> None:
-    """Edited manually: the second guard is the unique key of the tick."""
+def test_tick_that_already_has_an_execution_is_skipped(database: Database) -> None:
+    """After a manual edit of the next run, the unique key of the tick prevents a second execution."""
     job_id = add_cron_job(database, daily(database), missed=timedelta(days=1))
     before = job(database, job_id).cron_next_run_at
     chores(database).materialize()
@@ -196,17 +196,17 @@ def test_a_tick_that_has_its_execution_already_is_passed_over(database: Database
 def test_unreadable_jobs_are_logged_once_and_stop_no_other_job(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """More of them than fit in a batch, all longer due than the good one."""
+    """The unreadable jobs exceed a batch, and all are due before the readable job."""
     for zone in ("Mars/Olympus", "Mars/Olympus", "Moon/Sea"):
         bad = add_cron_job(database, missed=timedelta(days=30))
         database.fetch(text("UPDATE jobs SET cron_timezone = :zone WHERE job_id = :job"), {"zone": zone, "job": bad})
     bad = add_cron_job(database, missed=timedelta(days=30))
     database.fetch(text("UPDATE jobs SET cron_expression = '0 0 30 2 *' WHERE job_id = :job"), {"job": bad})
     good = add_cron_job(database, daily(database), missed=timedelta(days=3))
-    ours = chores(database, cron_batch_size=2)
+    scheduler = chores(database, cron_batch_size=2)
     with caplog.at_level(logging.ERROR):
-        assert ours.materialize()["ticks"] == 3
-        assert ours.materialize()["ticks"] == 0
+        assert scheduler.materialize()["ticks"] == 3
+        assert scheduler.materialize()["ticks"] == 0
     assert len(scheduled(database, good)) == 3
     assert sum("is skipped" in record.message for record in caplog.records) == 4
 
@@ -220,15 +220,15 @@ def test_executions_are_spread_over_the_shards(database: Database) -> None:
     assert shards <= set(range(16))
 
 
-@pytest.mark.parametrize(("every", "found"), [(0.0, 1), (7200.0, 0)], ids=["sweep", "between two sweeps"])
-def test_a_tick_behind_the_mark_is_found_by_the_next_sweep(database: Database, every: float, found: int) -> None:
-    ours = chores(database, full_scan_seconds=every)
+@pytest.mark.parametrize(("every", "found"), [(0.0, 1), (7200.0, 0)], ids=["full scan", "between two full scans"])
+def test_tick_before_the_watermark_is_found_by_the_next_full_scan(database: Database, every: float, found: int) -> None:
+    scheduler = chores(database, full_scan_seconds=every)
     for expected in (1, found):
         add_cron_job(database, daily(database), missed=timedelta(days=1))
-        assert ours.materialize()["ticks"] == expected
+        assert scheduler.materialize()["ticks"] == expected
 
 
-def test_a_stop_ends_the_run_between_two_statements(database: Database) -> None:
+def test_stop_ends_a_pass_between_two_statements(database: Database) -> None:
     add_cron_job(database, missed=timedelta(minutes=1500))
     answers = iter([False, True])
     assert chores(database, stopping=lambda: next(answers)).materialize()["ticks"] == 500
@@ -252,7 +252,7 @@ def test_due_jobs_are_read_by_their_index(database: Database) -> None:
 
 
 @pytest.mark.postgresql_only
-def test_jobs_are_advanced_by_their_key_whatever_the_statistics_say(database: Database) -> None:
+def test_jobs_are_advanced_by_their_key_with_stale_statistics(database: Database) -> None:
     add_cron_job(database, daily(database), missed=timedelta(days=1))
     copy = (
         "INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, cron_expression, "
@@ -261,7 +261,7 @@ def test_jobs_are_advanced_by_their_key_whatever_the_statistics_say(database: Da
         "  FROM jobs, generate_series(1, 20000) AS n"
     )
     database.fetch(text(copy))
-    advances = [Advance(one, (one.next_run_at,), one.next_run_at + 48 * HOUR) for one in due_jobs(database)]
+    advances = [Advance(due, (due.next_run_at,), due.next_run_at + 48 * HOUR) for due in due_jobs(database)]
     params: dict[str, object] = {}
     event.listen(database.engine, "before_execute", lambda *given: params.update(given[3]), once=True)
     materialization.materialize(database, advances, shards=1)

@@ -1,4 +1,4 @@
-"""Intervals, catch-up and overlap on the database: what is skipped is counted, and what is busy is left alone."""
+"""Intervals, catch-up and overlap on the database: skipped ticks are counted, and busy jobs do not run."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -25,9 +25,7 @@ def skipped(database: Database, job_id: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("way", ["read committed", "serializable"])
-def test_the_ticks_of_an_interval_come_once_with_three_schedulers(
-    database: Database, database_url: str, way: str
-) -> None:
+def test_three_schedulers_materialise_each_interval_tick_once(database: Database, database_url: str, way: str) -> None:
     jobs = [add_interval_job(database, TEN, missed=timedelta(minutes=10)) for _ in range(6)]
     with schedulers(database_url, way, 3) as databases:
         counts = at_once(*(chores(one, cron_batch_size=2).materialize for one in databases))
@@ -38,7 +36,7 @@ def test_the_ticks_of_an_interval_come_once_with_three_schedulers(
     assert total(counts, "ticks") == sum(len(scheduled(database, job_id)) for job_id in jobs)
 
 
-def test_what_is_not_made_up_for_is_counted(database: Database) -> None:
+def test_ticks_that_catch_up_leaves_out_are_counted_as_skipped(database: Database) -> None:
     latest = add_interval_job(database, HOUR, missed=timedelta(hours=5, minutes=1), catch_up="latest")
     none = add_interval_job(database, HOUR, missed=timedelta(hours=5, minutes=2), catch_up="none")
     some = add_interval_job(database, HOUR, missed=timedelta(hours=5, minutes=2), max_catch_up=2)
@@ -53,7 +51,7 @@ def test_a_job_that_must_not_overlap_runs_one_at_a_time(database: Database) -> N
     job_id = add_interval_job(database, HOUR, missed=timedelta(hours=3), overlap="skip")
     assert chores(database).materialize()["ticks"] == 1
     assert skipped(database, job_id) == (0, 3)
-    # Within the look-ahead, with its execution unfinished: not decided yet.
+    # The tick is within the look-ahead and the execution unfinished: the overlap rule does not apply yet.
     database.fetch(text("UPDATE jobs SET cron_next_run_at = now() + INTERVAL '3 seconds'"))
     assert chores(database, look_ahead_seconds=5).materialize()["ticks"] == 0
     assert skipped(database, job_id) == (0, 3)
@@ -61,7 +59,7 @@ def test_a_job_that_must_not_overlap_runs_one_at_a_time(database: Database) -> N
     assert chores(database, look_ahead_seconds=5).materialize()["ticks"] == 1
 
 
-def test_a_job_that_became_busy_after_it_was_read_is_left_alone(database: Database) -> None:
+def test_job_that_became_busy_after_it_was_read_does_not_advance(database: Database) -> None:
     job_id = add_interval_job(database, HOUR, overlap="skip")
     (read,) = due_jobs(database)
     assert not read.busy
@@ -73,8 +71,10 @@ def test_a_job_that_became_busy_after_it_was_read_is_left_alone(database: Databa
     assert [row.execution_id for row in database.fetch(text("SELECT execution_id FROM executions"))] == [other]
 
 
-@pytest.mark.parametrize("place", ["first_version_id", "job_id", None], ids=["a first", "another", "no"])
-def test_what_an_earlier_version_has_begun_keeps_a_job_busy(database: Database, place: str | None) -> None:
+@pytest.mark.parametrize(
+    "place", ["first_version_id", "job_id", None], ids=["first version", "earlier version", "no version"]
+)
+def test_unfinished_execution_of_an_earlier_version_keeps_a_job_busy(database: Database, place: str | None) -> None:
     first = add_interval_job(database, HOUR, cron_next_run_at=None)
     earlier = add_interval_job(database, HOUR, cron_next_run_at=None, first_version_id=first)
     job_id = add_interval_job(database, HOUR, first_version_id=first, overlap="skip")
@@ -90,7 +90,7 @@ def test_what_an_earlier_version_has_begun_keeps_a_job_busy(database: Database, 
     assert len(scheduled(database, job_id)) == (place is None)
 
 
-def test_a_fixed_delay_waits_with_no_next_tick(database: Database) -> None:
+def test_fixed_delay_has_no_next_run_while_its_execution_is_unfinished(database: Database) -> None:
     job_id = add_interval_job(database, HOUR, missed=timedelta(hours=3), fixed_delay=True)
     assert chores(database).materialize()["ticks"] == 1
     row = job(database, job_id)

@@ -1,4 +1,4 @@
-"""Promoting delayed executions: each once, ahead of its time, with run_at untouched unless late."""
+"""Promotion of delayed executions: each once and before it is due; `run_at` changes only for late executions."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from tests.contract.scheduler.conftest import chores
 from tests.racing import at_once
 
 
-def test_what_is_due_within_the_look_ahead_is_queued_and_stays_due_when_it_was(database: Database) -> None:
+def test_execution_due_within_the_look_ahead_is_queued_with_its_run_at(database: Database) -> None:
     (soon,) = rows.add_executions(database, status="PENDING", due_in=timedelta(seconds=4))
     (late,) = rows.add_executions(database, status="PENDING", due_in=timedelta(seconds=60))
     before, hints = rows.execution(database, soon).run_at, Hints()
@@ -35,40 +35,42 @@ def test_two_schedulers_promote_each_execution_once(
         counts = at_once(*(chores(one).promote for one in databases))
     left = rows.statuses(database).get("PENDING", 0)
     assert total(counts, "promoted") + left == 1700
-    # A scheduler whose batch came back short, because the other was faster, has stopped: the next tick does the rest.
+    # A scheduler stops at a short batch, which the other scheduler may cause; the next pass promotes the rest.
     chores(database).promote()
     assert rows.statuses(database) == {"QUEUED": 1700}
 
 
-def test_one_run_goes_on_until_a_batch_is_short(database: Database) -> None:
+def test_run_continues_until_a_batch_is_short(database: Database) -> None:
     rows.add_executions(database, 1234, status="PENDING")
     assert chores(database).promote()["promoted"] == 1234
 
 
-def test_every_shard_is_looked_at(database: Database) -> None:
+def test_executions_of_every_shard_are_promoted(database: Database) -> None:
     rows.add_executions(database, 64, status="PENDING", shards=4)
     assert chores(database, queue_shards=4).promote()["promoted"] == 64
 
 
-def test_a_shard_beyond_the_own_number_is_promoted_too(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+def test_executions_of_a_shard_above_the_setting_are_promoted(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
     rows.add_executions(database, 3, status="PENDING")
     database.fetch(text("UPDATE executions SET shard = 9"))
-    ours = chores(database, queue_shards=4)
-    ours.survey_shards()
-    assert ours.promote()["promoted"] == 3
+    scheduler = chores(database, queue_shards=4)
+    scheduler.survey_shards()
+    assert scheduler.promote()["promoted"] == 3
     assert "TE_QUEUE_SHARDS is 4 here, but shard 9 holds executions" in caplog.text
 
 
-def test_a_shard_that_no_setting_allows_is_left_alone(database: Database) -> None:
+def test_executions_of_an_invalid_shard_are_not_promoted(database: Database) -> None:
     rows.add_executions(database, 3, status="PENDING")
     database.fetch(text("UPDATE executions SET shard = 1000000000"))
-    ours = chores(database)
-    ours.survey_shards()
-    assert ours.promote()["promoted"] == 0
+    scheduler = chores(database)
+    scheduler.survey_shards()
+    assert scheduler.promote()["promoted"] == 0
 
 
-def test_what_is_queued_late_waits_behind_what_is_due_already(database: Database) -> None:
-    """Else it would be behind where claims begin to read."""
+def test_late_promotions_wait_behind_executions_already_due(database: Database) -> None:
+    """With an older `run_at` they would be before the watermark, where claims do not read."""
     late = [
         *(
             rows.add_executions(database, status="PENDING", due_in=timedelta(hours=-hours))[0]
@@ -82,16 +84,18 @@ def test_what_is_queued_late_waits_behind_what_is_due_already(database: Database
     assert dues == sorted(dues)
 
 
-@pytest.mark.parametrize(("every", "found"), [(0.0, 1), (7200.0, 0)], ids=["sweep", "between two sweeps"])
-def test_what_is_put_behind_the_mark_is_found_by_the_next_sweep(database: Database, every: float, found: int) -> None:
-    ours = chores(database, queue_shards=4, full_scan_seconds=every)
+@pytest.mark.parametrize(("every", "found"), [(0.0, 1), (7200.0, 0)], ids=["full scan", "between two full scans"])
+def test_execution_before_the_watermark_is_found_by_the_next_full_scan(
+    database: Database, every: float, found: int
+) -> None:
+    scheduler = chores(database, queue_shards=4, full_scan_seconds=every)
     rows.add_executions(database, 64, status="PENDING", shards=4)
-    assert ours.promote()["promoted"] == 64
+    assert scheduler.promote()["promoted"] == 64
     rows.add_executions(database, status="PENDING", due_in=timedelta(hours=-1), shards=4)
-    assert ours.promote()["promoted"] == found
+    assert scheduler.promote()["promoted"] == found
 
 
-def test_an_execution_that_was_cancelled_meanwhile_stays_cancelled(database: Database) -> None:
+def test_cancelled_execution_is_not_promoted(database: Database) -> None:
     (execution_id,) = rows.add_executions(database, status="PENDING")
     database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))
     assert chores(database).promote()["promoted"] == 0

@@ -1,4 +1,4 @@
-"""Pruning: what finished before the retention goes, with everything below it, and nothing else."""
+"""Pruning: deletes executions older than the retention with their attempts, logs and events, and nothing else."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +34,7 @@ EVENTS = f"""
 
 
 def finish(database: Database, executions: list[str], *, days_ago: float, children: int = 2) -> list[str]:
-    """End executions some days ago, each with attempts and log lines, and retire their jobs."""
+    """Complete executions some days ago, with attempts, log lines and events, and retire their jobs."""
     end = (
         "UPDATE executions SET status = 'SUCCESS', completed_at = now() - :days * INTERVAL '1 day' "
         " WHERE execution_id = ANY (:ids)"
@@ -58,7 +58,7 @@ def left(database: Database) -> dict[str, int]:
     return {table: database.fetch(text(f"SELECT count(*) AS n FROM {table}"))[0].n for table in tables}
 
 
-def test_old_executions_go_with_their_children_and_their_jobs(database: Database) -> None:
+def test_old_executions_are_deleted_with_their_children_and_jobs(database: Database) -> None:
     finish(database, rows.add_executions(database, 3), days_ago=31)
     finish(database, rows.add_executions(database, 2), days_ago=29)
     rows.add_executions(database, 1)
@@ -68,18 +68,18 @@ def test_old_executions_go_with_their_children_and_their_jobs(database: Database
     assert chores(database).prune()["executions"] == 0
 
 
-def test_an_execution_with_more_children_than_a_batch_goes_too(database: Database) -> None:
+def test_execution_with_more_children_than_a_batch_is_deleted(database: Database) -> None:
     finish(database, rows.add_executions(database, 10), days_ago=31, children=7)
     assert Pruner(context(database), children=4).prune()["executions"] == 10
     assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0, "execution_events": 0}
 
 
-def test_more_than_a_batch_that_ended_at_one_instant_goes_in_a_run(database: Database) -> None:
+def test_one_run_deletes_more_than_a_batch_with_the_same_completion_time(database: Database) -> None:
     finish(database, rows.add_executions(database, 10), days_ago=31)
     assert Pruner(context(database), executions=3).prune()["executions"] == 10
 
 
-def test_what_a_dead_letter_keeps_stays_and_what_has_one_goes_after_its_resolution(database: Database) -> None:
+def test_execution_is_kept_for_the_retention_after_its_dead_letter_is_resolved(database: Database) -> None:
     old = finish(database, rows.add_executions(database, 10), days_ago=31)
     letter = (
         "INSERT INTO dead_letters (letter_id, execution_id, job_id, endpoint, endpoint_version, error_type, "
@@ -93,10 +93,10 @@ def test_what_a_dead_letter_keeps_stays_and_what_has_one_goes_after_its_resoluti
     assert Pruner(context(database), executions=3).prune()["executions"] == 2
     found = {row.execution_id for row in database.fetch(text("SELECT execution_id FROM dead_letters"))}
     assert found == set(old[:8])
-    assert left(database)["attempts"] == 16, "its attempts stay as well"
+    assert left(database)["attempts"] == 16, "the attempts of kept executions stay as well"
 
 
-def test_a_run_ends_when_its_time_is_over(database: Database) -> None:
+def test_run_ends_at_its_time_limit(database: Database) -> None:
     finish(database, rows.add_executions(database, 3), days_ago=31)
     assert Pruner(context(database), seconds=-1.0).prune()["executions"] == 0
 
@@ -128,7 +128,7 @@ def test_a_job_that_is_active_or_has_another_execution_stays(database: Database)
 
 @pytest.mark.parametrize("way", [way for way in WAYS if "without" not in way])
 def test_two_schedulers_delete_each_row_once(database: Database, database_url: str, way: str) -> None:
-    """No statement of this chore asks for a lock."""
+    """The ways without locks are left out because no statement of this chore locks rows."""
     finish(database, rows.add_executions(database, 1200), days_ago=31)
     with schedulers(database_url, way) as databases:
         counts = at_once(*(chores(one).prune for one in databases))
@@ -136,19 +136,19 @@ def test_two_schedulers_delete_each_row_once(database: Database, database_url: s
     assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0, "execution_events": 0}
 
 
-def test_children_that_another_scheduler_deletes_meanwhile_do_not_end_the_search_for_more(database: Database) -> None:
-    """Otherwise the executions would be deleted over the heads of those that are left."""
+def test_children_deleted_concurrently_do_not_end_the_search_for_more(database: Database) -> None:
+    """Otherwise executions would be deleted while some of their children remain."""
     if database.is_cockroach:
-        pytest.skip("watches PostgreSQL's locks")
+        pytest.skip("reads the lock waits of PostgreSQL")
     finish(database, rows.add_executions(database, 2), days_ago=31, children=5)
     first_page = "SELECT log_id FROM execution_logs ORDER BY execution_id, logged_at, log_id LIMIT 4"
     waiting = text("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
     with database.engine.connect() as other, ThreadPoolExecutor() as pool:
         other.execute(text(f"DELETE FROM execution_logs WHERE log_id IN ({first_page})"))
-        ours = pool.submit(Pruner(context(database), children=4).prune)
+        pruning = pool.submit(Pruner(context(database), children=4).prune)
         eventually(lambda: database.fetch(waiting))
         other.commit()
-        assert ours.result(20)["executions"] == 2
+        assert pruning.result(20)["executions"] == 2
 
 
 def test_every_shard_is_pruned(database: Database) -> None:
@@ -156,13 +156,13 @@ def test_every_shard_is_pruned(database: Database) -> None:
     assert chores(database, queue_shards=4).prune()["executions"] == 40
 
 
-def test_a_shard_beyond_the_own_number_is_pruned_too(database: Database) -> None:
+def test_executions_of_a_shard_above_the_setting_are_pruned(database: Database) -> None:
     finish(database, rows.add_executions(database, 3), days_ago=31)
     database.fetch(text("UPDATE executions SET shard = 9"))
     assert chores(database, queue_shards=4).prune()["executions"] == 3
 
 
-def test_worker_rows_go_after_a_day_unless_they_hold_something(database: Database) -> None:
+def test_worker_rows_are_deleted_after_a_day_unless_they_hold_a_claim(database: Database) -> None:
     insert = text(
         "INSERT INTO workers (worker_id, host, pid, lease_expires_at) "
         "VALUES (:worker, 'h', 1, now() - :hours * INTERVAL '1 hour')"
@@ -178,23 +178,25 @@ def test_worker_rows_go_after_a_day_unless_they_hold_something(database: Databas
     assert found == {"wrk_holds", "wrk_dead"}
 
 
-def test_a_run_begins_at_any_shard_and_leaves_none_out(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where its time is over before it has seen all shards, the next run begins elsewhere."""
-    asked: list[int] = []
+def test_run_starts_at_a_random_shard_and_prunes_every_shard(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that ends at its time limit skips some shards; the next run starts at another shard."""
+    pruned: list[int] = []
     monkeypatch.setattr("app.scheduler.pruner.random.randrange", lambda _shards: 5)
     sql = str(EXPIRED.compile(database.engine))
 
     def note(_connection: object, _cursor: object, sent: str, parameters: Mapping[str, int], *_more: object) -> None:
         if sent == sql:
-            asked.append(parameters["shard"])
+            pruned.append(parameters["shard"])
 
     event.listen(database.engine, "before_cursor_execute", note)
     chores(database, queue_shards=8).prune()
-    assert asked == [5, 6, 7, 0, 1, 2, 3, 4]
+    assert pruned == [5, 6, 7, 0, 1, 2, 3, 4]
 
 
 def versions(database: Database, **changes: str) -> dict[str, str]:
-    """Make three versions of a repeating job, of which two ended 31 days ago, and change one or more of them."""
+    """Make three versions of a repeating job, two of them ended 31 days ago, and apply the given changes."""
     made = {name: add_cron_job(database, daily(database)) for name in ("first", "second", "third")}
     retired = "status = 'RETIRED', retired_at = now() - INTERVAL '31 days', cron_next_run_at = NULL"
     for change, names in {
@@ -220,12 +222,12 @@ def names_left(database: Database, made: dict[str, str]) -> set[str]:
         ({"third": "{retired}"}, set()),
         ({"third": "status = 'RETIRED', retired_at = now(), cron_next_run_at = NULL"}, {"first", "third"}),
     ],
-    ids=["one goes on", "young", "all are over", "the last one is young"],
+    ids=["current version active", "recently ended version", "all versions old", "current version recently ended"],
 )
-def test_old_versions_go_and_the_first_one_last(
+def test_old_versions_are_deleted_and_the_first_version_last(
     database: Database, changes: dict[str, str], expected: set[str]
 ) -> None:
-    """It holds the idempotency key, by which a repeated creation finds the job."""
+    """The first version holds the idempotency key, by which a repeated creation finds the job."""
     made = versions(database, **changes)
     for _ in range(2):
         chores(database).prune_versions()

@@ -1,4 +1,4 @@
-"""Pruning the audit log: what is older than its retention goes, in batches, and nothing else."""
+"""Pruning the audit log: deletes entries older than the retention, in batches, and nothing else."""
 
 from sqlalchemy import text
 
@@ -15,7 +15,7 @@ def add(database: Database, name: str, *, days_ago: int) -> None:
     database.fetch(text(age), {"days": days_ago, "name": name})
 
 
-def test_only_what_is_older_than_the_retention_goes(database: Database) -> None:
+def test_only_entries_older_than_the_retention_are_deleted(database: Database) -> None:
     for number in range(5):
         add(database, f"old-{number}", days_ago=366)
     add(database, "young", days_ago=364)

@@ -1,4 +1,4 @@
-"""Pruning idempotency keys: what was kept for a day goes, in batches, and nothing else."""
+"""Pruning idempotency keys: deletes keys older than a day, in batches, and nothing else."""
 
 from sqlalchemy import text
 
@@ -14,7 +14,7 @@ def add(database: Database, key: str, *, hours_ago: int) -> None:
     database.fetch(text(age), {"hours": hours_ago, "key": key})
 
 
-def test_only_what_was_kept_for_its_time_goes(database: Database) -> None:
+def test_only_keys_older_than_a_day_are_deleted(database: Database) -> None:
     for number in range(5):
         add(database, f"old-{number}", hours_ago=25)
     add(database, "young", hours_ago=23)

@@ -1,4 +1,4 @@
-"""Reclaiming: attempts of dead workers and stuck claims end once, and nobody else's do."""
+"""Reclaim: attempts of dead workers and stuck claims end exactly once, and no other attempt ends."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ STUCK_MS = 300_000
 
 
 @pytest.mark.parametrize("death", DEATHS.values(), ids=DEATHS.keys())
-def test_what_a_dead_worker_held_is_due_again_at_once(database: Database, death: str) -> None:
+def test_execution_of_a_dead_worker_is_due_again_at_once(database: Database, death: str) -> None:
     (claim,) = claimed(database)
     database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '1 hour'"))
     database.fetch(text(death))
@@ -33,7 +33,7 @@ def test_what_a_dead_worker_held_is_due_again_at_once(database: Database, death:
     assert rows.job_of(database, claim.execution_id).status == "ACTIVE"
 
 
-def test_the_lost_attempt_is_on_record(database: Database) -> None:
+def test_lost_attempt_is_recorded(database: Database) -> None:
     (claim,) = claimed(database)
     database.fetch(text(DEATHS["its row is missing"]))
     chores(database).reclaim_from_dead_workers()
@@ -53,7 +53,7 @@ def test_the_lost_attempt_is_on_record(database: Database) -> None:
     assert line.message.endswith("; trying again")
 
 
-def test_the_living_keep_what_they_hold(database: Database) -> None:
+def test_live_worker_keeps_its_claims(database: Database) -> None:
     claimed(database, 2, worker="wrk_living")
     lost = claimed(database, 1, worker="wrk_dead")
     database.fetch(text(f"UPDATE workers {UNTIL_NOW} WHERE worker_id = 'wrk_dead'"))
@@ -63,7 +63,7 @@ def test_the_living_keep_what_they_hold(database: Database) -> None:
     assert chores(database).reclaim_stuck()["retrying"] == 0
 
 
-def test_a_stuck_claim_of_a_living_worker_is_taken_back(database: Database) -> None:
+def test_stuck_claim_of_a_live_worker_is_reclaimed(database: Database) -> None:
     old, young = claimed(database, 2, max_attempts=2)
     query = text("UPDATE executions SET started_at = now() - INTERVAL '301 seconds' WHERE execution_id = :id")
     database.fetch(query, {"id": old.execution_id})
@@ -79,7 +79,7 @@ def test_a_stuck_claim_of_a_living_worker_is_taken_back(database: Database) -> N
 
 
 @pytest.mark.parametrize("max_attempts", [1, 2])
-def test_a_conclusion_that_comes_late_changes_nothing(database: Database, max_attempts: int) -> None:
+def test_late_completion_changes_nothing(database: Database, max_attempts: int) -> None:
     (claim,) = claimed(database, max_attempts=max_attempts)
     database.fetch(text(DEATHS["its lease is over"]))
     chores(database).reclaim_from_dead_workers()
@@ -89,7 +89,7 @@ def test_a_conclusion_that_comes_late_changes_nothing(database: Database, max_at
     assert [a.status for a in rows.attempts(database, claim.execution_id)] == ["FAILED"]
 
 
-def test_numbers_stay_gapless_over_a_loss(database: Database) -> None:
+def test_attempt_numbers_have_no_gap_after_a_lost_worker(database: Database) -> None:
     (claim,) = claimed(database, max_attempts=2)
     database.fetch(text(DEATHS["its row is missing"]))
     chores(database).reclaim_from_dead_workers()
@@ -101,14 +101,14 @@ def test_numbers_stay_gapless_over_a_loss(database: Database) -> None:
 
 
 CHANGES = {
-    "concluded": "UPDATE executions SET status = 'SUCCESS', completed_at = now()",
+    "completed": "UPDATE executions SET status = 'SUCCESS', completed_at = now()",
     "claimed again": "UPDATE executions SET attempt_count = 2, worker_id = 'wrk_1'",
-    "handed back": "UPDATE executions SET status = 'QUEUED', attempt_count = 0",
+    "released": "UPDATE executions SET status = 'QUEUED', attempt_count = 0",
 }
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_a_candidate_that_changed_after_it_was_read_is_left_alone(database: Database, change: str) -> None:
+def test_candidate_that_changed_after_it_was_read_is_not_reclaimed(database: Database, change: str) -> None:
     (claim,) = claimed(database)
     database.fetch(text(DEATHS["its lease is over"]))
     candidates = reclaim.candidates(database, limit=10)
@@ -120,8 +120,8 @@ def test_a_candidate_that_changed_after_it_was_read_is_left_alone(database: Data
     assert rows.attempts(database, claim.execution_id) == []
 
 
-def test_a_candidate_whose_worker_lives_after_all_is_left_alone(database: Database) -> None:
-    """It cannot happen, since a lease is never renewed once it is over; the statement does not rely on it."""
+def test_candidate_of_a_live_worker_is_not_reclaimed(database: Database) -> None:
+    """An expired lease is never renewed, but the statement does not rely on this rule."""
     (claim,) = claimed(database)
     database.fetch(text(DEATHS["its lease is over"]))
     candidates = reclaim.candidates(database, limit=10)
@@ -132,7 +132,7 @@ def test_a_candidate_whose_worker_lives_after_all_is_left_alone(database: Databa
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_of_two_schedulers_and_a_late_conclusion_one_wins_each_row(
+def test_each_row_is_won_by_one_of_two_schedulers_or_a_late_completion(
     database: Database, database_url: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strip_locks(monkeypatch, way, reclaim, "RECLAIM")
@@ -158,8 +158,8 @@ def test_of_two_schedulers_and_a_late_conclusion_one_wins_each_row(
     assert sum(row.n for row in pairs) == 600
 
 
-def test_an_attempt_that_is_on_record_already_does_not_block_the_others(database: Database) -> None:
-    """Edited manually: the number is taken, and the batch must not fail for it."""
+def test_attempt_that_is_already_recorded_blocks_no_other_reclaim(database: Database) -> None:
+    """After a manual edit the attempt number is taken; the batch must still succeed."""
     held = claimed(database, 2)
     conclude(database, "wrk_1", [concluded(held[0])])
     database.fetch(text("UPDATE executions SET status = 'RUNNING', completed_at = NULL"))
@@ -167,7 +167,7 @@ def test_an_attempt_that_is_on_record_already_does_not_block_the_others(database
     assert chores(database).reclaim_from_dead_workers()["retrying"] == 2
 
 
-def test_a_run_takes_back_more_than_one_batch(database: Database) -> None:
+def test_run_reclaims_more_than_one_batch(database: Database) -> None:
     claimed(database, 1100)
     database.fetch(text(DEATHS["its row is missing"]))
     assert chores(database).reclaim_from_dead_workers()["retrying"] == 1100

@@ -1,4 +1,4 @@
-"""Retiring finished one-shot jobs: the safety net."""
+"""Repair that retires finished one-shot jobs which are still active."""
 
 import itertools
 import re
@@ -16,7 +16,7 @@ from tests.cron_jobs import add_cron_job, job
 
 
 def finished(database: Database, count: int = 1) -> list[str]:
-    """Create executions that ended without their jobs being retired."""
+    """Create finished executions whose jobs are still active."""
     executions = rows.add_executions(database, count)
     database.fetch(text("UPDATE executions SET status = 'SUCCESS', completed_at = now() WHERE status = 'QUEUED'"))
     database.fetch(text("UPDATE jobs SET created_at = now() - INTERVAL '2 minutes'"))
@@ -32,7 +32,7 @@ def test_a_job_whose_execution_is_final_is_retired(database: Database) -> None:
 
 
 @pytest.mark.parametrize("status", ["PENDING", "QUEUED", "RUNNING", "RETRYING"])
-def test_a_job_with_something_to_do_stays_active(database: Database, status: str) -> None:
+def test_job_with_an_unfinished_execution_stays_active(database: Database, status: str) -> None:
     (execution_id,) = finished(database)
     query = (
         "UPDATE executions SET status = :status, completed_at = NULL, attempt_count = 1, worker_id = 'wrk_1', "
@@ -43,7 +43,7 @@ def test_a_job_with_something_to_do_stays_active(database: Database, status: str
     assert rows.job_of(database, execution_id).status == "ACTIVE"
 
 
-def test_a_job_of_this_minute_may_still_get_its_execution(database: Database) -> None:
+def test_job_without_an_execution_is_retired_after_a_minute(database: Database) -> None:
     rows.add_executions(database)
     database.fetch(text("DELETE FROM executions"))
     assert chores(database).repair()["retired"] == 0
@@ -51,7 +51,7 @@ def test_a_job_of_this_minute_may_still_get_its_execution(database: Database) ->
     assert chores(database).repair()["retired"] == 1
 
 
-def test_cron_jobs_are_not_retired_here(database: Database) -> None:
+def test_repair_retires_no_cron_job(database: Database) -> None:
     job_id = add_cron_job(database)
     database.fetch(text("UPDATE jobs SET created_at = now() - INTERVAL '2 minutes'"))
     assert chores(database).repair()["retired"] == 0
@@ -65,7 +65,7 @@ def test_finished_jobs_of_several_pages_are_retired_in_one_run(database: Databas
     assert repairs.finished(database, limit=1_000, stopping=never, page=20) == []
 
 
-def test_the_count_of_finished_jobs_ends_at_a_limit(database: Database) -> None:
+def test_number_of_finished_jobs_per_run_is_limited(database: Database) -> None:
     finished(database, 45)
     assert len(repairs.finished(database, limit=30, stopping=never, page=20)) == 30
 
@@ -73,15 +73,18 @@ def test_the_count_of_finished_jobs_ends_at_a_limit(database: Database) -> None:
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize(
     ("statement", "analyzed"),
-    [*itertools.product([UNFINISHED, FINISHED, RETIRE], ["of a drained queue", "now"]), (RETIRE, "never")],
+    [
+        *itertools.product([UNFINISHED, FINISHED, RETIRE], ["with an empty queue", "with a full queue"]),
+        (RETIRE, "never"),
+    ],
 )
-def test_what_is_open_is_looked_up_by_its_key(database: Database, statement: TextClause, analyzed: str) -> None:
-    """And not in all executions, or in all that wait, whatever the statistics."""
+def test_unfinished_executions_are_looked_up_by_job(database: Database, statement: TextClause, analyzed: str) -> None:
+    """With any statistics, no statement scans all executions or all waiting executions."""
     finished(database, 1_000)
-    if analyzed == "of a drained queue":
+    if analyzed == "with an empty queue":
         database.fetch(text("ANALYZE"))
     rows.add_executions(database, 4_000)
-    if analyzed == "now":
+    if analyzed == "with a full queue":
         database.fetch(text("ANALYZE"))
     jobs = [row.job_id for row in database.fetch(text("SELECT job_id FROM jobs ORDER BY job_id DESC LIMIT 20"))]
     with database.engine.connect() as connection:

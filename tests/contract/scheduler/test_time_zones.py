@@ -17,13 +17,13 @@ ZONE = "Asia/Kolkata"
 
 
 def yearly(database: Database) -> str:
-    """Make an expression whose next tick is half a year away."""
+    """Make a cron expression whose next tick is half a year away."""
     at = rows.database_now(database) + timedelta(days=180)
     return f"{at.minute} {at.hour} {min(at.day, 28)} {at.month} *"
 
 
 def shifted(database: Database, by: timedelta) -> tuple[str, datetime]:
-    """Make a job whose next run other rules put elsewhere; returns it, and where the present rules want it."""
+    """Make a job with a shifted next run; return the job and its next run by the current time zone rules."""
     job_id = add_cron_job(database, yearly(database), timezone=ZONE)
     wanted = job(database, job_id).cron_next_run_at
     database.fetch(
@@ -36,8 +36,8 @@ def store(database: Database, digest: str) -> None:
     database.fetch(time_zones.STORE, {"digest": digest})
 
 
-def test_next_runs_move_where_the_present_rules_want_them(database: Database) -> None:
-    store(database, "those of last year")
+def test_next_runs_move_to_the_instants_of_the_current_rules(database: Database) -> None:
+    store(database, "rules of last year")
     jobs = dict(shifted(database, by) for by in (HOUR, -HOUR, timedelta(minutes=-30)))
     right, _ = shifted(database, timedelta(0))
     interval = add_interval_job(database, HOUR, missed=-2 * HOUR)
@@ -49,31 +49,31 @@ def test_next_runs_move_where_the_present_rules_want_them(database: Database) ->
     assert stored.digest == zone_rules.digest()
 
 
-def test_the_same_rules_move_nothing(database: Database) -> None:
+def test_unchanged_rules_move_no_next_run(database: Database) -> None:
     job_id, wanted = shifted(database, HOUR)
     store(database, zone_rules.digest())
     assert chores(database).follow_time_zones()["moved"] == 0
     assert job(database, job_id).cron_next_run_at == wanted + HOUR
 
 
-def test_a_process_looks_once(database: Database) -> None:
+def test_scheduler_process_compares_the_rules_once(database: Database) -> None:
     scheduler = chores(database)
     assert scheduler.follow_time_zones()["moved"] == 0
-    store(database, "those of another scheduler")
+    store(database, "rules of another scheduler")
     shifted(database, HOUR)
     assert scheduler.follow_time_zones()["moved"] == 0
     assert chores(database).follow_time_zones()["moved"] == 1
 
 
-def test_a_scheduler_that_stops_leaves_it_to_the_next(database: Database) -> None:
-    store(database, "those of last year")
+def test_stopping_scheduler_leaves_the_moves_to_the_next_scheduler(database: Database) -> None:
+    store(database, "rules of last year")
     shifted(database, HOUR)
     assert chores(database, stopping=lambda: True).follow_time_zones()["moved"] == 0
     assert chores(database).follow_time_zones()["moved"] == 1
 
 
 @pytest.mark.parametrize("change", ["cron_timezone = 'Mars/Olympus'", "status = 'RETIRED', retired_at = now()"])
-def test_other_jobs_stay_as_they_are(database: Database, change: str) -> None:
+def test_invalid_and_retired_jobs_do_not_move(database: Database, change: str) -> None:
     job_id, wanted = shifted(database, HOUR)
     later = "" if change.startswith("cron") else ", cron_next_run_at = NULL"
     database.fetch(text(f"UPDATE jobs SET {change}{later}"))

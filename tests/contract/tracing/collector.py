@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
 class Collector:
-    """Keeps every span; it may never answer (`answers`), with another `status`, or without an end (`is_endless`)."""
+    """Keeps every span. `answers` delays the responses, `status` sets their status, `is_endless` their bodies."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -23,7 +23,7 @@ class Collector:
         self.answers.set()
         self.status = 200
         self.is_endless = False
-        self.bytes_taken = 0  # of endless answers
+        self.bytes_taken = 0  # of endless response bodies
         collector = self
 
         class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of traces: a client of the API, and a worker that delivers what it creates."""
+"""Fixtures of the tests of traces: a client of the API, and a worker that delivers the client's jobs."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -37,7 +37,7 @@ def api(database: Database, settings: Settings) -> Iterator[Api]:
 
 @pytest.fixture
 def attempt(database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver) -> Attempting:
-    """Make so many attempts, and return the headers of all that have arrived at a path since the test began."""
+    """Make `count` attempts, and return the headers of all deliveries at a path since the test began."""
     attempts = Attempts(process)
 
     def attempt(path: str, count: int, *, in_all: int | None = None) -> list[dict[str, str]]:
@@ -46,16 +46,16 @@ def attempt(database: Database, process: WorkerProcess, loop: DeliveryLoop, rece
         received = receiver.wait_for(in_all or count, path=path)
         eventually(lambda: not process.shares.claims())
         assert process.finalizer.flush(60)
-        return [{name.lower(): value for name, value in one.headers.items()} for one in received]
+        return [{name.lower(): value for name, value in delivery.headers.items()} for delivery in received]
 
     return attempt
 
 
 @pytest.fixture
 def deliver(api: Api, attempt: Attempting, receiver: Receiver, database: Database, settings: Settings) -> Deliver:
-    """Create a job with some headers, and return the headers of what arrives, in each attempt.
+    """Create a job with some headers, and return the headers of the delivery of each attempt.
 
-    A repeating job has a tick; or it is run by a request with the headers `asked`.
+    A repeating job has one tick, or one manual run, requested with the headers `run_headers`.
     """
     chores = chores_of(ChoreContext(database, settings, hint=lambda _queue: None, stopping=lambda: False))
 
@@ -65,14 +65,14 @@ def deliver(api: Api, attempt: Attempting, receiver: Receiver, database: Databas
         headers: dict[str, str],
         behaviour: str = "ok",
         count: int = 1,
-        asked: Mapping[str, str] | None = None,
+        run_headers: Mapping[str, str] | None = None,
     ) -> list[dict[str, str]]:
-        path = f"/{behaviour}/traced-{name}"  # others of the session send to the same receiver
+        path = f"/{behaviour}/traced-{name}"  # all tests of the session share one receiver
         policy = {"max_attempts": count, "backoff": "fixed", "initial_delay_ms": 1}
         register(api, name, spec={"url": receiver.url(path), "method": "POST"}, retry_policy=policy)
         job = api.post("/jobs", {"endpoint": name, **body}, headers=headers).json
-        if asked is not None:
-            assert api.post(f"/jobs/{job['job_id']}/run", headers=dict(asked)).status_code == 201
+        if run_headers is not None:
+            assert api.post(f"/jobs/{job['job_id']}/run", headers=dict(run_headers)).status_code == 201
         elif body["trigger"] == "INTERVAL":
             database.fetch(text("UPDATE jobs SET cron_next_run_at = now() RETURNING job_id"))
             assert chores.materialize()["ticks"] == 1

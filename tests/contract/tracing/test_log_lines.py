@@ -1,4 +1,4 @@
-"""One line for a request and one for an attempt, with ids by which they are found, and no payload."""
+"""Log lines: one per request and one per attempt, with searchable ids and without payload."""
 
 import json
 import logging
@@ -21,15 +21,15 @@ def lines(caplog: pytest.LogCaptureFixture, logger: str) -> list[dict[str, Any]]
     return [json.loads(formatter.format(record)) for record in caplog.records if record.name == logger]
 
 
-@pytest.mark.parametrize("headers", [{"traceparent": PARENT}, {}], ids=["in a trace", "in none"])
+@pytest.mark.parametrize("headers", [{"traceparent": PARENT}, {}], ids=["in a trace", "without a trace"])
 def test_ids_lead_from_the_request_to_the_attempt(
     deliver: Deliver, process: WorkerProcess, caplog: pytest.LogCaptureFixture, headers: dict[str, str]
 ) -> None:
     with caplog.at_level(logging.INFO):
         (arrived,) = deliver(f"line-{len(headers)}", BODY, {"X-Request-ID": "mine", **headers})
-    (told,) = [each for each in caplog.messages if "request_id=mine" in each]
-    request = dict(part.split("=") for part in told.rpartition(", ")[2].split(" "))
-    assert told.startswith("POST /jobs: 201 in ")
+    (line,) = [message for message in caplog.messages if "request_id=mine" in message]
+    request = dict(part.split("=") for part in line.rpartition(", ")[2].split(" "))
+    assert line.startswith("POST /jobs: 201 in ")
     assert request.get("trace_id") == (TRACE if headers else None)
     (attempt,) = lines(caplog, "brokers.attempt")
     execution_id = arrived["idempotency-key"]

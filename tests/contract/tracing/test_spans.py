@@ -1,4 +1,4 @@
-"""Spans: one trace from the request to the receiver, in a collector that gets no payload and holds nobody up."""
+"""Spans: one trace from the request to the receiver. The collector gets no payload and delays no delivery."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -45,16 +45,16 @@ def settings(database_url: str, collector: Collector) -> Settings:
 
 @pytest.fixture(autouse=True)
 def stop(api: Api, process: WorkerProcess) -> Iterator[Stop]:
-    """Record in both processes; what it returns ends that, and tells whether all was sent."""
+    """Record spans in both processes; the fixture stops the recording and returns whether all spans were sent."""
     (worker,) = exporting("otlp", "worker")
     process.finalizer.outcomes.spans = WorkerSpans(worker, process.worker_id)
     recording = [*services(api.app).exporting, worker]
-    for one in recording:
-        one.start()
+    for exporter in recording:
+        exporter.start()
 
     def stop() -> bool:
-        ended = [one.stop() for one in recording]
-        return all(ended)
+        are_sent = [exporter.stop() for exporter in recording]
+        return all(are_sent)
 
     yield stop
     stop()
@@ -66,22 +66,22 @@ def test_one_trace_from_the_request_to_the_receiver(deliver: Deliver, collector:
     request, create, claim, attempt, conclude = (
         collector.one(name) for name in ("POST /jobs", "create", "claim", "attempt", "conclude")
     )
-    # The request goes on below its caller, and each part below the one before, up to the receiver.
+    # The request span is a child of the client's span, and each later span is a child of the span before.
     assert {span.trace_id.hex() for span in (request, create, attempt)} == {TRACE}
     parents = [span.parent_span_id.hex() for span in (request, create, attempt)]
     assert parents == [SPAN, request.span_id.hex(), create.span_id.hex()]
     version, trace, parent, flags = arrived["traceparent"].split("-")
     assert (version, trace, parent, int(flags, 16) & SAMPLED) == ("00", TRACE, attempt.span_id.hex(), SAMPLED)
     assert arrived["tracestate"] == "rojo=1"
-    # Statements are for many jobs: they have traces of their own, with links.
+    # A statement serves many jobs, so its span starts a new trace and links to the spans of the jobs.
     assert [link.span_id for link in claim.links] == [create.span_id]
     assert [link.span_id for link in attempt.links] == [claim.span_id]
     assert [link.span_id for link in conclude.links] == [attempt.span_id]
     assert collector.services == {"task-executor-web", "task-executor-worker"}
 
-    asked = attributes(request.attributes)
-    assert asked.pop("task_executor.request_id").startswith("req_")
-    assert asked == {"http.request.method": "POST", "http.route": "/jobs", "http.response.status_code": 201}
+    requested = attributes(request.attributes)
+    assert requested.pop("task_executor.request_id").startswith("req_")
+    assert requested == {"http.request.method": "POST", "http.route": "/jobs", "http.response.status_code": 201}
     tried, execution_id = attributes(attempt.attributes), arrived["idempotency-key"]
     assert tried | {"task_executor.worker_id": ""} == {
         "task_executor.execution_id": execution_id,
@@ -95,7 +95,7 @@ def test_one_trace_from_the_request_to_the_receiver(deliver: Deliver, collector:
         "http.response.status_code": 200,
     }
     assert attempt.start_time_unix_nano <= attempt.end_time_unix_nano
-    assert not any(b"4111-1111" in body for body in collector.bytes), "no payload"
+    assert not any(b"4111-1111" in body for body in collector.bytes), "a span carries payload"
 
 
 def test_the_attempts_of_a_tick_share_a_trace_that_links_to_the_request(
@@ -106,7 +106,7 @@ def test_the_attempts_of_a_tick_share_a_trace_that_links_to_the_request(
     first, second = sorted(collector.named("attempt"), key=lambda span: span.start_time_unix_nano)
     own = hashlib.blake2b(arrived[0]["idempotency-key"].encode(), digest_size=16).hexdigest()
     assert {first.trace_id.hex(), second.trace_id.hex()} == {own}
-    assert [one["traceparent"].split("-")[2] for one in arrived] == [first.span_id.hex(), second.span_id.hex()]
+    assert [headers["traceparent"].split("-")[2] for headers in arrived] == [first.span_id.hex(), second.span_id.hex()]
     create = collector.one("create")
     assert create.trace_id.hex() != own
     for number, span in enumerate((first, second), 1):
@@ -117,15 +117,15 @@ def test_the_attempts_of_a_tick_share_a_trace_that_links_to_the_request(
     assert [attributes(span.attributes)["task_executor.outcome"] for span in (first, second)] == ["RETRYING", "FAILED"]
 
 
-def test_an_attempt_that_dies_with_its_worker_ends_in_the_scheduler(
+def test_scheduler_ends_the_span_of_an_attempt_whose_worker_died(
     api: Api, database: Database, process: WorkerProcess, collector: Collector, stop: Stop, settings: Settings
 ) -> None:
     register(api, "lost")
     api.post("/jobs", {"endpoint": "lost", **ONCE}, headers={"traceparent": f"00-{TRACE}-{SPAN}-01"})
     attempt = Attempts(process).next()
     assert process.finalizer.outcomes.spans is not None
-    told = process.finalizer.outcomes.spans.begin(attempt)
-    assert told is not None
+    begun = process.finalizer.outcomes.spans.begin(attempt)
+    assert begun is not None
     database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone' RETURNING execution_id"))
     (scheduler,) = exporting("otlp", "scheduler")
     scheduler.start()
@@ -136,7 +136,7 @@ def test_an_attempt_that_dies_with_its_worker_ends_in_the_scheduler(
     assert scheduler.stop(60)
     assert stop()
     span = collector.one("attempt")
-    assert (span.trace_id.hex(), span.span_id.hex()) == tuple(told.traceparent.split("-")[1:3])
+    assert (span.trace_id.hex(), span.span_id.hex()) == tuple(begun.traceparent.split("-")[1:3])
     assert span.parent_span_id == collector.one("create").span_id
     assert span.status.code == 2
     assert span.start_time_unix_nano <= span.end_time_unix_nano
@@ -146,18 +146,18 @@ def test_an_attempt_that_dies_with_its_worker_ends_in_the_scheduler(
     assert "task-executor-scheduler" in collector.services
 
 
-def test_what_its_caller_does_not_record_nobody_records(deliver: Deliver, collector: Collector, stop: Stop) -> None:
+def test_unsampled_request_yields_no_spans(deliver: Deliver, collector: Collector, stop: Stop) -> None:
     (arrived,) = deliver("unsampled", ONCE, {"traceparent": f"00-{TRACE}-{SPAN}-00"})
     assert stop()
     trace, _, flags = arrived["traceparent"].split("-")[1:]
     assert (trace, int(flags, 16) & SAMPLED) == (TRACE, 0)
-    # Only the registration of the endpoint, which was in no trace.
+    # The request that registered the endpoint carried no trace, so its span is recorded.
     assert [span.name for span in collector.spans] == ["POST /endpoints"]
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch, collector: Collector) -> Collector:
-    """A collector that hangs, asked by who has little room and gives it an hour."""
+def hanging(monkeypatch: pytest.MonkeyPatch, collector: Collector) -> Collector:
+    """A collector that hangs, and an exporter with a short queue and a timeout of an hour."""
     collector.answers.clear()
     for name, value in {"MAX_QUEUE_SIZE": "4", "MAX_EXPORT_BATCH_SIZE": "2"}.items():
         monkeypatch.setenv(f"OTEL_BSP_{name}", value)
@@ -165,20 +165,18 @@ def impatient(monkeypatch: pytest.MonkeyPatch, collector: Collector) -> Collecto
     return collector
 
 
-def test_a_collector_that_hangs_holds_up_no_delivery_and_no_end(
-    impatient: Collector, deliver: Deliver, stop: Stop
-) -> None:
+def test_hanging_collector_delays_no_delivery_and_no_stop(hanging: Collector, deliver: Deliver, stop: Stop) -> None:
     for number in range(12):
         deliver(f"hangs-{number}", ONCE, {})
         if number == 5:
-            assert impatient.asked.wait(60)
-    assert not stop(), "it went on although the collector still has the first spans"
-    assert impatient.spans == []
-    impatient.answers.set()
+            assert hanging.asked.wait(60)
+    assert not stop(), "stop reported success while the collector still holds the first spans"
+    assert hanging.spans == []
+    hanging.answers.set()
     eventually(stop)
 
 
-def test_a_collector_that_lies_takes_no_memory_and_fills_no_log(
+def test_misbehaving_collector_costs_no_memory_and_floods_no_log(
     collector: Collector, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
@@ -188,12 +186,12 @@ def test_a_collector_that_lies_takes_no_memory_and_fills_no_log(
         for _ in range(20):
             recording.child("any", UNKNOWN, (), kind=SpanKind.INTERNAL).end()
         assert recording.stop(60)
-    assert 0 < collector.bytes_taken < 20 * 16 * 2**20, "what sockets buffer of each answer"
+    assert 0 < collector.bytes_taken < 20 * 16 * 2**20, "the exporter reads more of each response than sockets buffer"
     assert len(collector.named("any")) == 40
-    assert len([each for each in caplog.messages if "code: 500" in each]) == 1
+    assert len([message for message in caplog.messages if "code: 500" in message]) == 1
 
 
-def test_variables_that_do_not_fit_together_cost_the_spans_only(
+def test_contradictory_otel_variables_disable_only_the_spans(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "9999")
@@ -204,7 +202,7 @@ def test_variables_that_do_not_fit_together_cost_the_spans_only(
     assert recording.stop()
 
 
-def test_a_process_without_the_sdk() -> None:
+def test_traces_without_the_sdk_are_a_setting_error() -> None:
     with pytest.raises(SettingError, match=r"pip install 'task-executor\[traces\]'"):
         Exporting("worker", libraries=["opentelemetry.nowhere.else"])
     assert exporting("off", "worker") == []

@@ -1,4 +1,4 @@
-"""The trace of a request goes on in the deliveries of the job that it creates, whether anybody records spans or not."""
+"""Deliveries of a job continue the trace of the request that created the job, even when no process records spans."""
 
 import hashlib
 
@@ -19,7 +19,7 @@ EVERY_DAY = {"trigger": "INTERVAL", "every": "1d"}
 @pytest.mark.parametrize("flags", ["01", "00"], ids=["sampled", "not sampled"])
 def test_a_delivery_has_the_trace_of_the_request(deliver: Deliver, flags: str) -> None:
     sent = {"traceparent": f"00-{TRACE}-{SPAN}-{flags}", "tracestate": "rojo=00f067aa0ba902b7,congo=t61"}
-    (arrived,) = deliver(f"goes-on-{flags}", ONCE, sent)
+    (arrived,) = deliver(f"continues-{flags}", ONCE, sent)
     assert {name: arrived[name] for name in sent} == sent
 
 
@@ -36,7 +36,7 @@ def test_a_delivery_has_the_trace_of_the_request(deliver: Deliver, flags: str) -
     ],
     ids=["zero", "two", "upper case", "too long", "endless", "state alone", "none"],
 )
-def test_what_is_no_trace_leaves_the_execution_its_own(
+def test_invalid_traceparent_yields_a_new_trace_for_the_execution(
     deliver: Deliver, database: Database, request: pytest.FixtureRequest, headers: dict[str, str]
 ) -> None:
     (arrived,) = deliver("-".join(request.node.callspec.id.split()), ONCE, headers)
@@ -48,7 +48,7 @@ def test_what_is_no_trace_leaves_the_execution_its_own(
 
 
 @pytest.mark.parametrize("state", [LONG_STATE, ",".join(f"k{n}=1" for n in range(33)), "a=1,a=2", "not a state"])
-def test_a_bad_state_costs_no_trace(deliver: Deliver, state: str) -> None:
+def test_invalid_tracestate_keeps_the_traceparent(deliver: Deliver, state: str) -> None:
     name = f"state-{hashlib.blake2b(state.encode(), digest_size=4).hexdigest()}"
     (arrived,) = deliver(name, ONCE, {"traceparent": PARENT, "tracestate": state})
     assert arrived["traceparent"] == PARENT
@@ -65,15 +65,19 @@ def test_each_execution_of_a_repeating_job_has_its_own_trace(deliver: Deliver, a
     changed = f"00-{TRACE[::-1]}-{SPAN}-00"
     version = api.put(f"/jobs/{job.job_id}", {"name": "new"}, headers={"traceparent": changed}).json["job_id"]
     found = database.fetch(text("SELECT trace_context FROM jobs WHERE job_id = :id"), {"id": version})
-    assert [row.trace_context for row in found] == [f"link {changed}"], "the request that made this version"
+    assert [row.trace_context for row in found] == [f"link {changed}"], (
+        "the link is to the request that created this version"
+    )
 
 
-def test_what_is_asked_for_by_hand_is_in_the_trace_of_who_asked(
+def test_manual_run_and_retry_continue_the_trace_of_their_request(
     deliver: Deliver, attempt: Attempting, api: Api
 ) -> None:
-    asked = {"traceparent": PARENT, "tracestate": "rojo=1"}
-    (extra,) = deliver("by-hand", EVERY_DAY, {"traceparent": f"00-{TRACE[::-1]}-{SPAN}-01"}, "status/400", asked=asked)
-    assert {name: extra[name] for name in asked} == asked
+    sent = {"traceparent": PARENT, "tracestate": "rojo=1"}
+    (extra,) = deliver(
+        "by-hand", EVERY_DAY, {"traceparent": f"00-{TRACE[::-1]}-{SPAN}-01"}, "status/400", run_headers=sent
+    )
+    assert {name: extra[name] for name in sent} == sent
 
     again = {"traceparent": f"00-{TRACE[::-1]}-{SPAN}-00"}
     retried = f"/executions/{extra['idempotency-key']}/retry"
@@ -83,4 +87,4 @@ def test_what_is_asked_for_by_hand_is_in_the_trace_of_who_asked(
 
     assert api.post(retried).status_code == 200
     *_, third = attempt("/status/400/traced-by-hand", 1, in_all=3)
-    assert third["traceparent"] == again["traceparent"], "nobody else has asked in a trace since"
+    assert third["traceparent"] == again["traceparent"], "a retry without a trace keeps the latest trace"
