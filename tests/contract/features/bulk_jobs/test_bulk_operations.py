@@ -1,4 +1,4 @@
-"""Bulk operations: the executions of a filter, each once, with what a single cancel or retry does, and no others."""
+"""Bulk operations: cancel, retry, reschedule or archive exactly the rows of a filter, each once."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -24,7 +24,7 @@ from tests.racing import at_once
 
 LOOK_AHEAD_MS = 60_000
 HOUR = timedelta(hours=1)
-OF_TARGET = BulkFilter(endpoint="target")
+TARGET_ONLY = BulkFilter(endpoint="target")
 
 
 def kind(database: Database) -> OperationJob:
@@ -33,26 +33,26 @@ def kind(database: Database) -> OperationJob:
 
 def runner(
     database: Database,
-    who: str = "one",
+    scheduler: str = "first",
     hint: Callable[[str], object] = lambda _queue: None,
     at_once: int = AT_ONCE,
 ) -> BulkJobRunner:
     return BulkJobRunner(
-        database=database, kind=kind(database), who=who, hint=hint, stopping=lambda: False, at_once=at_once
+        database=database, kind=kind(database), who=scheduler, hint=hint, stopping=lambda: False, at_once=at_once
     )
 
 
-def begun(
-    database: Database, action: BulkAction, wanted: BulkFilter = OF_TARGET, *, rate: int = 1_000, **given: Any
+def begin(
+    database: Database, action: BulkAction, wanted: BulkFilter = TARGET_ONLY, *, rate: int = 1_000, **given: Any
 ) -> BulkOperation:
     return bulk_jobs_store.begin(database, action, wanted, Parameters(**given), rate=rate, actor="me")
 
 
-def done(
-    database: Database, action: BulkAction, wanted: BulkFilter = OF_TARGET, at_once: int = AT_ONCE, **given: Any
+def run_operation(
+    database: Database, action: BulkAction, wanted: BulkFilter = TARGET_ONLY, at_once: int = AT_ONCE, **given: Any
 ) -> BulkCounts:
-    """Begin one, and bulk job to its end."""
-    operation = begun(database, action, wanted, **given)
+    """Begin a bulk operation and run it to its end."""
+    operation = begin(database, action, wanted, **given)
     counts = runner(database, at_once=at_once).run()
     assert BULK_OPERATIONS.get(database, operation.operation_id).status is BulkJobStatus.DONE
     return counts
@@ -63,25 +63,25 @@ def set_column(database: Database, table: str, key: str, column: str, value: str
     database.fetch(text(f"UPDATE {table} SET {column} = {value} WHERE {owner} = :key"), {"key": key})
 
 
-def put(database: Database, execution_id: str, status: str) -> None:
+def set_status(database: Database, execution_id: str, status: str) -> None:
     rows.set_status(database, rows.job_of(database, execution_id).job_id, status)
 
 
 def changes(database: Database) -> dict[str, tuple[str, str, str, str]]:
     found = database.fetch(text("SELECT * FROM execution_events ORDER BY event_id"))
     seen = {row.execution_id: (row.from_status, row.to_status, row.reason, row.actor) for row in found}
-    assert len(seen) == len(found), "one was changed twice"
+    assert len(seen) == len(found), "an execution was changed twice"
     return seen
 
 
-def test_it_cancels_what_waits_now_and_nothing_else(database: Database) -> None:
+def test_cancel_affects_executions_that_wait_at_its_creation_only(database: Database) -> None:
     rows.add_endpoint(database, "other")
     waiting = rows.add_executions(database, 3) + rows.add_executions(database, status="PENDING", due_in=HOUR)
     (retrying,), (running,) = rows.add_executions(database, max_attempts=2), rows.add_executions(database)
-    put(database, retrying, "RETRYING")
-    put(database, running, "RUNNING")
+    set_status(database, retrying, "RETRYING")
+    set_status(database, running, "RUNNING")
     elsewhere = rows.add_executions(database, 2, endpoint="other")
-    operation = begun(database, BulkAction.CANCEL)
+    operation = begin(database, BulkAction.CANCEL)
     later = rows.add_executions(database, 2)
     assert runner(database).run() == (5, 0)
     assert {rows.execution(database, each).status for each in (*waiting, retrying)} == {"CANCELLED"}
@@ -94,35 +94,36 @@ def test_it_cancels_what_waits_now_and_nothing_else(database: Database) -> None:
     assert (ended.status, ended.changed, ended.refused) == (BulkJobStatus.DONE, 5, 0)
 
 
-def test_what_runs_is_asked_to_end_where_that_is_wanted(database: Database) -> None:
+def test_cancel_with_abort_requests_the_abort_of_running_executions(database: Database) -> None:
     (running,) = rows.add_executions(database)
-    put(database, running, "RUNNING")
-    assert done(database, BulkAction.CANCEL, if_running=IfRunning.ABORT) == (1, 0)
+    set_status(database, running, "RUNNING")
+    assert run_operation(database, BulkAction.CANCEL, if_running=IfRunning.ABORT) == (1, 0)
     found = rows.execution(database, running)
     assert (found.status, found.abort_requested_at is None) == ("RUNNING", False)
 
 
-def test_what_was_cancelled_or_asked_to_end_before_is_not_counted_as_changed(database: Database) -> None:
-    gone, asked, running, mine = rows.add_executions(database, 4)
-    for each in (asked, running):
-        put(database, each, "RUNNING")
-    for each in (gone, asked):
+def test_execution_cancelled_or_requested_to_end_before_is_refused(database: Database) -> None:
+    cancelled, requested, running, waiting = rows.add_executions(database, 4)
+    for each in (requested, running):
+        set_status(database, each, "RUNNING")
+    for each in (cancelled, requested):
         cancel_execution(database, each, if_running=IfRunning.REQUEST, actor="you")
-    operation = begun(database, BulkAction.CANCEL, if_running=IfRunning.REQUEST)
-    refused = kind(database).process(operation, [gone, asked, running, mine]).refused
-    assert {each: error.message.split(" ")[-2] for each, error in refused.items()} == {gone: "CANCELLED", asked: "end"}
-    abort = begun(database, BulkAction.CANCEL, if_running=IfRunning.ABORT)
-    assert asked not in kind(database).process(abort, [asked]).refused
+    operation = begin(database, BulkAction.CANCEL, if_running=IfRunning.REQUEST)
+    refused = kind(database).process(operation, [cancelled, requested, running, waiting]).refused
+    reasons = {each: error.message.split(" ")[-2] for each, error in refused.items()}
+    assert reasons == {cancelled: "CANCELLED", requested: "end"}
+    abort = begin(database, BulkAction.CANCEL, if_running=IfRunning.ABORT)
+    assert requested not in kind(database).process(abort, [requested]).refused
 
 
-def test_it_retries_what_had_failed_when_it_began(database: Database) -> None:
+def test_retry_affects_executions_that_had_failed_at_its_creation_only(database: Database) -> None:
     failed, (succeeded,) = rows.add_letters(database, 4), rows.add_executions(database)
-    put(database, succeeded, "SUCCESS")
+    set_status(database, succeeded, "SUCCESS")
     (fails_later,) = rows.add_executions(database)
     paused = rows.job_of(database, failed[1]).job_id
     database.fetch(text("UPDATE jobs SET status = 'PAUSED', paused_at = now() WHERE job_id = :id"), {"id": paused})
-    operation = begun(database, BulkAction.RETRY)
-    put(database, fails_later, "FAILED")
+    operation = begin(database, BulkAction.RETRY)
+    set_status(database, fails_later, "FAILED")
     assert runner(database).run() == (3, 1)
     assert rows.statuses(database) == {"FAILED": 2, "QUEUED": 3, "SUCCESS": 1}
     resolved = database.fetch(text("SELECT execution_id FROM dead_letters WHERE resolution = 'RETRIED'"))
@@ -134,14 +135,14 @@ def test_it_retries_what_had_failed_when_it_began(database: Database) -> None:
     assert [row.execution_id for row in queued] == [each for each in failed if each != failed[1]]
 
 
-def test_it_retries_nothing_that_somebody_has_seen_to_otherwise(database: Database) -> None:
+def test_retry_refuses_letters_that_are_resolved_otherwise(database: Database) -> None:
     archived, redriven, retried, again = rows.add_letters(database, 4)
     for execution_id, column in (
         (archived, "resolution = 'ARCHIVED'"),
         (redriven, "resolution = 'REDRIVEN', redriven_as = 'exec_new'"),
     ):
-        mine = {"id": execution_id}
-        database.fetch(text(f"UPDATE dead_letters SET {column}, resolved_at = now() WHERE execution_id = :id"), mine)
+        key = {"id": execution_id}
+        database.fetch(text(f"UPDATE dead_letters SET {column}, resolved_at = now() WHERE execution_id = :id"), key)
     manual_retry.retry_execution(database, again, actor=None)
     rows.add_letter(
         database,
@@ -151,7 +152,7 @@ def test_it_retries_nothing_that_somebody_has_seen_to_otherwise(database: Databa
         failed_at=rows.database_now(database),
         resolved_at=rows.database_now(database),
     )
-    operation = begun(database, BulkAction.RETRY)
+    operation = begin(database, BulkAction.RETRY)
     assert runner(database).run() == (2, 2)
     assert {rows.execution(database, each).status for each in (archived, redriven)} == {"FAILED"}
     assert {rows.execution(database, each).status for each in (retried, again)} == {"QUEUED"}
@@ -159,16 +160,16 @@ def test_it_retries_nothing_that_somebody_has_seen_to_otherwise(database: Databa
     assert refusal.endswith("look at its execution 'exec_new' instead.")
 
 
-def test_it_reschedules_what_waits_to_an_instant(database: Database) -> None:
+def test_reschedule_moves_waiting_executions_to_an_instant(database: Database) -> None:
     (soon,), (late,) = rows.add_executions(database), rows.add_executions(database, status="PENDING", due_in=HOUR)
     (retrying,), (held,) = (
         rows.add_executions(database, max_attempts=2),
         rows.add_executions(database, status="PENDING"),
     )
-    put(database, retrying, "RETRYING")
+    set_status(database, retrying, "RETRYING")
     set_column(database, "executions", held, "on_hold", "true")
     tomorrow = rows.database_now(database) + timedelta(days=1)
-    assert done(database, BulkAction.RESCHEDULE, run_at=tomorrow) == (4, 0)
+    assert run_operation(database, BulkAction.RESCHEDULE, run_at=tomorrow) == (4, 0)
     found = [rows.execution(database, each) for each in (soon, late, retrying, held)]
     assert [row.status for row in found] == ["PENDING", "PENDING", "RETRYING", "PENDING"]
     assert {row.run_at for row in found} == {tomorrow}
@@ -176,24 +177,26 @@ def test_it_reschedules_what_waits_to_an_instant(database: Database) -> None:
     assert changes(database)[soon] == ("QUEUED", "PENDING", "RESCHEDULED", "me")
     database.fetch(text("DELETE FROM execution_events"))
     before = rows.database_now(database)
-    assert done(database, BulkAction.RESCHEDULE, delay_seconds=-10 * 86_400) == (4, 0), "sooner: not in the past"
+    assert run_operation(database, BulkAction.RESCHEDULE, delay_seconds=-10 * 86_400) == (4, 0), (
+        "an instant in the past becomes now"
+    )
     found = [rows.execution(database, each) for each in (soon, late, retrying, held)]
     assert [row.status for row in found] == ["QUEUED", "QUEUED", "RETRYING", "PENDING"]
     assert all(before < row.run_at < before + HOUR for row in found)
 
 
-def test_what_is_spread_has_places_of_its_own(database: Database) -> None:
+def test_spread_gives_each_execution_its_own_instant(database: Database) -> None:
     mine = rows.add_executions(database, 40)
-    assert done(database, BulkAction.RESCHEDULE, spread_seconds=3_600) == (40, 0)
+    assert run_operation(database, BulkAction.RESCHEDULE, spread_seconds=3_600) == (40, 0)
     instants = sorted(rows.execution(database, each).run_at for each in mine)
     assert len(set(instants)) == 40
     assert timedelta(minutes=40) < instants[-1] - instants[0] < HOUR
 
 
-def test_a_delay_is_added_once_whoever_dies(database: Database) -> None:
+def test_delay_is_added_once_to_each_execution_if_the_scheduler_dies(database: Database) -> None:
     mine = rows.add_executions(database, 10, status="PENDING", due_in=HOUR)
     before = {each: rows.execution(database, each).run_at for each in mine}
-    operation = begun(database, BulkAction.RESCHEDULE, delay_seconds=-3_590)
+    operation = begin(database, BulkAction.RESCHEDULE, delay_seconds=-3_590)
 
     def die(_queue: str) -> None:
         raise SystemExit
@@ -216,12 +219,12 @@ def test_several_schedulers_process_each_row_once(
     has_failed = action in {BulkAction.RETRY, BulkAction.ARCHIVE}
     mine = rows.add_letters(database, 30) if has_failed else rows.add_executions(database, 30, due_in=HOUR)
     given = {BulkAction.RESCHEDULE: {"delay_seconds": 60}, BulkAction.ARCHIVE: {"note": "gone"}}.get(action, {})
-    operation = begun(database, action, rate=20, **given)
-    with schedulers(database_url, way, 3) as others:
-        counts = at_once(*(runner(other, str(number)).run for number, other in enumerate(others)))
+    operation = begin(database, action, rate=20, **given)
+    with schedulers(database_url, way, 3) as databases:
+        counts = at_once(*(runner(each, str(number)).run for number, each in enumerate(databases)))
         assert sorted(counts) == [(0, 0), (0, 0), (20, 0)]
-        for number, other in enumerate(others):
-            runner(other, str(number)).run()
+        for number, each in enumerate(databases):
+            runner(each, str(number)).run()
     assert BULK_OPERATIONS.get(database, operation.operation_id).changed == 30
     if action is BulkAction.ARCHIVE:
         assert set(letters(database).values()) == {"ARCHIVED"}
@@ -229,29 +232,30 @@ def test_several_schedulers_process_each_row_once(
         assert set(changes(database)) == {*mine}
 
 
-def test_it_archives_the_open_letters_of_a_filter_with_one_note(database: Database) -> None:
+def test_archive_resolves_the_open_letters_of_its_filter_with_one_note(database: Database) -> None:
     rows.add_endpoint(database, "other")
     wanted = BulkFilter(error_type="TIMEOUT", labels={"team": "a"})
-    of_wanted: dict[str, Any] = {"error_type": "TIMEOUT", "labels": {"team": "a"}}
-    mine = [rows.add_letter(database, **of_wanted) for _ in range(5)]
+    matching: dict[str, Any] = {"error_type": "TIMEOUT", "labels": {"team": "a"}}
+    mine = [rows.add_letter(database, **matching) for _ in range(5)]
     for given in ({"labels": {"team": "b"}}, {"error_type": "HTTP_ERROR"}):
-        rows.add_letter(database, **of_wanted | given)
-    operation = begun(database, BulkAction.ARCHIVE, wanted, note="The customer was deleted.")
-    rows.add_letter(database, **of_wanted)
+        rows.add_letter(database, **matching | given)
+    operation = begin(database, BulkAction.ARCHIVE, wanted, note="The customer was deleted.")
+    rows.add_letter(database, **matching)
+    first = kind(database).process(operation, [letter_list.get_letter(database, mine[0])])
+    assert not first.refused
     again = kind(database).process(operation, [letter_list.get_letter(database, mine[0])])
-    assert not again.refused
-    assert [*kind(database).process(operation, [letter_list.get_letter(database, mine[0])]).refused] == [mine[0]]
+    assert [*again.refused] == [mine[0]]
     assert runner(database, at_once=2).run() == (4, 0)
-    done = BULK_OPERATIONS.get(database, operation.operation_id)
-    assert (done.status, done.changed, done.refused) == (BulkJobStatus.DONE, 4, 0)
+    ended = BULK_OPERATIONS.get(database, operation.operation_id)
+    assert (ended.status, ended.changed, ended.refused) == (BulkJobStatus.DONE, 4, 0)
     found = database.fetch(text("SELECT * FROM dead_letters WHERE resolved_at IS NOT NULL ORDER BY failed_at"))
     assert [row.letter_id for row in found] == mine
-    told = {(row.resolution, row.resolved_by, row.note, row.redriven_as) for row in found}
-    assert told == {("ARCHIVED", "me", "The customer was deleted.", None)}
+    resolutions = {(row.resolution, row.resolved_by, row.note, row.redriven_as) for row in found}
+    assert resolutions == {("ARCHIVED", "me", "The customer was deleted.", None)}
     assert rows.statuses(database) == {"FAILED": 8}
 
 
-def test_each_filter_finds_its_own(database: Database) -> None:
+def test_each_filter_matches_its_own_executions_only(database: Database) -> None:
     mine, other = rows.add_executions(database, 2, due_in=HOUR)
     job_id = rows.job_of(database, mine).job_id
     rows.add_executions(database, 1, endpoint=rows.add_endpoint(database, "else"))
@@ -276,15 +280,15 @@ def test_each_filter_finds_its_own(database: Database) -> None:
         BulkFilter(endpoint="target", status=ExecutionStatus.QUEUED),
     ):
         assert found(database, wanted) == [mine], wanted
-    assert found(database, BulkFilter(endpoint="target")) == [mine, other], "the oldest first"
+    assert found(database, BulkFilter(endpoint="target")) == [mine, other], "oldest first"
     assert found(database, BulkFilter(endpoint="target", created_after=now - HOUR)) == [other]
     assert found(database, BulkFilter(endpoint="target", scheduled_before=now + 2 * HOUR)) == [other]
-    for none in (
+    for wanted in (
         BulkFilter(idempotency_key_prefix="orderx"),
         BulkFilter(labels={"team": "b"}),
         BulkFilter(endpoint="nobody"),
     ):
-        assert found(database, none) == []
+        assert found(database, wanted) == []
 
 
 def found(database: Database, wanted: BulkFilter) -> list[str]:
@@ -292,22 +296,24 @@ def found(database: Database, wanted: BulkFilter) -> list[str]:
     return list(preview(database, kind(database), chosen).sample)
 
 
-def test_a_preview_looks_at_a_bounded_number(database: Database) -> None:
+def test_preview_reads_a_bounded_number_of_rows(database: Database) -> None:
     rows.add_executions(database, 12)
-    chosen = selection_of(BulkAction.CANCEL, OF_TARGET, Parameters(), rows.database_now(database))
+    chosen = selection_of(BulkAction.CANCEL, TARGET_ONLY, Parameters(), rows.database_now(database))
     seen = preview(database, kind(database), chosen, at_once=5, most=10)
     assert (seen.count, len(seen.sample), seen.is_complete) == (10, 10, False)
     rows.add_executions(database, 3)
-    chosen = selection_of(BulkAction.CANCEL, OF_TARGET, Parameters(), rows.database_now(database))
-    assert preview(database, kind(database), chosen, at_once=5, most=15).is_complete, "they are as many as it looks at"
+    chosen = selection_of(BulkAction.CANCEL, TARGET_ONLY, Parameters(), rows.database_now(database))
+    assert preview(database, kind(database), chosen, at_once=5, most=15).is_complete, (
+        "the bound equals the number of rows"
+    )
 
 
-def test_what_is_not_wanted_between_is_passed_over(database: Database) -> None:
-    """Also where a whole page has nothing."""
+def test_rows_without_a_match_are_skipped(database: Database) -> None:
+    """Some pages have no match at all."""
     (first,) = rows.add_executions(database)
     rows.add_executions(database, 10)
     (last,) = rows.add_executions(database)
     for each in (first, last):
         set_column(database, "executions", each, "queue", "'bulk'")
-    assert done(database, BulkAction.CANCEL, BulkFilter(queue="bulk"), at_once=3) == (2, 0)
+    assert run_operation(database, BulkAction.CANCEL, BulkFilter(queue="bulk"), at_once=3) == (2, 0)
     assert set(changes(database)) == {first, last}

@@ -1,4 +1,4 @@
-"""What the database tells of the service is shown by each scheduler, for as long as the database tells it."""
+"""Gauges of the service: each scheduler reads them from the database, and shows none after a failed read."""
 
 import json
 from collections.abc import Iterator
@@ -34,14 +34,14 @@ def proxy(database_url: str) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def behind(proxy: Proxy, database_url: str) -> Iterator[Database]:
+def proxied(proxy: Proxy, database_url: str) -> Iterator[Database]:
     found = db.connect(proxy.url(database_url), pool_size=2, application_name="te-report")
     yield found
     found.close()
 
 
 def shown(values: Values) -> dict[str, dict[Labels, float]]:
-    """What a scrape would show, without what is empty."""
+    """Return the gauges that a scrape would show, without empty series."""
     cells = values.snapshot().cells
     return {name: {labels: cell[0] for labels, cell in of.items()} for name, of in cells.items() if of}
 
@@ -51,14 +51,14 @@ def limit(database: Database, name: str, limits: dict[str, object]) -> None:
     database.fetch(text(query), {"name": name, "limits": json.dumps(limits)})
 
 
-def close_gate(database: Database, name: str, minutes: int) -> None:
-    """Let a rate allow the next start so many minutes from now."""
+def delay_next_start(database: Database, name: str, minutes: int) -> None:
+    """Set the limiter of an endpoint so that its rate allows the next start in this number of minutes."""
     query = """INSERT INTO gates (gate_id, tat_ns) VALUES (:gate,
                CAST(EXTRACT(EPOCH FROM now()) * 1000 + :minutes * 60000 AS BIGINT) * 1000000) RETURNING gate_id"""
     database.fetch(text(query), {"gate": name, "minutes": minutes})
 
 
-def test_all_that_the_database_tells(database: Database) -> None:
+def test_gauges_show_the_state_of_the_database(database: Database) -> None:
     for name in NAMES:
         rows.add_endpoint(database, name)
         if name != "f-idle":
@@ -68,7 +68,7 @@ def test_all_that_the_database_tells(database: Database) -> None:
     for name, limits in (("a-full", CAPPED), ("b-rate", RATED), ("c-rate", RATED), ("d-open", RATED)):
         limit(database, name, limits)
     for name, minutes in (("b-rate", 30), ("c-rate", 10)):
-        close_gate(database, name, minutes)
+        delay_next_start(database, name, minutes)
     limit(database, "f-idle", CAPPED)
     database.fetch(text("UPDATE endpoints SET paused_at = now() WHERE name = 'e-paused' RETURNING 1"))
     database.fetch(text("INSERT INTO paused_queues (queue, paused_by) VALUES ('a-named', 'test') RETURNING 1"))
@@ -94,7 +94,9 @@ def test_all_that_the_database_tells(database: Database) -> None:
     for age, end_id in (("2 minutes", "late"), ("0 minutes", "new")):
         rows.add_end(database, end_id, age)
 
-    assert list(queues_store.known(database, 2)) == ["bulk", "http"], "those in which nothing waits are left out first"
+    assert list(queues_store.known(database, 2)) == ["bulk", "http"], (
+        "queues without waiting executions are left out first"
+    )
 
     values = Values(most_endpoints=1)
     set_gauges(database, 1, values)
@@ -107,7 +109,7 @@ def test_all_that_the_database_tells(database: Database) -> None:
     }
     opens_in, lag = found.pop("endpoint_rate_opens_seconds"), found.pop("catch_up_lag_seconds")
     assert set(opens_in) == {("other",)}
-    assert 25 * 60 < opens_in["other",] <= 30 * 60, "the longest of them"
+    assert 25 * 60 < opens_in["other",] <= 30 * 60, "the longest wait of the endpoints in this series"
     assert 300 <= lag[()] < 600
     assert found == {
         "queue_depth": {("bulk",): 3, ("http",): 12, ("a-named",): 0},
@@ -126,10 +128,10 @@ def test_all_that_the_database_tells(database: Database) -> None:
 
 
 @pytest.mark.postgresql_only
-def test_what_cannot_be_read_is_not_shown(behind: Database, proxy: Proxy, database: Database) -> None:
+def test_gauges_disappear_when_the_database_cannot_be_read(proxied: Database, proxy: Proxy, database: Database) -> None:
     rows.add_executions(database, 3)
     values = Values()
-    report = partial(set_gauges, behind, 1, values)
+    report = partial(set_gauges, proxied, 1, values)
     report()
     assert shown(values)["queue_depth"] == {("http",): 3}
     proxy.set(Mode.CUT)
@@ -139,8 +141,8 @@ def test_what_cannot_be_read_is_not_shown(behind: Database, proxy: Proxy, databa
     proxy.set(Mode.PASS)
     report()
     assert shown(values)["queue_depth"] == {("http",): 3}
-    # Each of its statements is quick enough, all of them are not; what comes after it has all its time.
+    # The time limit covers the report as a whole, not each statement, and does not apply to later statements.
     with pytest.raises(UnavailableError):
         report(seconds=0.0)
     assert shown(values) == {}
-    assert behind.fetch(text("SELECT 1"))
+    assert proxied.fetch(text("SELECT 1"))

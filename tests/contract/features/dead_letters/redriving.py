@@ -1,4 +1,4 @@
-"""Redrives in tests: what begins one, and who bulk_jobs."""
+"""Redrives in tests: dead letters, new redrives, and the runner that processes them."""
 
 from collections.abc import Callable
 
@@ -12,41 +12,46 @@ from app.queue.bulk.bulk_job_runner import BulkJobRunner
 from app.queue.jobs.job_creation import Creator
 from tests import rows
 
-EVERYTHING = LetterFilter()
+ALL_LETTERS = LetterFilter()
 EVENTS = text("SELECT execution_id FROM execution_events WHERE reason = 'RETRIED_BY_HAND' ORDER BY event_id")
 
 
 def runner(
     database: Database,
-    who: str = "one",
+    scheduler: str = "first",
     hint: Callable[[str], object] = lambda _queue: None,
     *,
     kind: RedriveJob | None = None,
     **bounds: int,
 ) -> BulkJobRunner:
-    """Make a runner of redrives."""
+    """Make the redrive runner of a scheduler."""
     return BulkJobRunner(
-        database=database, kind=kind or of(database), who=who, hint=hint, stopping=lambda: False, **bounds
+        database=database,
+        kind=kind or redrive_job(database),
+        who=scheduler,
+        hint=hint,
+        stopping=lambda: False,
+        **bounds,
     )
 
 
 def creator(database: Database) -> Creator:
-    """Make what new jobs are created by."""
+    """Make the creator of new jobs."""
     return Creator(database, shards=1, look_ahead_ms=0)
 
 
-def of(database: Database) -> RedriveJob:
-    """Return how redrives are walked."""
+def redrive_job(database: Database) -> RedriveJob:
+    """Make the kind of bulk job that redrives dead letters."""
     return RedriveJob(creator(database))
 
 
-def begun(database: Database, wanted: LetterFilter = EVERYTHING, *, rate: int = 4, to: str | None = None) -> Redrive:
+def begin(database: Database, wanted: LetterFilter = ALL_LETTERS, *, rate: int = 4, to: str | None = None) -> Redrive:
     """Begin a redrive."""
     return redrives.begin(database, wanted, to_endpoint=to, rate=rate, actor="me")
 
 
 def add_letters(database: Database, count: int, **values: object) -> list[str]:
-    """Let so many executions fail, one after the other; returns their ids."""
+    """Create failed executions with a dead letter each, in this order; returns the ids of the executions."""
     executions = rows.add_executions(database, count)
     for execution_id in executions:
         rows.add_letter(database, execution_id, **values)

@@ -7,7 +7,7 @@ from tests.contract.scheduler.conftest import chores
 
 
 def test_all_redrives_older_than_the_retention_are_deleted_in_one_run(database: Database) -> None:
-    """An hourly batch alone would delete fewer than a client can start."""
+    """One batch per hourly run would delete fewer redrives than a client can start in an hour."""
     add = text(
         "INSERT INTO redrives (redrive_id, status, wanted, rate, ended_at) "
         "VALUES (:id, :status, '{}', 1, now() - CAST(:days AS BIGINT) * INTERVAL '1 day')"

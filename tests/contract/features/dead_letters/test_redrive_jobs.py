@@ -1,4 +1,4 @@
-"""BulkJobs, by the example of redrives: whoever dies, is held up, or comes beside, each row is seen to once."""
+"""Bulk jobs, tested with redrives: each row is processed once if schedulers die, stall or run concurrently."""
 
 import threading
 from collections import Counter
@@ -21,14 +21,14 @@ from app.queue.executions.execution_model import Treated
 from app.queue.jobs.job_creation import Creator
 from schema.states import BulkJobStatus
 from tests import rows
-from tests.contract.features.dead_letters.redriving import EVENTS, add_letters, begun, creator, runner
+from tests.contract.features.dead_letters.redriving import EVENTS, add_letters, begin, creator, runner
 from tests.contract.races.racing import WAYS, schedulers
 from tests.racing import at_once
 
 
-def test_who_goes_on_after_a_death_begins_behind_the_last_letter(database: Database) -> None:
-    mine = add_letters(database, 12)
-    redrive = begun(database, rate=100)
+def test_bulk_job_of_a_dead_scheduler_continues_behind_its_last_row(database: Database) -> None:
+    execution_ids = add_letters(database, 12)
+    redrive = begin(database, rate=100)
 
     def die(_queue: str) -> None:
         raise SystemExit
@@ -36,69 +36,69 @@ def test_who_goes_on_after_a_death_begins_behind_the_last_letter(database: Datab
     with pytest.raises(SystemExit):
         runner(database, hint=die, at_once=5).run()
     other = runner(database, "other", at_once=5)
-    assert other.run() == (0, 0), "it is held for a while"
+    assert other.run() == (0, 0), "the dead scheduler's hold has not expired yet"
     assert REDRIVES.get(database, redrive.redrive_id).redriven == 5
     database.fetch(text("UPDATE redrives SET held_until = now() - INTERVAL '1 second'"))
     assert other.run() == (7, 0)
-    assert [row.execution_id for row in database.fetch(EVENTS)] == mine
+    assert [row.execution_id for row in database.fetch(EVENTS)] == execution_ids
     assert REDRIVES.get(database, redrive.redrive_id).redriven == 12
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if "without" not in way])
 def test_several_schedulers_process_each_row_once(database: Database, database_url: str, way: str) -> None:
-    mine = add_letters(database, 30)
+    execution_ids = add_letters(database, 30)
     rows.add_endpoint(database, "other")
-    redrive = begun(database, rate=20, to="other")
-    with schedulers(database_url, way, 3) as others:
-        done = at_once(*(runner(other, str(number)).run for number, other in enumerate(others)))
+    redrive = begin(database, rate=20, to="other")
+    with schedulers(database_url, way, 3) as databases:
+        done = at_once(*(runner(each, str(number)).run for number, each in enumerate(databases)))
         assert sorted(done) == [(0, 0), (0, 0), (20, 0)]
-        for number, other in enumerate(others):
-            runner(other, str(number)).run()
+        for number, each in enumerate(databases):
+            runner(each, str(number)).run()
     assert REDRIVES.get(database, redrive.redrive_id).redriven == 30
     new = database.fetch(text("SELECT count(*) AS n FROM jobs WHERE endpoint = 'other'"))
-    assert new[0].n == len(mine)
+    assert new[0].n == len(execution_ids)
 
 
-def test_it_is_paused_resumed_and_stopped(database: Database) -> None:
+def test_redrive_is_paused_resumed_and_stopped(database: Database) -> None:
     add_letters(database, 10)
-    redrive_id = begun(database).redrive_id
-    one = runner(database)
-    assert one.run() == (4, 0)
+    redrive_id = begin(database).redrive_id
+    first = runner(database)
+    assert first.run() == (4, 0)
     assert REDRIVES.change(database, redrive_id, BulkJobStatus.PAUSED).status is BulkJobStatus.PAUSED
-    assert one.run() == (0, 0)
+    assert first.run() == (0, 0)
     REDRIVES.change(database, redrive_id, BulkJobStatus.RUNNING)
     assert runner(database, "other").run() == (4, 0)
     for _ in range(2):
         stopped = REDRIVES.change(database, redrive_id, BulkJobStatus.STOPPED)
         assert (stopped.status, stopped.redriven, stopped.ended_at is None) == (BulkJobStatus.STOPPED, 8, False)
-    assert one.run() == (0, 0)
+    assert first.run() == (0, 0)
     with pytest.raises(ConflictError):
         REDRIVES.change(database, redrive_id, BulkJobStatus.RUNNING)
 
 
-def test_more_than_have_room_in_a_round_take_turns_and_say_that_they_wait(database: Database) -> None:
+def test_redrives_beyond_the_maximum_per_round_take_turns_and_report_that_they_wait(database: Database) -> None:
     filters = [LetterFilter(error_type="TIMEOUT"), LetterFilter(error_type="HTTP_ERROR")]
     for wanted in filters:
         add_letters(database, 3, error_type=wanted.error_type)
-    redrives_ = [begun(database, wanted, rate=1).redrive_id for wanted in filters]
+    redrive_ids = [begin(database, wanted, rate=1).redrive_id for wanted in filters]
 
-    def seen() -> list[tuple[int, bool]]:
-        found = [REDRIVES.get(database, each) for each in redrives_]
+    def progress() -> list[tuple[int, bool]]:
+        found = [REDRIVES.get(database, each) for each in redrive_ids]
         return sorted((each.redriven, each.waits_for_turn) for each in found)
 
-    assert seen() == [(0, True), (0, True)]
+    assert progress() == [(0, True), (0, True)]
     assert runner(database, max_running=1).run() == (1, 0)
-    assert seen() == [(0, True), (1, False)]
+    assert progress() == [(0, True), (1, False)]
     for _ in range(3):
         runner(database, max_running=1).run()
-    assert seen() == [(2, False), (2, False)]
+    assert progress() == [(2, False), (2, False)]
     for status in (BulkJobStatus.PAUSED, BulkJobStatus.RUNNING):
-        assert REDRIVES.change(database, redrives_[0], status).waits_for_turn is (status is BulkJobStatus.RUNNING)
+        assert REDRIVES.change(database, redrive_ids[0], status).waits_for_turn is (status is BulkJobStatus.RUNNING)
 
 
-def test_a_pause_in_the_middle_leaves_the_letters_that_were_about_to_be_redriven(database: Database) -> None:
+def test_redrive_paused_during_a_run_leaves_the_remaining_letters_open(database: Database) -> None:
     add_letters(database, 10)
-    redrive_id = begun(database, rate=100).redrive_id
+    redrive_id = begin(database, rate=100).redrive_id
 
     def pause(_queue: str) -> None:
         REDRIVES.change(database, redrive_id, BulkJobStatus.PAUSED)
@@ -107,24 +107,24 @@ def test_a_pause_in_the_middle_leaves_the_letters_that_were_about_to_be_redriven
     assert rows.statuses(database) == {"FAILED": 7, "QUEUED": 3}
 
 
-def test_what_is_locked_holds_up_no_other_redrive(database: Database, database_url: str) -> None:
-    hasty = db.connect(database_url, pool_size=3, application_name="te-hasty", statement_timeout_seconds=0.6)
-    (mine,) = add_letters(database, 1, error_type="TIMEOUT")
+def test_locked_execution_stops_its_own_redrive_only(database: Database, database_url: str) -> None:
+    impatient = db.connect(database_url, pool_size=3, application_name="te-impatient", statement_timeout_seconds=0.6)
+    (execution_id,) = add_letters(database, 1, error_type="TIMEOUT")
     add_letters(database, 2, error_type="HTTP_ERROR")
-    locked = begun(database, LetterFilter(error_type="TIMEOUT"))
-    free = begun(database, LetterFilter(error_type="HTTP_ERROR"))
+    locked = begin(database, LetterFilter(error_type="TIMEOUT"))
+    free = begin(database, LetterFilter(error_type="HTTP_ERROR"))
     with database.engine.connect() as other, other.begin():
-        other.execute(text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE"), {"id": mine})
+        other.execute(text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE"), {"id": execution_id})
         with pytest.raises(UnavailableError):
-            runner(hasty).run()
+            runner(impatient).run()
     assert REDRIVES.get(database, free.redrive_id).status is BulkJobStatus.DONE
-    assert runner(hasty).run() == (1, 0)
+    assert runner(impatient).run() == (1, 0)
     assert REDRIVES.get(database, locked.redrive_id).status is BulkJobStatus.DONE
-    hasty.close()
+    impatient.close()
 
 
-class Broken(RedriveJob):
-    """Sees to so many stretches, and then to none."""
+class FailsAfterTwoBatches(RedriveJob):
+    """Redrives that fail after two batches."""
 
     left = 2
 
@@ -136,28 +136,30 @@ class Broken(RedriveJob):
         return super().process(bulk_job, items)
 
 
-def test_what_is_no_fault_of_a_letter_is_not_counted_against_it_and_what_was_done_is(database: Database) -> None:
+def test_error_that_no_letter_caused_refuses_no_letter_and_keeps_finished_batches(database: Database) -> None:
     add_letters(database, 6)
-    redrive = begun(database, rate=100)
+    redrive = begin(database, rate=100)
     counts = Counter[str]()
     with pytest.raises(OSError, match="full"):
-        runner(database, kind=Broken(creator(database)), at_once=2).run(counts)
+        runner(database, kind=FailsAfterTwoBatches(creator(database)), at_once=2).run(counts)
     assert counts == {"processed": 4, "refused": 0}
     found = REDRIVES.get(database, redrive.redrive_id)
     assert (found.status, found.redriven, found.refused) == (BulkJobStatus.RUNNING, 4, 0)
     assert runner(database).run() == (2, 0)
 
 
-def test_it_goes_on_until_what_our_code_cannot_read_and_names_it(
+def test_redrive_stops_at_a_letter_that_crashes_the_code_and_logs_its_id(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As what somebody has edited manually: whether that is its fault or a bug of ours, nobody can tell here."""
-    mine = add_letters(database, 6)
-    of_one = "(SELECT job_id FROM executions WHERE execution_id = :id)"
-    edit = text(f"UPDATE jobs SET callbacks = '[1]' WHERE job_id = {of_one}")
-    database.fetch(edit, {"id": mine[3]})
-    redrive = begun(database, rate=100, to=rows.add_endpoint(database, "other"))
-    (odd,) = database.fetch(text("SELECT letter_id FROM dead_letters WHERE execution_id = :id"), {"id": mine[3]})
+    """A manual edit of the row and a bug in the code cause the same error, so the letter is not refused."""
+    execution_ids = add_letters(database, 6)
+    its_job = "(SELECT job_id FROM executions WHERE execution_id = :id)"
+    edit = text(f"UPDATE jobs SET callbacks = '[1]' WHERE job_id = {its_job}")
+    database.fetch(edit, {"id": execution_ids[3]})
+    redrive = begin(database, rate=100, to=rows.add_endpoint(database, "other"))
+    (odd,) = database.fetch(
+        text("SELECT letter_id FROM dead_letters WHERE execution_id = :id"), {"id": execution_ids[3]}
+    )
     for _ in range(2):
         with pytest.raises(AttributeError):
             runner(database).run()
@@ -169,12 +171,12 @@ def test_it_goes_on_until_what_our_code_cannot_read_and_names_it(
 
 
 class Stalled(RedriveJob):
-    """Is held up for very long: behind the read of a page, or in the transaction, before it sees to it."""
+    """Redrives that stall once: after they have read a page, or in the transaction before they write."""
 
     def __init__(self, creator: Creator, where: str) -> None:
         super().__init__(creator)
         self.where = where
-        self.is_held_up, self.may_go = threading.Event(), threading.Event()
+        self.is_stalled, self.may_go = threading.Event(), threading.Event()
 
     def next(
         self, database: Database, wanted: LetterFilter, after: Position, limit: int
@@ -190,8 +192,8 @@ class Stalled(RedriveJob):
         return super().process(bulk_job, items)
 
     def _stop_at(self, where: str) -> None:
-        if where == self.where and not self.is_held_up.is_set():
-            self.is_held_up.set()
+        if where == self.where and not self.is_stalled.is_set():
+            self.is_stalled.set()
             assert self.may_go.wait(60)
 
 
@@ -200,17 +202,17 @@ class Stalled(RedriveJob):
 def test_scheduler_stalled_past_its_hold_changes_nothing(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch, way: str, rate: int
 ) -> None:
-    """Also where the other one is at work still, and where it is at the end, and where the lock was lost."""
-    mine = add_letters(database, 10)
+    """The other scheduler has finished (rate 100) or not (rate 4); without locks, both transactions run at once."""
+    execution_ids = add_letters(database, 10)
     where = "write" if "without" in way else "read"
     if where == "write":
         monkeypatch.setattr(REDRIVES, "_lock", text(REGISTRY["redrives.lock"].text.replace("FOR UPDATE", "")))
-    redrive = begun(database, rate=rate, to=rows.add_endpoint(database, "other"))
+    redrive = begin(database, rate=rate, to=rows.add_endpoint(database, "other"))
     with schedulers(database_url, way) as (slow, quick), ThreadPoolExecutor(1) as thread:
         stalled = Stalled(creator(slow), where)
         counts = thread.submit(runner(slow, "slow", kind=stalled).run)
         try:
-            assert stalled.is_held_up.wait(60)
+            assert stalled.is_stalled.wait(60)
             database.fetch(text("UPDATE redrives SET held_until = now() - INTERVAL '1 second'"))
             assert runner(quick, "quick").run() == (min(rate, 10), 0)
         finally:
@@ -219,22 +221,22 @@ def test_scheduler_stalled_past_its_hold_changes_nothing(
         for _ in range(3):
             runner(quick, "quick").run()
     done = REDRIVES.get(database, redrive.redrive_id)
-    assert (done.status, done.redriven, done.refused) == (BulkJobStatus.DONE, len(mine), 0)
+    assert (done.status, done.redriven, done.refused) == (BulkJobStatus.DONE, len(execution_ids), 0)
     new = database.fetch(text("SELECT count(*) AS n FROM jobs WHERE endpoint = 'other'"))
-    assert new[0].n == len(mine)
+    assert new[0].n == len(execution_ids)
 
 
 def test_slow_readers_take_no_bulk_job_from_each_other(database: Database) -> None:
-    """Whoever has lost its hold behind a read goes on all the same, unless the other one has gone on."""
+    """A scheduler whose hold expired during a read continues if no other scheduler has moved the cursor."""
     add_letters(database, 10)
-    redrive = begun(database, rate=100)
+    redrive = begin(database, rate=100)
     stalled = Stalled(creator(database), "read")
     with ThreadPoolExecutor(1) as thread:
         counts = thread.submit(runner(database, "slow", kind=stalled).run)
         try:
-            assert stalled.is_held_up.wait(60)
-            others = "UPDATE redrives SET holder = 'another', held_until = now() + INTERVAL '5 seconds'"
-            database.fetch(text(others))
+            assert stalled.is_stalled.wait(60)
+            hold_by_another = "UPDATE redrives SET holder = 'another', held_until = now() + INTERVAL '5 seconds'"
+            database.fetch(text(hold_by_another))
         finally:
             stalled.may_go.set()
         assert counts.result(60) == (10, 0)

@@ -1,4 +1,4 @@
-"""Redrives of several letters: each once, in order, at the rate, and no other."""
+"""Redrives of several dead letters: each matching letter once, in order, at the rate."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,47 +18,57 @@ from app.queue.executions.manual_retry import retry_execution
 from schema.states import BulkJobStatus
 from tests import rows
 from tests.contract.ending.following import letters
-from tests.contract.features.dead_letters.redriving import EVENTS, EVERYTHING, add_letters, begun, creator, of, runner
+from tests.contract.features.dead_letters.redriving import (
+    ALL_LETTERS,
+    EVENTS,
+    add_letters,
+    begin,
+    creator,
+    redrive_job,
+    runner,
+)
 from tests.contract.races.interleaving import interleavings, pair
 
 
-def test_the_letters_of_a_filter_are_redriven_in_their_order_at_the_rate(database: Database) -> None:
+def test_redrive_runs_the_letters_of_its_filter_in_order_at_its_rate(database: Database) -> None:
     wanted = LetterFilter(error_type="TIMEOUT", labels={"team": "a"})
     add_letters(database, 2)
     add_letters(database, 2, error_type="TIMEOUT", labels={"team": "b"})
-    mine = add_letters(database, 10, error_type="TIMEOUT", labels={"team": "a", "env": "x"})
-    seen = preview(database, of(database), wanted)
-    assert (seen.count, seen.is_complete, [letter.execution_id for letter in seen.sample]) == (10, True, mine)
-    redrive = begun(database, wanted)
+    execution_ids = add_letters(database, 10, error_type="TIMEOUT", labels={"team": "a", "env": "x"})
+    seen = preview(database, redrive_job(database), wanted)
+    assert (seen.count, seen.is_complete, [letter.execution_id for letter in seen.sample]) == (10, True, execution_ids)
+    redrive = begin(database, wanted)
     later = add_letters(database, 1, error_type="TIMEOUT", labels={"team": "a"})
     one = runner(database)
     assert [one.run() for _ in range(4)] == [(4, 0), (4, 0), (2, 0), (0, 0)]
     done = REDRIVES.get(database, redrive.redrive_id)
     assert (done.status, done.redriven, done.refused) == (BulkJobStatus.DONE, 10, 0)
-    assert [row.execution_id for row in database.fetch(EVENTS)] == mine
+    assert [row.execution_id for row in database.fetch(EVENTS)] == execution_ids
     assert rows.execution(database, later[0]).status == "FAILED"
     resolved = database.fetch(text("SELECT DISTINCT resolution, resolved_by FROM dead_letters"))
     assert {tuple(row) for row in resolved} == {(None, None), ("REDRIVEN", "me")}
 
 
-def test_a_filter_means_the_letters_that_the_list_shows(database: Database) -> None:
-    first, mine, last = add_letters(database, 3)
+def test_redrive_and_list_select_the_same_letters(database: Database) -> None:
+    first, between, last = add_letters(database, 3)
     after, before = (rows.execution(database, each).completed_at for each in (first, last))
-    for wanted, meant in (
-        (LetterFilter(failed_after=after, failed_before=before), [mine]),
-        (LetterFilter(labels={}), [first, mine, last]),
+    for wanted, expected in (
+        (LetterFilter(failed_after=after, failed_before=before), [between]),
+        (LetterFilter(labels={}), [first, between, last]),
     ):
         shown = page_of_letters(database, wanted, PageRequest()).items
-        assert [letter.execution_id for letter in reversed(shown)] == meant, wanted
-        assert [letter.execution_id for letter in preview(database, of(database), wanted).sample] == meant, wanted
+        assert [letter.execution_id for letter in reversed(shown)] == expected, wanted
+        assert [
+            letter.execution_id for letter in preview(database, redrive_job(database), wanted).sample
+        ] == expected, wanted
 
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("wanted", [LetterFilter(endpoint="rare"), LetterFilter(error_type="RARE")])
-def test_few_letters_are_read_by_their_index_though_the_statistics_call_them_common(
+def test_rare_letters_are_read_by_their_index_although_old_statistics_call_them_common(
     database: Database, wanted: LetterFilter
 ) -> None:
-    """By another index in the same order, it would pass over all that failed before."""
+    """Another index in the same order would read every letter that failed earlier."""
     add = """
     INSERT INTO dead_letters (letter_id, execution_id, job_id, endpoint, endpoint_version, error_type, attempt_count,
                               failed_at)
@@ -85,39 +95,38 @@ def pause_job_of(database: Database, execution_id: str) -> str:
     return job_id
 
 
-def test_what_cannot_be_redriven_is_counted_and_stays_open(database: Database) -> None:
-    mine = add_letters(database, 5)
-    job_id = pause_job_of(database, mine[2])
-    redrive = begun(database, rate=100)
+def test_refused_letter_is_counted_and_stays_open(database: Database) -> None:
+    execution_ids = add_letters(database, 5)
+    job_id = pause_job_of(database, execution_ids[2])
+    redrive = begin(database, rate=100)
     assert runner(database).run() == (4, 1)
     done = REDRIVES.get(database, redrive.redrive_id)
     assert (done.status, done.redriven, done.refused) == (BulkJobStatus.DONE, 4, 1)
     assert job_id in (done.last_refusal or "")
-    assert preview(database, of(database), EVERYTHING).count == 1
+    assert preview(database, redrive_job(database), ALL_LETTERS).count == 1
 
 
 @pytest.mark.parametrize("to", [None, "other"])
-def test_what_another_redrive_came_to_first_is_not_counted(database: Database, to: str | None) -> None:
+def test_letter_resolved_by_another_redrive_is_refused(database: Database, to: str | None) -> None:
     add_letters(database, 3)
     rows.add_endpoint(database, "other")
-    one, two = begun(database), begun(database, to=to)
-    found = page_of_letters(database, EVERYTHING, PageRequest()).items
-    assert not of(database).process(one, found[:2]).refused
-    second = database.transact_jointly(lambda: of(database).process(two, found))
-    assert {*second.refused} == {letter.letter_id for letter in found[:2]}
+    first, second = begin(database), begin(database, to=to)
+    found = page_of_letters(database, ALL_LETTERS, PageRequest()).items
+    assert not redrive_job(database).process(first, found[:2]).refused
+    treated = database.transact_jointly(lambda: redrive_job(database).process(second, found))
+    assert {*treated.refused} == {letter.letter_id for letter in found[:2]}
 
 
-def test_a_new_job_that_is_refused_leaves_those_beside_it_alone(database: Database) -> None:
-    mine = add_letters(database, 5)
+def test_refused_new_job_does_not_affect_the_other_letters_of_its_batch(database: Database) -> None:
+    execution_ids = add_letters(database, 5)
     rows.add_endpoint(database, "strict")
-    spec = (
-        """INSERT INTO payload_specs (name, schema_json) VALUES ('of', '{"properties": {"a": {"type": "integer"}}}')"""
-    )
-    for statement in (spec, "UPDATE endpoints SET payload_spec_ref = 'of' WHERE name = 'strict'"):
+    schema = """{"properties": {"a": {"type": "integer"}}}"""
+    spec = f"INSERT INTO payload_specs (name, schema_json) VALUES ('strict', '{schema}')"
+    for statement in (spec, "UPDATE endpoints SET payload_spec_ref = 'strict' WHERE name = 'strict'"):
         database.fetch(text(statement))
     wrong = """UPDATE jobs SET input = '{"a": "x"}' WHERE job_id = :id"""
-    database.fetch(text(wrong), {"id": rows.job_of(database, mine[2]).job_id})
-    redrive = begun(database, rate=100, to="strict")
+    database.fetch(text(wrong), {"id": rows.job_of(database, execution_ids[2]).job_id})
+    redrive = begin(database, rate=100, to="strict")
     assert runner(database).run() == (4, 1)
     done = REDRIVES.get(database, redrive.redrive_id)
     assert (done.status, done.redriven, done.refused) == (BulkJobStatus.DONE, 4, 1)
@@ -132,7 +141,7 @@ def test_a_new_job_that_is_refused_leaves_those_beside_it_alone(database: Databa
     assert [tuple(row) for row in resolved] == [("me", "strict")] * 4
 
 
-def test_what_is_not_as_it_should_be_is_counted_and_holds_up_no_other_letter(database: Database) -> None:
+def test_letter_with_an_invalid_row_is_refused_and_delays_no_other_letter(database: Database) -> None:
     add_letters(database, 3)
     (odd,) = add_letters(database, 1)
     columns = "endpoint_type, spec, secret_refs"
@@ -140,29 +149,29 @@ def test_what_is_not_as_it_should_be_is_counted_and_holds_up_no_other_letter(dat
       SELECT endpoint, 99, CAST('{{"max_attempts": "x"}}' AS JSONB), {columns} FROM endpoint_versions LIMIT 1"""
     database.fetch(text(odd_policy))
     database.fetch(text("UPDATE executions SET endpoint_version = 99 WHERE execution_id = :id"), {"id": odd})
-    (worn,) = add_letters(database, 1)
-    most = text(
+    (exhausted,) = add_letters(database, 1)
+    set_maximum = text(
         f"UPDATE executions SET attempt_count = {2**63 - 1}, max_attempts = {2**63 - 1} WHERE execution_id = :id"
     )
-    database.fetch(most, {"id": worn})
-    redrive = begun(database, rate=100)
+    database.fetch(set_maximum, {"id": exhausted})
+    redrive = begin(database, rate=100)
     assert runner(database).run() == (3, 2)
     assert REDRIVES.get(database, redrive.redrive_id).status is BulkJobStatus.DONE
 
 
-SEEING_TO: dict[str, Callable[[Database, str], object]] = {
-    "ARCHIVED": lambda one, letter: archive(one, letter, note="gone", actor="you"),
-    "REDRIVEN": lambda one, letter: redrive(creator(one), letter, Replacement("other"), actor="you"),
+RESOLUTIONS: dict[str, Callable[[Database, str], object]] = {
+    "ARCHIVED": lambda database, letter: archive(database, letter, note="gone", actor="you"),
+    "REDRIVEN": lambda database, letter: redrive(creator(database), letter, Replacement("other"), actor="you"),
 }
 
 
 @pytest.mark.parametrize("level", ["read committed", "serializable"])
-@pytest.mark.parametrize("otherwise", list(SEEING_TO))
-def test_of_a_retry_and_what_else_is_done_about_a_letter_one_comes_about(
-    database: Database, database_url: str, level: str, otherwise: str
+@pytest.mark.parametrize("other", list(RESOLUTIONS))
+def test_dead_letter_is_resolved_once_by_retry_archive_or_redrive(
+    database: Database, database_url: str, level: str, other: str
 ) -> None:
     if database.is_cockroach:
-        pytest.skip("needs to see who waits for whose lock")
+        pytest.skip("reads pg_blocking_pids to find which transaction waits for a lock")
     rows.add_endpoint(database, "other")
     seen = set[str | None]()
     with pair(database_url, level) as sides:
@@ -172,11 +181,11 @@ def test_of_a_retry_and_what_else_is_done_about_a_letter_one_comes_about(
             letter_id = rows.add_letter(database, execution_id)
             return sides.run(
                 [
-                    lambda one: SEEING_TO[otherwise](one, letter_id),
-                    lambda one: retry_execution(one, execution_id, actor="me"),
+                    lambda side: RESOLUTIONS[other](side, letter_id),
+                    lambda side: retry_execution(side, execution_id, actor="me"),
                 ],
                 choices,
-                with_reads=otherwise == "ARCHIVED",  # of the other there would be very many orders
+                with_reads=other == "ARCHIVED",  # with its reads, a redrive has too many interleavings
             )
 
         for _ in interleavings(run):
@@ -186,4 +195,4 @@ def test_of_a_retry_and_what_else_is_done_about_a_letter_one_comes_about(
             seen.add(resolution)
             for table in ("dead_letters", "execution_events", "executions", "jobs"):
                 database.fetch(text(f"DELETE FROM {table}"))
-    assert seen == {"RETRIED"} | ({otherwise} if otherwise == "ARCHIVED" else set())
+    assert seen == {"RETRIED"} | ({other} if other == "ARCHIVED" else set())

@@ -1,4 +1,4 @@
-"""Streams at one place with filters of their own: a page is read once, and each gets what it asked for."""
+"""Streams at one position with different filters: each page is read once, and each stream gets its own events."""
 
 import json
 import socket
@@ -17,7 +17,7 @@ from tests.waiting import HUNG_SECONDS, eventually
 LABEL = text("UPDATE jobs SET labels = jsonb_build_object('team', 'a') WHERE job_id = :job_id RETURNING job_id")
 
 
-def test_labels_are_looked_up_for_those_that_filter_by_them(database: Database) -> None:
+def test_stream_that_filters_by_labels_gets_matching_events_only(database: Database) -> None:
     labelled, other = rows.add_executions(database, 2)
     database.fetch(LABEL, {"job_id": rows.job_of(database, labelled).job_id})
     for number, execution_id in enumerate((labelled, other), 1):

@@ -1,4 +1,4 @@
-"""The order of events: what commits late is not passed over."""
+"""Order of events: an event that commits late is not skipped."""
 
 import secrets
 from contextlib import closing
@@ -24,37 +24,37 @@ def change(connection: object, name: str) -> None:
     AuditedChange(SYSTEM).record(connection, AuditAction.CREATE, ResourceType.CONFIG, name)  # type: ignore[arg-type]
 
 
-def behind(database: Database, place: EventPosition) -> tuple[list[str | None], EventPosition]:
-    """Read all that there is now, in small pages."""
+def events_after(database: Database, position: EventPosition) -> tuple[list[str | None], EventPosition]:
+    """Read all events after a position, in small pages."""
     found: list[str | None] = []
     until = events_store.horizon(database)
     while True:
-        page = events_store.read(database, place, until, GROUPS, limit=2)
+        page = events_store.read(database, position, until, GROUPS, limit=2)
         found += [event.subject for event in page.events]
-        place = page.up_to
+        position = page.up_to
         if page.is_end:
-            return found, place
+            return found, position
 
 
-def test_what_commits_late_is_read_before_what_began_later(database: Database) -> None:
-    """A reader that asks all the time sees both, in the order of their beginnings, and each once."""
+def test_event_that_commits_late_is_read_before_events_of_later_transactions(database: Database) -> None:
+    """A reader that polls all the time reads each event once, in the order in which the transactions began."""
     seen: list[str | None] = []
     with database.engine.connect() as slow, slow.begin():
         change(slow, "slow")
         database.transact(lambda connection: change(connection, "quick"))
-        database.fetch(text("SELECT pg_sleep(1.5)"))  # until quick ones would have been read without the slow one
+        database.fetch(text("SELECT pg_sleep(1.5)"))  # until quick events would have been read without the slow event
         database.transact(lambda connection: change(connection, "later"))
-        found, place = behind(database, EventPosition(EPOCH))
+        found, position = events_after(database, EventPosition(EPOCH))
         seen += found
-        assert seen == [], "what began before them is still under way"
+        assert seen == [], "an earlier transaction is still open"
     while len(seen) < 3:
-        found, place = behind(database, place)
+        found, position = events_after(database, position)
         seen += found
     assert seen == ["slow", "quick", "later"]
-    assert eventually(lambda: behind(database, place)[0] == [])
+    assert eventually(lambda: events_after(database, position)[0] == [])
 
 
-BATCHES, OF_BATCH = 40, 60
+BATCHES, BATCH_SIZE = 40, 60
 ATTEMPTS = """
 INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, started_at, created_at, led_to)
 SELECT 'att_' || md5(CAST(n AS TEXT)), :execution_id, n, 'FAILED', now(), now() - (n / :size) * INTERVAL '1 second',
@@ -63,53 +63,53 @@ SELECT 'att_' || md5(CAST(n AS TEXT)), :execution_id, n, 'FAILED', now(), now() 
 """
 
 
-def test_those_of_one_instant_are_read_page_by_page_and_by_the_index(database: Database) -> None:
+def test_events_of_one_instant_are_read_page_by_page_and_by_the_index(database: Database) -> None:
     execution_id = rows.add_executions(database, 1)[0]
-    given = {"execution_id": execution_id, "size": OF_BATCH, "count": BATCHES * OF_BATCH}
+    given = {"execution_id": execution_id, "size": BATCH_SIZE, "count": BATCHES * BATCH_SIZE}
     database.fetch(text(ATTEMPTS), given)
     database.fetch(text("ANALYZE"))
-    until, place, keys = events_store.horizon(database) + timedelta(minutes=1), EventPosition(EPOCH), []
+    until, position, keys = events_store.horizon(database) + timedelta(minutes=1), EventPosition(EPOCH), []
     while True:
-        page = events_store.read(database, place, until, {"attempt"}, limit=OF_BATCH - 1)
+        page = events_store.read(database, position, until, {"attempt"}, limit=BATCH_SIZE - 1)
         keys += [(event.at, event.place.key) for event in page.events]
-        place = page.up_to
+        position = page.up_to
         if page.is_end:
             break
     assert keys == sorted(set(keys))
-    assert len(keys) == BATCHES * OF_BATCH
+    assert len(keys) == BATCHES * BATCH_SIZE
     if not database.is_cockroach:
         middle = EventPosition(keys[len(keys) // 2][0])
         params = events_store.params_of(middle, until, GROUPS, limit=50)
         plan = "\n".join(line[0] for line in database.fetch(text(f"EXPLAIN {events_store.PAGE_OF_EVENTS}"), params))
         assert "using idx_attempts_created" in plan
-        assert "Incremental Sort" in plan, "a batch at a time, not all that follows"
+        assert "Incremental Sort" in plan, "sorts one batch at a time, not all following events"
 
 
 @pytest.mark.postgresql_only
-def test_a_long_transaction_that_enqueues_is_waited_for_and_no_other(database: Database) -> None:
-    """On the clock of its own that the reader has, ten minutes less a bit have passed since they began."""
+def test_horizon_waits_for_a_long_transaction_that_enqueues_and_for_no_other(database: Database) -> None:
+    """The reader's clock is 590 seconds ahead, so the transactions seem to be almost ten minutes old."""
     enqueue_settings.adopt(database, shards=1, look_ahead_ms=5000)
-    with database.engine.connect() as reads, database.engine.connect() as dumps, database.engine.connect() as caller:
-        reads.execute(text("CREATE SCHEMA ahead"))
-        reads.execute(
+    with database.engine.connect() as reader, database.engine.connect() as dump, database.engine.connect() as client:
+        reader.execute(text("CREATE SCHEMA ahead"))
+        reader.execute(
             text(
                 "CREATE FUNCTION ahead.now() RETURNS TIMESTAMPTZ LANGUAGE sql AS "
                 "$$ SELECT pg_catalog.clock_timestamp() + INTERVAL '590 seconds' $$"
             )
         )
-        reads.commit()
-        reads.execute(text("SET search_path = ahead, pg_catalog, public"))
-        reads.commit()
-        dumps.execute(text("LOCK TABLE jobs IN ACCESS SHARE MODE"))
-        began = caller.execute(text("SELECT now() FROM te_enqueue('target')")).scalar_one()
+        reader.commit()
+        reader.execute(text("SET search_path = ahead, pg_catalog, public"))
+        reader.commit()
+        dump.execute(text("LOCK TABLE jobs IN ACCESS SHARE MODE"))
+        began = client.execute(text("SELECT now() FROM te_enqueue('target')")).scalar_one()
 
         def horizon() -> datetime:
-            found: datetime = reads.execute(events_store.HORIZON).scalar_one()
-            reads.commit()
+            found: datetime = reader.execute(events_store.HORIZON).scalar_one()
+            reader.commit()
             return found
 
         assert horizon() < began
-        caller.commit()
+        client.commit()
         assert horizon() > began + timedelta(seconds=500)
 
 
@@ -134,12 +134,12 @@ def test_hidden_sessions_delay_events_only_while_they_are_in_a_transaction(
         connection.commit()
 
 
-@each_case("text_", ["", "x", "1-z-key", "1-a-", "1-a-k'", "99999999999999999", "-1", "1-a-é"])
-def test_only_places_are_read_as_such(text_: str) -> None:
-    assert EventPosition.parse(text_) is None
+@each_case("invalid", ["", "x", "1-z-key", "1-a-", "1-a-k'", "99999999999999999", "-1", "1-a-é"])
+def test_invalid_positions_are_rejected(invalid: str) -> None:
+    assert EventPosition.parse(invalid) is None
 
 
-def test_a_place_is_read_as_it_is_written(database: Database) -> None:
+def test_position_is_parsed_from_its_text(database: Database) -> None:
     database.transact(lambda connection: change(connection, "x"))
     (event,) = eventually(
         lambda: events_store.read(database, EventPosition(EPOCH), events_store.horizon(database), GROUPS).events

@@ -1,4 +1,4 @@
-"""Readers that take little: what is kept for them is bounded, and so is their time."""
+"""Slow readers of the event stream: their buffers and the time that they may take are bounded."""
 
 import socket
 from collections.abc import Iterator
@@ -23,13 +23,13 @@ COUNT = 1_200
 
 
 class Pair:
-    """A stream, and its client, which takes what it is told to take."""
+    """A stream and the socket of its client, from which the test reads."""
 
-    def __init__(self, asked: Subscription = ALL) -> None:
+    def __init__(self, subscription: Subscription = ALL) -> None:
         ours, self.client = socket.socketpair()
         self.client.settimeout(HUNG_SECONDS)
         self.client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        self.stream = Stream(asked, ours, lambda _whole: ours.close(), chunked=False, ends_at=1e9)
+        self.stream = Stream(subscription, ours, lambda _whole: ours.close(), chunked=False, ends_at=1e9)
 
     def close(self) -> None:
         self.stream.sock.close()
@@ -43,7 +43,7 @@ def pair() -> Iterator[Pair]:
     pair.close()
 
 
-def test_a_reader_of_a_byte_now_and_again_is_cut_off(pair: Pair) -> None:
+def test_reader_that_takes_too_few_bytes_is_disconnected(pair: Pair) -> None:
     while pair.stream.is_drained or pair.stream.has_room:
         pair.stream.put(b"x" * 1000)
         assert pair.stream.send(0.0)
@@ -53,7 +53,7 @@ def test_a_reader_of_a_byte_now_and_again_is_cut_off(pair: Pair) -> None:
     assert not pair.stream.send(TAKE_SECONDS + 1)
 
 
-def test_a_reader_that_takes_all_in_time_stays(pair: Pair) -> None:
+def test_reader_that_empties_its_buffer_in_time_stays_connected(pair: Pair) -> None:
     for now in range(0, 300, 20):
         pair.stream.put(b"x" * MAX_BYTES)
         assert pair.stream.send(float(now))
@@ -62,12 +62,12 @@ def test_a_reader_that_takes_all_in_time_stays(pair: Pair) -> None:
             assert pair.stream.send(float(now) + 10)
 
 
-def test_who_says_more_than_a_stream_wants_to_hear_is_left(pair: Pair) -> None:
+def test_client_that_sends_too_much_is_disconnected(pair: Pair) -> None:
     pair.client.send(b"x")
     assert pair.stream.hear()
     pair.client.setblocking(False)
-    said = sum(1 for _ in iter(lambda: pair.client.send(b"x" * 1000) and pair.stream.hear(), False))
-    assert said * 1000 <= 2 * MAX_BYTES
+    sent = sum(1 for _ in iter(lambda: pair.client.send(b"x" * 1000) and pair.stream.hear(), False))
+    assert sent * 1000 <= 2 * MAX_BYTES
 
 
 @pytest.fixture
@@ -86,14 +86,14 @@ def many(database: Database) -> Database:
     return database
 
 
-def test_a_reader_that_takes_at_once_need_not_wait_between_two_looks(many: Database) -> None:
-    """Else no stream could keep up with more than a few hundred events a second."""
+def test_fast_reader_does_not_wait_between_two_polls(many: Database) -> None:
+    """Otherwise no stream could keep up with more than a few hundred events per second."""
     key_id = api_keys.create(many, "test", [Scope.READ], None).split("_")[1]
     ours, client = socket.socketpair()
     client.settimeout(HUNG_SECONDS)
     streams = Streams(many, KeyRing(many), poll_seconds=10 * HUNG_SECONDS)
-    asked = Subscription(EventFilter(kinds=frozenset({"catalogue"})), EventPosition(EPOCH), key_id)
-    streams.open(asked, ours, lambda _whole: ours.close(), chunked=False)
+    subscription = Subscription(EventFilter(kinds=frozenset({"catalogue"})), EventPosition(EPOCH), key_id)
+    streams.open(subscription, ours, lambda _whole: ours.close(), chunked=False)
     got = b""
     while got.count(b"\ndata: ") < COUNT:
         got += client.recv(65_536)
@@ -102,7 +102,7 @@ def test_a_reader_that_takes_at_once_need_not_wait_between_two_looks(many: Datab
     client.close()
 
 
-def test_a_reader_far_behind_gets_all_in_portions_and_once(many: Database) -> None:
+def test_reader_far_behind_gets_all_events_in_portions_and_each_once(many: Database) -> None:
     behind, elsewhere = (
         Pair(),
         Pair(Subscription(EventFilter(kinds=frozenset({"breaker"})), EventPosition(EPOCH), "key")),
@@ -110,7 +110,7 @@ def test_a_reader_far_behind_gets_all_in_portions_and_once(many: Database) -> No
     got = bytearray()
     while got.count(b"\ndata: ") < COUNT:
         serve(many, [behind.stream, elsewhere.stream])
-        assert behind.stream._put_bytes - behind.stream._sent_bytes < 2 * MAX_BYTES  # noqa: SLF001 - what is bounded
+        assert behind.stream._put_bytes - behind.stream._sent_bytes < 2 * MAX_BYTES  # noqa: SLF001 - the bounded buffer
         while not behind.stream.is_drained:
             assert behind.stream.send(0.0)
             got += behind.client.recv(65_536)
@@ -118,8 +118,8 @@ def test_a_reader_far_behind_gets_all_in_portions_and_once(many: Database) -> No
     assert len(set(lines)) == len(lines) == COUNT
     while serve(many, [behind.stream]):
         pass
-    assert behind.stream.is_drained, "no more than there were"
+    assert behind.stream.is_drained, "there are no further events"
     elsewhere.stream.put(heartbeat(elsewhere.stream.place))
-    assert elsewhere.stream.place.at > EPOCH, "it went on past what it does not want"
+    assert elsewhere.stream.place.at > EPOCH, "the position moves past events that do not match"
     behind.close()
     elsewhere.close()

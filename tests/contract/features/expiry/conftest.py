@@ -1,4 +1,4 @@
-"""Fixture of the tests of expiry."""
+"""Fixtures of the expiry tests."""
 
 import pytest
 
@@ -8,6 +8,6 @@ from tests import rows
 
 @pytest.fixture
 def aged(database: Database) -> Database:
-    """An endpoint whose executions may wait for a minute, in their first attempts too."""
+    """A database with the endpoint `aged`, whose `max_age_ms` of a minute also bounds the wait of first attempts."""
     rows.add_endpoint(database, "aged", retry_policy={"max_attempts": 3, "max_age_ms": 60_000})
     return database

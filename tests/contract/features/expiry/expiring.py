@@ -1,4 +1,4 @@
-"""Rules that make executions wait: the statement that makes each."""
+"""Rules that make executions wait, and the statement that creates each rule."""
 
 RULES = {
     "limits": "UPDATE endpoints SET limits = '{\"max_in_flight\": 1}' WHERE name = :name",

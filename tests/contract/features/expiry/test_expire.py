@@ -1,4 +1,4 @@
-"""Executions that wait behind a rule for longer than `max_age_ms` end without an attempt; all others go on waiting."""
+"""Executions that wait behind a rule for longer than `max_age_ms` fail without an attempt; all others keep waiting."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -20,15 +20,15 @@ PARTITIONS = [Partition(0, "aged", f"={name}", priority) for name in "ab" for pr
 
 
 def pages_read(database: Database) -> list[str]:
-    """Note each page of executions that is read from now on."""
-    asked: list[str] = []
+    """Return a list that collects each page read of executions from now on."""
+    page_reads: list[str] = []
 
     @event.listens_for(database.engine, "before_cursor_execute")
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         if "AS waits" in statement:
-            asked.append(statement)
+            page_reads.append(statement)
 
-    return asked
+    return page_reads
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -38,28 +38,28 @@ def test_execution_that_waited_too_long_behind_a_rule_fails(aged: Database, rule
     young = [execution for partition in PARTITIONS for execution in add_to(aged, partition, due_in=-30)]
     others = add_to(aged, Partition(0, "target", "", 128), due_in=-90)
     assert chores(aged).expire()["expired"] == len(late)
-    assert {rows.execution(aged, one).status for one in late} == {"FAILED"}
-    assert {rows.execution(aged, one).status for one in young + others} == {"QUEUED"}
+    assert {rows.execution(aged, each).status for each in late} == {"FAILED"}
+    assert {rows.execution(aged, each).status for each in young + others} == {"QUEUED"}
     events = aged.fetch(text("SELECT execution_id, from_status, to_status, reason, actor FROM execution_events"))
-    assert {tuple(row) for row in events} == {(one, "QUEUED", "FAILED", "EXPIRED", None) for one in late}
+    assert {tuple(row) for row in events} == {(each, "QUEUED", "FAILED", "EXPIRED", None) for each in late}
     assert rows.job_of(aged, late[0]).status == "RETIRED"
     assert rows.attempts(aged, late[0]) == []
     assert chores(aged).expire()["expired"] == 0
 
 
 def test_without_a_rule_no_first_attempt_is_too_old(aged: Database) -> None:
-    """A backlog is not a limit."""
+    """A backlog is no rule that makes executions wait."""
     (late,) = add_to(aged, PARTITIONS[0], due_in=-90)
-    mine, asked = chores(aged), pages_read(aged)
-    assert mine.expire() == {}
-    assert asked == [], "nothing is read where no rule makes anything wait"
+    expire, page_reads = chores(aged).expire, pages_read(aged)
+    assert expire() == {}
+    assert page_reads == [], "no page is read if no rule makes executions wait"
     aged.fetch(text("INSERT INTO paused_queues (queue, paused_by) VALUES ('another', 'test') RETURNING 1"))
-    assert mine.expire() == {"expired": 0}, "another queue is paused"
+    assert expire() == {"expired": 0}, "another queue is paused"
     with held(aged, "executions", late):
         aged.fetch(text("UPDATE paused_queues SET queue = 'http' RETURNING 1"))
-        assert mine.expire() == {"expired": 0}, "the execution is about to be claimed"
+        assert expire() == {"expired": 0}, "the execution is locked, as by a claim"
     aged.fetch(text("DELETE FROM paused_queues RETURNING 1"))
-    assert mine.expire() == {}, "the queue was resumed"
+    assert expire() == {}, "the queue was resumed"
     assert rows.execution(aged, late).status == "QUEUED"
 
 
@@ -74,43 +74,43 @@ def test_manual_retry_waits_at_any_age(aged: Database) -> None:
     assert rows.execution(aged, execution).status == "QUEUED"
 
 
-def test_many_that_wait_without_a_rule_delay_no_other(aged: Database) -> None:
-    """Each page holds only executions of an endpoint without a rule, up to the last."""
+def test_pages_of_executions_without_a_rule_delay_no_expiry(aged: Database) -> None:
+    """Late executions are behind whole pages of older executions, whose endpoint is not paused."""
     rows.add_endpoint(aged, "free", retry_policy={"max_age_ms": 60_000})
     aged.fetch(text(RULES["a pause"]), {"name": "aged"})
     add_to(aged, PARTITIONS[0]._replace(endpoint="free"), 7, due_in=-95)
     late = add_to(aged, PARTITIONS[0], 2, due_in=-90)
-    asked = pages_read(aged)
+    page_reads = pages_read(aged)
     assert chores(aged, batch=3).expire() == {"expired": 2}
-    assert len(asked) == 4, "the fourth page is empty"
-    assert {rows.execution(aged, one).status for one in late} == {"FAILED"}
+    assert len(page_reads) == 4, "the fourth page is empty"
+    assert {rows.execution(aged, each).status for each in late} == {"FAILED"}
     assert rows.statuses(aged) == {"FAILED": 2, "QUEUED": 7}
 
 
 def test_scheduler_that_stops_reads_no_further_page(aged: Database) -> None:
     aged.fetch(text(RULES["a pause"]), {"name": "aged"})
     add_to(aged, PARTITIONS[0], 5, due_in=-90)
-    asked = pages_read(aged)
-    stopped = chores(aged, batch=1, stopping=lambda: len(asked) >= 2)
+    page_reads = pages_read(aged)
+    stopped = chores(aged, batch=1, stopping=lambda: len(page_reads) >= 2)
     assert stopped.expire() == {"expired": 2}
 
 
-def job_of(database: Database, execution_id: str) -> str:
+def job_key(database: Database, execution_id: str) -> str:
     return str(rows.job_of(database, execution_id).job_id)
 
 
-def itself(_database: Database, execution_id: str) -> str:
+def execution_key(_database: Database, execution_id: str) -> str:
     return execution_id
 
 
-@pytest.mark.parametrize(("table", "key_of"), [("executions", itself), ("jobs", job_of)])
-def test_locked_row_keeps_no_other_waiting(aged: Database, table: str, key_of: Callable[[Database, str], str]) -> None:
+@pytest.mark.parametrize(("table", "key_of"), [("executions", execution_key), ("jobs", job_key)])
+def test_locked_row_delays_no_other_expiry(aged: Database, table: str, key_of: Callable[[Database, str], str]) -> None:
     aged.fetch(text(RULES["a pause"]), {"name": "aged"})
     locked, *others = add_to(aged, PARTITIONS[0], 3, due_in=-90)
     expire = chores(aged).expire
     with held(aged, table, key_of(aged, locked)):
         assert expire()["expired"] == 2
-    assert {rows.execution(aged, one).status for one in others} == {"FAILED"}
+    assert {rows.execution(aged, each).status for each in others} == {"FAILED"}
     assert rows.execution(aged, locked).status == "QUEUED"
     assert expire()["expired"] == 1
     assert rows.execution(aged, locked).status == "FAILED"

@@ -1,4 +1,4 @@
-"""`expires_at` is written wherever the instant of an execution is, by the `max_age_ms` of its endpoint's version."""
+"""Each statement that sets the due time of an execution sets `expires_at` from its endpoint's `max_age_ms`."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -33,7 +33,7 @@ POLICY = RetryPolicy(max_attempts=3, max_age_ms=600_000)
 
 @pytest.fixture
 def bounded(database: Database) -> Database:
-    """An endpoint whose executions have a `max_age_ms`."""
+    """A database with the endpoint `bounded`, whose `max_age_ms` is ten minutes."""
     rows.add_endpoint(database, "bounded", retry_policy={"max_attempts": 3, "max_age_ms": 600_000})
     return database
 
@@ -48,8 +48,8 @@ def expires_at(database: Database, execution_id: str) -> datetime | None:
     return found
 
 
-def lasts(database: Database) -> list[timedelta | None]:
-    """Return for how long each execution may wait from its `run_at`."""
+def ages(database: Database) -> list[timedelta | None]:
+    """Return how long each execution may wait after its `run_at`."""
     found = database.fetch(text("SELECT expires_at - run_at AS age FROM executions"))
     return [row.age for row in found]
 
@@ -65,11 +65,11 @@ def test_new_executions_expire_by_their_policy(bounded: Database, endpoint: str,
     tick = add_interval_job(bounded, timedelta(days=1), missed=AGO, endpoint=endpoint, max_age_ms=ms)
     assert chores(bounded).materialize()["ticks"] == 1
     run_job(bounded, tick, 1)
-    assert lasts(bounded) == [age] * 5
+    assert ages(bounded) == [age] * 5
 
 
-def test_execution_that_is_queued_late_expires_later(bounded: Database) -> None:
-    """Its age begins when it is queued: no scheduler was there before."""
+def test_execution_promoted_late_expires_later(bounded: Database) -> None:
+    """No scheduler ran when the execution was due, so its age begins at its promotion."""
     first, due = waiting(bounded, "PENDING"), waiting(bounded, "PENDING", timedelta(milliseconds=900))
     retry = waiting(bounded, "PENDING")
     bounded.fetch(text("UPDATE executions SET attempt_count = 1 WHERE execution_id = :id"), {"id": retry})
@@ -82,38 +82,40 @@ def test_execution_that_is_queued_late_expires_later(bounded: Database) -> None:
     assert expires_at(bounded, retry) == before[retry].expires_at
 
 
-def run_it(database: Database, execution_id: str) -> None:
+def run_now(database: Database, execution_id: str) -> None:
     run_job(database, rows.job_of(database, execution_id).job_id, 1)
 
 
-def move_it(database: Database, execution_id: str) -> None:
+def move_later(database: Database, execution_id: str) -> None:
     later = Moved(run_at=rows.database_now(database) + AGO)
-    database.transact(lambda one: reschedule(one, [execution_id], later, ahead_ms=0, actor=None))
+    database.transact(lambda connection: reschedule(connection, [execution_id], later, ahead_ms=0, actor=None))
 
 
-def resume_it(database: Database, execution_id: str) -> None:
+def resume_job(database: Database, execution_id: str) -> None:
     database.fetch(text("UPDATE executions SET on_hold = true, status = 'PENDING'"))
     job_id = rows.job_of(database, execution_id).job_id
-    database.transact(lambda one: on_hold.let_go(one, job_id, 0, None))
+    database.transact(lambda connection: on_hold.let_go(connection, job_id, 0, None))
 
 
-@pytest.mark.parametrize("ask", [run_it, move_it, resume_it])
-def test_age_of_a_first_attempt_begins_when_somebody_asks_for_it(
-    bounded: Database, ask: Callable[[Database, str], None]
+@pytest.mark.parametrize("action", [run_now, move_later, resume_job])
+def test_age_of_a_first_attempt_restarts_with_a_request_for_it(
+    bounded: Database, action: Callable[[Database, str], None]
 ) -> None:
     execution_id = waiting(bounded)
-    bounded.fetch(text("UPDATE executions SET run_at = now() + INTERVAL '5 minutes'"), {})  # it was deferred
-    ask(bounded, execution_id)
+    bounded.fetch(text("UPDATE executions SET run_at = now() + INTERVAL '5 minutes'"), {})  # deferred
+    action(bounded, execution_id)
     row = rows.execution(bounded, execution_id)
     assert abs(row.expires_at - row.run_at - AGE) < timedelta(milliseconds=1)
 
 
-@pytest.mark.parametrize("ask", [run_it, move_it, resume_it])
-def test_age_of_a_retry_goes_on_whoever_asks_for_it(bounded: Database, ask: Callable[[Database, str], None]) -> None:
+@pytest.mark.parametrize("action", [run_now, move_later, resume_job])
+def test_age_of_a_retry_does_not_restart_with_a_request_for_it(
+    bounded: Database, action: Callable[[Database, str], None]
+) -> None:
     execution_id = waiting(bounded)
     bounded.fetch(text("UPDATE executions SET status = 'RETRYING', attempt_count = 1"))
     before = expires_at(bounded, execution_id)
-    ask(bounded, execution_id)
+    action(bounded, execution_id)
     assert expires_at(bounded, execution_id) == before
 
 
@@ -126,8 +128,8 @@ def test_deferred_execution_keeps_its_age(bounded: Database, process: WorkerProc
     assert expires_at(bounded, execution_id) == before
 
 
-def test_retry_expires_by_the_instant_first_planned(bounded: Database, process: WorkerProcess) -> None:
-    """A tick that was made up for late is due later than it was planned, and its retries are bound by the plan."""
+def test_retry_expires_relative_to_the_time_first_planned(bounded: Database, process: WorkerProcess) -> None:
+    """A tick that was caught up late is due after its planned time, but its retries expire by the planned time."""
     execution_id = waiting(bounded, due_in=timedelta(0))
     bounded.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '5 minutes'"))
     (claim,) = take(bounded, process.worker_id).claims
@@ -138,7 +140,7 @@ def test_retry_expires_by_the_instant_first_planned(bounded: Database, process: 
     assert (row.status, row.expires_at) == ("RETRYING", row.scheduled_at + AGE)
 
 
-def test_retry_after_a_lost_worker_expires_by_the_instant_first_planned(
+def test_retry_after_a_lost_worker_expires_relative_to_the_time_first_planned(
     bounded: Database, process: WorkerProcess
 ) -> None:
     execution_id = waiting(bounded, due_in=timedelta(0))
@@ -164,11 +166,11 @@ def test_first_attempt_of_a_manual_retry_never_expires_but_its_retries_do(
     assert (row.status, row.expires_at) == ("RETRYING", row.scheduled_at + AGE)
 
 
-def test_new_version_of_an_endpoint_leaves_waiting_executions_as_they_are(bounded: Database) -> None:
+def test_new_endpoint_version_does_not_change_waiting_executions(bounded: Database) -> None:
     execution_id = waiting(bounded)
     before = expires_at(bounded, execution_id)
     bounded.fetch(text("UPDATE endpoints SET version = 2, retry_policy = NULL WHERE name = 'bounded'"))
-    run_it(bounded, execution_id)
+    run_now(bounded, execution_id)
     row = rows.execution(bounded, execution_id)
     assert before is not None
     assert row.expires_at > before

@@ -1,4 +1,4 @@
-"""Very many keys of one endpoint: each makes progress, whatever the backlog of one of them."""
+"""Thousands of limit keys at one endpoint: a backlog of one key does not stop the other keys."""
 
 import threading
 from collections import Counter
@@ -24,8 +24,10 @@ GIVE_KEYS = text(
 
 
 @pytest.mark.postgresql_only
-def test_thousands_of_keys_make_progress_beside_a_backlog_of_one(database: Database, start_worker: StartWorker) -> None:
-    """That one is the oldest."""
+def test_thousands_of_keys_make_progress_beside_the_backlog_of_one_key(
+    database: Database, start_worker: StartWorker
+) -> None:
+    """The executions of the backlog are the oldest."""
     rows.add_executions(database, KEYS)
     database.fetch(GIVE_KEYS)
     rows.add_executions(database, BIG, due_in=-timedelta(minutes=1))

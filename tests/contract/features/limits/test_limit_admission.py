@@ -1,4 +1,4 @@
-"""What a consumer asks for through limiters: no partition in vain, and none that waits for another's limiter."""
+"""Choice of partitions behind limiters: none is claimed in vain, and a closed limiter delays no other partition."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ KEYS = [Partition(0, "target", f"={name}", 128) for name in "abc"]
 
 
 class Side:
-    """A consumer's partitions and limiters, and a clock that is told."""
+    """Partitions and limiters of one consumer; the tests pass the current time."""
 
     def __init__(self, database: Database) -> None:
         self.rules = FlowRules(database)
@@ -38,14 +38,14 @@ class Side:
         rules = [PauseAdmission(self.rules), self.limits]
         self.choice = Choice("http", self.partitions, rules, Shares(10_000), self.rules)
 
-    def notice(self, *partitions: Partition) -> None:
+    def add_due(self, *partitions: Partition) -> None:
         self.partitions.found([(partition, NOW - timedelta(seconds=1)) for partition in partitions], NOW, 0.0)
 
     def pick(self, now: float) -> list[Wanted]:
         return self.choice.choose(now)
 
-    def nothing_got_through(self, wanted: list[Wanted], state: LimiterState, now: float) -> None:
-        """Take in the answer to a claim that found executions, and limiters in a state."""
+    def claim_nothing(self, wanted: list[Wanted], state: LimiterState, now: float) -> None:
+        """Process the result of a claim that found executions but claimed none, with all limiters in `state`."""
         found = {partition: Found(quota, since) for partition, quota, since in wanted}
         limiters = {
             gate_id: state
@@ -63,28 +63,28 @@ def side(database: Database) -> Side:
     return Side(database)
 
 
-def test_a_key_whose_gate_is_closed_rests_and_others_go_on(side: Side) -> None:
-    side.notice(KEYS[0])
-    side.nothing_got_through(side.pick(0.0), FULL, 0.0)
+def test_closed_limiter_of_a_key_delays_no_other_key(side: Side) -> None:
+    side.add_due(KEYS[0])
+    side.claim_nothing(side.pick(0.0), FULL, 0.0)
     assert side.pick(0.01) == []
-    # A partition of the same key that becomes known meanwhile is not asked for either, nor in the way of others.
+    # A new partition of the same key is not claimed either, and delays no other key.
     other = KEYS[0]._replace(priority=200)
-    side.notice(other, *KEYS[1:])
+    side.add_due(other, *KEYS[1:])
     assert {partition.limit_key for partition, _, _ in side.pick(0.02)} == {"=b", "=c"}
 
 
-def test_what_ends_here_lets_the_partitions_of_its_key_go_on_at_once(side: Side) -> None:
-    side.notice(*KEYS)
-    side.nothing_got_through(side.pick(0.0), FULL, 0.0)
+def test_completion_in_this_process_opens_the_partitions_of_its_key_at_once(side: Side) -> None:
+    side.add_due(*KEYS)
+    side.claim_nothing(side.pick(0.0), FULL, 0.0)
     side.limits.freed([("target", "=b")])
     assert [(partition.limit_key, quota) for partition, quota, _ in side.pick(0.01)] == [("=b", 1)]
 
 
-def test_what_ends_elsewhere_is_asked_for_less_and_less_often(side: Side) -> None:
-    side.notice(KEYS[0])
+def test_full_limiter_is_polled_less_and_less_often(side: Side) -> None:
+    side.add_due(KEYS[0])
     now, waits = 0.0, list[float]()
     for _ in range(5):
-        side.nothing_got_through(side.pick(now), FULL, now)
+        side.claim_nothing(side.pick(now), FULL, now)
         assert side.pick(now) == []
         waits.append(next_at(side.partitions) - now)
         now = next_at(side.partitions)
@@ -93,17 +93,17 @@ def test_what_ends_elsewhere_is_asked_for_less_and_less_often(side: Side) -> Non
     assert waits[-1] <= 2.0
 
 
-def test_where_another_claims_now_it_comes_back_soon(side: Side) -> None:
-    side.notice(KEYS[0])
-    side.nothing_got_through(side.pick(0.0), FULL._replace(is_ours=False), 0.0)
+def test_partition_is_retried_soon_after_a_concurrent_claim(side: Side) -> None:
+    side.add_due(KEYS[0])
+    side.claim_nothing(side.pick(0.0), FULL._replace(is_ours=False), 0.0)
     assert side.pick(0.001) == []
     assert 0.0 < next_at(side.partitions) < 0.05
     assert len(side.pick(0.05)) == 1
 
 
-def test_a_change_of_another_endpoint_opens_nothing(database: Database, side: Side) -> None:
-    side.notice(*KEYS)
-    side.nothing_got_through(side.pick(0.0), FULL, 0.0)
+def test_change_of_another_endpoint_opens_no_limiter(database: Database, side: Side) -> None:
+    side.add_due(*KEYS)
+    side.claim_nothing(side.pick(0.0), FULL, 0.0)
     rows.add_endpoint(database, "other")
     database.fetch(text("UPDATE endpoints SET paused_at = now() WHERE name = 'other' RETURNING 1"))
     assert side.rules.refresh(side.rules.revision + 1)
@@ -113,10 +113,10 @@ def test_a_change_of_another_endpoint_opens_nothing(database: Database, side: Si
     assert len(side.pick(0.02)) == len(KEYS)
 
 
-def test_what_is_paused_stays_so_whatever_else_opens_it(database: Database, side: Side) -> None:
+def test_paused_endpoint_stays_paused_when_its_breaker_closes(database: Database, side: Side) -> None:
     set_rules(database, paused=True)
     side.rules.refresh(side.rules.revision + 1)
-    side.notice(*KEYS)
+    side.add_due(*KEYS)
     assert side.pick(0.0) == []
     side.partitions.close("target", 0.0)  # a breaker that has closed
     assert side.pick(0.01) == []

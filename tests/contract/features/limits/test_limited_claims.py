@@ -1,4 +1,4 @@
-"""Claims through limiters: what is let through, in which order, and what is told of the limiters."""
+"""Claims through limiters: number and order of claimed executions, and the limiter states that a claim returns."""
 
 import pytest
 from sqlalchemy import text
@@ -24,7 +24,7 @@ def ids(taken: object) -> list[str]:
     return [claim.execution_id for claim in taken.claims]  # type: ignore[attr-defined]
 
 
-def test_a_gate_without_a_row_is_said_to_be_missing_and_lets_nothing_through(process: WorkerProcess) -> None:
+def test_limiter_without_a_row_is_reported_missing_and_admits_nothing(process: WorkerProcess) -> None:
     add_to(process.database, TARGET)
     limits = {"max_in_flight": 1}
     taken = take_limited(process.database, process.worker_id, limits)
@@ -34,8 +34,8 @@ def test_a_gate_without_a_row_is_said_to_be_missing_and_lets_nothing_through(pro
     assert (len(taken.claims), taken.limiters["target"].is_missing) == (1, False)
 
 
-def test_an_answer_is_read_in_any_order_of_its_rows(process: WorkerProcess) -> None:
-    """SQL promises none, and only one of them has the states of the limiters."""
+def test_claim_result_is_read_in_any_order_of_its_rows(process: WorkerProcess) -> None:
+    """SQL promises no order, and only one row has the states of the limiters."""
     add_to(process.database, TARGET, 3)
     add_limiters(process.database, [TARGET], {"max_in_flight": 3})
     wanted, limiters = [Wanted(TARGET, 3, EPOCH)], limiters_of_partitions([TARGET], {"max_in_flight": 3})
@@ -43,8 +43,8 @@ def test_an_answer_is_read_in_any_order_of_its_rows(process: WorkerProcess) -> N
     found = process.database.fetch(CLAIM_LIMITED_1, parameters_of(wanted, limiters, request), repeatable=False)
     assert len(found) == 3
     for rows_read in (found, found[::-1]):
-        answer = limited(Taken.of(rows_read, wanted, request, 0.0), rows_read, wanted, limiters)
-        assert (len(answer.claims), answer.limiters["target"].is_ours) == (3, True)
+        result = limited(Taken.of(rows_read, wanted, request, 0.0), rows_read, wanted, limiters)
+        assert (len(result.claims), result.limiters["target"].is_ours) == (3, True)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_an_answer_is_read_in_any_order_of_its_rows(process: WorkerProcess) -> N
     ],
     ids=str,
 )
-def test_the_oldest_are_taken_up_to_the_limit_and_the_rest_stays_as_it_is(
+def test_oldest_executions_are_claimed_up_to_the_limit_and_the_rest_is_unchanged(
     process: WorkerProcess, limits: dict[str, object]
 ) -> None:
     partition = KEYS[0]
@@ -73,29 +73,29 @@ def test_the_oldest_are_taken_up_to_the_limit_and_the_rest_stays_as_it_is(
     again = take_limited(process.database, process.worker_id, limits, partitions=[partition])
     assert again.claims == []
     assert rows.execution(process.database, added[3]) == waiting
-    # It was read further than it was claimed, so it is not empty, and its mark is no further than its claims.
+    # The claim read more rows than it claimed: the partition is not empty, and its mark stays at the last claim.
     assert taken.found[partition].rows == 10
     assert taken.found[partition].seen == rows.execution(process.database, added[2]).run_at
 
 
 @pytest.mark.parametrize("per_key", [False, True], ids=["endpoint", "key"])
-def test_a_window_does_not_count_what_was_handed_back(process: WorkerProcess, *, per_key: bool) -> None:
+def test_window_does_not_count_released_claims(process: WorkerProcess, *, per_key: bool) -> None:
     rate = {"rate": {"count": 3, "per": "24h", "window": "sliding"}}
     limits = {"per_key": {"key": "{{input.x}}"} | rate} if per_key else rate
     partition = KEYS[0]
     add_to(process.database, partition, 9)
     add_limiters(process.database, [partition], limits)
     first, second, _ = take_limited(process.database, process.worker_id, limits, partitions=[partition]).claims
-    back = [Release(claim.key, 60_000, windows=claim.windows) for claim in (first, second)]
-    assert len(release(process.database, process.worker_id, back)) == 2
-    # Once only, and never for a claim that was not counted, or not by this window.
-    again = [*back, Release(second.key, windows=((back[0].windows[0][0], 1),))]
+    releases = [Release(claim.key, 60_000, windows=claim.windows) for claim in (first, second)]
+    assert len(release(process.database, process.worker_id, releases)) == 2
+    # A second release does not change the window, nor does a release from a window that did not count the claim.
+    again = [*releases, Release(second.key, windows=((releases[0].windows[0][0], 1),))]
     assert release(process.database, process.worker_id, again) == []
     assert len(take_limited(process.database, process.worker_id, limits, partitions=[partition]).claims) == 2
     assert take_limited(process.database, process.worker_id, limits, partitions=[partition]).claims == []
 
 
-def test_what_ended_makes_room_for_as_many(process: WorkerProcess) -> None:
+def test_each_completion_frees_capacity_for_one_claim(process: WorkerProcess) -> None:
     limits = {"max_in_flight": 3, "per_key": {"key": "{{input.x}}", "max_in_flight": 2}}
     for partition in KEYS[:2]:
         add_to(process.database, partition, 9)
@@ -109,7 +109,7 @@ def test_what_ended_makes_room_for_as_many(process: WorkerProcess) -> None:
     assert second.limiters["target"].in_flight == 2
 
 
-def test_keys_have_what_the_endpoint_has_by_turns(process: WorkerProcess) -> None:
+def test_keys_share_the_capacity_of_the_endpoint_in_turns(process: WorkerProcess) -> None:
     limits = {"max_in_flight": 6, "per_key": {"key": "{{input.x}}", "max_in_flight": 5}}
     for partition in KEYS[:3]:
         add_to(process.database, partition, 9)
@@ -118,8 +118,8 @@ def test_keys_have_what_the_endpoint_has_by_turns(process: WorkerProcess) -> Non
     assert sorted(claim.limit_key for claim in taken.claims) == ["=a", "=a", "=b", "=b", "=c", "=c"]
 
 
-def test_partitions_are_served_in_the_order_of_the_priorities_that_were_wanted(process: WorkerProcess) -> None:
-    """It is the consumer that gives lower ones their turn, by naming them first."""
+def test_partitions_are_served_in_the_order_of_the_request(process: WorkerProcess) -> None:
+    """The consumer gives a lower priority its turn by naming its partition first."""
     limits = {"max_in_flight": 4}
     high, low = TARGET._replace(priority=200), TARGET._replace(priority=10)
     for partition in (high, high._replace(limit_key="=a"), low):
@@ -140,8 +140,8 @@ def test_executions_without_a_key_are_limited_by_the_endpoint_only(process: Work
     assert len(take_limited(process.database, process.worker_id, limits).claims) == 5
 
 
-def test_who_knows_older_rules_than_are_in_force_claims_nothing(process: WorkerProcess) -> None:
-    """Else it would go past a limit, or a pause, of which it has not heard."""
+def test_claim_with_outdated_rules_claims_nothing(process: WorkerProcess) -> None:
+    """Otherwise the claim would miss a limit or a pause that is newer than its rules."""
     add_to(process.database, TARGET, 2)
     known = process.rules.revision
     process.database.fetch(text("UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flow'"))
@@ -153,7 +153,7 @@ def test_who_knows_older_rules_than_are_in_force_claims_nothing(process: WorkerP
 
 @pytest.mark.parametrize("rate", [HOUR | {"count": 1, "burst": 1}, {"count": 1, "per": "1h", "window": "sliding"}])
 @pytest.mark.parametrize("fault", ["older rules", "no lease"])
-def test_who_may_not_claim_uses_nothing_of_a_rate(process: WorkerProcess, rate: dict[str, object], fault: str) -> None:
+def test_rejected_claim_uses_no_tokens(process: WorkerProcess, rate: dict[str, object], fault: str) -> None:
     add_to(process.database, TARGET, 2)
     add_limiters(process.database, [TARGET], {"rate": rate})
     known, worker_id = process.rules.revision, process.worker_id
@@ -165,18 +165,18 @@ def test_who_may_not_claim_uses_nothing_of_a_rate(process: WorkerProcess, rate: 
     assert len(take_limited(process.database, process.worker_id, {"rate": rate}).claims) == 1
 
 
-def test_a_start_that_is_given_out_ahead_is_due_at_its_instant(process: WorkerProcess) -> None:
+def test_start_that_is_claimed_ahead_is_due_at_its_instant(process: WorkerProcess) -> None:
     limits = {"rate": {"count": 10, "per": "1s", "burst": 1}}
     add_to(process.database, TARGET, 9)
     add_limiters(process.database, [TARGET], limits)
     taken = take_limited(process.database, process.worker_id, limits, most_ahead=50)
     waits = sorted(claim.due_in_seconds for claim in taken.claims)
     assert waits == pytest.approx([0.0, 0.1, 0.2], abs=1e-6)
-    # What its endpoint says of the greatest age counts from when it was due.
+    # The endpoint's `max_age_ms` counts from the time at which the execution was due.
     assert min(claim.late_seconds for claim in taken.claims) >= 1
 
 
-def test_nothing_is_claimed_where_another_claims_at_the_same_moment(process: WorkerProcess) -> None:
+def test_nothing_is_claimed_through_a_limiter_with_a_concurrent_claim(process: WorkerProcess) -> None:
     limits = {"max_in_flight": 2}
     add_to(process.database, TARGET, 2)
     add_limiters(process.database, [TARGET], limits)
@@ -185,17 +185,17 @@ def test_nothing_is_claimed_where_another_claims_at_the_same_moment(process: Wor
         taken = take_limited(process.database, process.worker_id, limits)
         assert (taken.claims, taken.limiters["target"].is_ours) == ([], False)
         if not process.database.is_cockroach:
-            # The winner must find its rows free.
+            # The losing claim must not lock rows that the winner claims.
             locked = text("SELECT count(*) FROM executions WHERE CAST(xmax AS TEXT) <> '0'")
             assert other.execute(locked).scalar_one() == 0
-        # It has locked what it does not claim: the partition must not be taken for empty, nobody else tells of it.
+        # Rows locked by the other claim still count as found. Otherwise the partition would be considered empty.
         other.execute(text("SELECT 1 FROM executions FOR UPDATE"))
         assert take_limited(process.database, process.worker_id, limits).found[TARGET].rows == 10
         other.rollback()
     assert len(take_limited(process.database, process.worker_id, limits).claims) == 2
 
 
-def test_slower_limits_before_and_a_clock_set_back_keep_nothing_waiting_for_long(process: WorkerProcess) -> None:
+def test_slower_earlier_rate_or_a_clock_set_back_delays_starts_briefly_only(process: WorkerProcess) -> None:
     add_to(process.database, TARGET, 2)
     add_limiters(process.database, [TARGET], {"rate": HOUR})
     # An arrival time from a day ahead.
@@ -210,7 +210,7 @@ def test_slower_limits_before_and_a_clock_set_back_keep_nothing_waiting_for_long
     ) == (1_000_000_000)
 
 
-def test_a_raised_rate_counts_at_once_however_far_the_old_one_has_run_ahead(process: WorkerProcess) -> None:
+def test_raised_rate_applies_at_once_although_the_old_rate_has_used_its_burst(process: WorkerProcess) -> None:
     slow, quick = {"count": 60, "per": "1h", "burst": 60}, {"count": 36_000, "per": "1h", "burst": 100}
     add_to(process.database, TARGET, 70)
     add_limiters(process.database, [TARGET], {"rate": slow})
@@ -220,8 +220,8 @@ def test_a_raised_rate_counts_at_once_however_far_the_old_one_has_run_ahead(proc
     assert (taken.limiters["target"].opens_in_ns(limiter, 0) or 0) <= 1_000_000_000
 
 
-def test_windows_of_any_length_share_a_ring_and_lose_no_start(process: WorkerProcess) -> None:
-    """Each slot holds a hundredth of a shorter window before, which counts still."""
+def test_windows_of_different_lengths_share_a_ring_and_lose_no_start(process: WorkerProcess) -> None:
+    """Each slot holds a hundredth of an earlier, shorter window, which still counts."""
     limits = {"rate": {"count": 130, "per": "24h", "window": "sliding"}}
     add_to(process.database, TARGET, 9)
     add_limiters(process.database, [TARGET], limits)
@@ -237,7 +237,7 @@ def test_windows_of_any_length_share_a_ring_and_lose_no_start(process: WorkerPro
     assert (found.slots, found.started) == (128, 130)
 
 
-def test_a_worker_without_a_lease_claims_nothing_through_a_gate(process: WorkerProcess) -> None:
+def test_worker_without_a_lease_claims_nothing_through_a_limiter(process: WorkerProcess) -> None:
     add_to(process.database, TARGET)
     limits = {"max_in_flight": 1}
     add_limiters(process.database, [TARGET], limits)
@@ -245,21 +245,21 @@ def test_a_worker_without_a_lease_claims_nothing_through_a_gate(process: WorkerP
     assert rows.statuses(process.database) == {"QUEUED": 1}
 
 
-def test_what_a_gate_lets_through_next_and_when() -> None:
-    def of(limits: dict[str, object], *state: int, claimed: int = 0) -> tuple[int, int | None]:
+def test_limiter_state_gives_the_capacity_and_the_time_of_the_next_start() -> None:
+    def capacity_and_opening(limits: dict[str, object], *state: int, claimed: int = 0) -> tuple[int, int | None]:
         (limiter,) = limiters_of(EndpointLimits.from_json(limits), "e", "", most_ahead=10)
         found = LimiterState(False, True, *state)
         return found.room(limiter, claimed), found.opens_in_ns(limiter, claimed)
 
     ms = 1_000_000
-    assert of({"max_in_flight": 3}, 1, 0, 0, 0, claimed=1) == (1, None)
-    assert of({"max_in_flight": 3}, 5, 0, 0, 0) == (0, None)
+    assert capacity_and_opening({"max_in_flight": 3}, 1, 0, 0, 0, claimed=1) == (1, None)
+    assert capacity_and_opening({"max_in_flight": 3}, 5, 0, 0, 0) == (0, None)
     sliding = {"rate": {"count": 5, "per": "10s", "window": "sliding"}}
-    assert of(sliding, 0, 3, -900 * ms, 0, claimed=1) == (1, 0)
-    assert of(sliding, 0, 3, -900 * ms, 0, claimed=2) == (0, 9_300 * ms)
-    assert of(sliding, 0, 0, 0, 0, claimed=5) == (0, 10_100 * ms)
+    assert capacity_and_opening(sliding, 0, 3, -900 * ms, 0, claimed=1) == (1, 0)
+    assert capacity_and_opening(sliding, 0, 3, -900 * ms, 0, claimed=2) == (0, 9_300 * ms)
+    assert capacity_and_opening(sliding, 0, 0, 0, 0, claimed=5) == (0, 10_100 * ms)
     paced = {"rate": {"count": 10, "per": "1s", "burst": 1}}
-    assert of(paced, 0, 0, 0, 0) == (3, 0)
-    assert of(paced, 0, 0, 0, 0, claimed=3) == (0, 100 * ms)
-    assert of(paced | {"max_in_flight": 2}, 2, 0, 0, 0) == (0, None)
+    assert capacity_and_opening(paced, 0, 0, 0, 0) == (3, 0)
+    assert capacity_and_opening(paced, 0, 0, 0, 0, claimed=3) == (0, 100 * ms)
+    assert capacity_and_opening(paced | {"max_in_flight": 2}, 2, 0, 0, 0) == (0, None)
     assert len(limiters_of_partitions(KEYS, {"per_key": {"key": "x", "max_in_flight": 1}})) == 4

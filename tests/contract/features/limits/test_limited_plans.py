@@ -1,4 +1,4 @@
-"""The plans of gated claims, which are kept: each partition by its own range, and what runs by what is capped."""
+"""Generic query plans of limited claims: one index range per partition, one index-only scan per concurrency limit."""
 
 import re
 from collections.abc import Callable
@@ -23,7 +23,7 @@ LIMITS = {
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("state", [never_analysed, due, later, over, running])
-def test_a_gated_claim_reads_no_more_than_its_partitions_and_what_runs_of_what_is_capped(
+def test_limited_claim_reads_only_its_partitions_and_the_running_executions_under_a_concurrency_limit(
     database: Database, one: Database, state: Callable[[Database], None]
 ) -> None:
     state(database)

@@ -1,4 +1,4 @@
-"""Workers at endpoints with rules: what starts and what waits, over several processes, and what lets it go on."""
+"""Workers at endpoints with limits or a pause: starts and waits, over several processes, until capacity is free."""
 
 import math
 import threading
@@ -22,7 +22,7 @@ OTHER = Partition(0, "other", "", 128)
 
 
 class Receiver:
-    """Holds each delivery until it is let go; knows which are open, and how many of a key there were at once."""
+    """Actor body that holds each delivery until it is released; counts the concurrent deliveries per key."""
 
     def __init__(self) -> None:
         self.open: dict[str, list[Attempt]] = defaultdict(list)  # by limit key, or endpoint
@@ -41,10 +41,10 @@ class Receiver:
             self.most[name] = max(self.most[name], len(self.open[name]))
             self.most["all"] = max(self.most["all"], sum(map(len, self.open.values())))
         if not self.holds:
-            self.let_go(name)
+            self.succeed(name)
 
-    def let_go(self, name: str = "target") -> None:
-        """Let one delivery succeed, if one is open."""
+    def succeed(self, name: str = "target") -> None:
+        """Complete one open delivery of this name, if any."""
         with self._lock:
             attempt = self.open[name].pop() if self.open[name] else None
         if attempt is not None:
@@ -61,10 +61,10 @@ def receiver() -> Iterator[Receiver]:
     receiver.holds = False
     for name in list(receiver.open):
         while receiver.open[name]:
-            receiver.let_go(name)
+            receiver.succeed(name)
 
 
-def test_so_many_run_over_all_processes_and_each_end_lets_the_next_one_start(
+def test_concurrency_limit_holds_over_all_processes_and_each_completion_starts_the_next_execution(
     database: Database, start_worker: StartWorker, receiver: Receiver
 ) -> None:
     rows.add_endpoint(database, "other")
@@ -72,12 +72,12 @@ def test_so_many_run_over_all_processes_and_each_end_lets_the_next_one_start(
     late = add_to(database, TARGET, 12)
     for _ in range(3):
         start_worker(receiver)
-    eventually(lambda: receiver.count() == 3, what="three to run")
+    eventually(lambda: receiver.count() == 3, what="three deliveries to run")
     add_to(database, OTHER, 5)
     eventually(lambda: receiver.count("other") == 5, what="all of another endpoint to run")
     for done in range(1, 10):
-        receiver.let_go()
-        eventually(lambda done=done: len(receiver.seen) == 5 + 3 + done, what="the next one to start")  # type: ignore[misc]
+        receiver.succeed()
+        eventually(lambda done=done: len(receiver.seen) == 5 + 3 + done, what="the next delivery to start")  # type: ignore[misc]
     assert receiver.most["target"] == 3
     assert sorted(
         attempt.claim.execution_id for attempt in receiver.seen if attempt.claim.endpoint == "target"
@@ -85,28 +85,28 @@ def test_so_many_run_over_all_processes_and_each_end_lets_the_next_one_start(
     assert {attempt.claim.attempt for attempt in receiver.seen} == {1}
 
 
-def test_what_waits_goes_on_when_limits_are_lowered_raised_and_taken_away(
+def test_waiting_executions_start_after_limits_are_lowered_and_removed(
     database: Database, start_worker: StartWorker, receiver: Receiver
 ) -> None:
     set_rules(database, {"max_in_flight": 4})
     late = add_to(database, TARGET, 40)
     _, process = start_worker(receiver)
-    eventually(lambda: receiver.count() == 4, what="four to run")
+    eventually(lambda: receiver.count() == 4, what="four deliveries to run")
     set_rules(database, {"max_in_flight": 1})
-    eventually(lambda: process.rules.of("target").limits.max_in_flight == 1, what="the change to be known")  # type: ignore[union-attr]
+    eventually(lambda: process.rules.of("target").limits.max_in_flight == 1, what="the new limit to apply")  # type: ignore[union-attr]
     for left in (3, 2, 1):
-        receiver.let_go()
+        receiver.succeed()
         assert receiver.count() == left
-    receiver.let_go()
-    eventually(lambda: receiver.count() == 1, what="one to run")
+    receiver.succeed()
+    eventually(lambda: receiver.count() == 1, what="one delivery to run")
     assert len(receiver.seen) == 5
     receiver.holds = False
     set_rules(database, None)
-    eventually(lambda: len(receiver.seen) == 40, what="all to run")
+    eventually(lambda: len(receiver.seen) == 40, what="all deliveries to run")
     assert sorted(attempt.claim.execution_id for attempt in receiver.seen) == sorted(late)
 
 
-def test_a_paused_endpoint_starts_nothing_until_it_is_resumed(
+def test_paused_endpoint_starts_nothing_until_it_is_resumed(
     database: Database, start_worker: StartWorker, receiver: Receiver
 ) -> None:
     rows.add_endpoint(database, "other")
@@ -119,14 +119,14 @@ def test_a_paused_endpoint_starts_nothing_until_it_is_resumed(
     assert rows.statuses(database) == {"QUEUED": 30, "RUNNING": 5}
     receiver.holds = False
     set_rules(database)
-    eventually(lambda: sum(one.claim.endpoint == "target" for one in receiver.seen) == 30, what="all to run")
+    eventually(lambda: sum(each.claim.endpoint == "target" for each in receiver.seen) == 30, what="all to run")
     set_rules(database, paused=True)
 
 
-def test_each_key_has_its_own_limit_and_none_takes_the_turns_of_others(
+def test_backlog_of_one_key_does_not_take_the_turns_of_other_keys(
     database: Database, start_worker: StartWorker, receiver: Receiver
 ) -> None:
-    """One customer has a backlog of hundreds, and the others come after it."""
+    """The backlog of 400 executions is older than the executions of the other keys."""
     keys = [f"=tenant{number}" for number in range(30)]
     set_rules(database, {"max_in_flight": 8, "per_key": {"key": "{{input.tenant}}", "max_in_flight": 2}})
     add_to(database, TARGET._replace(limit_key="=big"), 400, due_in=-60)
@@ -134,43 +134,43 @@ def test_each_key_has_its_own_limit_and_none_takes_the_turns_of_others(
         add_to(database, TARGET._replace(limit_key=key), 3)
     for _ in range(2):
         start_worker(receiver)
-    eventually(lambda: sum(map(len, receiver.open.values())) == 8, what="as many to run as may")
+    eventually(lambda: sum(map(len, receiver.open.values())) == 8, what="eight deliveries to run")
     receiver.holds = False
     for name in list(receiver.open):
         while receiver.open[name]:
-            receiver.let_go(name)
-    small = lambda: sum(one.claim.limit_key in keys for one in list(receiver.seen))  # noqa: E731
-    eventually(lambda: small() == 90, what="all of the small ones to run")
-    big = sum(one.claim.limit_key == "=big" for one in list(receiver.seen))
-    assert big < 200, "the big one was served before the others had their turns"
+            receiver.succeed(name)
+    small = lambda: sum(each.claim.limit_key in keys for each in list(receiver.seen))  # noqa: E731
+    eventually(lambda: small() == 90, what="all deliveries of the small keys to run")
+    big = sum(each.claim.limit_key == "=big" for each in list(receiver.seen))
+    assert big < 200, "the big backlog was served before the other keys had their turns"
     assert receiver.most["all"] <= 8
     assert max(count for key, count in receiver.most.items() if key.startswith("=")) <= 2
 
 
-def test_a_rate_gives_each_start_an_instant_of_its_own(
+def test_rate_gives_each_start_its_own_instant(
     database: Database, start_worker: StartWorker, receiver: Receiver
 ) -> None:
-    """Two processes take turns, so it is the database's clock that counts."""
+    """Two processes take turns, so the instants come from the database's clock."""
     set_rules(database, {"rate": {"count": 50, "per": "1s", "burst": 1}})
     add_to(database, TARGET, 60)
     receiver.holds = False
     for _ in range(2):
         start_worker(receiver)
-    eventually(lambda: len(receiver.seen) == 60, what="all to run")
-    starts = sorted(one.claim.claimed_at.timestamp() + max(0.0, one.claim.due_in_seconds) for one in receiver.seen)
+    eventually(lambda: len(receiver.seen) == 60, what="all deliveries to run")
+    starts = sorted(each.claim.claimed_at.timestamp() + max(0.0, each.claim.due_in_seconds) for each in receiver.seen)
     assert all(after - before >= 0.02 - 1e-6 for before, after in pairwise(starts))
 
 
 @pytest.mark.parametrize(
     ("per", "delay"), [(None, math.inf), ("10s", LATEST_SECONDS), ("1h", 36.0)], ids=["none", "short", "long"]
 )
-def test_a_window_bounds_how_late_a_start_may_be(
+def test_window_bounds_the_delay_of_a_start(
     database: Database, start_worker: StartWorker, receiver: Receiver, per: str | None, delay: float
 ) -> None:
     rate = {"rate": {"count": 2, "per": per, "window": "sliding"}}
     set_rules(database, {"max_in_flight": 2} if per is None else rate)
     add_to(database, TARGET)
     start_worker(receiver)
-    eventually(lambda: receiver.count() == 1, what="it to start")
+    eventually(lambda: receiver.count() == 1, what="the delivery to start")
     (attempt,) = receiver.seen
     assert attempt.latest_at - attempt.due_at == pytest.approx(delay)

@@ -1,4 +1,4 @@
-"""The arithmetic of limiters in SQL: the same as that of the pure functions, for any state."""
+"""Arithmetic of limiters in SQL, compared with the pure functions for random states."""
 
 import random
 from datetime import timedelta
@@ -18,7 +18,7 @@ from tests.limited_claims import add_limiters, limiters_of_partitions, take_limi
 SECOND = 1_000_000_000
 STATES, WANTED, AHEAD = 100, 8, 5
 SET_BUCKET = text("UPDATE gates SET tat_ns = :tat RETURNING tat_ns")
-# In slots that no claim uses.
+# These slots are used by no claim.
 SET_WINDOW = text(
     "INSERT INTO gate_windows (gate_id, slot, bucket, started) "
     "SELECT 'target', 1000 + u.slot, u.bucket, u.started "
@@ -47,7 +47,7 @@ def rate_of(seed: random.Random, *, is_sliding: bool) -> Rate:
     return Rate.from_json(limits)
 
 
-def test_a_token_bucket(backlog: Database, process: WorkerProcess) -> None:
+def test_token_bucket_in_sql_equals_the_pure_functions(backlog: Database, process: WorkerProcess) -> None:
     seed = random.Random(7)
     for _ in range(STATES):
         rate = rate_of(seed, is_sliding=False)
@@ -64,7 +64,7 @@ def test_a_token_bucket(backlog: Database, process: WorkerProcess) -> None:
         assert backlog.fetch(ARRIVAL)[0].tat_ns == (rate_model.after(tat, now, rate, count) if count else tat)
 
 
-def test_a_sliding_window(backlog: Database, process: WorkerProcess) -> None:
+def test_sliding_window_in_sql_equals_the_model(backlog: Database, process: WorkerProcess) -> None:
     seed = random.Random(7)
     for _ in range(STATES):
         rate = rate_of(seed, is_sliding=True)
@@ -85,7 +85,7 @@ def test_a_sliding_window(backlog: Database, process: WorkerProcess) -> None:
         assert own == ([(rate_model.bucket(now, rate), count)] if count else [])
 
 
-def test_a_slot_of_the_ring_holds_its_newest_part_and_forgets_none_that_counts(process: WorkerProcess) -> None:
+def test_ring_slot_holds_its_newest_bucket_and_keeps_each_bucket_that_counts(process: WorkerProcess) -> None:
     limits = {"rate": {"count": 9, "per": "24h", "window": "sliding"}}
     add_to(process.database, TARGET, 9)
     add_limiters(process.database, [TARGET], limits)
@@ -98,11 +98,11 @@ def test_a_slot_of_the_ring_holds_its_newest_part_and_forgets_none_that_counts(p
 
     slot, begin, _ = claimed()
     assert claimed() == (slot, begin, 2)
-    # The clock was set back by half a turn of the ring: what is counted ahead stays counted.
+    # The clock was set back by a turn of the ring: starts in a future bucket still count.
     turn = timedelta(hours=24) * 1.28
     shift = text("UPDATE gate_windows SET bucket = bucket + :ns")
     process.database.fetch(shift, {"ns": turn // MICROSECOND * 1000})
     assert claimed() == (slot, begin + turn // MICROSECOND * 1000, 3)
-    # What is there from a turn ago counts no longer.
+    # A bucket from one turn ago no longer counts.
     process.database.fetch(shift, {"ns": -2 * (turn // MICROSECOND * 1000)})
     assert claimed() == (slot, begin, 1)

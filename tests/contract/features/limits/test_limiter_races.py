@@ -1,4 +1,4 @@
-"""Concurrent claims through limiters: never more than the limits allow, at any level, also where locks are lost.
+"""Concurrent claims through limiters never exceed the limits, at any isolation level and without row locks.
 
 The lock is an optimisation: a claim changes nothing if another claim used the limiter since its snapshot.
 """
@@ -28,7 +28,7 @@ KEYS = [Partition(0, "target", f"=tenant{number}", 128) for number in range(12)]
 IN_FLIGHT = {"max_in_flight": 10, "per_key": {"key": "{{input.x}}", "max_in_flight": 2}}
 RUNNING = text("SELECT limit_key, count(*) AS n FROM executions WHERE status = 'RUNNING' GROUP BY limit_key")
 RUNNING_IDS = text("SELECT execution_id FROM executions WHERE status = 'RUNNING'")
-ONCE = [
+LIMITS_OF_FIVE = [
     {"rate": {"count": 5, "per": "1h", "burst": 5}},
     {"rate": {"count": 5, "per": "1h", "window": "sliding"}},
     {"max_in_flight": 5},
@@ -36,17 +36,17 @@ ONCE = [
 
 
 @pytest.fixture(autouse=True)
-def a_worker(database: Database) -> None:
+def registered_worker(database: Database) -> None:
     worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
 
 
 def claim_and_end(database: Database) -> tuple[int, int, int]:
-    """Claim and end by turns; returns the most that ran, of all and of one key, and how many were claimed."""
+    """Claim and complete in turns; returns the maximum running in total and per key, and the number of claims."""
     most, most_of_key, claimed = 0, 0, 0
     for _ in range(TURNS):
         partitions = random.sample(KEYS, 6)
         claims = []
-        with suppress(UnavailableError):  # more conflicts than a statement is repeated for: the consumer asks again
+        with suppress(UnavailableError):  # more conflicts than retries of a statement: a consumer claims again later
             claims = take_limited(database, WORKER, IN_FLIGHT, 3, partitions=partitions).claims
         running = [row.n for row in database.fetch(RUNNING)] if claims else []
         most, most_of_key = max(most, sum(running)), max(most_of_key, *running, 0)
@@ -57,7 +57,7 @@ def claim_and_end(database: Database) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_never_more_run_than_the_endpoint_and_each_key_may(
+def test_concurrent_claims_exceed_no_limit_of_the_endpoint_or_a_key(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     strip_limiter_locks(monkeypatch, way)
@@ -65,7 +65,7 @@ def test_never_more_run_than_the_endpoint_and_each_key_may(
         add_to(database, partition, 60)
     add_limiters(database, KEYS, IN_FLIGHT)
     with schedulers(database_url, way, CLAIMERS) as databases:
-        found = at_once(*(partial(claim_and_end, one) for one in databases))
+        found = at_once(*(partial(claim_and_end, each) for each in databases))
     assert max(most for most, _, _ in found) <= 10
     assert max(of_key for _, of_key, _ in found) <= 2
     assert sum(claimed for _, _, claimed in found) > 0
@@ -73,24 +73,24 @@ def test_never_more_run_than_the_endpoint_and_each_key_may(
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("limits", ONCE, ids=["bucket", "window", "in flight"])
-def test_what_is_allowed_once_is_taken_once(
+@pytest.mark.parametrize("limits", LIMITS_OF_FIVE, ids=["bucket", "window", "in flight"])
+def test_concurrent_claims_use_a_limit_exactly(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch, way: str, limits: dict[str, object]
 ) -> None:
     strip_limiter_locks(monkeypatch, way)
     add_to(database, TARGET, 60)
     add_limiters(database, [TARGET], limits)
     with schedulers(database_url, way, CLAIMERS) as databases:
-        at_once(*(partial(take_limited, one, WORKER, limits, 2) for one in databases))
-        for one in databases:
-            take_limited(one, WORKER, limits)
+        at_once(*(partial(take_limited, each, WORKER, limits, 2) for each in databases))
+        for each in databases:
+            take_limited(each, WORKER, limits)
     assert rows.statuses(database) == {"QUEUED": 55, "RUNNING": 5}
 
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("level", ["read committed", "serializable"])
 @pytest.mark.parametrize("locks", ["", " without locks"])
-def test_in_every_interleaving_of_two_claims_one_goes_through(
+def test_one_claim_of_two_succeeds_in_every_interleaving(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch, level: str, locks: str
 ) -> None:
     strip_limiter_locks(monkeypatch, level + locks)
@@ -107,5 +107,5 @@ def test_in_every_interleaving_of_two_claims_one_goes_through(
 
 
 def strip_limiter_locks(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    """Take all lock clauses out, where this way is without locks."""
+    """Remove all lock clauses from the claiming statements in the ways without locks."""
     strip_locks(monkeypatch, way, limited_claim, "CLAIM_LIMITED_1", "CLAIM_LIMITED_16")

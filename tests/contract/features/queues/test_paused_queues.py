@@ -1,4 +1,4 @@
-"""A paused queue: nobody claims from it, whoever knows of the pause; what waits keeps its place and goes on later."""
+"""Paused queues: no worker claims from them; waiting executions keep their order and run after the resume."""
 
 import threading
 from datetime import datetime
@@ -28,7 +28,7 @@ def succeed(attempt: Attempt) -> None:
     attempt.conclude(Verdict.success({}))
 
 
-def test_nothing_is_claimed_after_a_pause_even_by_who_has_not_heard_of_it(
+def test_nothing_is_claimed_after_a_pause_by_a_worker_that_has_not_read_it(
     database: Database, start_worker: StartWorker
 ) -> None:
     started, claimed_at = threading.Event(), list[datetime]()
@@ -39,24 +39,24 @@ def test_nothing_is_claimed_after_a_pause_even_by_who_has_not_heard_of_it(
         succeed(attempt)
 
     _, process = start_worker(body, capacity=4)
-    process.flow.stop()  # who now learns of a change, does so by a claim or a look
+    process.flow.stop()  # from here on, only a claim or a poll refreshes the rules of this worker
     rows.add_executions(database, 3_000)
     process.inboxes.wake()
     assert started.wait(30)
     pause(database)
     paused_at = rows.database_now(database)
-    eventually(lambda: "http" in process.rules.paused_queues, what="the worker to be told by a claim")
-    eventually(lambda: not process.shares.slots, what="what runs to end")
+    eventually(lambda: "http" in process.rules.paused_queues, what="a claim to report the pause to the worker")
+    eventually(lambda: not process.shares.slots, what="the running executions to end")
     eventually(lambda: not process.shares.quick | process.shares.others, what="the paused queue to want no slots")
     waiting = rows.statuses(database)["QUEUED"]
     assert waiting > 0
-    # Its looks and claims are over; what is due now is found by nobody.
-    places = database.fetch(text("SELECT execution_id, run_at FROM executions WHERE status = 'QUEUED'"))
+    # The worker's polls and claims are over: no worker finds the due executions.
+    unclaimed = database.fetch(text("SELECT execution_id, run_at FROM executions WHERE status = 'QUEUED'"))
     process.inboxes.wake()
     assert rows.statuses(database)["QUEUED"] == waiting
     assert max(claimed_at) <= paused_at
-    assert database.fetch(text("SELECT execution_id, run_at FROM executions WHERE status = 'QUEUED'")) == places
+    assert database.fetch(text("SELECT execution_id, run_at FROM executions WHERE status = 'QUEUED'")) == unclaimed
 
     resume(database)
     assert process.rules.refresh(process.rules.revision + 1)
-    eventually(lambda: rows.statuses(database) == {"SUCCESS": 3_000}, what="all to be claimed")
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 3_000}, what="all executions to succeed")
