@@ -1,4 +1,4 @@
-"""Fixtures of the broker's tests: the numbers of shards, a database that can fail, a finalizer."""
+"""Fixtures of the broker's tests: shard counts, database faults on demand, a running finalizer, a silent server."""
 
 import socket
 from collections.abc import Iterator
@@ -26,11 +26,14 @@ def faults(database: Database) -> Faults:
 
 @pytest.fixture
 def run(database: Database) -> Iterator[Run]:
-    """Start a finalizer on a way to the database; ended afterwards, whatever it still has."""
+    """Return a function that starts a finalizer on a given database connection pool.
+
+    After the test each finalizer drops its pending results and stops.
+    """
     started: list[Running] = []
 
-    def start(own: Database) -> Running:
-        started.append(Running(database, own))
+    def start(finalizer_database: Database) -> Running:
+        started.append(Running(database, finalizer_database))
         return started[-1]
 
     yield start
@@ -41,7 +44,7 @@ def run(database: Database) -> Iterator[Run]:
 
 @pytest.fixture
 def silent() -> Iterator[socket.socket]:
-    """A server that takes everything and never says a word."""
+    """A server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(60)
         yield listener

@@ -1,4 +1,4 @@
-"""What a worker has of a delivery: an attempt that a consumer claimed, and the catalogue that it is prepared from."""
+"""Attempts that a consumer has claimed, and the catalog from which a worker prepares them."""
 
 import threading
 from collections import deque
@@ -15,32 +15,32 @@ from brokers.consumer import ClaimConsumer
 from brokers.worker_process import WorkerProcess
 
 OK = Verdict.success({"status_code": 200, "body": "OK"})
-LONG_MS = 60_000  # far beyond any wait here: only a wake-up can end it
+LONG_MS = 60_000  # longer than any wait of these tests: only a wake-up ends the wait of a consumer
 
 
-def of(message: MessageProxy | None) -> Sequence[Attempt]:
-    """Return the attempts of a message, which carries several of a claim."""
+def attempts_of(message: MessageProxy | None) -> Sequence[Attempt]:
+    """Return the attempts that a message carries; a claim of several executions is one message."""
     assert message is not None
     attempts: Sequence[Attempt] = message.args[0]
     return attempts
 
 
 class Attempts:
-    """A consumer of a queue, and those of its attempts that nobody has asked for yet."""
+    """A consumer of a queue, which returns the attempts of its messages one by one."""
 
     def __init__(self, process: WorkerProcess, queue: str = "http") -> None:
         self.consumer = ClaimConsumer(process, queue, LONG_MS)
-        self._rest: deque[Attempt] = deque()
+        self._unread: deque[Attempt] = deque()
 
     def next(self) -> Attempt:
-        """Return the next attempt, once there is one."""
-        if not self._rest:
-            self._rest.extend(of(next(self.consumer)))
-        return self._rest.popleft()
+        """Return the next attempt; wait until the consumer has claimed it."""
+        if not self._unread:
+            self._unread.extend(attempts_of(next(self.consumer)))
+        return self._unread.popleft()
 
-    def next_in_thread(self, got: list[Attempt]) -> threading.Thread:
-        """Wait for the next attempt elsewhere."""
-        thread = threading.Thread(target=lambda: got.append(self.next()), daemon=True)
+    def next_in_thread(self, received: list[Attempt]) -> threading.Thread:
+        """Start a thread that waits for the next attempt and appends it to `received`."""
+        thread = threading.Thread(target=lambda: received.append(self.next()), daemon=True)
         thread.start()
         return thread
 

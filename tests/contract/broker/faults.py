@@ -1,4 +1,4 @@
-"""A database that refuses to let claims end with any SQLSTATE, on demand."""
+"""A database that fails chosen writes of a worker with a chosen SQLSTATE."""
 
 from sqlalchemy import text
 
@@ -26,7 +26,7 @@ CREATE TRIGGER meet_fault BEFORE UPDATE ON workers FOR EACH ROW EXECUTE FUNCTION
 
 
 class Faults:
-    """Faults of one database: each on the row with a key, or on every row."""
+    """Faults of one database: each fails the writes of one execution or worker, or of every row."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -34,15 +34,18 @@ class Faults:
             connection.exec_driver_sql(_INSTALL.replace("%'", "%%'"))
 
     def set(self, state: str, place: str = EVERY_ROW, message: str = "injected") -> None:
-        """Fail from now on whatever ends the claim of this execution, or renews the lease of this worker."""
+        """Fail each write that ends the claim of an execution or renews the lease of a worker.
+
+        `place` is the id of the execution or worker, or `EVERY_ROW`.
+        """
         insert = text("INSERT INTO faults VALUES (:place, :state, :message)")
         self._database.fetch(insert, {"place": place, "state": state, "message": message})
 
     def clear(self) -> None:
-        """Let everything pass again."""
+        """Remove all faults."""
         self._database.fetch(text("DELETE FROM faults"))
 
     def met(self) -> int:
-        """Count how often a fault was met; no rollback takes it back."""
+        """Return the number of failed writes; a sequence counts them, so that rollbacks do not change the number."""
         row = self._database.fetch(text("SELECT last_value, is_called FROM faults_met"))[0]
         return int(row.last_value) if row.is_called else 0

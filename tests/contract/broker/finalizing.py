@@ -1,4 +1,4 @@
-"""A finalizer at work, and the claims whose ends it writes."""
+"""A running finalizer, and claims whose results it writes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,19 +25,21 @@ from tests.waiting import eventually
 
 WORKER = "wrk_1"
 RETRY_SECONDS = (0.005, 0.01, 0.02, 0.05)
-"""Short pauses: whole ones would be most of the time of these tests."""
+"""Much shorter than the pauses in production, so that the tests do not spend their time waiting."""
 OUTPUT = {"status_code": 200, "body": "as it was answered"}
 
 
 class Running:
-    """A finalizer at work, and the claims whose ends it writes."""
+    """A running finalizer, and claims whose results it writes."""
 
-    def __init__(self, database: Database, own: Database) -> None:
+    def __init__(self, database: Database, finalizer_database: Database) -> None:
         self.database = database
         self.values = Values()
         inboxes = Inboxes()
-        outbox = OutboxThread(OutboxProcessor(own, handlers=(), values=self.values), inboxes)
-        outcomes = Outcomes(own, WORKER, self.values, FlowRules(own), inboxes=inboxes, outbox=outbox)
+        processor = OutboxProcessor(finalizer_database, handlers=(), values=self.values)
+        outbox = OutboxThread(processor, inboxes)
+        rules = FlowRules(finalizer_database)
+        outcomes = Outcomes(finalizer_database, WORKER, self.values, rules, inboxes=inboxes, outbox=outbox)
         self.finalizer = Finalizer(outcomes, self.values, retry_seconds=RETRY_SECONDS)
         lease_ms = 600_000
         worker_lease.register(
@@ -46,25 +48,25 @@ class Running:
         self.finalizer.start()
 
     def claim(self, count: int) -> list[Claim]:
-        """Claim new executions, in the order of their ids."""
+        """Create and claim executions; return the claims in the order of their ids."""
         rows.add_executions(self.database, count, max_attempts=3)
         claims = take(self.database, WORKER, count).claims
         return sorted(claims, key=lambda claim: claim.execution_id)
 
     def end(self, *claims: Claim, output: dict[str, object] | None = None) -> None:
-        """Submit that these succeeded."""
+        """Submit a success of each claim to the finalizer."""
         for claim in claims:
             verdict = Verdict.success(output or OUTPUT)
             logs = (LogLine(LogLevel.INFO, "it's delivered"),)
             self.finalizer.submit(Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, logs))
 
     def ended(self, *claims: Claim) -> bool:
-        """Return whether all of these are written in full."""
+        """Return whether the success and the output of all claims are in the database."""
         found = [rows.execution(self.database, claim.execution_id) for claim in claims]
         return all(row.status == "SUCCESS" and row.output == OUTPUT for row in found)
 
     def wait_for(self, *claims: Claim) -> None:
-        """Wait until these are written in full."""
+        """Wait until the success and the output of all claims are in the database."""
         eventually(lambda: self.ended(*claims), what="the results")
 
 
@@ -73,7 +75,8 @@ Run = Callable[[Database], Running]
 
 @contextmanager
 def locked(database: Database, claim: Claim) -> Iterator[None]:
-    """Hold the lock on an execution, as an open session of an operator does."""
-    with database.engine.connect() as other, other.begin():
-        other.execute(text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE"), {"id": claim.execution_id})
+    """Hold the row lock of an execution, as an open session of an operator could."""
+    lock = text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE")
+    with database.engine.connect() as operator, operator.begin():
+        operator.execute(lock, {"id": claim.execution_id})
         yield

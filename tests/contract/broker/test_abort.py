@@ -1,4 +1,7 @@
-"""Deliveries that are aborted on request, over each transport: what was sent says so, the rest leaves no attempt."""
+"""Deliveries aborted on request, over each transport.
+
+The attempt of a sent delivery ends as ABORTED. A delivery that was not sent yet leaves no attempt.
+"""
 
 import socket
 from collections.abc import Iterator
@@ -25,7 +28,7 @@ from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
 from tests import rows
 from tests.contract.broker.delivering import Attempts, catalog_of, claimed
-from tests.contract.broker.silence import add
+from tests.contract.broker.silence import add_execution
 from tests.waiting import eventually
 
 HTTP = EndpointType.HTTP
@@ -41,7 +44,10 @@ def loop() -> Iterator[DeliveryLoop]:
 
 
 def abort(database: Database, loop: DeliveryLoop, attempt: Attempt) -> None:
-    """As a worker does that has found the request; more than once, as long as the row says so."""
+    """Request an abort, and pass it to the loop as a worker does.
+
+    A worker passes the request at each poll until the row is written, hence the two calls.
+    """
     cancel_execution(database, attempt.claim.execution_id, if_running=IfRunning.ABORT, actor="ops")
     for _ in range(2):
         loop.abort([attempt.claim.key])
@@ -59,10 +65,10 @@ def is_closed(connection: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("type_", EndpointType)
-def test_what_was_sent_is_cancelled_and_may_have_arrived(
+def test_aborted_sent_delivery_is_cancelled_and_may_have_been_delivered(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, silent: socket.socket, type_: EndpointType
 ) -> None:
-    execution_id = add(database, type_, silent)
+    execution_id = add_execution(database, type_, silent)
     attempt = claimed(process, type_.queue)
     Deliveries(catalog_of(database), loop, database, process).start([attempt])
     connection, _ = silent.accept()
@@ -74,30 +80,30 @@ def test_what_was_sent_is_cancelled_and_may_have_arrived(
     assert (status, tried.error["type"], tried.error["may_have_been_delivered"]) == ("CANCELLED", "ABORTED", True)
     (line,) = database.fetch(text("SELECT message FROM execution_logs"))
     assert line.message == "attempt 1 of 3 aborted on request, before an answer came"
-    # librdkafka keeps its connections: a record that was given to it cannot be taken back.
+    # librdkafka keeps its connections open, and cannot withdraw a record that it has accepted.
     assert type_ is EndpointType.KAFKA or is_closed(connection)
     connection.close()
 
 
-def test_what_waits_for_its_target_or_its_instant_leaves_no_attempt(
+def test_aborted_delivery_that_waits_for_a_connection_or_its_due_time_leaves_no_attempt(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, silent: socket.socket
 ) -> None:
     deliveries = Deliveries(catalog_of(database), loop, database, process)
-    add(database, HTTP, silent)
+    add_execution(database, HTTP, silent)
     attempts = Attempts(process)
     first = attempts.next()
     deliveries.start([first])
     eventually(lambda: first.is_sent)
-    waiting = add(database, HTTP, silent)
-    held = add(database, HTTP, silent, due_in=timedelta(milliseconds=10))
-    others = [attempts.next(), attempts.next()]
-    for attempt in others:
-        if attempt.claim.execution_id == held:
+    without_connection = add_execution(database, HTTP, silent)
+    not_due = add_execution(database, HTTP, silent, due_in=timedelta(milliseconds=10))
+    unsent = [attempts.next(), attempts.next()]
+    for attempt in unsent:
+        if attempt.claim.execution_id == not_due:
             attempt.due_at += 3600
-    deliveries.start(others)
-    for attempt in others:
+    deliveries.start(unsent)
+    for attempt in unsent:
         abort(database, loop, attempt)
-    for execution_id in (waiting, held):
+    for execution_id in (without_connection, not_due):
         assert ended(database, execution_id) == ("CANCELLED", [])
         assert rows.job_of(database, execution_id).status == "RETIRED"
     assert not first.is_aborted
@@ -105,13 +111,13 @@ def test_what_waits_for_its_target_or_its_instant_leaves_no_attempt(
     assert ended(database, first.claim.execution_id)[0] == "CANCELLED"
 
 
-def test_a_whole_worker_finds_the_request_by_itself(
+def test_worker_finds_the_abort_request_in_the_database(
     database: Database, database_url: str, silent: socket.socket
 ) -> None:
     broker, deliveries = build(Settings(database_url=database_url, worker_poll_interval_ms=10))
     dramatiq.actor(deliveries.start, broker=broker, actor_name=DELIVER, queue_name="http")
     worker = Worker(broker, worker_threads=2, worker_timeout=100)
-    execution_id = add(database, HTTP, silent)
+    execution_id = add_execution(database, HTTP, silent)
     worker.start()
     try:
         connection, _ = silent.accept()
@@ -127,15 +133,15 @@ def test_a_whole_worker_finds_the_request_by_itself(
         worker.stop()
 
 
-def test_a_worker_that_stops_concludes_nothing_that_nobody_asked_to_abort(
+def test_stopping_worker_leaves_a_sent_delivery_without_an_abort_request_running(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, silent: socket.socket
 ) -> None:
-    execution_id = add(database, HTTP, silent)
+    execution_id = add_execution(database, HTTP, silent)
     attempt = claimed(process)
     Deliveries(catalog_of(database), loop, database, process).start([attempt])
     eventually(lambda: attempt.is_sent)
-    loop.abort([attempt.claim.key._replace(attempt=2)])  # a later claim is another one
+    loop.abort([attempt.claim.key._replace(attempt=2)])  # a request for another attempt has no effect on this attempt
     loop.stop()
     assert process.finalizer.flush(60)
     assert rows.execution(database, execution_id).status == "RUNNING"
-    attempt.release(even_if_started=True)  # or the process waits for it
+    attempt.release(even_if_started=True)  # otherwise the process waits for the attempt when it closes

@@ -26,17 +26,17 @@ def succeed(attempt: Attempt) -> None:
     attempt.conclude(OK)
 
 
-def test_everything_due_is_delivered_once(database: Database, start_worker: StartWorker, shards: int) -> None:
+def test_each_due_execution_is_delivered_once(database: Database, start_worker: StartWorker, shards: int) -> None:
     expected = rows.add_executions(database, 100, shards=shards)
-    seen: list[str] = []
+    delivered: list[str] = []
 
     def body(attempt: Attempt) -> None:
-        seen.append(attempt.claim.execution_id)
+        delivered.append(attempt.claim.execution_id)
         succeed(attempt)
 
     start_worker(body)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 100})
-    assert sorted(seen) == sorted(expected)
+    assert sorted(delivered) == sorted(expected)
 
 
 def raises(attempt: Attempt) -> None:
@@ -48,13 +48,13 @@ def raises_after_begin(attempt: Attempt) -> None:
     raise RuntimeError("boom")
 
 
-def forgets(attempt: Attempt) -> None:
-    """Returns without a verdict."""
+def returns_without_verdict(attempt: Attempt) -> None:
+    pass
 
 
-@pytest.mark.parametrize("body", [raises, raises_after_begin, forgets])
+@pytest.mark.parametrize("body", [raises, raises_after_begin, returns_without_verdict])
 def test_no_success_without_a_verdict(database: Database, start_worker: StartWorker, body: object, shards: int) -> None:
-    """Invariant 3: Dramatiq would acknowledge each of these as done."""
+    """Invariant 3 of ARCHITECTURE.md. Dramatiq acknowledges the message of each of these actors as done."""
     executions = rows.add_executions(database, 3, shards=shards)
     start_worker(body)
     eventually(lambda: rows.statuses(database) == {"FAILED": 3})
@@ -63,31 +63,29 @@ def test_no_success_without_a_verdict(database: Database, start_worker: StartWor
         assert tried.error["type"] == "NO_VERDICT"
 
 
-def test_capacity_bounds_what_is_in_flight(database: Database, start_worker: StartWorker, shards: int) -> None:
+def test_capacity_bounds_the_attempts_in_flight(database: Database, start_worker: StartWorker, shards: int) -> None:
     rows.add_executions(database, 30, shards=shards)
     begun: list[Attempt] = []
-    full = threading.Semaphore(0)
+    started = threading.Semaphore(0)
 
     def begin(attempt: Attempt) -> None:
         attempt.enter(Stage.STARTED)
         begun.append(attempt)
-        full.release()
+        started.release()
 
     _, process = start_worker(begin, capacity=7)
     for _ in range(7):
-        assert full.acquire(timeout=60)
+        assert started.acquire(timeout=60)
     assert rows.statuses(database) == {"QUEUED": 23, "RUNNING": 7}
-    assert not full.acquire(timeout=0.3)
+    assert not started.acquire(timeout=0.3)
     begun[0].conclude(OK)
-    assert full.acquire(timeout=60), "a concluded attempt must make room for the next claim"
+    assert started.acquire(timeout=60), "the next execution is claimed once an attempt has completed"
     for attempt in begun:
         attempt.conclude(OK)
     assert process.shares.capacity == 7
 
 
-def test_a_failed_attempt_is_tried_again_after_its_delay(
-    database: Database, start_worker: StartWorker, shards: int
-) -> None:
+def test_failed_attempt_is_retried_after_its_delay(database: Database, start_worker: StartWorker, shards: int) -> None:
     (execution_id,) = rows.add_executions(database, 1, max_attempts=3, shards=shards)
 
     def body(attempt: Attempt) -> None:
@@ -103,10 +101,10 @@ def test_a_failed_attempt_is_tried_again_after_its_delay(
         assert (later.started_at - earlier.completed_at).total_seconds() >= 0.1
 
 
-def test_a_claim_whose_answer_was_lost_is_handed_back(
+def test_claim_whose_database_answer_was_lost_is_released(
     database: Database, start_worker: StartWorker, shards: int
 ) -> None:
-    """Rows that the database believes to be ours, and that are not in flight, go back without an attempt spent."""
+    """The consumer releases rows claimed for its worker that are not in flight. No attempt is spent."""
     started = threading.Event()
 
     def body(attempt: Attempt) -> None:
@@ -115,28 +113,28 @@ def test_a_claim_whose_answer_was_lost_is_handed_back(
 
     worker, process = start_worker(body, poll_interval_ms=20)
     rows.add_executions(database, 1, shards=shards)
-    assert started.wait(60), "a consumer releases strays before its first claim"
+    assert started.wait(60), "a consumer releases orphaned claims before its first own claim"
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})
     started.clear()
-    stray = rows.add_executions(database, 1, due_in=timedelta(hours=1), shards=shards)[0]
+    orphan = rows.add_executions(database, 1, due_in=timedelta(hours=1), shards=shards)[0]
     database.fetch(
         text(
             "UPDATE executions SET status = 'RUNNING', worker_id = :w, attempt_count = 1, started_at = now(), "
             "run_at = now() WHERE execution_id = :id"
         ),
-        {"w": process.worker_id, "id": stray},
+        {"w": process.worker_id, "id": orphan},
     )
-    assert rows.execution(database, stray).status == "RUNNING"
+    assert rows.execution(database, orphan).status == "RUNNING"
     worker.consumers["http"].consumer.after_lost_answer()
     assert started.wait(60)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 2})
-    assert [a.attempt_number for a in rows.attempts(database, stray)] == [1]
+    assert [a.attempt_number for a in rows.attempts(database, orphan)] == [1]
 
 
-def test_what_an_actor_leaves_of_a_batch_has_no_verdict(
+def test_attempts_that_an_actor_left_unprocessed_fail_without_a_verdict(
     database: Database, start_worker: StartWorker, shards: int
 ) -> None:
-    """It raises at one attempt; those before it have ended, and those behind it were never looked at."""
+    """The actor raises at the fourth attempt. Earlier attempts have completed; later attempts were not processed."""
     executions = rows.add_executions(database, 6, shards=shards)
 
     def body(attempt: Attempt) -> None:
@@ -146,38 +144,36 @@ def test_what_an_actor_leaves_of_a_batch_has_no_verdict(
 
     start_worker(body)
     eventually(lambda: sum(count for status, count in rows.statuses(database).items() if status in FINAL) == 6)
-    failed = [one for one in executions if rows.execution(database, one).status == "FAILED"]
+    failed = [id_ for id_ in executions if rows.execution(database, id_).status == "FAILED"]
     assert executions[3] in failed
-    for one in failed:
-        (tried,) = rows.attempts(database, one)
+    for execution_id in failed:
+        (tried,) = rows.attempts(database, execution_id)
         assert tried.error["type"] == "NO_VERDICT"
 
 
-class Skips(Middleware):
-    """Skips every message."""
-
+class SkipEveryMessage(Middleware):
     def before_process_message(self, broker: Broker, message: MessageProxy) -> None:
         raise SkipMessage
 
 
-def test_a_batch_that_a_middleware_skips_has_failed(database: Database, start_worker: StartWorker, shards: int) -> None:
+def test_batch_skipped_by_a_middleware_fails(database: Database, start_worker: StartWorker, shards: int) -> None:
     worker, _ = start_worker(succeed)
-    worker.broker.add_middleware(Skips())
+    worker.broker.add_middleware(SkipEveryMessage())
     rows.add_executions(database, 6, shards=shards)
     eventually(lambda: rows.statuses(database) == {"FAILED": 6})
 
 
-def test_a_batch_for_no_actor_has_failed(database: Database, start_worker: StartWorker, shards: int) -> None:
+def test_batch_without_an_actor_fails(database: Database, start_worker: StartWorker, shards: int) -> None:
     worker, _ = start_worker(succeed)
     worker.broker.actors.clear()
     rows.add_executions(database, 6, shards=shards)
     eventually(lambda: rows.statuses(database) == {"FAILED": 6})
 
 
-def test_a_stop_hands_back_the_batches_that_no_actor_has_seen(
+def test_stopping_worker_releases_batches_that_no_actor_has_received(
     database: Database, start_worker: StartWorker, shards: int
 ) -> None:
-    """Each of the four threads finishes the batch that it is at; the others have spent nothing."""
+    """Each of the four threads finishes its current batch. The remaining batches have spent no attempt."""
     may_end = threading.Event()
 
     def body(attempt: Attempt) -> None:

@@ -1,4 +1,4 @@
-"""Deliveries that end before anything is sent."""
+"""Deliveries that end before they are sent, or are sent late."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -31,16 +31,16 @@ from tests.contract.broker.delivering import Attempts, catalog_of, claimed
 from tests.waiting import eventually
 
 
-def nothing_may_be_sent() -> Dispatchers:
-    raise AssertionError
+def no_dispatchers() -> Dispatchers:
+    raise AssertionError("a delivery reached the dispatchers")
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["lost", "late for a window"])
-def test_what_is_not_held_any_more_is_not_sent(
+def test_delivery_of_a_lost_claim_or_an_expired_window_is_not_sent(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, *, is_late: bool
 ) -> None:
-    """Another worker may be sending it, or something else in its place, by now."""
-    path = f"/ok/not-held-{is_late}"
+    """By now another worker may be sending the same execution, or another delivery may use its place in the window."""
+    path = f"/ok/lost-claim-{is_late}"
     rows.add_endpoint(database, "lost", spec={"url": receiver.url(path), "method": "POST"})
     (execution_id,) = rows.add_executions(database, endpoint="lost")
     attempt = claimed(process)
@@ -53,7 +53,7 @@ def test_what_is_not_held_any_more_is_not_sent(
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
     assert [request for request in receiver.requests if request.path == path] == []
-    # A process that is late would have it again at once, and be late again; of that nothing is noted for ever.
+    # A late process gets no new claim of this endpoint yet: it would be late again. The history omits such claims.
     assert process.shares.reserve("lost", 1) == (0 if is_late else 1)
     assert len(database.fetch(text("SELECT 1 FROM execution_events"))) == (0 if is_late else 2)
 
@@ -68,7 +68,7 @@ def narrow() -> Iterator[DeliveryLoop]:
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["in time", "late for a window"])
-def test_what_waits_for_a_connection_starts_when_it_has_one(
+def test_delivery_that_waits_for_a_connection_starts_when_it_gets_the_connection(
     database: Database, process: WorkerProcess, narrow: DeliveryLoop, receiver: Receiver, *, is_late: bool
 ) -> None:
     path = f"/held/waits-{process.worker_id}"
@@ -85,48 +85,48 @@ def test_what_waits_for_a_connection_starts_when_it_has_one(
     eventually(lambda: "RUNNING" not in rows.statuses(database))
     assert rows.statuses(database) == ({"SUCCESS": 1, "QUEUED": 1} if is_late else {"SUCCESS": 2})
     assert len([request for request in receiver.requests if request.path == path]) == 2 - is_late
-    ran = sorted((one for name in executions for one in rows.attempts(database, name)), key=lambda one: one.started_at)
+    ran = sorted((row for id_ in executions for row in rows.attempts(database, id_)), key=lambda row: row.started_at)
     for before, after in pairwise(ran):
         assert after.started_at >= before.started_at + timedelta(milliseconds=before.duration_ms - 1)
 
 
 LATE_RETRY = """
     UPDATE executions SET status = :status, attempt_count = 1, scheduled_at = now() - INTERVAL '1 hour',
-                          expires_at = CASE WHEN NOT :by_hand THEN now() - INTERVAL '1 minute' END
+                          expires_at = CASE WHEN NOT :is_manual THEN now() - INTERVAL '1 minute' END
     """
 
 
 @pytest.mark.parametrize(
-    ("status", "by_hand"),
+    ("status", "is_manual"),
     [("RETRYING", False), ("QUEUED", False), ("QUEUED", True)],
-    ids=["planned in time", "held by a pause", "by hand"],
+    ids=["planned in time", "delayed by a pause", "manual"],
 )
-def test_a_retry_that_starts_too_late_is_not_sent(
+def test_retry_beyond_its_maximum_age_is_not_sent(
     database: Database,
     process: WorkerProcess,
     loop: DeliveryLoop,
     receiver: Receiver,
     status: str,
-    by_hand: bool,
+    is_manual: bool,
 ) -> None:
     """Only a manual retry is sent at any age."""
-    path = f"/ok/late-{status}-{by_hand}-{process.worker_id}"
+    path = f"/ok/late-{status}-{is_manual}-{process.worker_id}"
     policy = {"max_attempts": 3, "max_age_ms": 60_000}
     rows.add_endpoint(database, "late", spec={"url": receiver.url(path), "method": "POST"}, retry_policy=policy)
     (execution_id,) = rows.add_executions(database, endpoint="late", max_attempts=3)
-    database.fetch(text(LATE_RETRY), {"status": status, "by_hand": by_hand})
+    database.fetch(text(LATE_RETRY), {"status": status, "is_manual": is_manual})
     Deliveries(catalog_of(database), loop, database, process).start([claimed(process)])
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
     (tried,) = rows.attempts(database, execution_id)
-    assert rows.execution(database, execution_id).status == ("SUCCESS" if by_hand else "FAILED")
-    assert [request.path for request in receiver.requests if request.path == path] == [path] * by_hand
-    if not by_hand:
+    assert rows.execution(database, execution_id).status == ("SUCCESS" if is_manual else "FAILED")
+    assert [request.path for request in receiver.requests if request.path == path] == [path] * is_manual
+    if not is_manual:
         facts = tried.error["type"], tried.error["retryable"], tried.error["may_have_been_delivered"]
         assert facts == ("RETRY_TOO_LATE", False, False)
 
 
 @pytest.mark.parametrize("is_limited", [True, False], ids=["behind a limit", "in a backlog"])
-def test_a_first_attempt_is_too_late_only_where_something_made_it_wait(
+def test_first_attempt_expires_behind_a_limit_but_not_in_a_backlog(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, is_limited: bool
 ) -> None:
     path = f"/ok/first-{is_limited}-{process.worker_id}"
@@ -148,9 +148,9 @@ def test_a_first_attempt_is_too_late_only_where_something_made_it_wait(
 @pytest.mark.parametrize(
     ("error", "is_marked"),
     [({"may_have_been_delivered": True}, True), ({"may_have_been_delivered": False}, False), ({}, True)],
-    ids=["unknown fate", "known not to be there", "an error that was not stored"],
+    ids=["unknown fate", "known not to be delivered", "an error that was not stored"],
 )
-def test_an_entry_that_redis_may_have_forgotten_is_marked(
+def test_redis_entry_whose_marker_may_have_expired_may_be_a_duplicate(
     database: Database,
     process: WorkerProcess,
     loop: DeliveryLoop,
@@ -158,7 +158,7 @@ def test_an_entry_that_redis_may_have_forgotten_is_marked(
     error: dict[str, bool],
     is_marked: bool,
 ) -> None:
-    """The attempt before began three days ago: a pause, a manual retry, an outage."""
+    """The previous attempt began three days ago, for example before a pause, a manual retry or an outage."""
     redis_stream, stream = EndpointType.REDIS_STREAM, f"marked-{process.worker_id}"
     fields = {"redis_url": valkey.url, "stream": stream, "fields_template": {"a": "1"}}
     rows.add_endpoint(database, "stream", type_=redis_stream, spec=fields, retry_policy={"max_attempts": 3})
@@ -171,56 +171,60 @@ def test_an_entry_that_redis_may_have_forgotten_is_marked(
     assert rows.execution(database, execution_id).output.get("may_be_duplicate", False) is is_marked
 
 
-def test_what_cannot_be_prepared_now_goes_back_unspent(database: Database, process: WorkerProcess) -> None:
-    """The database cannot be reached: that is no failure of the target, so it costs no attempt, and may soon pass."""
+def test_claim_is_released_without_a_spent_attempt_when_the_database_is_unreachable(
+    database: Database, process: WorkerProcess
+) -> None:
+    """An unreachable database is no failure of the target. The outage may be short, so the delay is short too."""
     (execution_id,) = rows.add_executions(database, due_in=timedelta(days=-1))
     attempt = claimed(process)
     away = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test-away")
     with closing(away):
-        Deliveries(catalog_of(away), DeliveryLoop(nothing_may_be_sent), away, process).start([attempt])
+        Deliveries(catalog_of(away), DeliveryLoop(no_dispatchers), away, process).start([attempt])
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
-    assert row.run_at < rows.database_now(database) + timedelta(minutes=1), "not put off by its age"
+    assert row.run_at < rows.database_now(database) + timedelta(minutes=1), "the delay ignores the execution's age"
     assert rows.attempts(database, execution_id) == []
 
 
 @pytest.mark.parametrize("box", [None, SecretBox.from_setting(generate_key())], ids=["no key", "another key"])
-def test_what_needs_a_secret_of_another_key_waits_for_a_worker_that_has_it(
+def test_delivery_waits_for_a_worker_with_the_key_of_its_secret(
     database: Database, process: WorkerProcess, box: SecretBox | None
 ) -> None:
-    """The operator has forgotten to give this process the key, which is no fault of the job."""
+    """A process without the right key is an error of its operator, so the job spends no attempt."""
     stored = SecretBox.from_setting(generate_key()).encrypt("hunter2")
     SECRETS.create(database, "token", stored, AuditedChange(SYSTEM))
     rows.add_endpoint(database, "sealed", spec={"url": "https://h/{{secret.token}}", "method": "POST"})
     (execution_id,) = rows.add_executions(database, endpoint="sealed")
     attempt = claimed(process)
-    Deliveries(catalog_of(database, box), DeliveryLoop(nothing_may_be_sent), database, process).start([attempt])
+    Deliveries(catalog_of(database, box), DeliveryLoop(no_dispatchers), database, process).start([attempt])
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
-    assert row.run_at >= attempt.claim.claimed_at + timedelta(seconds=0.8), "no worker claims it at once"
+    assert row.run_at >= attempt.claim.claimed_at + timedelta(seconds=0.8), "no worker claims the execution at once"
     assert rows.attempts(database, execution_id) == []
 
 
-def test_what_the_database_refuses_to_read_goes_back_unspent(database: Database, process: WorkerProcess) -> None:
-    """Missing tables or permissions are no failure of the target either."""
+def test_claim_is_released_without_a_spent_attempt_when_the_database_refuses_a_read(
+    database: Database, process: WorkerProcess
+) -> None:
+    """Missing tables or permissions are no failure of the target."""
     (execution_id,) = rows.add_executions(database)
     database.fetch(text("ALTER TABLE endpoint_versions RENAME TO elsewhere"))
     before = rows.database_now(database)
-    Deliveries(catalog_of(database), DeliveryLoop(nothing_may_be_sent), database, process).start([claimed(process)])
+    Deliveries(catalog_of(database), DeliveryLoop(no_dispatchers), database, process).start([claimed(process)])
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
-    assert row.run_at >= before + timedelta(milliseconds=SHORTEST_PUT_OFF_MS * 0.8), "or it would go round without end"
+    assert row.run_at >= before + timedelta(milliseconds=SHORTEST_PUT_OFF_MS * 0.8), "the delay prevents a busy loop"
     assert rows.attempts(database, execution_id) == []
 
 
-def test_the_input_is_not_kept_once_it_is_in_the_request(
+def test_attempt_drops_its_input_once_the_request_is_built(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver
 ) -> None:
-    """Thousands of attempts may wait for their answers."""
-    path = "/ok/not-kept"
+    """Thousands of attempts may wait for answers at once, so each keeps as little memory as possible."""
+    path = "/ok/input-dropped"
     rows.add_endpoint(database, "echo", spec={"url": receiver.url(path), "method": "POST"})
     (execution_id,) = rows.add_executions(database, endpoint="echo", input_={"text": "x"})
     attempt = claimed(process)

@@ -1,4 +1,4 @@
-"""A worker that is asked to drain: it claims nothing more, finishes what it has begun, and ends."""
+"""A drained worker claims nothing more, finishes its attempts in flight, and ends."""
 
 import threading
 import time
@@ -24,75 +24,80 @@ from tests.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
-def beats_often(monkeypatch: pytest.MonkeyPatch) -> None:
+def frequent_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "BEAT_SECONDS", 0.1)
 
 
-class Held:
-    """An actor that ends each delivery once it is let go; `ends` is set when its process wants to end."""
+class BlockedActor:
+    """An actor that completes its deliveries once `may_complete` is set.
+
+    A test sets `process.leaving.end` to `process_ends.set`, to observe when the process wants to end.
+    """
 
     def __init__(self) -> None:
-        self.let_go = threading.Event()
-        self.ends = threading.Event()
+        self.may_complete = threading.Event()
+        self.process_ends = threading.Event()
         self.begun: list[Attempt] = []
 
     def body(self, attempt: Attempt) -> None:
         assert attempt.enter(Stage.STARTED)
         self.begun.append(attempt)
-        threading.Thread(target=self._end, args=[attempt], daemon=True).start()
+        threading.Thread(target=self._complete, args=[attempt], daemon=True).start()
 
-    def _end(self, attempt: Attempt) -> None:
-        self.let_go.wait(60)
+    def _complete(self, attempt: Attempt) -> None:
+        self.may_complete.wait(60)
         attempt.conclude(Verdict.success({}))
 
 
 @pytest.fixture
-def held() -> Iterator[Held]:
-    held = Held()
-    yield held
-    held.let_go.set()
+def actor() -> Iterator[BlockedActor]:
+    actor = BlockedActor()
+    yield actor
+    actor.may_complete.set()
 
 
 def drain(database: Database, process: WorkerProcess) -> Command:
     return worker_commands.ask(database, process.worker_id, CommandKind.DRAIN, AuditedChange(SYSTEM))
 
 
-def state(database: Database, process: WorkerProcess) -> WorkerState:
+def worker_state(database: Database, process: WorkerProcess) -> WorkerState:
     return store.get_worker(database, process.worker_id).state
 
 
-def standing(database: Database, process: WorkerProcess) -> list[CommandState]:
-    return [one.state for one in worker_commands.latest(database, process.worker_id)]
+def command_states(database: Database, process: WorkerProcess) -> list[CommandState]:
+    return [command.state for command in worker_commands.latest(database, process.worker_id)]
 
 
-def test_it_claims_nothing_more_finishes_and_ends(database: Database, start_worker: StartWorker, held: Held) -> None:
-    worker, process = start_worker(held.body)
-    process.leaving.end = held.ends.set
+def test_drained_worker_claims_nothing_more_finishes_and_ends(
+    database: Database, start_worker: StartWorker, actor: BlockedActor
+) -> None:
+    worker, process = start_worker(actor.body)
+    process.leaving.end = actor.process_ends.set
     rows.add_executions(database, 2)
     process.inboxes.wake()
-    eventually(lambda: len(held.begun) == 2, what="two deliveries")
+    eventually(lambda: len(actor.begun) == 2, what="two deliveries")
     assert drain(database, process).state is CommandState.PENDING
-    eventually(lambda: state(database, process) is WorkerState.DRAINING, what="the acknowledgement")
-    assert standing(database, process) == [CommandState.ACKNOWLEDGED]
+    eventually(lambda: worker_state(database, process) is WorkerState.DRAINING, what="the acknowledgement")
+    assert command_states(database, process) == [CommandState.ACKNOWLEDGED]
     rows.add_executions(database, 3)
     process.inboxes.wake()
-    assert not held.ends.is_set(), "it holds two"
+    assert not actor.process_ends.is_set(), "two deliveries are in flight"
     assert rows.statuses(database) == {"RUNNING": 2, "QUEUED": 3}
     assert time.monotonic() < process.lease.valid_until
-    held.let_go.set()
-    assert held.ends.wait(30)
+    actor.may_complete.set()
+    assert actor.process_ends.wait(30)
     worker.stop()
-    assert state(database, process) is WorkerState.DRAINED
+    assert worker_state(database, process) is WorkerState.DRAINED
     assert rows.statuses(database) == {"SUCCESS": 2, "QUEUED": 3}
 
 
 @pytest.mark.postgresql_only
-def test_no_lock_of_control_costs_a_lease_or_a_delivery(
-    database: Database, start_worker: StartWorker, held: Held
+def test_locked_table_of_commands_delays_neither_lease_nor_deliveries(
+    database: Database, start_worker: StartWorker, actor: BlockedActor
 ) -> None:
-    worker, process = start_worker(held.body, lease_seconds=3.0)
-    process.leaving.end = held.ends.set
-    held.let_go.set()
+    worker, process = start_worker(actor.body, lease_seconds=3.0)
+    process.leaving.end = actor.process_ends.set
+    actor.may_complete.set()
     with database.engine.begin() as connection:
         connection.execute(text("LOCK TABLE worker_commands IN ACCESS EXCLUSIVE MODE"))
         renewed = process.heartbeat.last_sign()
@@ -101,11 +106,11 @@ def test_no_lock_of_control_costs_a_lease_or_a_delivery(
         eventually(lambda: rows.statuses(database) == {"SUCCESS": 20}, what="the deliveries")
         eventually(lambda: process.heartbeat.last_sign() > renewed + 2, what="two renewals")
     drain(database, process)
-    assert held.ends.wait(30), "it goes on listening afterwards"
+    assert actor.process_ends.wait(30), "the worker reads commands again once the lock is gone"
     worker.stop()
 
 
-def test_a_command_of_a_later_release_is_left_alone(
+def test_unknown_command_of_a_later_release_is_ignored(
     database: Database, start_worker: StartWorker, caplog: pytest.LogCaptureFixture
 ) -> None:
     worker, process = start_worker(lambda _: None)
@@ -118,8 +123,8 @@ def test_a_command_of_a_later_release_is_left_alone(
         {"worker": process.worker_id},
     )
     drain(database, process)
-    eventually(lambda: state(database, process) is WorkerState.DRAINING, what="the one that it knows")
-    assert {one.command for one in worker_commands.latest(database, process.worker_id)} == {"dance", "drain"}
+    eventually(lambda: worker_state(database, process) is WorkerState.DRAINING, what="the drain")
+    assert {row.command for row in worker_commands.latest(database, process.worker_id)} == {"dance", "drain"}
     assert caplog.text.count("of a later release") == 1
     (row,) = database.fetch(text("SELECT acknowledged_at FROM worker_commands WHERE command_id = 'cmd_1'"))
     assert row.acknowledged_at is None

@@ -1,4 +1,4 @@
-"""The finalizer while somebody holds the lock on a row: the others are written, and what is lost is not waited for."""
+"""The finalizer while another session locks a row: other rows are written, and lost claims do not wait."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,29 +16,29 @@ from tests.waiting import eventually
 
 @pytest.fixture
 def impatient(database_url: str) -> Iterator[Database]:
-    """The same database, on connections that wait a second for a lock."""
-    own = db.connect(database_url, pool_size=2, application_name="te-own", statement_timeout_seconds=2)
-    with closing(own):
-        yield own
+    """The same database, on connections that wait one second for a lock."""
+    impatient = db.connect(database_url, pool_size=2, application_name="te-own", statement_timeout_seconds=2)
+    with closing(impatient):
+        yield impatient
 
 
-def test_a_locked_row_holds_up_no_other(database: Database, impatient: Database, run: Run) -> None:
+def test_locked_row_delays_no_other_row(database: Database, impatient: Database, run: Run) -> None:
     running = run(impatient)
-    kept, *others = running.claim(60)
-    with locked(database, kept):
-        running.end(kept, *others)
+    locked_claim, *others = running.claim(60)
+    with locked(database, locked_claim):
+        running.end(locked_claim, *others)
         running.wait_for(*others)
         for _ in range(3):
             later = running.claim(5)
             running.end(*later)
             running.wait_for(*later)
-        assert running.finalizer.pending() == {kept.key}
+        assert running.finalizer.pending() == {locked_claim.key}
     assert running.finalizer.flush(60)
-    assert running.ended(kept)
+    assert running.ended(locked_claim)
     assert running.values.totals() == {"worker_jobs_completed_total": 75, "tasks_executed_total": 75}
 
 
-def test_a_result_whose_claim_is_lost_is_dropped_without_waiting_for_a_lock(
+def test_result_of_a_lost_claim_is_dropped_without_waiting_for_a_lock(
     database: Database, impatient: Database, run: Run
 ) -> None:
     running = run(impatient)
@@ -56,15 +56,17 @@ def test_a_result_whose_claim_is_lost_is_dropped_without_waiting_for_a_lock(
     }
 
 
-def test_a_locked_hand_back_holds_up_no_other_and_no_result(database: Database, impatient: Database, run: Run) -> None:
+def test_locked_release_delays_no_other_release_and_no_result(
+    database: Database, impatient: Database, run: Run
+) -> None:
     running = run(impatient)
-    kept, given, ended = running.claim(3)
-    with locked(database, kept):
-        running.finalizer.submit(Release(kept.key))
-        running.finalizer.submit(Release(given.key))
+    locked_claim, released, ended = running.claim(3)
+    with locked(database, locked_claim):
+        running.finalizer.submit(Release(locked_claim.key))
+        running.finalizer.submit(Release(released.key))
         running.end(ended)
         running.wait_for(ended)
-        eventually(lambda: rows.execution(database, given.execution_id).status == "QUEUED")
-        assert running.finalizer.pending() == {kept.key}
+        eventually(lambda: rows.execution(database, released.execution_id).status == "QUEUED")
+        assert running.finalizer.pending() == {locked_claim.key}
     assert running.finalizer.flush(60)
-    assert rows.execution(database, kept.execution_id).attempt_count == 0
+    assert rows.execution(database, locked_claim.execution_id).attempt_count == 0

@@ -1,12 +1,12 @@
-"""Giving up: a process without a lease ends, whatever else hangs."""
+"""A process without a lease ends, even if its log output or another thread blocks."""
 
 import subprocess
 import sys
 
 from brokers.worker_process import EXIT_LEASE_LOST
 
-# Fills the pipe that it logs into, and then gives up from a thread of its own.
-MUTE = """
+# A process that fills the pipe of its log, and then gives up its lease in a second thread.
+BLOCKED_LOG = """
 import logging, os, threading
 from app.kernel import db
 from tests.contract.conftest import worker_process
@@ -25,8 +25,8 @@ threading.Thread(target=process.give_up, args=["the test says so"]).start()
 """
 
 
-# Finds it out on a second thread while the first one is ending the process.
-TWICE = """
+# A process in which a second thread gives up the lease while the first thread ends the process.
+TWO_THREADS = """
 import threading
 from app.kernel import db
 from app.kernel.metrics.series import LOST_LEASES
@@ -48,14 +48,14 @@ threading.Thread(target=process.give_up, args=["the test says so"]).start()
 """
 
 
-def test_two_threads_that_find_it_out_lose_one_lease() -> None:
-    done = subprocess.run([sys.executable, "-c", TWICE], check=False, capture_output=True, text=True, timeout=60)
+def test_two_threads_that_give_up_count_one_lost_lease() -> None:
+    done = subprocess.run([sys.executable, "-c", TWO_THREADS], check=False, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (EXIT_LEASE_LOST, "1.0\n")
     assert done.stderr.count("lost its lease") == 1
 
 
-def test_a_log_that_nobody_reads_keeps_no_process_alive() -> None:
-    command = [sys.executable, "-c", MUTE]
+def test_process_with_a_blocked_log_ends_without_its_lease() -> None:
+    command = [sys.executable, "-c", BLOCKED_LOG]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:

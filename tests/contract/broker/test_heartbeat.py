@@ -1,4 +1,4 @@
-"""The lease of a process as its own thread sees it: renewed, taken away, or out of reach."""
+"""The heartbeat thread: it renews the lease of its process, or gives up an expired lease."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -16,24 +16,27 @@ from tests.waiting import eventually
 WORKER = "wrk_1"
 LEASE_SECONDS = 6.0
 SHORT_SECONDS = 2.0
-"""Of a lease that is waited out."""
+"""Length of a lease whose expiry a test waits for."""
 
 Start = Callable[..., list[str]]
 
 
 @pytest.fixture
 def start(database: Database) -> Iterator[Start]:
-    """Register a worker and start its heartbeat; returns the reasons for which it is given up."""
+    """Return a function that registers a worker and starts its heartbeat.
+
+    The function returns a list, to which the heartbeat adds its reason when it gives up the lease.
+    """
     running: list[Heartbeat] = []
 
-    def start(way: Database, lease_seconds: float = LEASE_SECONDS) -> list[str]:
+    def start(heartbeat_database: Database, lease_seconds: float = LEASE_SECONDS) -> list[str]:
         lease_ms = round(lease_seconds * 1000)
         worker_lease.register(
             database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=lease_ms
         )
         reasons: list[str] = []
         heartbeat = Heartbeat(
-            way,
+            heartbeat_database,
             WORKER,
             lease=Lease(lease_seconds),
             in_flight=range(7),
@@ -55,7 +58,7 @@ def in_flight(database: Database) -> int:
     return found
 
 
-def test_a_lease_that_the_database_calls_over_is_given_up(database: Database, start: Start) -> None:
+def test_lease_that_is_expired_in_the_database_is_given_up(database: Database, start: Start) -> None:
     reasons = start(database)
     eventually(lambda: in_flight(database) == 7, what="a renewal")
     database.fetch(text("UPDATE workers SET lease_expires_at = now() - INTERVAL '1 second'"))
@@ -63,7 +66,7 @@ def test_a_lease_that_the_database_calls_over_is_given_up(database: Database, st
     assert reasons == ["the database says the lease is over"]
 
 
-def test_a_lease_that_nobody_could_renew_is_given_up(database: Database, start: Start) -> None:
+def test_lease_that_could_not_be_renewed_is_given_up(database: Database, start: Start) -> None:
     away = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test-away")
     reasons = start(away, SHORT_SECONDS)
     eventually(lambda: reasons, what="the end of the lease to be noticed")
@@ -71,10 +74,8 @@ def test_a_lease_that_nobody_could_renew_is_given_up(database: Database, start: 
 
 
 @pytest.mark.parametrize("state", ["25006", "53200", "58030", "58C00", "XXUUU", "P0001", "23514", "42501"])
-def test_a_lease_that_cannot_be_renewed_now_is_renewed_later(
-    database: Database, faults: Faults, start: Start, state: str
-) -> None:
-    """Also after an error that would blame the row: only the end of the lease ends the heartbeat."""
+def test_failed_renewal_is_repeated(database: Database, faults: Faults, start: Start, state: str) -> None:
+    """No SQLSTATE ends the heartbeat, not even an error caused by the row; only an expired lease does."""
     faults.set(state)
     reasons = start(database)
     eventually(lambda: faults.met() >= 2, what="another try after the first")
@@ -83,9 +84,9 @@ def test_a_lease_that_cannot_be_renewed_now_is_renewed_later(
     assert reasons == []
 
 
-def test_a_read_only_database_costs_the_lease_in_the_end(database: Database, faults: Faults, start: Start) -> None:
+def test_lease_on_a_read_only_database_expires(database: Database, faults: Faults, start: Start) -> None:
     faults.set("25006")
     reasons = start(database, SHORT_SECONDS)
     eventually(lambda: reasons, what="the end of the lease to be noticed")
     faults.clear()
-    assert len(reasons) == 1, "either clock may be the first to say so"
+    assert len(reasons) == 1, "the clock of the process or of the database reports the expiry, not both"

@@ -1,4 +1,4 @@
-"""What is claimed ahead is prepared at once, and held on the delivery loop until its instant."""
+"""Executions claimed ahead of their due time are prepared at once, and wait on the delivery loop."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -31,12 +31,15 @@ from tests.cron_jobs import add_cron_job
 from tests.waiting import eventually
 
 FAR = timedelta(seconds=60)
-FAR_AHEAD_MS = 120_000  # so that even what is due in a minute is claimed now
+FAR_AHEAD_MS = 120_000  # executions due in `FAR` are claimed at once
 Actor = Callable[[Sequence[Attempt]], None]
 
 
 class Running:
-    """A worker as `actors` builds it, which stops at the end of the test, and what its actor was given."""
+    """A worker as `actors` builds it, and a semaphore that counts the attempts its actor has received.
+
+    The actor waits for `may_take` before it starts its attempts. The worker stops at the end of the test.
+    """
 
     def __init__(self, database_url: str, shards: int) -> None:
         self._url, self._shards = database_url, shards
@@ -76,7 +79,7 @@ class Running:
         if worker is not None:
             worker.stop()
 
-    def stop_elsewhere(self) -> threading.Thread:
+    def stop_in_thread(self) -> threading.Thread:
         thread = threading.Thread(target=self.stop)
         thread.start()
         return thread
@@ -92,7 +95,7 @@ def running(database_url: str, shards: int) -> Iterator[Running]:
 
 @pytest.fixture
 def path(database: Database, receiver: Receiver, request: pytest.FixtureRequest) -> str:
-    """A target that answers at once, and the endpoint `quick` for it."""
+    """Path of a target that answers at once; the endpoint `quick` sends to the path."""
     path = f"/ok/{request.node.name}"
     rows.add_endpoint(database, "quick", spec={"url": receiver.url(path), "method": "POST"})
     return path
@@ -102,7 +105,7 @@ def sent(receiver: Receiver, path: str) -> int:
     return sum(request.path == path for request in receiver.requests)
 
 
-def unspent(database: Database) -> set[int]:
+def attempt_counts(database: Database) -> set[int]:
     return {row.attempt_count for row in database.fetch(text("SELECT attempt_count FROM executions"))}
 
 
@@ -116,7 +119,7 @@ def test_nothing_starts_before_its_instant(database: Database, running: Running,
     assert database.fetch(text("SELECT execution_id FROM executions WHERE started_at < run_at")) == []
 
 
-def test_what_cannot_be_prepared_fails_at_its_instant(database: Database, running: Running, shards: int) -> None:
+def test_unpreparable_execution_fails_at_its_due_time(database: Database, running: Running, shards: int) -> None:
     rows.add_endpoint(database, "odd", spec={"url": "http://h/{{input.missing}}", "method": "POST"})
     (execution_id,) = rows.add_executions(database, endpoint="odd", due_in=timedelta(milliseconds=500), shards=shards)
     running.start(ahead_ms=FAR_AHEAD_MS)
@@ -126,7 +129,7 @@ def test_what_cannot_be_prepared_fails_at_its_instant(database: Database, runnin
     assert tried.started_at >= rows.execution(database, execution_id).run_at
 
 
-def test_a_stop_hands_back_what_is_held_and_lets_what_was_sent_end(
+def test_stop_releases_deliveries_not_yet_due_and_waits_for_sent_deliveries(
     database: Database, running: Running, receiver: Receiver, path: str, shards: int
 ) -> None:
     rows.add_endpoint(database, "slow", spec={"url": receiver.url(f"/held{path}"), "method": "POST"})
@@ -135,47 +138,47 @@ def test_a_stop_hands_back_what_is_held_and_lets_what_was_sent_end(
     running.start(ahead_ms=FAR_AHEAD_MS)
     running.wait_until_taken(6)
     receiver.wait_for(1, path=f"/held{path}")
-    stopper = running.stop_elsewhere()
+    stopper = running.stop_in_thread()
     eventually(lambda: rows.statuses(database) == {"QUEUED": 5, "RUNNING": 1})
-    assert stopper.is_alive(), "it waits for what was sent"
-    with database.engine.begin() as other:
+    assert stopper.is_alive(), "the stop waits for the answer of the sent delivery"
+    with database.engine.begin() as locking:
         lock = text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE")
-        other.execute(lock, {"id": running_id})
+        locking.execute(lock, {"id": running_id})
         receiver.release(f"/held{path}")
         stopper.join(timeout=1)
-        assert stopper.is_alive(), "it waits for the result to be written"
+        assert stopper.is_alive(), "the stop waits until the result is written"
     stopper.join(timeout=60)
     assert rows.execution(database, running_id).status == "SUCCESS"
-    assert unspent(database) == {0, 1}
+    assert attempt_counts(database) == {0, 1}
     assert sent(receiver, path) == 0
     (worker_row,) = database.fetch(text("SELECT status FROM workers"))
     assert worker_row.status == "DEAD"
 
 
-def test_what_an_actor_takes_up_while_the_worker_stops_is_not_held(
+def test_delivery_that_an_actor_starts_while_the_worker_stops_is_released(
     database: Database, running: Running, receiver: Receiver, path: str, shards: int
 ) -> None:
     rows.add_executions(database, 3, endpoint="quick", due_in=FAR, shards=shards)
     running.may_take.clear()
     process = running.start(ahead_ms=FAR_AHEAD_MS)
     eventually(lambda: rows.statuses(database) == {"RUNNING": 3})
-    stopper = running.stop_elsewhere()
+    stopper = running.stop_in_thread()
     assert process.draining.wait(60)
     running.may_take.set()
     stopper.join(timeout=60)
     assert not stopper.is_alive()
     assert rows.statuses(database) == {"QUEUED": 3}
-    assert (unspent(database), sent(receiver, path)) == ({0}, 0)
+    assert (attempt_counts(database), sent(receiver, path)) == ({0}, 0)
 
 
-def test_what_was_taken_back_while_it_was_held_is_not_sent(
+def test_claim_lost_before_its_due_time_is_not_sent(
     database: Database, running: Running, receiver: Receiver, path: str, shards: int
 ) -> None:
-    """Another worker may be sending it by now."""
+    """Another worker may be sending the same execution by now."""
     (execution_id,) = rows.add_executions(database, endpoint="quick", due_in=timedelta(seconds=2), shards=shards)
     process = running.start(ahead_ms=FAR_AHEAD_MS)
     running.wait_until_taken(1)
-    process.draining.set()  # or it would claim what it hands back
+    process.draining.set()  # otherwise the process claims the released execution again
     (claim,) = process.shares.claims()
     process.shares.remove(claim)
     eventually(lambda: rows.execution(database, execution_id).status != "RUNNING")
@@ -184,11 +187,11 @@ def test_what_was_taken_back_while_it_was_held_is_not_sent(
     assert (row.status, row.attempt_count, sent(receiver, path)) == ("QUEUED", 0, 0)
 
 
-@pytest.mark.parametrize("stops", [True, False], ids=["and the worker stops", "and the worker goes on"])
-def test_a_request_to_cancel_what_is_held(
+@pytest.mark.parametrize("stops", [True, False], ids=["the worker stops", "the worker continues"])
+def test_cancellation_of_a_claimed_delivery_before_its_due_time(
     database: Database, running: Running, receiver: Receiver, path: str, shards: int, stops: bool
 ) -> None:
-    """It is RUNNING: the attempt counts if it is sent, and nothing follows if it is not."""
+    """The execution is RUNNING: a sent attempt decides its result, and an unsent attempt ends as CANCELLED."""
     due_in = FAR if stops else timedelta(seconds=2)
     (execution_id,) = rows.add_executions(database, endpoint="quick", due_in=due_in, shards=shards)
     running.start(ahead_ms=FAR_AHEAD_MS)
@@ -203,7 +206,7 @@ def test_a_request_to_cancel_what_is_held(
     assert (rows.execution(database, execution_id).status, sent(receiver, path)) == expected
 
 
-def test_a_pause_lets_what_is_held_go_on(
+def test_pause_of_a_job_does_not_stop_its_claimed_delivery(
     database: Database, running: Running, receiver: Receiver, path: str, shards: int
 ) -> None:
     job_id = add_cron_job(database)

@@ -1,4 +1,4 @@
-"""What becomes of an answer or an error that an endpoint's retry policy names, from the receiver to the tables."""
+"""Answers and errors that match an endpoint's retry policy, from the receiver to the stored rows."""
 
 from typing import Any
 
@@ -19,17 +19,17 @@ from tests import rows
 from tests.contract.broker.delivering import Attempts, catalog_of, claimed
 from tests.waiting import eventually
 
-SAYS_OK = {"pointer": "/ok", "equals": True}
+OK_IS_TRUE = {"pointer": "/ok", "equals": True}
 
 
-class Delivered:
-    """Delivers once by a policy, and reads what was written."""
+class Delivery:
+    """One delivery under a retry policy, and the rows that it wrote."""
 
     def __init__(self, database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver) -> None:
         self._database, self._process, self._loop, self._receiver = database, process, loop, receiver
 
     def to(self, path: str, policy: dict[str, Any], *, keep: str = "always") -> tuple[Any, Any, Any]:
-        """Return the execution, its attempt and the line of its log."""
+        """Deliver once; return the execution, its attempt and its log line."""
         spec = {"url": self._receiver.url(path), "method": "POST"}
         rows.add_endpoint(self._database, "named", spec=spec, retry_policy=policy)
         self._database.fetch(text("UPDATE endpoint_versions SET keep_response = :keep"), {"keep": keep})
@@ -44,8 +44,8 @@ class Delivered:
 
 
 @pytest.fixture
-def delivered(database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver) -> Delivered:
-    return Delivered(database, process, loop, receiver)
+def delivery(database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver) -> Delivery:
+    return Delivery(database, process, loop, receiver)
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,15 @@ def delivered(database: Database, process: WorkerProcess, loop: DeliveryLoop, re
         ("/status/422", {"fail_on": [{"pointer": "/status", "equals": 422}]}, "FAILED", "HTTP_ERROR"),
         ("/status/410", {"retry_on": ["4xx"]}, "RETRYING", "HTTP_ERROR"),
         ("/close", {"retry_on": ["5xx"]}, "FAILED", "CONNECTION_ERROR"),
-        ("/ok", {"fail_on": [SAYS_OK]}, "FAILED", "ANSWER_REFUSED"),
-        ("/ok", {"retry_on": [SAYS_OK | {"status": "2xx"}]}, "RETRYING", "ANSWER_REFUSED"),
-        ("/ok", {"retry_on": [SAYS_OK], "ignore_on": [SAYS_OK]}, "SUCCESS", None),
+        ("/ok", {"fail_on": [OK_IS_TRUE]}, "FAILED", "ANSWER_REFUSED"),
+        ("/ok", {"retry_on": [OK_IS_TRUE | {"status": "2xx"}]}, "RETRYING", "ANSWER_REFUSED"),
+        ("/ok", {"retry_on": [OK_IS_TRUE], "ignore_on": [OK_IS_TRUE]}, "SUCCESS", None),
     ],
 )
-def test_what_follows(delivered: Delivered, path: str, policy: dict[str, Any], status: str, type_: str | None) -> None:
-    execution, tried, _ = delivered.to(path, policy)
+def test_policy_decides_the_status(
+    delivery: Delivery, path: str, policy: dict[str, Any], status: str, type_: str | None
+) -> None:
+    execution, tried, _ = delivery.to(path, policy)
     assert (execution.status, (tried.error or {}).get("type")) == (status, type_)
     if status != "SUCCESS":
         assert tried.error["retryable"] is (status == "RETRYING")
@@ -70,50 +72,49 @@ def test_what_follows(delivered: Delivered, path: str, policy: dict[str, Any], s
         assert (tried.error["status_code"], tried.error["body"]) == (200, '{"ok": true}')
 
 
-def test_what_is_ignored_is_a_success_with_its_error(database: Database, delivered: Delivered) -> None:
-    execution, tried, line = delivered.to("/status/503", {"ignore_on": ["5xx"]})
+def test_ignored_error_is_a_success_that_keeps_the_error(database: Database, delivery: Delivery) -> None:
+    execution, tried, line = delivery.to("/status/503", {"ignore_on": ["5xx"]})
     assert (execution.status, tried.status, line.level) == ("SUCCESS", "SUCCESS", "WARN")
     assert execution.output == tried.output == tried.output | {"status_code": 503, "body": '{"status": 503}'}
     assert execution.output["ignored_error"] == tried.error
     assert rows.job_of(database, execution.execution_id).status == "RETIRED"
     assert (get_execution(database, execution.execution_id).last_error or {})["type"] == "HTTP_ERROR"
     reclaim_every = execution.completed_at - execution.started_at
-    told = explain(database, execution.execution_id, reclaim_every=reclaim_every, reasons=())
-    assert (told.status, told.explanation.endswith("which its retry policy ignores.")) == (
-        ExecutionStatus.SUCCESS,
-        True,
-    )
+    explanation = explain(database, execution.execution_id, reclaim_every=reclaim_every, reasons=())
+    assert explanation.status == ExecutionStatus.SUCCESS
+    assert explanation.explanation.endswith("which its retry policy ignores.")
 
 
-def test_what_is_rejected_says_so(delivered: Delivered) -> None:
-    execution, tried, _ = delivered.to("/status/404", {"reject_on": [404], "ignore_on": ["4xx"]})
+def test_rejected_answer_has_an_error_marked_as_rejected(delivery: Delivery) -> None:
+    execution, tried, _ = delivery.to("/status/404", {"reject_on": [404], "ignore_on": ["4xx"]})
     assert (execution.status, tried.error["rejected"], tried.error["retryable"]) == ("FAILED", True, False)
 
 
-def test_an_answer_is_looked_at_before_it_is_dropped(delivered: Delivered) -> None:
-    execution, tried, _ = delivered.to("/ok", {"fail_on": [SAYS_OK]}, keep="never")
+def test_policy_reads_an_answer_that_is_not_stored(delivery: Delivery) -> None:
+    execution, tried, _ = delivery.to("/ok", {"fail_on": [OK_IS_TRUE]}, keep="never")
     assert (execution.status, tried.error["type"], "body" in tried.error) == ("FAILED", "ANSWER_REFUSED", False)
 
 
 @pytest.mark.parametrize(
-    ("policy_attempts", "calls", "told_at"),
+    ("policy_attempts", "calls", "channel_attempts"),
     [
-        pytest.param(3, [1, 3, 1], [[None] * 3, [1, None, 1], [1, None, 1]], id="by itself"),
-        # A manual retry allows as many as the policy has: its first one may meet other channels, and tells all.
-        pytest.param(2, [2, 3, 2], [[None] * 3, [None] * 3, [2, None, 2]], id="by hand after the first"),
+        pytest.param(3, [1, 3, 1], [[None] * 3, [1, None, 1], [1, None, 1]], id="automatic"),
+        # A manual retry starts the attempts of the policy again. The endpoint may have other channels by then, so
+        # the first of these attempts sends to all channels.
+        pytest.param(2, [2, 3, 2], [[None] * 3, [None] * 3, [2, None, 2]], id="manual after the first retry"),
     ],
 )
-def test_a_retry_sends_to_the_channels_that_have_not_taken_the_message(
+def test_retry_sends_only_to_channels_that_have_not_accepted_the_message(
     policy_attempts: int,
     calls: list[int],
-    told_at: list[list[int | None]],
+    channel_attempts: list[list[int | None]],
     database: Database,
     process: WorkerProcess,
     loop: DeliveryLoop,
     receiver: Receiver,
 ) -> None:
-    own = ids.job_id()
-    paths = [f"{path}/{own}" for path in ("/ok/a", "/flaky/2", "/ok/c")]
+    job_id = ids.job_id()
+    paths = [f"{path}/{job_id}" for path in ("/ok/a", "/flaky/2", "/ok/c")]
     urls = [receiver.url(path).replace("http", "json", 1) for path in paths]
     rows.add_endpoint(
         database,
@@ -123,13 +124,13 @@ def test_a_retry_sends_to_the_channels_that_have_not_taken_the_message(
         retry_policy={"max_attempts": policy_attempts, "initial_delay_ms": 1, "max_delay_ms": 1},
     )
     (execution_id,) = rows.add_executions(database, endpoint="people", max_attempts=3)
-    attempts = Attempts(process)  # of its queue, whose name says nothing of the transport
+    attempts = Attempts(process)  # the execution is in the queue `http`, although its transport is NOTIFICATION
     for number in range(1, 4):
         Deliveries(catalog_of(database), loop, database, process).start([attempts.next()])
         eventually(lambda number=number: len(rows.attempts(database, execution_id)) == number)
     assert rows.execution(database, execution_id).status == "SUCCESS"
-    asked = [request.path for request in receiver.requests if own in request.path]
-    assert [asked.count(path) for path in paths] == calls
-    told = [each.error or each.output for each in rows.attempts(database, execution_id)]
-    assert [[one.get("attempt") for one in each["channels"]] for each in told] == told_at
-    assert [each.get("may_have_been_delivered") for each in told] == [True, True, None]
+    requested = [request.path for request in receiver.requests if job_id in request.path]
+    assert [requested.count(path) for path in paths] == calls
+    results = [attempt.error or attempt.output for attempt in rows.attempts(database, execution_id)]
+    assert [[channel.get("attempt") for channel in result["channels"]] for result in results] == channel_attempts
+    assert [result.get("may_have_been_delivered") for result in results] == [True, True, None]

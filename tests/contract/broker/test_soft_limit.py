@@ -1,4 +1,4 @@
-"""Attempts that take longer than `soft_timeout_ms`: noted at once, and left to go on."""
+"""Attempts that take longer than `soft_timeout_ms` are recorded at once, and continue."""
 
 import socket
 
@@ -17,11 +17,11 @@ from schema.states import EndpointType
 from tests import rows
 from tests.contract.broker.delivering import catalog_of, claimed
 from tests.contract.broker.finalizing import WORKER, Run
-from tests.contract.broker.silence import add
+from tests.contract.broker.silence import add_execution
 from tests.waiting import eventually
 
 
-def noted(database: Database) -> list[tuple[str, str, int, str]]:
+def recorded(database: Database) -> list[tuple[str, str, int, str]]:
     query = "SELECT from_status, to_status, attempt_number, reason FROM execution_events"
     return [tuple(row) for row in database.fetch(text(query))]
 
@@ -31,14 +31,14 @@ def warnings(database: Database) -> list[str]:
 
 
 @pytest.mark.parametrize("type_", EndpointType)
-def test_it_is_noted_while_the_attempt_goes_on(
+def test_exceeded_soft_limit_is_recorded_while_the_attempt_continues(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, silent: socket.socket, type_: EndpointType
 ) -> None:
-    execution_id = add(database, type_, silent, fields={"soft_timeout_ms": 1})
+    execution_id = add_execution(database, type_, silent, fields={"soft_timeout_ms": 1})
     attempt = claimed(process, type_.queue)
     Deliveries(catalog_of(database), loop, database, process).start([attempt])
-    eventually(lambda: noted(database))
-    assert noted(database) == [("RUNNING", "RUNNING", 1, "SOFT_LIMIT")]
+    eventually(lambda: recorded(database))
+    assert recorded(database) == [("RUNNING", "RUNNING", 1, "SOFT_LIMIT")]
     assert warnings(database) == ["attempt 1 runs beyond its soft limit of 1 ms"]
     assert rows.execution(database, execution_id).status == "RUNNING"
     eventually(lambda: attempt.is_sent)
@@ -47,7 +47,7 @@ def test_it_is_noted_while_the_attempt_goes_on(
     attempt.release(even_if_started=True)
 
 
-def test_what_ends_within_it_leaves_nothing(
+def test_attempt_within_its_soft_limit_records_nothing(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver
 ) -> None:
     spec = {"url": receiver.url("/ok"), "method": "POST", "timeout_ms": 250_000, "soft_timeout_ms": 200_000}
@@ -55,30 +55,34 @@ def test_what_ends_within_it_leaves_nothing(
     (execution_id,) = rows.add_executions(database, endpoint="quick")
     Deliveries(catalog_of(database), loop, database, process).start([claimed(process)])
     eventually(lambda: rows.execution(database, execution_id).status == "SUCCESS")
-    assert (noted(database), warnings(database)) == ([], [])
+    assert (recorded(database), warnings(database)) == ([], [])
 
 
-def passed(claim: Claim) -> SoftLimitPassed:
+def soft_limit_passed(claim: Claim) -> SoftLimitPassed:
     return SoftLimitPassed.now(claim.key, 5)
 
 
-def test_it_is_written_before_the_end_of_the_attempt(database: Database, run: Run) -> None:
-    """However soon after it the answer comes."""
+def test_exceeded_soft_limit_is_written_before_the_result(database: Database, run: Run) -> None:
+    """The order is kept even if the answer arrives immediately afterwards."""
     running = run(database)
     claims = running.claim(20)
     for claim in claims:
-        running.finalizer.submit(passed(claim))
+        running.finalizer.submit(soft_limit_passed(claim))
         running.end(claim)
     running.wait_for(*claims)
-    assert len(noted(database)) == len(warnings(database)) == len(claims)
+    assert len(recorded(database)) == len(warnings(database)) == len(claims)
 
 
-def test_of_an_attempt_that_has_ended_nothing_is_noted_and_of_another_once(database: Database, run: Run) -> None:
+def test_soft_limit_is_recorded_once_and_never_for_a_completed_attempt(database: Database, run: Run) -> None:
     running = run(database)
-    over, goes_on = running.claim(2)
-    running.end(over)
-    running.wait_for(over)
-    late = [passed(over), passed(goes_on), passed(goes_on)._replace(key=goes_on.key._replace(attempt=2))]
+    completed, unfinished = running.claim(2)
+    running.end(completed)
+    running.wait_for(completed)
+    late = [
+        soft_limit_passed(completed),
+        soft_limit_passed(unfinished),
+        soft_limit_passed(unfinished)._replace(key=unfinished.key._replace(attempt=2)),
+    ]
     assert [note(database, WORKER, late) for _ in range(2)] == [1, 1]
-    assert noted(database) == [("RUNNING", "RUNNING", 1, "SOFT_LIMIT")]
-    assert note(database, "wrk_other", [passed(goes_on)]) == 0
+    assert recorded(database) == [("RUNNING", "RUNNING", 1, "SOFT_LIMIT")]
+    assert note(database, "wrk_other", [soft_limit_passed(unfinished)]) == 0
