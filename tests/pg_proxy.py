@@ -2,7 +2,6 @@
 
 The proxy parses message boundaries. It can drop a statement before the server reads it, drop the answer after the
 commit, or replace either with an error. A statement inside a transaction is broken at its COMMIT.
-is committed, or put an error in the place of either. A statement inside a transaction is broken at its COMMIT.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The documents: what they draw, list and name is what the code has."""
+"""Documents agree with the code: diagrams, lists, paths and operations."""
 
 import re
 from configparser import ConfigParser
@@ -37,13 +37,13 @@ def product_files() -> list[Path]:
     return [path for path in files if "app/dev/" not in path.as_posix()]
 
 
-def test_the_drawing_has_exactly_the_legal_transitions() -> None:
+def test_state_diagram_has_exactly_the_legal_transitions() -> None:
     drawn = set(re.findall(r"^ *(\S+) --> ([^\s:]+)", block_after("States"), re.MULTILINE))
     legal = {(before or "[*]", after) for before, after in TRANSITIONS} | {(status, "[*]") for status in FINAL}
     assert drawn == legal
 
 
-def test_the_map_lists_the_packages_in_the_order_of_the_import_contracts() -> None:
+def test_map_lists_the_packages_in_the_order_of_the_import_contracts() -> None:
     contracts = ConfigParser()
     contracts.read(ROOT / "setup.cfg")
 
@@ -62,7 +62,7 @@ def test_the_map_lists_the_packages_in_the_order_of_the_import_contracts() -> No
 
 @each_case("document", DOCUMENTS)
 def test_every_path_in_a_document_exists(document: Path) -> None:
-    """Those in backticks that begin with a folder of the repository, and the targets of relative links."""
+    """Check paths in backticks that begin with a folder of the repository, and the targets of relative links."""
     text = (ROOT / document).read_text()
     paths = re.findall(rf"`((?:{FOLDERS})/[\w./*-]+)[^`]*`", text)
     missing = [path for path in paths if not list(ROOT.glob(path.rstrip("/")))]
@@ -76,7 +76,7 @@ def test_every_path_in_a_document_exists(document: Path) -> None:
 
 
 def headings(document: Path) -> set[str]:
-    """Return the names by which links find the headings of a document."""
+    """Return the anchors by which links refer to the headings of a document."""
     found = re.findall(r"^#+ (.*)$", document.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
 
@@ -90,18 +90,18 @@ def test_every_operation_in_a_document_exists(document: Path) -> None:
     assert [each for each in named if (each[0], re.sub(r"{\w+}|NAME", "{}", each[1])) not in operations] == []
 
 
-def test_the_channels_that_are_listed_are_those_there_are() -> None:
+def test_documented_channels_are_exactly_the_supported_ones() -> None:
     text = (ROOT / "docs" / "channels.md").read_text()
     listed = re.findall(r"`(\w{2,})(\(s\))?`", text.partition("Allowed are")[2].partition("Others are refused")[0])
     assert {name + tls for name, may in listed for tls in ("", "s" if may else "")} == SCHEMES
 
 
-def test_the_product_reads_the_environment_in_its_composition_roots_only() -> None:
+def test_only_composition_roots_read_the_environment() -> None:
     readers = {path for path in product_files() if "os.environ" in path.read_text()}
     assert {path.relative_to(ROOT).as_posix() for path in readers} == COMPOSITION_ROOTS
 
 
-def test_only_executions_and_jobs_write_executions() -> None:
+def test_only_queue_and_features_write_executions() -> None:
     writes = re.compile(r"(INSERT INTO|UPDATE|DELETE FROM)\s+executions\b")
     writers = {path.relative_to(ROOT).parts[:2] for path in product_files() if writes.search(path.read_text())}
     assert writers == {("app", "queue"), ("app", "features")}

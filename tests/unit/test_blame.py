@@ -1,4 +1,4 @@
-"""Blame: which failures of a delivery speak against its target."""
+"""Which failures of a delivery count against the breaker of its target."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def error(type_: str, **options: Any) -> DeliveryError:
     return DeliveryError(type_, "…", **options)
 
 
-def said(code: int) -> DeliveryError:
+def kafka_error(code: int) -> DeliveryError:
     return broker_error(KafkaError(code))
 
 
@@ -30,17 +30,17 @@ def said(code: int) -> DeliveryError:
         *((answered(status), False) for status in (200, 302, 400, 401, 404, 409, 410, 422)),
         (error("TIMEOUT"), True),
         (error("CONNECTION_ERROR"), True),
-        (error("CONNECTION_ERROR", permanent=True), None),  # refused by our own policy
+        (error("CONNECTION_ERROR", permanent=True), None),  # refused by the egress policy
         (error("STREAM_ERROR"), True),
-        (error("STREAM_ERROR", permanent=True), None),  # such as WRONGTYPE: one endpoint's stream
+        (error("STREAM_ERROR", permanent=True), None),  # such as WRONGTYPE: the fault of one endpoint's stream
         (error("TEMPLATE_RESOLUTION_FAILED", permanent=True), None),
         (error("INTERNAL_ERROR"), None),
-        (said(KafkaError._TRANSPORT), True),  # noqa: SLF001
-        (said(KafkaError.LEADER_NOT_AVAILABLE), True),
-        (said(KafkaError.TOPIC_AUTHORIZATION_FAILED), None),
-        (said(KafkaError.UNKNOWN_TOPIC_OR_PART), None),
-        (said(KafkaError._UNKNOWN_TOPIC), None),  # noqa: SLF001
+        (kafka_error(KafkaError._TRANSPORT), True),  # noqa: SLF001
+        (kafka_error(KafkaError.LEADER_NOT_AVAILABLE), True),
+        (kafka_error(KafkaError.TOPIC_AUTHORIZATION_FAILED), None),
+        (kafka_error(KafkaError.UNKNOWN_TOPIC_OR_PART), None),
+        (kafka_error(KafkaError._UNKNOWN_TOPIC), None),  # noqa: SLF001
     ],
 )
-def test_whose_fault_it_is(failure: DeliveryError, is_fault: bool | None) -> None:
+def test_failure_counts_against_the_target_or_not(failure: DeliveryError, is_fault: bool | None) -> None:
     assert is_targets_fault(failure) is is_fault

@@ -1,4 +1,4 @@
-"""Cases of a rule: every failed case is listed, and the other cases run."""
+"""Tables of cases: all cases run, and every failed case is listed."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def failure(test: object, **fixtures: object) -> list[str]:
     return [line for line in str(failed.value).splitlines() if not line.startswith(" ")]
 
 
-def test_every_breach_is_listed() -> None:
+def test_every_failed_case_is_listed() -> None:
     tried = []
 
     @each_case("number", range(5))
@@ -26,7 +26,7 @@ def test_every_breach_is_listed() -> None:
     assert odd == ["1: AssertionError: 1 is odd", "3: AssertionError: 3 is odd"]
 
 
-def test_breaches_are_named_by_their_ids() -> None:
+def test_failed_cases_are_named_by_their_ids() -> None:
     @each_case(("text", "number"), [("1", 1), ("x", 2)], ids=["digit", "letter"])
     def is_read(text: str, number: int) -> None:
         assert int(text) == number
@@ -34,7 +34,7 @@ def test_breaches_are_named_by_their_ids() -> None:
     assert failure(is_read)[1].startswith("'letter': ValueError: invalid literal")
 
 
-def test_case_that_raises_nothing_is_a_breach() -> None:
+def test_case_without_the_expected_error_fails() -> None:
     def try_all() -> None:
         with Breaches() as breaches, breaches.case("digit"), pytest.raises(ValueError, match="x"):
             int("1")
@@ -42,7 +42,7 @@ def test_case_that_raises_nothing_is_a_breach() -> None:
     assert failure(try_all) == ["breaches: 1", "'digit': Failed: DID NOT RAISE ValueError"]
 
 
-def test_timeout_of_the_test_ends_all_cases() -> None:
+def test_timeout_of_the_test_stops_all_cases() -> None:
     @each_case("number", range(2))
     def hang(number: int) -> None:
         pytest.fail("Timeout (>180.0s) from pytest-timeout.")
@@ -51,6 +51,6 @@ def test_timeout_of_the_test_ends_all_cases() -> None:
 
 
 @each_case("number", range(3))
-def test_rule_without_a_breach_passes(number: int, tmp_path: object) -> None:
+def test_table_without_a_failed_case_passes(number: int, tmp_path: object) -> None:
     assert tmp_path
     assert number < 3

@@ -1,4 +1,4 @@
-"""The collector of cycles in a process: it does not look at what was there from the beginning, but still collects."""
+"""Garbage collector of a process: it skips the objects that exist at the start, and still collects cycles."""
 
 import gc
 import weakref
@@ -10,7 +10,7 @@ from app.kernel.collector import THRESHOLDS, spare_what_is_there
 
 
 @pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
+def _restore_the_collector() -> Iterator[None]:
     before = gc.get_threshold()
     yield
     gc.set_threshold(*before)
@@ -22,7 +22,7 @@ class Cycle:
         self.itself = self
 
 
-def test_only_what_is_new_is_looked_at() -> None:
+def test_collector_skips_the_objects_that_exist_at_the_start() -> None:
     tracked = len(gc.get_objects())
     spare_what_is_there()
     assert gc.get_freeze_count() > tracked / 2
@@ -30,7 +30,7 @@ def test_only_what_is_new_is_looked_at() -> None:
     assert gc.get_threshold() == THRESHOLDS
 
 
-def test_cycles_are_collected_all_the_same() -> None:
+def test_new_cycles_are_still_collected() -> None:
     spare_what_is_there()
     cycle = Cycle()
     known = weakref.ref(cycle)

@@ -1,4 +1,4 @@
-"""The commands of the program `flask`: each is documented, and says what it does."""
+"""Commands of the program `flask`: each command is documented and has a help text."""
 
 import re
 from pathlib import Path
@@ -27,13 +27,13 @@ EVERY = [*COMMANDS, *(command for feature in FEATURES for command in feature.com
 
 
 def commands(name: str, command: click.Command) -> list[tuple[str, click.Command]]:
-    """List a command, or those of a group, by the words that call it."""
+    """List a command, or all commands of a group, with the words that call them."""
     if not isinstance(command, click.Group):
         return [(name, command)]
     return [found for below, each in command.commands.items() for found in commands(f"{name} {below}", each)]
 
 
-def test_what_documents_call_exists() -> None:
+def test_every_command_named_in_a_document_exists() -> None:
     known = dict(found for entry in EVERY for found in commands(str(entry.name), entry))
     groups = {name.partition(" ")[0] for name in known}
     for document in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]):
@@ -45,7 +45,7 @@ def test_what_documents_call_exists() -> None:
             assert not actions or action in actions | {""}, (document, group, action)
 
 
-def test_each_option_in_the_document_exists() -> None:
+def test_every_option_named_in_the_document_exists() -> None:
     found = [command for entry in EVERY for _, command in commands(str(entry.name), entry)]
     groups = list(EVERY)
     options = {option for each in [*found, *groups] for parameter in each.params for option in parameter.opts}

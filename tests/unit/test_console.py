@@ -1,4 +1,4 @@
-"""What commands draw, at a real terminal and for a file."""
+"""Output of commands on a real terminal and in a file."""
 
 import io
 import os
@@ -18,7 +18,7 @@ AT = "2026-11-23T02:51:03.821Z"
 
 @contextmanager
 def terminal() -> Iterator[tuple[TextIO, list[str]]]:
-    """Yield a terminal, and what is seen on it once the block is over."""
+    """Yield a terminal, and a list that holds the output once the block has ended."""
     master, slave = pty.openpty()
     seen = list[str]()
     try:
@@ -30,14 +30,14 @@ def terminal() -> Iterator[tuple[TextIO, list[str]]]:
 
 
 def _chunks(master: int) -> Iterator[bytes]:
-    """Yield what was written, in as many parts as the terminal hands it over; then it is an error (EIO) on Linux."""
+    """Yield the output in the chunks that the terminal returns; Linux signals the end by an error (EIO)."""
     with suppress(OSError):
         while chunk := os.read(master, 100_000):
             yield chunk
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
-def test_what_is_copied_is_never_cut_and_what_is_read_is_folded(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_and_times_are_never_cut_and_long_text_is_wrapped(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", str(columns))
     with terminal() as (out, seen), redirect_stdout(out):
@@ -48,7 +48,7 @@ def test_what_is_copied_is_never_cut_and_what_is_read_is_folded(columns: int, mo
     assert " ".join(line.split(AT)[-1].strip() for line in lines[1:]).strip() == WORDS
 
 
-def test_progress_is_seen_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     with terminal() as (out, seen), redirect_stderr(out), progress("secrets", 2) as advance:
         advance(1)

@@ -1,4 +1,4 @@
-"""Deadlines for clients that take no answer."""
+"""Deadlines for clients that do not read their answer."""
 
 import os
 import socket
@@ -37,8 +37,8 @@ def connection(worker: Worker, server: socket.socket) -> TConn:
 
 
 @pytest.mark.parametrize("parts", [(), (b"some",)], ids=["no body", "a body"])
-def test_the_end_of_an_answer_has_to_be_taken_in_time(parts: tuple[bytes, ...]) -> None:
-    """gunicorn writes it after the last part, and of an answer without a body all that there is."""
+def test_client_must_read_the_end_of_an_answer_in_time(parts: tuple[bytes, ...]) -> None:
+    """gunicorn writes the end after the last part; an answer without a body is written all at once at the end."""
     deadlines, (server, client) = Deadlines(), socket.socketpair()
     with server, client:
         answer = Answer(parts, server, deadlines)
@@ -54,11 +54,11 @@ def test_the_end_of_an_answer_has_to_be_taken_in_time(parts: tuple[bytes, ...]) 
     [(EXPECTING, None), (STREAMING, Streamed(Any, None, b"id: 1\n\n", "text/event-stream", {}))],
     ids=["100 Continue", "head of a stream"],
 )
-def test_client_has_to_take_the_beginning_of_an_answer_in_time(request_: bytes, answer: Any) -> None:
+def test_client_must_read_the_beginning_of_an_answer_in_time(request_: bytes, answer: Any) -> None:
     server, client = socket.socketpair()
     with worker_of(answer) as worker, server, client:
         server.setblocking(False)
-        with suppress(BlockingIOError):  # full of bytes that the client has not read
+        with suppress(BlockingIOError):  # the socket is full of bytes that the client has not read
             while server.send(b"1"):
                 pass
         client.sendall(request_)
@@ -66,13 +66,13 @@ def test_client_has_to_take_the_beginning_of_an_answer_in_time(request_: bytes, 
         thread.start()
 
         def is_back() -> bool:
-            worker.deadlines.enforce(time.monotonic() + HUNG_SECONDS)  # as the main thread does later
+            worker.deadlines.enforce(time.monotonic() + HUNG_SECONDS)  # the main thread calls this with a later time
             return not thread.is_alive()
 
-        eventually(is_back, what="the thread")
+        eventually(is_back, what="the return of the thread")
 
 
-def test_an_application_that_takes_its_time_is_cut_by_no_deadline() -> None:
+def test_no_deadline_interrupts_a_slow_application() -> None:
 
     def application(_environ: object, start_response: Any) -> tuple[()]:
         worker.murder_pending()

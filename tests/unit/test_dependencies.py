@@ -1,4 +1,4 @@
-"""What is imported is declared, for each part that is installed alone, and what is declared is imported."""
+"""Declared dependencies are exactly the imported packages, for each part that is installed separately."""
 
 import sys
 import tomllib
@@ -15,39 +15,39 @@ from tests.parts import OPTIONAL, PACKAGES, PARTS, imports_of, modules_of
 
 ROOT = Path(__file__).parents[2]
 OWN = {*PACKAGES, "benchmarks", "client", "receiver", "task_executor_client", "task_executor_receiver", "tests"}
-# SQLAlchemy finds the one by the name of a dialect, zoneinfo the other.
+# Loaded without an import: SQLAlchemy finds its dialect by name, and zoneinfo finds tzdata.
 UNIMPORTED = {"sqlalchemy-cockroachdb", "tzdata"}
 DISTRIBUTIONS = packages_distributions()
 
 
 def declared(folder: str, *extras: str) -> set[str]:
-    """Return the distributions that a pyproject.toml names, with those of some extras."""
+    """Return the distributions that a pyproject.toml declares, including some extras."""
     project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
     waiting, found = [*project["dependencies"]], set()
     waiting += [line for extra in extras for line in project["optional-dependencies"][extra]]
     while waiting:
-        one = Requirement(waiting.pop())
-        if one.name == project["name"]:
-            waiting += [line for extra in one.extras for line in project["optional-dependencies"][extra]]
+        requirement = Requirement(waiting.pop())
+        if requirement.name == project["name"]:
+            waiting += [line for extra in requirement.extras for line in project["optional-dependencies"][extra]]
         else:
-            found.add(canonicalize_name(one.name))
+            found.add(canonicalize_name(requirement.name))
     return found
 
 
 def undeclared(modules: Iterable[str], names: Collection[str]) -> set[str]:
-    """Return the packages of others among modules that no distribution of these names has."""
+    """Return the third-party packages among modules that belong to none of these distributions."""
     packages = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - OWN
     return {package for package in packages if not names & {canonicalize_name(each) for each in DISTRIBUTIONS[package]}}
 
 
 def unused(modules: Iterable[str], names: Iterable[str]) -> set[str]:
-    """Return the distributions of which no module is a part."""
+    """Return the distributions from which no module is imported."""
     packages = {module.partition(".")[0] for module in modules}
     return set(names) - {canonicalize_name(each) for package in packages for each in DISTRIBUTIONS.get(package, ())}
 
 
 def imported_by(graph: grimp.ImportGraph, *packages: str) -> set[str]:
-    """Return what the modules of packages import themselves."""
+    """Return the modules that packages import directly."""
     own = {module for package in packages for module in (package, *graph.find_descendants(package))}
     return {found for module in own for found in graph.find_modules_directly_imported_by(module)}
 
@@ -58,13 +58,13 @@ def graph() -> grimp.ImportGraph:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_each_part_declares_what_it_imports_and_no_more(part: str, graph: grimp.ImportGraph) -> None:
+def test_each_part_declares_exactly_its_imports(part: str, graph: grimp.ImportGraph) -> None:
     modules = modules_of(part, graph)
     assert undeclared(modules, declared("", part)) == set()
     assert unused(modules, declared("", part) - declared("")) == set()
 
 
-def test_so_do_all_parts_together(graph: grimp.ImportGraph) -> None:
+def test_all_parts_together_declare_exactly_their_imports(graph: grimp.ImportGraph) -> None:
     everything = set().union(*(modules_of(part, graph) for part in PARTS))
     assert unused(everything, declared("")) == UNIMPORTED
     optional = {found for module in OPTIONAL for found in graph.find_modules_directly_imported_by(module)}
@@ -72,15 +72,15 @@ def test_so_do_all_parts_together(graph: grimp.ImportGraph) -> None:
     assert undeclared(imported_by(graph, "app.dev"), declared("", "verify")) == set()
 
 
-def test_so_do_tests_and_benchmarks() -> None:
+def test_tests_and_benchmarks_declare_their_imports() -> None:
     graph = imports_of("tests", "benchmarks")
-    # What it measures beside ours has an environment of its own: benchmarks/requirements.txt.
+    # The benchmarked peers have their own environment: benchmarks/requirements.txt.
     for module in ("benchmarks.peers", *graph.find_descendants("benchmarks.peers")):
         graph.remove_module(module)
     assert undeclared(imported_by(graph, "tests", "benchmarks"), declared("", "dev")) == set()
 
 
-def test_so_do_the_client_and_the_receiver() -> None:
+def test_client_and_receiver_declare_exactly_their_imports() -> None:
     graph = imports_of("task_executor_client", "task_executor_receiver")
     for folder, extras in (("client", ["async"]), ("receiver", ["django", "fastapi", "flask", "redis", "sqlalchemy"])):
         modules = imported_by(graph, f"task_executor_{folder}")

@@ -1,4 +1,4 @@
-"""The log of a worker: lines are written together, but a warning, and the end, wait for nobody."""
+"""Buffered log of a worker: lines are written in batches; warnings and shutdown write the buffer at once."""
 
 import io
 import logging
@@ -15,7 +15,7 @@ log = logging.getLogger("te-test")
 
 
 class Pipe(io.StringIO):
-    """Notes each write, like the pipe to Dramatiq's parent."""
+    """Records each write, in place of the pipe to Dramatiq's parent process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ def gathered(pipe: Pipe) -> Iterator[GatheredLog]:
     gathered.stop()
 
 
-def test_lines_are_written_together(pipe: Pipe, gathered: GatheredLog) -> None:
+def test_lines_are_written_in_batches(pipe: Pipe, gathered: GatheredLog) -> None:
     for number in range(MAX_LINES):
         log.info("line %d", number)
     text = ""
@@ -58,20 +58,20 @@ def test_lines_are_written_together(pipe: Pipe, gathered: GatheredLog) -> None:
     assert len(pipe.writes) < MAX_LINES / 2
 
 
-def test_a_single_line_is_written_soon(pipe: Pipe, gathered: GatheredLog) -> None:
-    for line in ("one", "two"):
+def test_single_line_is_written_soon(pipe: Pipe, gathered: GatheredLog) -> None:
+    for line in ("first", "second"):
         log.info(line)
         assert pipe.written.acquire(timeout=HUNG_SECONDS)
-    assert pipe.writes == ["one\n", "two\n"]
+    assert pipe.writes == ["first\n", "second\n"]
 
 
-def test_a_warning_is_written_at_once_after_all_before(pipe: Pipe, gathered: GatheredLog) -> None:
+def test_warning_is_written_at_once_after_earlier_lines(pipe: Pipe, gathered: GatheredLog) -> None:
     log.info("before")
     log.warning("now")
     assert "".join(pipe.writes) == "before\nnow\n"
 
 
-def test_nothing_is_kept_at_the_end(pipe: Pipe, gathered: GatheredLog) -> None:
+def test_stop_writes_all_lines(pipe: Pipe, gathered: GatheredLog) -> None:
     log.info("last")
     gathered.stop()
     assert pipe.writes == ["last\n"]
@@ -79,27 +79,27 @@ def test_nothing_is_kept_at_the_end(pipe: Pipe, gathered: GatheredLog) -> None:
     assert pipe.writes == ["last\n", "later\n"]
 
 
-def test_a_write_that_fails_takes_nobody_with_it_and_keeps_no_later_line(
+def test_failed_write_raises_nothing_in_the_caller_and_blocks_no_later_line(
     pipe: Pipe, gathered: GatheredLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     died = threading.Semaphore(0)
     monkeypatch.setattr(threading, "excepthook", lambda _: died.release())
     monkeypatch.setattr(logging, "raiseExceptions", False)
 
-    def fail(_text: str) -> int:  # no pipe should do that
+    def fail(_text: str) -> int:  # an error that no pipe raises
         raise RuntimeError
 
     with monkeypatch.context() as broken:
         broken.setattr(pipe, "write", fail)
-        log.warning("the first who logs goes on")
-        log.info("the thread of the log dies")
+        log.warning("the logging thread continues")
+        log.info("the writer thread dies")
         assert died.acquire(timeout=HUNG_SECONDS)
     log.info("later")
     assert pipe.writes == ["later\n"]
 
 
-def test_a_shutdown_of_logging_writes_what_is_there(pipe: Pipe, gathered: GatheredLog) -> None:
-    """As a worker does that gives up."""
+def test_shutdown_of_logging_writes_all_lines(pipe: Pipe, gathered: GatheredLog) -> None:
+    """A worker that gives up shuts logging down this way."""
     log.info("last")
     for handler in logging.getLogger().handlers:
         handler.flush()

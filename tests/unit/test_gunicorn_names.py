@@ -1,6 +1,7 @@
-"""Names inside gunicorn that the web server uses and that gunicorn documents nowhere.
+"""Undocumented names of gunicorn that the web server uses.
 
-pyproject.toml pins the series of gunicorn. A new series is taken once this test and tests/integration/http pass.
+pyproject.toml pins gunicorn to a minor version. A newer version is adopted once this test and
+tests/integration/http pass.
 """
 
 import ast
@@ -24,14 +25,14 @@ import app.web.server
 
 SERVER = Path(app.web.server.__file__).parent
 NAMES = {
-    # The worker: what we override, and what we call or read.
+    # Worker: methods and attributes that the web server overrides, calls or reads.
     *("self.init_process", "self.load_wsgi", "self.enqueue_req", "self.handle", "self.handle_request"),
     *("self.handle_error", "self.finish_request", "self.murder_pending", "self._cap_keepalive"),
     *("self._keepalive_after", "self.on_pending_socket_readable", "self.wsgi", "self.cfg.threads"),
     *("self.cfg.keepalive", "self.alive", "self.ppid", "self.tpool", "self.poller.register", "self.poller.unregister"),
     *("self.method_queue.defer", "self.pending_conns.append", "self.keepalived_conns", "self.nr_conns"),
     "self.worker_connections",
-    # A connection, the parser of its requests, and the bytes that the parser has read ahead.
+    # Connection, parser of its requests, and bytes that the parser has read ahead.
     *("conn.init", "conn.close", "conn.timeout", "conn.client", "conn.sock", "conn.parser.finish_body"),
     *("conn.parser.unreader.buf.getvalue", "conn.parser.mesg.body.failed", "conn.parser.mesg.body.reader.length"),
     "chunked.parser",
@@ -46,7 +47,7 @@ NAMES = {
 
 @pytest.fixture
 def roots() -> Iterator[dict[str, Any]]:
-    """The objects at which the names begin, as gunicorn makes them for a request."""
+    """Root objects of the listed names, as gunicorn creates them for a request."""
     config = Config()
     worker = ThreadWorker(0, os.getppid(), [], SimpleNamespace(wsgi=lambda: None), 30, config, Logger(config))
     worker.tpool, worker.poller = worker.get_thread_pool(), SimpleNamespace(register=None, unregister=None)
@@ -83,7 +84,7 @@ def test_gunicorn_has_every_private_name_that_the_server_uses(roots: dict[str, A
     assert missing == set()
 
 
-def test_every_private_name_that_the_server_uses_is_listed_above(roots: dict[str, Any]) -> None:
+def test_every_private_name_that_the_server_uses_is_listed(roots: dict[str, Any]) -> None:
     nodes = [node for file in SERVER.glob("*.py") for node in ast.walk(ast.parse(file.read_text()))]
     attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
     assigned = {chain_of(node) for node in attributes if isinstance(node.ctx, ast.Store)}
@@ -100,7 +101,7 @@ def test_every_private_name_that_the_server_uses_is_listed_above(roots: dict[str
 
 
 def chain_of(node: ast.expr) -> str:
-    """Return the dotted name that an expression is, without what is behind a call; `super()` stands for `self`."""
+    """Return the dotted name of an expression up to its first call; `super()` counts as `self`."""
     if isinstance(node, ast.Attribute):
         before = chain_of(node.value)
         return f"{before}.{node.attr}" if before else ""

@@ -1,4 +1,4 @@
-"""Ids: in the order of time on PostgreSQL, spread over the keys on CockroachDB, and unique in every process."""
+"""Ids: ordered by time on PostgreSQL, spread over the key space on CockroachDB, unique in every process."""
 
 import multiprocessing
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ MANY = 1000
 
 
 @pytest.fixture(autouse=True)
-def _form_of_other_tests() -> Iterator[None]:
+def _restore_the_form_of_ids() -> Iterator[None]:
     yield
     ids.lead_with_time(True)
 
@@ -24,36 +24,36 @@ def open_database(url: str) -> None:
     db.connect(url, pool_size=1, application_name="te-test").close()
 
 
-def made() -> list[str]:
+def new_ids() -> list[str]:
     return [ids.execution_id() for _ in range(MANY)]
 
 
 @pytest.mark.parametrize(("url", "is_in_order"), [(POSTGRESQL, True), (COCKROACHDB, False)])
-def test_the_database_that_is_opened_decides_whether_ids_are_in_order(
+def test_opened_database_decides_whether_ids_are_in_order(
     url: str, is_in_order: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = count(1)
     monkeypatch.setattr("time.time_ns", lambda: next(clock))
     open_database(url)
-    found = made()
+    found = new_ids()
     assert (found == sorted(found)) is is_in_order
     assert {(name[:5], len(name)) for name in found} == {("exec_", 37)}
 
 
-def _tell(connection: Connection) -> None:
-    connection.send(made())
+def _send_ids(connection: Connection) -> None:
+    connection.send(new_ids())
 
 
 @pytest.mark.parametrize("url", [POSTGRESQL, COCKROACHDB])
-def test_a_forked_process_keeps_the_form_and_repeats_no_id(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the clock stands still, which is the worst case."""
+def test_forked_process_keeps_the_form_and_repeats_no_id(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock stands still here: the worst case."""
     monkeypatch.setattr("time.time_ns", lambda: 1)
     open_database(url)
     forking = multiprocessing.get_context("fork")
-    ours, theirs = forking.Pipe()
-    child = forking.Process(target=_tell, args=(theirs,))
+    parent_end, child_end = forking.Pipe()
+    child = forking.Process(target=_send_ids, args=(child_end,))
     child.start()
-    there = ours.recv()
+    of_child = parent_end.recv()
     child.join()
-    assert len({*there, *made()}) == 2 * MANY
-    assert len({name[:21] for name in there}) == (1 if url == POSTGRESQL else MANY)
+    assert len({*of_child, *new_ids()}) == 2 * MANY
+    assert len({name[:21] for name in of_child}) == (1 if url == POSTGRESQL else MANY)

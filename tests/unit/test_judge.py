@@ -1,4 +1,4 @@
-"""The age of an execution, as its retry policy bounds it: by the database's clock at the claim, and ours since."""
+"""Maximum age of an execution: measured by the database's clock up to the claim, and by the local clock since."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
     ("planned_ago", "claimed_ago", "status"),
     [(0, 0, ExecutionStatus.RETRYING), (3600, 0, ExecutionStatus.FAILED), (0, 3600, ExecutionStatus.FAILED)],
 )
-def test_the_age_counts_from_the_instant_first_planned(
+def test_age_counts_from_the_first_planned_time(
     planned_ago: float, claimed_ago: float, status: ExecutionStatus
 ) -> None:
     claim = Claim(

@@ -1,4 +1,4 @@
-"""Lines of the log: one for each event, whatever is in it, with the ids of what its thread is busy with."""
+"""Log lines: one line for each event, whatever text it contains, with the ids of the thread's current work."""
 
 import json
 import logging
@@ -17,25 +17,25 @@ def record(message: str, *args: object, **extra: object) -> logging.LogRecord:
 
 
 @pytest.mark.parametrize("style", ["text", "json"])
-def test_what_a_client_has_sent_begins_no_line_of_its_own(style: str) -> None:
+def test_text_from_a_client_never_begins_a_new_line(style: str) -> None:
     line = formatter(style).format(record("the name is %s", FORGED))
     assert line.isprintable()
     assert line.encode()
     assert "forged" in line
 
 
-def test_text_shows_what_is_harmless_as_it_is() -> None:
+def test_text_format_keeps_harmless_characters() -> None:
     assert formatter("text").format(record("Zürich → %s", "東京")).endswith("INFO    te-test: Zürich → 東京")
 
 
-def test_a_traceback_has_lines_of_its_own() -> None:
+def test_traceback_has_separate_lines() -> None:
     failed = record("it failed")
     failed.exc_info = (ValueError, ValueError("why"), None)
     assert "\nValueError: why" in formatter("text").format(failed)
     assert "ValueError: why" in json.loads(formatter("json").format(failed))["exception"]
 
 
-def test_each_line_of_json_names_what_its_thread_is_busy_with() -> None:
+def test_each_json_line_has_the_ids_of_its_threads_current_work() -> None:
     token = IDS.set({"request_id": "req_1", "job_id": "job_1"})
     try:
         entry = json.loads(formatter("json").format(record("any", job_id="job_2")))

@@ -1,4 +1,4 @@
-"""Names: one file name and one class name for one thing, so that a search finds it."""
+"""File names and class names are unique, so that a search finds the right one."""
 
 import ast
 from collections import defaultdict
@@ -10,7 +10,7 @@ ROLES = {
     *("__init__", "admission", "api", "checks", "chores", "cli", "handlers", "metrics"),
     *("reasons", "rules", "schemas", "store", "tables"),
 }
-# Transports have a spec and a dispatcher of the same name; a `Meta` belongs to its schema.
+# Transports have a spec and a dispatcher of the same name; each schema has its own `Meta`.
 SHARED_FILES = {"__main__", "http", "kafka", "notification", "redis_stream", "limits", "document", "base"}
 SHARED_CLASSES = {"Meta"}
 
@@ -25,7 +25,7 @@ def used_twice(places: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def test_file_names_are_unique() -> None:
-    """Else name the file after its noun in full; a feature's files of the standard roles are exempt."""
+    """A duplicate needs a file name with the full noun; a feature's files of the standard roles are exempt."""
     places = defaultdict[str, list[str]](list)
     for path in modules():
         if path.stem not in SHARED_FILES | ROLES:
@@ -34,7 +34,7 @@ def test_file_names_are_unique() -> None:
 
 
 def test_class_names_are_unique() -> None:
-    """Else give the class a name that says which of the two it is."""
+    """A duplicate needs a class name that distinguishes the two classes."""
     places = defaultdict[str, list[str]](list)
     for path in modules():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -1,4 +1,4 @@
-"""What importing a package must not do."""
+"""Packages that an import must not load."""
 
 import subprocess
 import sys

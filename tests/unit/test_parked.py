@@ -1,4 +1,4 @@
-"""Connections that wait, in the main loop of a worker that serves nothing."""
+"""Suspended connections in the main loop of a worker without other traffic."""
 
 import logging
 import selectors
@@ -26,8 +26,8 @@ def worker() -> Iterator[Worker]:
     worker.tmp.close()
 
 
-def test_a_client_may_go_at_the_moment_at_which_its_wait_ends(worker: Worker) -> None:
-    """As one does whose timeout is its `wait`: an error here would end the process, with all that others wait for."""
+def test_client_may_disconnect_when_its_wait_ends(worker: Worker) -> None:
+    """A client timeout equal to `wait` disconnects then. An error here would end the process and all other waits."""
     ends: list[Callable[[], object]] = []
 
     class Wait:
@@ -48,8 +48,8 @@ def test_a_client_may_go_at_the_moment_at_which_its_wait_ends(worker: Worker) ->
 
 
 @pytest.mark.parametrize("is_read", [True, False], ids=["body read", "body left"])
-def test_only_a_body_left_unread_limits_the_time_to_keep_a_connection(worker: Worker, is_read: bool) -> None:
-    """A deadline that passes while the thread gets no processor must not drop a client that was told to go on."""
+def test_only_an_unread_body_limits_the_time_to_keep_a_connection(worker: Worker, is_read: bool) -> None:
+    """The thread may run late. A deadline passed by then must not drop a client that may keep its connection."""
     worker.rest_seconds = 0.0
     server, client = socket.socketpair()
     with server, client:

@@ -1,4 +1,4 @@
-"""What only PostgreSQL understands is gated in tests, so that the suite runs on CockroachDB too."""
+"""Tests that need PostgreSQL are marked, so that the suite also runs on CockroachDB."""
 
 import ast
 import re
@@ -7,13 +7,13 @@ from pathlib import Path
 from tests.cases import each_case
 
 ROOT = Path(__file__).parents[2]
-# Statements, and helpers that send them.
+# Statements that need PostgreSQL, and helpers that send such statements.
 POSTGRESQL_ONLY = re.compile(
     r"^\s*ANALYZE\s*$|\bVACUUM\b|\bEXPLAIN\b|\bDO \$\$|"
     r"pg_terminate_backend|pg_stat_|pg_locks|pg_advisory|is_a_lock_waited_for|^blocks$"
 )
-GATES = {"is_cockroach", "postgresql_only"}
-# They start a PostgreSQL of their own, or have such statements as data.
+GUARDS = {"is_cockroach", "postgresql_only"}
+# These files start their own PostgreSQL, or contain such statements as data.
 LEFT_OUT = ("tests/contract/dev/", "tests/contract/migration/test_revisions.py", "tests/unit/test_portable_tests.py")
 FILES = sorted(
     file
@@ -23,7 +23,7 @@ FILES = sorted(
 
 
 def words(node: ast.AST) -> tuple[set[str], set[str]]:
-    """Return the names that a piece of code uses, and the texts in it."""
+    """Return the names and the string constants of a piece of code."""
     names, texts = set(), set()
     for child in ast.walk(node):
         match child:
@@ -36,11 +36,11 @@ def words(node: ast.AST) -> tuple[set[str], set[str]]:
     return names, texts
 
 
-def ungated(source: str) -> list[str]:
-    """Return the tests of a file that use what only PostgreSQL understands and that no gate guards.
+def unguarded(source: str) -> list[str]:
+    """Return the tests of a file that use PostgreSQL-only features without a guard.
 
-    A test uses what the functions, fixtures and constants of its file use that it names. A file without tests is
-    gated where it is used.
+    A test also uses everything that it reaches through functions, fixtures and constants of its file. A file without
+    tests is checked in the files that use it.
     """
     parts: dict[str, tuple[set[str], set[str]]] = {}
     for node in ast.parse(source).body:
@@ -51,7 +51,7 @@ def ungated(source: str) -> list[str]:
                 parts[name] = words(node)
             case _:
                 pass
-    if parts.get("pytestmark", (set(), set()))[0] & GATES:
+    if parts.get("pytestmark", (set(), set()))[0] & GUARDS:
         return []
     found = []
     for test in (name for name in parts if name.startswith("test_")):
@@ -62,21 +62,21 @@ def ungated(source: str) -> list[str]:
             names |= more_names
             texts |= more_texts
         used = any(POSTGRESQL_ONLY.search(text) for text in texts | names)
-        if used and not names & GATES:
+        if used and not names & GUARDS:
             found.append(test)
     return found
 
 
 @each_case("file", FILES)
-def test_no_statement_is_for_postgresql_only_without_a_gate(file: str) -> None:
-    assert ungated((ROOT / file).read_text()) == []
+def test_every_postgresql_only_statement_is_guarded(file: str) -> None:
+    assert unguarded((ROOT / file).read_text()) == []
 
 
-def test_a_statement_without_a_gate_is_found() -> None:
+def test_unguarded_statement_is_found() -> None:
     helper = "def plan(database):\n    return database.fetch('EXPLAIN SELECT 1')\n"
-    assert ungated(f"{helper}def test_it(database):\n    plan(database)\n") == ["test_it"]
-    assert ungated(f"{helper}def test_it(database):\n    assert database.is_cockroach or plan(database)\n") == []
-    assert ungated("def test_it(database):\n    database.fetch('ANALYZE executions')\n") == []
-    assert ungated("def test_it(database):\n    database.fetch('ANALYZE')\n") == ["test_it"]
+    assert unguarded(f"{helper}def test_it(database):\n    plan(database)\n") == ["test_it"]
+    assert unguarded(f"{helper}def test_it(database):\n    assert database.is_cockroach or plan(database)\n") == []
+    assert unguarded("def test_it(database):\n    database.fetch('ANALYZE executions')\n") == []
+    assert unguarded("def test_it(database):\n    database.fetch('ANALYZE')\n") == ["test_it"]
     gated = "pytestmark = pytest.mark.postgresql_only\n"
-    assert ungated(f"{gated}def test_it(database):\n    database.fetch('ANALYZE')\n") == []
+    assert unguarded(f"{gated}def test_it(database):\n    database.fetch('ANALYZE')\n") == []

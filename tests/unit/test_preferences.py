@@ -1,4 +1,4 @@
-"""Preferences of requests, as RFC 7240 spells them."""
+"""The `Prefer` header of requests, as in RFC 7240."""
 
 from app.web.jobs.creating import Preferences
 from tests.cases import each_case
@@ -23,6 +23,6 @@ def test_preferences_are_read_leniently(header: str, wait: int | None, is_async:
     assert Preferences.read(header) == Preferences(wait, is_async)
 
 
-def test_what_was_followed_is_told() -> None:
+def test_answer_names_the_applied_preferences() -> None:
     assert Preferences(90, True).applied(60) == {"Preference-Applied": "respond-async, wait=60"}
     assert Preferences(90, False).applied(None) == {}

@@ -1,4 +1,4 @@
-"""The request id of a request that is refused before the application sees it."""
+"""Request id of a request that is refused before the application runs."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_unfinished_header_is_replaced() -> None:
 
 
 @pytest.mark.timeout(60)  # a quadratic search would take hours
-@pytest.mark.parametrize("rest", [b"", b"\x80" * 100, b"\r\n\r\n"], ids=["cut", "refused", "whole"])
+@pytest.mark.parametrize("rest", [b"", b"\x80" * 100, b"\r\n\r\n"], ids=["cut", "refused", "complete"])
 def test_search_is_linear_in_the_blanks_of_a_head(rest: bytes) -> None:
     blanks = b" \t" * 4_000_000
     assert request_id_of(b"GET / HTTP/1.1\r\nx-request-id:" + blanks + rest).startswith("req_")

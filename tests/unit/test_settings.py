@@ -1,4 +1,4 @@
-"""Settings: their names and defaults, and messages that name the variable."""
+"""Settings: names, defaults, and error messages that name the variable."""
 
 import re
 from dataclasses import fields
@@ -12,7 +12,7 @@ from tests.cases import each_case
 URL = {"TE_DATABASE_URL": "postgresql://user:hunter2@127.0.0.1/te"}
 
 
-def test_the_defaults() -> None:
+def test_defaults_without_any_setting() -> None:
     settings = Settings.from_env(URL)
     assert settings.worker_max_concurrent == 200
     assert settings.worker_poll_interval_ms == 200
@@ -48,13 +48,13 @@ def test_the_defaults() -> None:
         ("TE_LOG_FORMAT", "xml"),
     ],
 )
-def test_a_malformed_setting_is_named(name: str, value: str) -> None:
+def test_malformed_setting_is_named(name: str, value: str) -> None:
     with pytest.raises(SettingError, match=f"{name} is not valid: .* (needed|one of)"):
         Settings.from_env(URL | {name: value})
 
 
 @pytest.mark.parametrize("value", ["0.0.0.0:8080", ":8080", "localhost:0", "[::1]:80"])
-def test_what_gunicorn_can_listen_on_is_taken(value: str) -> None:
+def test_listen_address_of_gunicorn_is_accepted(value: str) -> None:
     assert Settings.from_env(URL | {"TE_LISTEN_ADDR": value}).listen_addr == value
 
 
@@ -68,39 +68,39 @@ def test_what_gunicorn_can_listen_on_is_taken(value: str) -> None:
         "postgresql://user:p@word:hunter2@host/x",
     ],
 )
-def test_a_bad_database_url_is_refused_without_repeating_it(url: str) -> None:
+def test_bad_database_url_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(SettingError, match="TE_DATABASE_URL") as caught:
         Settings.from_env({"TE_DATABASE_URL": url})
     assert "hunter2" not in str(caught.value)
 
 
-def test_the_database_url_is_required() -> None:
+def test_database_url_is_required() -> None:
     with pytest.raises(SettingError, match="TE_DATABASE_URL is not set"):
         Settings.from_env({})
 
 
-def test_sixteen_shards_on_cockroachdb_one_on_postgresql_unless_set() -> None:
+def test_default_is_sixteen_shards_on_cockroachdb_and_one_on_postgresql() -> None:
     assert Settings.from_env(URL).shards(cockroach=False) == 1
     assert Settings.from_env(URL).shards(cockroach=True) == 16
     assert Settings.from_env(URL | {"TE_QUEUE_SHARDS": "4"}).shards(cockroach=False) == 4
 
 
 def reference() -> dict[str, str]:
-    """Return the variables that docs/settings.md lists, with the defaults it gives."""
+    """Return the variables that docs/settings.md lists, with their documented defaults."""
     text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
     return dict(re.findall(r"^\| `(TE_[A-Z_]+)` \| ([^|]+) \|", text, re.MULTILINE))
 
 
-def test_the_reference_lists_exactly_the_settings() -> None:
+def test_reference_lists_exactly_the_settings() -> None:
     assert set(reference()) == {f.metadata["env"] for f in fields(Settings)}
 
 
-def test_the_reference_gives_the_defaults() -> None:
+def test_reference_gives_the_defaults() -> None:
     for setting in fields(Settings):
-        default, said = setting.default, reference()[setting.metadata["env"]]
+        default, documented = setting.default, reference()[setting.metadata["env"]]
         if isinstance(default, int | float):
-            assert float(said) == default, setting.name
+            assert float(documented) == default, setting.name
         elif default:
-            assert said.strip("`") == default, setting.name
-        elif default is not None:  # None depends on the process or the engine
-            assert said in {"required", "none", "off"}, setting.name
+            assert documented.strip("`") == default, setting.name
+        elif default is not None:  # a default of None depends on the process or the engine
+            assert documented in {"required", "none", "off"}, setting.name

@@ -1,4 +1,4 @@
-"""Modules of tests: nothing is imported from one, so that each can be moved or removed alone."""
+"""Test modules are never imported, so that each test module can be moved or removed."""
 
 import ast
 from pathlib import Path
@@ -7,7 +7,7 @@ TESTS = Path(__file__).parents[1]
 
 
 def imported_tests(source: str) -> list[str]:
-    """Return the test modules that a source imports, or imports something from."""
+    """Return the test modules that a source imports."""
     found = []
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -24,7 +24,7 @@ def imported_tests(source: str) -> list[str]:
 def test_helpers_live_outside_test_modules() -> None:
     sources = {path.relative_to(TESTS): path.read_text() for path in TESTS.rglob("*.py")}
     breaches = {str(path): imported for path, source in sources.items() if (imported := imported_tests(source))}
-    assert breaches == {}, "move such helpers to tests/<name>.py or to a conftest.py"
+    assert breaches == {}, "move shared helpers to tests/<name>.py or to a conftest.py"
 
 
 def test_import_from_a_test_module_is_found() -> None:

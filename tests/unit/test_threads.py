@@ -1,4 +1,4 @@
-"""The form of our background threads: started once in a process, stopped within a bound, with a sign of life."""
+"""Background threads: started once per process, stopped within a time limit, with a heartbeat."""
 
 import os
 import threading
@@ -16,7 +16,7 @@ from brokers.lease_heartbeat import Heartbeat, Watchdog
 
 
 class Waiting(BackgroundThread):
-    """Waits for `released`, which its interrupt sets unless it is deaf."""
+    """Waits for `released`. An interrupt sets `released`, unless the thread is `deaf`."""
 
     def __init__(self, *, deaf: bool = False) -> None:
         super().__init__("te-waiting")
@@ -34,14 +34,14 @@ class Waiting(BackgroundThread):
             self.released.set()
 
 
-def test_a_thread_bears_its_name_and_ends_when_it_is_stopped() -> None:
+def test_thread_has_its_name_and_ends_when_it_is_stopped() -> None:
     thread = Waiting()
     thread.start()
     assert thread.stop(60)
     assert thread.names == ["te-waiting"]
 
 
-def test_what_does_not_end_is_waited_for_no_longer_than_stated() -> None:
+def test_stop_waits_no_longer_than_its_timeout() -> None:
     thread = Waiting(deaf=True)
     thread.start()
     assert not thread.stop(0.01)
@@ -49,11 +49,11 @@ def test_what_does_not_end_is_waited_for_no_longer_than_stated() -> None:
     assert thread.stop(60)
 
 
-def test_a_thread_that_never_started_is_stopped() -> None:
+def test_thread_that_never_started_counts_as_stopped() -> None:
     assert Waiting().stop(60)
 
 
-def test_the_last_sign_is_now_before_the_first() -> None:
+def test_last_heartbeat_is_now_before_the_first() -> None:
     thread, before = Waiting(), time.monotonic()
     assert thread.last_sign() >= before
     thread.start()
@@ -62,12 +62,12 @@ def test_the_last_sign_is_now_before_the_first() -> None:
 
 
 class Vital(Waiting):
-    """One without which its process only looks alive."""
+    """A vital thread: a process without this thread does no useful work."""
 
     is_vital = True
 
 
-def test_only_what_declares_it_is_vital() -> None:
+def test_only_threads_declared_vital_are_vital() -> None:
     threads = Waiting(), Vital()
     for thread in threads:
         thread.start()
@@ -78,13 +78,13 @@ def test_only_what_declares_it_is_vital() -> None:
     assert all(thread.stop(60) for thread in threads)
 
 
-def test_a_worker_cannot_do_without_these() -> None:
+def test_vital_threads_of_a_worker() -> None:
     threads = {DeliveryLoop, Finalizer, Heartbeat, Watchdog}
     assert {thread for thread in (*threads, SharedProducer, WakeupListener) if thread.is_vital} == threads
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-def test_a_forked_process_gets_a_thread_of_its_own() -> None:
+def test_forked_process_gets_its_own_thread() -> None:
     thread = Waiting()
     assert thread.ensure_started()
     assert not thread.ensure_started()

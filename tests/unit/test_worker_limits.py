@@ -1,4 +1,4 @@
-"""What a worker process asks of its system, before its first delivery and at its end."""
+"""Resource limits of a worker process, and its exit while a DNS lookup hangs."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ import actors
 print(resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
-WITH_A_LOOKUP_THAT_HANGS = """
+WITH_A_HANGING_LOOKUP = """
 import asyncio, socket, threading
 hangs = threading.Event()
 socket.getaddrinfo = lambda *_: hangs.set() or threading.Event().wait()
@@ -45,24 +45,24 @@ def run(program: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_the_soft_limit_of_open_files_is_raised_as_far_as_needed() -> None:
+def test_soft_limit_of_open_files_is_raised_as_far_as_needed() -> None:
     assert run(WITH_LIMITS.format(soft=100, hard=1200)).stdout == "(1138, 1200)\n"
 
 
-def test_a_hard_limit_that_just_suffices_is_used_up() -> None:
+def test_hard_limit_that_just_suffices_is_used_fully() -> None:
     assert run(WITH_LIMITS.format(soft=100, hard=400)).stdout == "(400, 400)\n"
 
 
-def test_a_soft_limit_that_suffices_stays() -> None:
+def test_sufficient_soft_limit_stays() -> None:
     assert run(WITH_LIMITS.format(soft=1150, hard=1200)).stdout == "(1150, 1200)\n"
 
 
-def test_a_worker_whose_hard_limit_is_too_low_does_not_start() -> None:
+def test_worker_with_a_too_low_hard_limit_does_not_start() -> None:
     done = run(WITH_LIMITS.format(soft=100, hard=300))
     assert (done.returncode, done.stdout) == (1, "")
     assert "TE_WORKER_MAX_CONCURRENT=200" in done.stderr
     assert "RLIMIT_NOFILE" in done.stderr
 
 
-def test_a_lookup_that_hangs_does_not_delay_the_end_of_the_process() -> None:
-    assert run(WITH_A_LOOKUP_THAT_HANGS).returncode == 0
+def test_hanging_lookup_does_not_delay_the_exit_of_the_process() -> None:
+    assert run(WITH_A_HANGING_LOOKUP).returncode == 0
