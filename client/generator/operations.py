@@ -32,7 +32,9 @@ class Operation:
 
     `answer` is the schema of the answer's body, None without a body; `is_text` marks a body that is not JSON. `item` is
     the schema of a page's items. `body` names the schema of the request's body; with `spread` its fields are keyword
-    arguments, with `key_in_body` they include the idempotency key.
+    arguments, with `key_in_body` they include the idempotency key. `required` names the fields that the body must have,
+    `example` is the first example of the body. `codes` are the documented error codes. With `is_conditional` the answer
+    may be 304.
     """
 
     id: str
@@ -51,6 +53,12 @@ class Operation:
     is_text: bool
     item: Mapping[str, Any] | None
     doc: str
+    required: tuple[str, ...] = ()
+    example: Mapping[str, Any] | None = None
+    codes: tuple[str, ...] = ()
+    has_etag: bool = False
+    may_replay: bool = False
+    is_conditional: bool = False
 
 
 def operations_of(document: Document) -> list[Operation]:
@@ -88,6 +96,7 @@ def _operation(
     key_in_body = takes_key and "idempotency_key" in fields
     headers = tuple(each for each in headers if not (key_in_body and each.wire == KEY))
     answer, is_text = _answer(found)
+    answered = {header for _, response in _successes(found) for header in response.get("headers", ())}
     return Operation(
         id=found["operationId"],
         group=group,
@@ -105,6 +114,12 @@ def _operation(
         is_text=is_text,
         item=_item(document, answer, query),
         doc="\n\n".join(text for text in (found.get("summary"), found.get("description")) if text),
+        required=() if body is None else tuple(document["components"]["schemas"][body].get("required", ())),
+        example=_example(found),
+        codes=tuple(_codes(found)),
+        has_etag="ETag" in answered,
+        may_replay="Idempotency-Replayed" in answered,
+        is_conditional="304" in found["responses"],
     )
 
 
@@ -124,6 +139,17 @@ def _body(found: Mapping[str, Any]) -> str | None:
         return None
     reference: str = schema["$ref"]
     return reference.rsplit("/", 1)[1]
+
+
+def _example(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    content = found.get("requestBody", {}).get("content", {}).get(_JSON, {})
+    return next((example["value"] for example in content.get("examples", {}).values()), None)
+
+
+def _codes(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the codes in the names of the referenced responses, such as `409-CONFLICT-JOB_NOT_UPDATABLE`."""
+    for _, response in sorted(found["responses"].items()):
+        yield from response.get("$ref", "").rsplit("/", 1)[-1].split("-")[1:]
 
 
 def _fields(document: Document, body: str | None) -> set[str]:

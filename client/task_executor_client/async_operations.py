@@ -13,7 +13,11 @@ from .pages import AsyncPages
 
 
 class AsyncAudit(AsyncGroup):
-    """Operations on `audit`."""
+    """Operations on `audit`; `te` in the example is a client.
+
+    Example:
+        first = await te.audit.list().first()
+    """
 
     def list(
         self,
@@ -33,10 +37,23 @@ class AsyncAudit(AsyncGroup):
     ) -> AsyncPages[models.AuditEntry]:
         """List changes, newest first.
 
-        `cursor`: `cursor` of the page before.
-        `actor`: name or id of an API key, or cli:USER.
-        `after`: this time or later.
-        `before`: earlier than this time.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            actor: Name or id of an API key, or cli:USER.
+            action: Only items with this action; None for all.
+            resource_type: Only items with this resource type; None for all.
+            resource: Only items with this resource; None for all.
+            after: This time or later.
+            before: Earlier than this time.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.AuditEntry`. Each page is requested when the iteration reaches it, so
+            the iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "audit.list",
@@ -58,7 +75,11 @@ class AsyncAudit(AsyncGroup):
 
 
 class AsyncBreakers(AsyncGroup):
-    """Operations on `breakers`."""
+    """Operations on `breakers`; `te` in the example is a client.
+
+    Example:
+        first = await te.breakers.list().first()
+    """
 
     def list(
         self,
@@ -70,7 +91,18 @@ class AsyncBreakers(AsyncGroup):
     ) -> AsyncPages[models.Breaker]:
         """List breakers, last changed first.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            state: Only items with this state; None for all.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Breaker`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "breakers.list",
@@ -82,7 +114,20 @@ class AsyncBreakers(AsyncGroup):
         return AsyncPages(self._sender, call)
 
     async def get(self, target: str, /, *, timeout: float | None = None) -> models.Breaker:
-        """Get the breaker of a target."""
+        """Get the breaker of a target.
+
+        Args:
+            target: Target of the breaker.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Breaker`.
+
+        Raises:
+            errors.BreakerNotFoundError: No recent delivery to that target has failed, so the target has no
+                breaker: every delivery is sent.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
         call = Call.of("breakers.get", "GET", "/breakers/{target}", path={"target": target}, timeout=timeout)
         answer: models.Breaker = await self._sender.send(call)
         return answer
@@ -92,7 +137,20 @@ class AsyncBreakers(AsyncGroup):
     ) -> AsyncPages[models.BreakerEvent]:
         """List the changes of a breaker, newest first; they are kept for as long as executions are.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            target: Target of the breaker.
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.BreakerEvent`. Each page is requested when the iteration reaches it, so
+            the iteration raises the errors.
+
+        Raises:
+            errors.BreakerNotFoundError: No recent delivery to that target has failed, so the target has no
+                breaker: every delivery is sent.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "breakers.list_events",
@@ -111,8 +169,23 @@ class AsyncBreakers(AsyncGroup):
 
         Workers apply it within a second. Closing a closed breaker changes nothing.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            target: Target of the breaker.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Breaker`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.BreakerNotFoundError: No recent delivery to that target has failed, so the target has no
+                breaker: every delivery is sent.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "breakers.close",
@@ -128,13 +201,28 @@ class AsyncBreakers(AsyncGroup):
 
 
 class AsyncBulkOperationPreviews(AsyncGroup):
-    """Operations on `bulk_operation_previews`."""
+    """Operations on `bulk_operation_previews`; `te` in the example is a client.
+
+    Example:
+        answer = await te.bulk_operation_previews.preview(
+            action="cancel", wanted={"labels": {"team": "growth"}}, if_running="request"
+        )
+    """
 
     async def preview(
         self, *, timeout: float | None = None, **body: Unpack[models.NewBulkOperation]
     ) -> models.BulkPreview:
-        """Count the executions that a bulk operation would change, and show the first of them; changes
-        nothing.
+        """Count the executions that a bulk operation would change, and show the first of them; changes nothing.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.NewBulkOperation`; `action` and `wanted` are required.
+
+        Returns:
+            The answer as `models.BulkPreview`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "bulk_operation_previews.preview",
@@ -149,14 +237,30 @@ class AsyncBulkOperationPreviews(AsyncGroup):
 
 
 class AsyncBulkOperations(AsyncGroup):
-    """Operations on `bulk_operations`."""
+    """Operations on `bulk_operations`; `te` in the example is a client.
+
+    Example:
+        answer = await te.bulk_operations.begin(
+            action="cancel", wanted={"labels": {"team": "growth"}}, if_running="request"
+        )
+    """
 
     def list(
         self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> AsyncPages[models.BulkOperation]:
         """List bulk operations, newest first.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.BulkOperation`. Each page is requested when the iteration reaches it, so
+            the iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "bulk_operations.list", "GET", "/bulk-operations", query={"limit": limit, "cursor": cursor}, timeout=timeout
@@ -173,15 +277,27 @@ class AsyncBulkOperations(AsyncGroup):
         """Start an operation that cancels, retries or reschedules the executions of a filter, or archives dead
         letters.
 
-        A scheduler starts it within seconds. It changes the executions that exist now, oldest first, each
-        exactly once, also when processes die, in the same way as `POST /executions/{execution_id}/cancel`
-        or `/retry`. Repeating jobs continue: only their executions change. `reschedule` moves waiting
-        executions, also before a retry, never into the past. `archive` resolves open dead letters as `POST
+        A scheduler starts it within seconds. It changes the executions that exist now, oldest first, each exactly
+        once, also when processes die, in the same way as `POST /executions/{execution_id}/cancel` or `/retry`.
+        Repeating jobs continue: only their executions change. `reschedule` moves waiting executions, also before
+        a retry, never into the past. `archive` resolves open dead letters as `POST
         /dead-letters/{letter_id}/archive` does, all with the same `note`. A filter without matches changes
         nothing. A filter by state only needs `all`.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.NewBulkOperation`; `action` and `wanted` are required.
+
+        Returns:
+            The answer as `models.BulkOperation`; `replayed(answer)` is True if an earlier request with the same
+            key produced it.
+
+        Raises:
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "bulk_operations.begin",
@@ -196,7 +312,19 @@ class AsyncBulkOperations(AsyncGroup):
         return answer
 
     async def get(self, operation_id: str, /, *, timeout: float | None = None) -> models.BulkOperation:
-        """Get a bulk operation and its progress."""
+        """Get a bulk operation and its progress.
+
+        Args:
+            operation_id: Id of the bulk operation.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.BulkOperation`.
+
+        Raises:
+            errors.BulkOperationNotFoundError: No bulk operation has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
         call = Call.of(
             "bulk_operations.get",
             "GET",
@@ -212,8 +340,22 @@ class AsyncBulkOperations(AsyncGroup):
     ) -> models.BulkOperation:
         """Pause a bulk operation.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            operation_id: Id of the bulk operation.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.BulkOperation`; `replayed(answer)` is True if an earlier request with the same
+            key produced it.
+
+        Raises:
+            errors.BulkOperationNotFoundError: No bulk operation has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "bulk_operations.pause",
@@ -232,8 +374,22 @@ class AsyncBulkOperations(AsyncGroup):
     ) -> models.BulkOperation:
         """Resume a paused bulk operation.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            operation_id: Id of the bulk operation.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.BulkOperation`; `replayed(answer)` is True if an earlier request with the same
+            key produced it.
+
+        Raises:
+            errors.BulkOperationNotFoundError: No bulk operation has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "bulk_operations.resume",
@@ -252,8 +408,22 @@ class AsyncBulkOperations(AsyncGroup):
     ) -> models.BulkOperation:
         """Stop a bulk operation for good; its changes so far stay.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            operation_id: Id of the bulk operation.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.BulkOperation`; `replayed(answer)` is True if an earlier request with the same
+            key produced it.
+
+        Raises:
+            errors.BulkOperationNotFoundError: No bulk operation has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "bulk_operations.stop",
@@ -269,24 +439,54 @@ class AsyncBulkOperations(AsyncGroup):
 
 
 class AsyncCallbacks(AsyncGroup):
-    """Operations on `callbacks`."""
+    """Operations on `callbacks`; `te` in the example is a client.
+
+    Example:
+        answer = await te.callbacks.schema()
+    """
 
     async def schema(self, *, timeout: float | None = None) -> models.OutcomeSchema:
-        """Get the JSON Schema of the input of callback jobs, for use in a payload spec."""
+        """Get the JSON Schema of the input of callback jobs, for use in a payload spec.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.OutcomeSchema`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
+        """
         call = Call.of("callbacks.schema", "GET", "/callbacks/schema", timeout=timeout)
         answer: models.OutcomeSchema = await self._sender.send(call)
         return answer
 
 
 class AsyncConfigs(AsyncGroup):
-    """Operations on `configs`."""
+    """Operations on `configs`; `te` in the example is a client.
+
+    Example:
+        answer = await te.configs.create(
+            name="email-service", values={"api_base_url": "https://api.myapp.com", "sender": "noreply@myapp.com"}
+        )
+    """
 
     def list(
         self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> AsyncPages[models.Config]:
         """List configs, newest first.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Config`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("configs.list", "GET", "/configs", query={"limit": limit, "cursor": cursor}, timeout=timeout)
         return AsyncPages(self._sender, call)
@@ -296,8 +496,21 @@ class AsyncConfigs(AsyncGroup):
     ) -> models.Config:
         """Create a config.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.NewConfig`; `name` and `values` are required.
+
+        Returns:
+            The answer as `models.Config`; `etag(answer)` is its version for `if_match`; `replayed(answer)` is
+            True if an earlier request with the same key produced it.
+
+        Raises:
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "configs.create", "POST", "/configs", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -310,7 +523,21 @@ class AsyncConfigs(AsyncGroup):
     ) -> models.Config:
         """Get a config.
 
-        `if_none_match`: answer 304 without a body if the resource has one of these tags.
+        Args:
+            name: Name of the config.
+            if_none_match: Answer 304 without a body if the resource has one of these tags; None for an answer in
+                any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Config`; `etag(answer)` is its version for `if_match`.
+
+        Raises:
+            errors.ConfigNotFoundError: No config has that name.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            NotModifiedError: The state still matches `if_none_match`.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "configs.get",
@@ -334,10 +561,23 @@ class AsyncConfigs(AsyncGroup):
     ) -> models.Config:
         """Replace the values of a config, for executions that have not begun.
 
-        An execution that has begun keeps the values of its first attempt; a manual retry uses the new
-        values.
+        An execution that has begun keeps the values of its first attempt; a manual retry uses the new values.
 
-        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        Args:
+            name: Name of the config.
+            if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
+                in any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.ChangedConfig`; `values` is required.
+
+        Returns:
+            The answer as `models.Config`; `etag(answer)` is its version for `if_match`.
+
+        Raises:
+            errors.ConfigNotFoundError: No config has that name.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "configs.replace",
@@ -354,7 +594,18 @@ class AsyncConfigs(AsyncGroup):
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
         """Delete a config; refused while an endpoint or an unfinished job uses it.
 
-        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        Args:
+            name: Name of the config.
+            if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
+                in any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Raises:
+            errors.ConfigNotFoundError: No config has that name.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "configs.delete",
@@ -368,19 +619,43 @@ class AsyncConfigs(AsyncGroup):
 
 
 class AsyncCron(AsyncGroup):
-    """Operations on `cron`."""
+    """Operations on `cron`; `te` in the example is a client.
+
+    Example:
+        answer = await te.cron.preview(
+            cron="0 9 * * MON", timezone="Asia/Kolkata", count=1, after="2026-03-15T10:00:00Z"
+        )
+    """
 
     async def preview(
         self, *, timeout: float | None = None, **body: Unpack[models.CronPreviewQuestion]
     ) -> models.CronPreview:
-        """Preview a schedule: its rule in English and its next runs, with notes on clock changes."""
+        """Preview a schedule: its rule in English and its next runs, with notes on clock changes.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.CronPreviewQuestion`; `cron` and `timezone` are required.
+
+        Returns:
+            The answer as `models.CronPreview`.
+
+        Raises:
+            errors.InvalidCronError: The cron expression is malformed, or never fires.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
         call = Call.of("cron.preview", "POST", "/cron/preview", body=body, only_reads=True, timeout=timeout)
         answer: models.CronPreview = await self._sender.send(call)
         return answer
 
 
 class AsyncDeadLetters(AsyncGroup):
-    """Operations on `dead_letters`."""
+    """Operations on `dead_letters`; `te` in the example is a client.
+
+    Example:
+        answer = await te.dead_letters.redrive(
+            letter_id, endpoint="send-welcome-email", input={"user_id": "u_abc", "order_id": "order-1234"}
+        )
+    """
 
     def list(
         self,
@@ -397,11 +672,26 @@ class AsyncDeadLetters(AsyncGroup):
     ) -> AsyncPages[models.DeadLetter]:
         """List dead letters, latest failure first.
 
-        A page may have fewer letters than `limit`, even none, if few of very many match `labels` or
-        `error_type`: continue as long as there is a cursor.
+        A page may have fewer letters than `limit`, even none, if few of very many match `labels` or `error_type`:
+        continue as long as there is a cursor.
 
-        `cursor`: `cursor` of the page before.
-        `labels`: `key=value`, or several separated by commas: jobs with all of these labels.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            state: Only items with this state; None for `open`.
+            endpoint: Only items with this endpoint; None for all.
+            error_type: Only items with this error type, such as `HTTP_ERROR`; None for all.
+            labels: `key=value`, or several separated by commas: jobs with all of these labels.
+            failed_after: Only items that failed at this time or later; None for no bound.
+            failed_before: Only items that failed before this time; None for no bound.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.DeadLetter`. Each page is requested when the iteration reaches it, so
+            the iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "dead_letters.list",
@@ -422,7 +712,19 @@ class AsyncDeadLetters(AsyncGroup):
         return AsyncPages(self._sender, call)
 
     async def get(self, letter_id: str, /, *, timeout: float | None = None) -> models.DeadLetterView:
-        """Get a dead letter with its execution and its attempts."""
+        """Get a dead letter with its execution and its attempts.
+
+        Args:
+            letter_id: Id of the dead letter.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.DeadLetterView`.
+
+        Raises:
+            errors.DeadLetterNotFoundError: No dead letter has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
         call = Call.of(
             "dead_letters.get", "GET", "/dead-letters/{letter_id}", path={"letter_id": letter_id}, timeout=timeout
         )
@@ -440,14 +742,33 @@ class AsyncDeadLetters(AsyncGroup):
     ) -> models.DeadLetter:
         """Redrive a dead letter, which resolves it.
 
-        With `{}` its execution gets a full set of new attempts by its retry policy, with the same
-        idempotency key and the same version of the endpoint. With an `endpoint` (its own or another) or an
-        `input`, a new IMMEDIATE job is created with the name, labels and callbacks of the old job, at the
-        same endpoint also with its queue and priority; it is validated like any other job. Repeating the
-        same request changes nothing. The status is 409 if the letter was resolved in another way.
+        With `{}` its execution gets a full set of new attempts by its retry policy, with the same idempotency key
+        and the same version of the endpoint. With an `endpoint` (its own or another) or an `input`, a new
+        IMMEDIATE job is created with the name, labels and callbacks of the old job, at the same endpoint also
+        with its queue and priority; it is validated like any other job. Repeating the same request changes
+        nothing. The status is 409 if the letter was resolved in another way.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            letter_id: Id of the dead letter.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.Redrive`; all are optional.
+
+        Returns:
+            The answer as `models.DeadLetter`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.DeadLetterNotFoundError: No dead letter has that id.
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.InputValidationFailedError: The job's input does not match the endpoint's payload spec.
+            errors.InvalidCallbackError: An endpoint to call back does not exist, refuses outcomes, or leads back
+                to the calling endpoint.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "dead_letters.redrive",
@@ -473,8 +794,23 @@ class AsyncDeadLetters(AsyncGroup):
     ) -> models.DeadLetter:
         """Archive a dead letter: it is resolved without a retry, and deleted after the retention.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            letter_id: Id of the dead letter.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.Archive`; `note` is required.
+
+        Returns:
+            The answer as `models.DeadLetter`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.DeadLetterNotFoundError: No dead letter has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "dead_letters.archive",
@@ -491,14 +827,50 @@ class AsyncDeadLetters(AsyncGroup):
 
 
 class AsyncEndpoints(AsyncGroup):
-    """Operations on `endpoints`."""
+    """Operations on `endpoints`; `te` in the example is a client.
+
+    Example:
+        answer = await te.endpoints.create(
+            name="send-welcome-email",
+            type="HTTP",
+            payload_spec="send-welcome-email-input",
+            config="email-service",
+            spec={
+                "url": "{{config.api_base_url}}/emails/welcome",
+                "method": "POST",
+                "headers": {
+                    "Authorization": "Bearer {{secret.email_api_key}}",
+                    "Content-Type": "application/json",
+                },
+                "body_template": {"user_id": "{{input.user_id}}", "sender": "{{config.sender}}"},
+                "timeout_ms": 5000,
+                "expected_status_codes": [200, 201, 202, 204],
+            },
+            retry_policy={
+                "max_attempts": 3,
+                "backoff": "exponential",
+                "initial_delay_ms": 1000,
+                "max_delay_ms": 30000,
+            },
+        )
+    """
 
     def list(
         self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> AsyncPages[models.Endpoint]:
         """List endpoints, newest first.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Endpoint`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("endpoints.list", "GET", "/endpoints", query={"limit": limit, "cursor": cursor}, timeout=timeout)
         return AsyncPages(self._sender, call)
@@ -508,8 +880,26 @@ class AsyncEndpoints(AsyncGroup):
     ) -> models.Endpoint:
         """Register an endpoint.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.NewEndpoint`; `name`, `spec` and `type` are required.
+
+        Returns:
+            The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`; `replayed(answer)` is
+            True if an earlier request with the same key produced it.
+
+        Raises:
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.InvalidCallbackError: An endpoint to call back does not exist, refuses outcomes, or leads back
+                to the calling endpoint.
+            errors.InvalidConfigRefError: The endpoint names a config that does not exist.
+            errors.InvalidPayloadSpecRefError: The endpoint names a payload spec that does not exist.
+            errors.TemplateResolutionFailedError: A template is malformed, or a variable in it cannot be resolved.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "endpoints.create", "POST", "/endpoints", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -522,7 +912,21 @@ class AsyncEndpoints(AsyncGroup):
     ) -> models.Endpoint:
         """Get an endpoint.
 
-        `if_none_match`: answer 304 without a body if the resource has one of these tags.
+        Args:
+            name: Name of the endpoint.
+            if_none_match: Answer 304 without a body if the resource has one of these tags; None for an answer in
+                any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            NotModifiedError: The state still matches `if_none_match`.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "endpoints.get",
@@ -546,7 +950,26 @@ class AsyncEndpoints(AsyncGroup):
     ) -> models.Endpoint:
         """Replace an endpoint by a new version, for jobs created from now on.
 
-        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        Args:
+            name: Name of the endpoint.
+            if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
+                in any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.ChangedEndpoint`; `spec` and `type` are required.
+
+        Returns:
+            The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            errors.InvalidCallbackError: An endpoint to call back does not exist, refuses outcomes, or leads back
+                to the calling endpoint.
+            errors.InvalidConfigRefError: The endpoint names a config that does not exist.
+            errors.InvalidPayloadSpecRefError: The endpoint names a payload spec that does not exist.
+            errors.TemplateResolutionFailedError: A template is malformed, or a variable in it cannot be resolved.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "endpoints.replace",
@@ -568,7 +991,22 @@ class AsyncEndpoints(AsyncGroup):
         Limits and breaker apply within a second, also to waiting executions. Queue and priority apply to
         executions created from now on, and the key of limits to jobs created from now on.
 
-        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        Args:
+            name: Name of the endpoint.
+            if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
+                in any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.Flow`; all are optional.
+
+        Returns:
+            The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            errors.TemplateResolutionFailedError: A template is malformed, or a variable in it cannot be resolved.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "endpoints.patch",
@@ -585,7 +1023,18 @@ class AsyncEndpoints(AsyncGroup):
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
         """Delete an endpoint; refused while it has an unretired repeating job or an unfinished execution.
 
-        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        Args:
+            name: Name of the endpoint.
+            if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
+                in any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "endpoints.delete",
@@ -604,8 +1053,21 @@ class AsyncEndpoints(AsyncGroup):
 
         Its jobs are still accepted, and its executions wait. Pausing a paused endpoint changes nothing.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            name: Name of the endpoint.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`; `replayed(answer)` is
+            True if an earlier request with the same key produced it.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "endpoints.pause",
@@ -624,8 +1086,21 @@ class AsyncEndpoints(AsyncGroup):
     ) -> models.Endpoint:
         """Resume an endpoint: its executions start again, including the waiting executions.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            name: Name of the endpoint.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`; `replayed(answer)` is
+            True if an earlier request with the same key produced it.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "endpoints.resume",
@@ -642,7 +1117,17 @@ class AsyncEndpoints(AsyncGroup):
     async def limits(self, name: str, /, *, key: str | None = None, timeout: float | None = None) -> models.LimitsState:
         """Get the running and waiting executions of a limited endpoint, and the number that may start.
 
-        `key`: a value of `per_key.key`.
+        Args:
+            name: Name of the endpoint.
+            key: A value of `per_key.key`.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.LimitsState`.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "endpoints.limits",
@@ -657,7 +1142,11 @@ class AsyncEndpoints(AsyncGroup):
 
 
 class AsyncEvents(AsyncGroup):
-    """Operations on `events`."""
+    """Operations on `events`; `te` in the example is a client.
+
+    Example:
+        answer = await te.events.list()
+    """
 
     async def list(
         self,
@@ -674,17 +1163,30 @@ class AsyncEvents(AsyncGroup):
     ) -> models.EventPage:
         """List events, earliest first; with `Accept: text/event-stream`, stream them.
 
-        A page may have fewer events than `limit`, even none: continue with its `next`, now or later. A
-        stream (Server-Sent Events) starts now, unless `after`, `Last-Event-ID` or `since` is given; events
-        arrive about a second late. A client that reconnects with its last event id misses nothing and gets
-        nothing twice. The status is 410 if the following events were deleted already, or if the id is ahead
-        of the database's clock: start again with `since`.
+        A page may have fewer events than `limit`, even none: continue with its `next`, now or later. A stream
+        (Server-Sent Events) starts now, unless `after`, `Last-Event-ID` or `since` is given; events arrive about
+        a second late. A client that reconnects with its last event id misses nothing and gets nothing twice. The
+        status is 410 if the following events were deleted already, or if the id is ahead of the database's clock:
+        start again with `since`.
 
-        `kind`: kinds or groups of kinds, separated by commas.
-        `labels`: `key=value`, or several separated by commas: jobs with all of these labels.
-        `after`: the id of an event, or `next` of the previous page: only later events are returned.
-        `since`: without `after`: events from this instant on.
-        `last_event_id`: of a stream: the id of the last event received; same as `after`.
+        Args:
+            kind: Kinds or groups of kinds, separated by commas.
+            endpoint: Only items with this endpoint; None for all.
+            job_id: Only items with this job id; None for all.
+            labels: `key=value`, or several separated by commas: jobs with all of these labels.
+            after: The id of an event, or `next` of the previous page: only later events are returned.
+            since: Without `after`: events from this instant on.
+            limit: Items per page, 1 to 200; None for `50`.
+            last_event_id: Of a stream: the id of the last event received; same as `after`.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.EventPage`.
+
+        Raises:
+            errors.EventsExpiredError: Reading cannot continue at that position: later events were deleted, or it
+                is ahead of the database's clock.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "events.list",
@@ -707,7 +1209,11 @@ class AsyncEvents(AsyncGroup):
 
 
 class AsyncExecutions(AsyncGroup):
-    """Operations on `executions`."""
+    """Operations on `executions`; `te` in the example is a client.
+
+    Example:
+        first = await te.executions.list().first()
+    """
 
     def list(
         self,
@@ -724,10 +1230,26 @@ class AsyncExecutions(AsyncGroup):
     ) -> AsyncPages[models.Execution]:
         """List executions, newest first.
 
-        A page filtered by `queue` may have fewer than `limit`, even none, if matches are rare: continue
-        while there is a `cursor`.
+        A page filtered by `queue` may have fewer than `limit`, even none, if matches are rare: continue while
+        there is a `cursor`.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            status: Only items with this status; None for all.
+            endpoint: Only items with this endpoint; None for all.
+            queue: Only items with this queue, such as `bulk`; None for all.
+            created_after: Only items created at this time or later; None for no bound.
+            created_before: Only items created before this time; None for no bound.
+            job_id: Only items with this job id; None for all.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Execution`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "executions.list",
@@ -748,7 +1270,19 @@ class AsyncExecutions(AsyncGroup):
         return AsyncPages(self._sender, call)
 
     async def get(self, execution_id: str, /, *, timeout: float | None = None) -> models.Execution:
-        """Get an execution."""
+        """Get an execution.
+
+        Args:
+            execution_id: Id of the execution.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Execution`.
+
+        Raises:
+            errors.ExecutionNotFoundError: No execution has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
         call = Call.of(
             "executions.get", "GET", "/executions/{execution_id}", path={"execution_id": execution_id}, timeout=timeout
         )
@@ -760,7 +1294,19 @@ class AsyncExecutions(AsyncGroup):
     ) -> AsyncPages[models.Attempt]:
         """List the attempts of an execution, latest first.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            execution_id: Id of the execution.
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Attempt`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            errors.ExecutionNotFoundError: No execution has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "executions.list_attempts",
@@ -785,7 +1331,21 @@ class AsyncExecutions(AsyncGroup):
     ) -> AsyncPages[models.LogLine]:
         """List the log lines of an execution, latest first.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            execution_id: Id of the execution.
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            level: Only items with this level; None for all.
+            attempt_number: Only items with this attempt number; None for all.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.LogLine`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            errors.ExecutionNotFoundError: No execution has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "executions.list_logs",
@@ -808,15 +1368,29 @@ class AsyncExecutions(AsyncGroup):
     ) -> models.Execution:
         """Cancel an execution that has not begun; with `if_running`, a running execution too (202).
 
-        With `if_running=request`, the execution ends after its current attempt. With `if_running=abort`,
-        its worker aborts the attempt within about a second, for HTTP by closing the connection. The error
-        then has `may_have_been_delivered`; an attempt that has sent nothing is not recorded. If the attempt
-        succeeds first, the execution is a SUCCESS. 409 if the execution has ended.
+        With `if_running=request`, the execution ends after its current attempt. With `if_running=abort`, its
+        worker aborts the attempt within about a second, for HTTP by closing the connection. The error then has
+        `may_have_been_delivered`; an attempt that has sent nothing is not recorded. If the attempt succeeds
+        first, the execution is a SUCCESS. 409 if the execution has ended.
 
-        `if_running`: `request` (202): the current attempt is the last; `abort` (202): the current attempt
-        is also aborted; absent: 409 if an execution is running.
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            execution_id: Id of the execution.
+            if_running: `request` (202): the current attempt is the last; `abort` (202): the current attempt is
+                also aborted; absent: 409 if an execution is running.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Execution`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.ExecutionNotFoundError: No execution has that id.
+            errors.ExecutionNotCancellableError: The execution is running or final.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "executions.cancel",
@@ -836,11 +1410,25 @@ class AsyncExecutions(AsyncGroup):
     ) -> models.Execution:
         """Queue a FAILED or CANCELLED execution again, due now, with the attempts of its retry policy added.
 
-        This resolves its dead letter. 409 if the dead letter was archived, or redriven as a new job; the
-        message names the new execution.
+        This resolves its dead letter. 409 if the dead letter was archived, or redriven as a new job; the message
+        names the new execution.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            execution_id: Id of the execution.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Execution`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.ExecutionNotFoundError: No execution has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "executions.retry",
@@ -858,6 +1446,17 @@ class AsyncExecutions(AsyncGroup):
         """List all state changes of an execution, earliest first.
 
         A very long history has only the creation and the latest changes; `truncated` is then true.
+
+        Args:
+            execution_id: Id of the execution.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.History`.
+
+        Raises:
+            errors.ExecutionNotFoundError: No execution has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "executions.history",
@@ -870,7 +1469,19 @@ class AsyncExecutions(AsyncGroup):
         return answer
 
     async def explain(self, execution_id: str, /, *, timeout: float | None = None) -> models.Explanation:
-        """Explain the state of an execution: a reason code and a sentence."""
+        """Explain the state of an execution: a reason code and a sentence.
+
+        Args:
+            execution_id: Id of the execution.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Explanation`.
+
+        Raises:
+            errors.ExecutionNotFoundError: No execution has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
         call = Call.of(
             "executions.explain",
             "GET",
@@ -884,15 +1495,26 @@ class AsyncExecutions(AsyncGroup):
     async def result(
         self, execution_id: str, /, *, wait: str | None = None, timeout: float | None = None
     ) -> models.Result:
-        """Get the result of an execution, optionally after a `wait` for it; 202 if the execution has not
-        ended.
+        """Get the result of an execution, optionally after a `wait` for it; 202 if the execution has not ended.
 
-        A wait ends up to a quarter of the time waited after the execution, at most half a second. A process
-        lets a limited number of requests wait (`TE_WEB_WAITING`); beyond it the answer is 503, or 429 if
-        one API key has too many waiting requests. 410 if the endpoint keeps results for a shorter time than
-        executions, and the result was deleted.
+        A wait ends up to a quarter of the time waited after the execution, at most half a second. A process lets
+        a limited number of requests wait (`TE_WEB_WAITING`); beyond it the answer is 503, or 429 if one API key
+        has too many waiting requests. 410 if the endpoint keeps results for a shorter time than executions, and
+        the result was deleted.
 
-        `wait`: wait for the end of the execution, up to `60s`; no wait when absent.
+        Args:
+            execution_id: Id of the execution.
+            wait: Wait for the end of the execution, up to `60s`; no wait when absent.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Result`.
+
+        Raises:
+            errors.ExecutionNotFoundError: No execution has that id.
+            errors.ResultExpiredError: The execution has ended and its result was deleted: the endpoint's
+                `result_retention` has passed.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "executions.result",
@@ -907,23 +1529,56 @@ class AsyncExecutions(AsyncGroup):
 
 
 class AsyncHealth(AsyncGroup):
-    """Operations on `health`."""
+    """Operations on `health`; `te` in the example is a client.
+
+    Example:
+        answer = await te.health.live()
+    """
 
     async def live(self, *, timeout: float | None = None) -> models.Health:
-        """Check that the process answers."""
+        """Check that the process answers.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Health`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
+        """
         call = Call.of("health.live", "GET", "/health/live", timeout=timeout)
         answer: models.Health = await self._sender.send(call)
         return answer
 
     async def ready(self, *, timeout: float | None = None) -> models.Health:
-        """Check that the database can be reached and is migrated, as of at most a second ago; 503 otherwise."""
+        """Check that the database can be reached and is migrated, as of at most a second ago; 503 otherwise.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Health`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
+        """
         call = Call.of("health.ready", "GET", "/health/ready", timeout=timeout)
         answer: models.Health = await self._sender.send(call)
         return answer
 
 
 class AsyncJobs(AsyncGroup):
-    """Operations on `jobs`."""
+    """Operations on `jobs`; `te` in the example is a client.
+
+    Example:
+        answer = await te.jobs.create(
+            endpoint="send-welcome-email",
+            trigger="IMMEDIATE",
+            idempotency_key="order-1234-welcome-email",
+            input={"user_id": "u_abc", "order_id": "order-1234"},
+        )
+    """
 
     def list(
         self,
@@ -942,12 +1597,28 @@ class AsyncJobs(AsyncGroup):
     ) -> AsyncPages[models.Job]:
         """List jobs, newest first.
 
-        A page may have fewer jobs than `limit`, even none: it holds at most 4 MiB of inputs, and a slow
-        search for rare jobs is cut short. Continue while there is a `cursor`.
+        A page may have fewer jobs than `limit`, even none: it holds at most 4 MiB of inputs, and a slow search
+        for rare jobs is cut short. Continue while there is a `cursor`.
 
-        `cursor`: `cursor` of the page before.
-        `labels`: `key=value`, or several separated by commas: jobs with all of these labels.
-        `queue`: jobs with a queue of their own that has this name.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            status: Only items with this status; None for all.
+            trigger: Only items with this trigger; None for all.
+            endpoint: Only items with this endpoint; None for all.
+            name: Only items with this name, such as `Daily report`; None for all.
+            labels: `key=value`, or several separated by commas: jobs with all of these labels.
+            queue: Jobs with a queue of their own that has this name.
+            created_after: Only items created at this time or later; None for no bound.
+            created_before: Only items created before this time; None for no bound.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Job`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "jobs.list",
@@ -972,15 +1643,29 @@ class AsyncJobs(AsyncGroup):
     async def create(
         self, *, prefer: str | None = None, timeout: float | None = None, **body: Unpack[models.NewJob]
     ) -> models.CreatedJob:
-        """Create a job. A second request with the idempotency key gets 200 with the first job, whatever its
-        body.
+        """Create a job. A second request with the idempotency key gets 200 with the first job, whatever its body.
 
-        With `Prefer: wait=10`, the answer comes when the job's execution has ended and includes its
-        `result`; after 10 seconds, the answer is 202 with the `Location` of the result. Repeating the
-        request waits for the same job.
+        With `Prefer: wait=10`, the answer comes when the job's execution has ended and includes its `result`;
+        after 10 seconds, the answer is 202 with the `Location` of the result. Repeating the request waits for the
+        same job.
 
-        `prefer`: `wait=10`: answer when the job's execution has ended, with its `result`, or with 202 after
-        10 seconds (60 at most); `respond-async`: answer 202 at once.
+        Args:
+            prefer: `wait=10`: answer when the job's execution has ended, with its `result`, or with 202 after 10
+                seconds (60 at most); `respond-async`: answer 202 at once; None for an immediate answer.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.NewJob`; `endpoint` and `trigger` are required.
+
+        Returns:
+            The answer as `models.CreatedJob`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.InputValidationFailedError: The job's input does not match the endpoint's payload spec.
+            errors.InvalidCallbackError: An endpoint to call back does not exist, refuses outcomes, or leads back
+                to the calling endpoint.
+            errors.InvalidCronError: The cron expression is malformed, or never fires.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "jobs.create",
@@ -997,7 +1682,19 @@ class AsyncJobs(AsyncGroup):
         return answer
 
     async def get(self, job_id: str, /, *, timeout: float | None = None) -> models.Job:
-        """Get a job."""
+        """Get a job.
+
+        Args:
+            job_id: Id of the job.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Job`.
+
+        Raises:
+            errors.JobNotFoundError: No job has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
         call = Call.of("jobs.get", "GET", "/jobs/{job_id}", path={"job_id": job_id}, timeout=timeout)
         answer: models.Job = await self._sender.send(call)
         return answer
@@ -1009,6 +1706,24 @@ class AsyncJobs(AsyncGroup):
 
         The new version uses the current endpoint. Executions of the old version that have not begun are
         cancelled; executions that have begun run to their end, retries included.
+
+        Args:
+            job_id: Id of the job.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.ChangedJob`; all are optional.
+
+        Returns:
+            The answer as `models.Job`.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.JobNotFoundError: No job has that id.
+            errors.JobNotUpdatableError: Only a CRON or INTERVAL job that is not retired can be updated.
+            errors.InputValidationFailedError: The job's input does not match the endpoint's payload spec.
+            errors.InvalidCallbackError: An endpoint to call back does not exist, refuses outcomes, or leads back
+                to the calling endpoint.
+            errors.InvalidCronError: The cron expression is malformed, or never fires.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of("jobs.update", "PUT", "/jobs/{job_id}", path={"job_id": job_id}, body=body, timeout=timeout)
         answer: models.Job = await self._sender.send(call)
@@ -1017,7 +1732,27 @@ class AsyncJobs(AsyncGroup):
     async def patch(
         self, job_id: str, /, *, timeout: float | None = None, **body: Unpack[models.PatchedJob]
     ) -> models.Job:
-        """Pause or resume a job with `status`, or replace it as PUT does."""
+        """Pause or resume a job with `status`, or replace it as PUT does.
+
+        Args:
+            job_id: Id of the job.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.PatchedJob`; all are optional.
+
+        Returns:
+            The answer as `models.Job`.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.JobNotFoundError: No job has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.JobNotUpdatableError: Only a CRON or INTERVAL job that is not retired can be updated.
+            errors.InputValidationFailedError: The job's input does not match the endpoint's payload spec.
+            errors.InvalidCallbackError: An endpoint to call back does not exist, refuses outcomes, or leads back
+                to the calling endpoint.
+            errors.InvalidCronError: The cron expression is malformed, or never fires.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
         call = Call.of("jobs.patch", "PATCH", "/jobs/{job_id}", path={"job_id": job_id}, body=body, timeout=timeout)
         answer: models.Job = await self._sender.send(call)
         return answer
@@ -1031,17 +1766,31 @@ class AsyncJobs(AsyncGroup):
         idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> models.Job:
-        """Retire a job and cancel its executions that have not begun; 409 if a one-shot job's execution runs
-        or has ended.
+        """Retire a job and cancel its executions that have not begun; 409 if a one-shot job's execution runs or has
+        ended.
 
         Executions of a CRON or INTERVAL job that have begun run to their end, retries included. With
-        `if_running=request` (202), running executions end after their current attempt. With
-        `if_running=abort` (202), that attempt is aborted.
+        `if_running=request` (202), running executions end after their current attempt. With `if_running=abort`
+        (202), that attempt is aborted.
 
-        `if_running`: `request` (202): the current attempt is the last; `abort` (202): the current attempt
-        is also aborted; absent: 409 if an execution is running.
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            job_id: Id of the job.
+            if_running: `request` (202): the current attempt is the last; `abort` (202): the current attempt is
+                also aborted; absent: 409 if an execution is running.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Job`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.JobNotFoundError: No job has that id.
+            errors.ExecutionNotCancellableError: The execution is running or final.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "jobs.cancel",
@@ -1072,7 +1821,24 @@ class AsyncJobs(AsyncGroup):
     ) -> AsyncPages[models.Execution]:
         """List the executions of a job, newest first.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            job_id: Id of the job.
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            status: Only items with this status; None for all.
+            endpoint: Only items with this endpoint; None for all.
+            queue: Only items with this queue, such as `bulk`; None for all.
+            created_after: Only items created at this time or later; None for no bound.
+            created_before: Only items created before this time; None for no bound.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Execution`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            errors.JobNotFoundError: No job has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "jobs.list_executions",
@@ -1097,8 +1863,20 @@ class AsyncJobs(AsyncGroup):
     ) -> models.BatchResult:
         """Create up to 1,000 jobs; a job that cannot be created does not affect the other jobs.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.Batch`; `jobs` is required.
+
+        Returns:
+            The answer as `models.BatchResult`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "jobs.create_batch", "POST", "/jobs/batch", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -1111,8 +1889,22 @@ class AsyncJobs(AsyncGroup):
     ) -> models.Job:
         """Pause a job: its ticks stop and its waiting executions are on hold; running attempts continue.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            job_id: Id of the job.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Job`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.JobNotFoundError: No job has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "jobs.pause",
@@ -1131,8 +1923,22 @@ class AsyncJobs(AsyncGroup):
     ) -> models.Job:
         """Resume a paused job with its next tick; executions on hold are released.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            job_id: Id of the job.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Job`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.JobNotFoundError: No job has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "jobs.resume",
@@ -1153,8 +1959,22 @@ class AsyncJobs(AsyncGroup):
 
         A one-shot job's execution becomes due now: 200, or 409 if it is running already.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            job_id: Id of the job.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Execution`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.JobNotFoundError: No job has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "jobs.run",
@@ -1169,10 +1989,20 @@ class AsyncJobs(AsyncGroup):
         return answer
 
     async def status(self, job_id: str, /, *, timeout: float | None = None) -> models.Status:
-        """Get the status of a job: HEALTHY if 95 % of the last 24 hours' executions succeeded, DEGRADED from
-        50 %.
+        """Get the status of a job: HEALTHY if 95 % of the last 24 hours' executions succeeded, DEGRADED from 50 %.
 
         Below 50 % it is FAILING, and without an execution that ended within 24 hours IDLE.
+
+        Args:
+            job_id: Id of the job.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Status`.
+
+        Raises:
+            errors.JobNotFoundError: No job has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of("jobs.status", "GET", "/jobs/{job_id}/status", path={"job_id": job_id}, timeout=timeout)
         answer: models.Status = await self._sender.send(call)
@@ -1183,7 +2013,19 @@ class AsyncJobs(AsyncGroup):
     ) -> AsyncPages[models.Job]:
         """List the versions of a job, newest first, by the id of any of them.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            job_id: Id of the job.
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Job`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            errors.JobNotFoundError: No job has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "jobs.list_versions",
@@ -1198,7 +2040,20 @@ class AsyncJobs(AsyncGroup):
     async def list_next_runs(
         self, job_id: str, /, *, count: int | None = None, timeout: float | None = None
     ) -> models.NextRuns:
-        """List the next runs of a job, as far as they are known; none if it is paused or retired."""
+        """List the next runs of a job, as far as they are known; none if it is paused or retired.
+
+        Args:
+            job_id: Id of the job.
+            count: Number of items, 1 to 100; None for `10`.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.NextRuns`.
+
+        Raises:
+            errors.JobNotFoundError: No job has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
         call = Call.of(
             "jobs.list_next_runs",
             "GET",
@@ -1212,12 +2067,25 @@ class AsyncJobs(AsyncGroup):
 
 
 class AsyncMetrics(AsyncGroup):
-    """Operations on `metrics`."""
+    """Operations on `metrics`; `te` in the example is a client.
+
+    Example:
+        answer = await te.metrics.metrics()
+    """
 
     async def metrics(self, *, timeout: float | None = None) -> str:
         """Get the metrics of the API processes since the start of the server, in Prometheus's text format.
 
         Workers and schedulers serve their metrics at addresses of their own.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The text of the answer.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("metrics.metrics", "GET", "/metrics", is_text=True, timeout=timeout)
         answer: str = await self._sender.send(call)
@@ -1225,13 +2093,43 @@ class AsyncMetrics(AsyncGroup):
 
 
 class AsyncNotificationPreviews(AsyncGroup):
-    """Operations on `notification_previews`."""
+    """Operations on `notification_previews`; `te` in the example is a client.
+
+    Example:
+        answer = await te.notification_previews.preview_new(
+            name="billing-fails",
+            events=["execution.failed", "job.recovered"],
+            channels=["send-welcome-email"],
+            endpoint="billing-*",
+            label="team=billing",
+            queue="billing-*",
+            all=False,
+            min_severity="warning",
+            failing_after=1,
+            late_seconds=300,
+            group_seconds=60,
+            repeat_after_seconds=3600,
+            max_per_hour=20,
+            quiet_hours={"from": "22:00", "to": "07:00", "days": ["mon", "tue"], "timezone": "Europe/Berlin"},
+        )
+    """
 
     async def preview_new(
         self, *, timeout: float | None = None, **body: Unpack[models.NotificationQuestion]
     ) -> models.NotificationPreview:
-        """Show the messages that a notification rule would have sent within the last day; nothing is stored or
-        sent.
+        """Show the messages that a notification rule would have sent within the last day; nothing is stored or sent.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.NotificationQuestion`; `channels` and `events` are required.
+
+        Returns:
+            The answer as `models.NotificationPreview`.
+
+        Raises:
+            errors.InvalidNotificationRuleError: The notification rule matches everything, or nothing, or names an
+                invalid channel.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "notification_previews.preview_new",
@@ -1245,8 +2143,18 @@ class AsyncNotificationPreviews(AsyncGroup):
         return answer
 
     async def preview_stored(self, name: str, /, *, timeout: float | None = None) -> models.NotificationPreview:
-        """Show the messages that a stored notification rule would have sent within the last day, had it
-        existed.
+        """Show the messages that a stored notification rule would have sent within the last day, had it existed.
+
+        Args:
+            name: Name of the notification rule.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.NotificationPreview`.
+
+        Raises:
+            errors.NotificationRuleNotFoundError: No notification rule has that name.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "notification_previews.preview_stored",
@@ -1260,14 +2168,43 @@ class AsyncNotificationPreviews(AsyncGroup):
 
 
 class AsyncNotificationRules(AsyncGroup):
-    """Operations on `notification_rules`."""
+    """Operations on `notification_rules`; `te` in the example is a client.
+
+    Example:
+        answer = await te.notification_rules.create(
+            name="billing-fails",
+            events=["execution.failed", "job.recovered"],
+            channels=["send-welcome-email"],
+            endpoint="billing-*",
+            label="team=billing",
+            queue="billing-*",
+            all=False,
+            min_severity="warning",
+            failing_after=1,
+            late_seconds=300,
+            group_seconds=60,
+            repeat_after_seconds=3600,
+            max_per_hour=20,
+            quiet_hours={"from": "22:00", "to": "07:00", "days": ["mon", "tue"], "timezone": "Europe/Berlin"},
+        )
+    """
 
     def list(
         self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> AsyncPages[models.NotificationRule]:
         """List notification rules, newest first.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.NotificationRule`. Each page is requested when the iteration reaches it,
+            so the iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "notification_rules.list",
@@ -1289,8 +2226,23 @@ class AsyncNotificationRules(AsyncGroup):
 
         A rule that matches everything needs `"all": true`. All given conditions must match.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.NewNotificationRule`; `channels`, `events` and `name` are required.
+
+        Returns:
+            The answer as `models.NotificationRule`; `etag(answer)` is its version for `if_match`;
+            `replayed(answer)` is True if an earlier request with the same key produced it.
+
+        Raises:
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.InvalidNotificationRuleError: The notification rule matches everything, or nothing, or names an
+                invalid channel.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "notification_rules.create",
@@ -1309,7 +2261,21 @@ class AsyncNotificationRules(AsyncGroup):
     ) -> models.NotificationRule:
         """Get a notification rule.
 
-        `if_none_match`: answer 304 without a body if the resource has one of these tags.
+        Args:
+            name: Name of the notification rule.
+            if_none_match: Answer 304 without a body if the resource has one of these tags; None for an answer in
+                any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.NotificationRule`; `etag(answer)` is its version for `if_match`.
+
+        Raises:
+            errors.NotificationRuleNotFoundError: No notification rule has that name.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            NotModifiedError: The state still matches `if_none_match`.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "notification_rules.get",
@@ -1333,7 +2299,23 @@ class AsyncNotificationRules(AsyncGroup):
     ) -> models.NotificationRule:
         """Replace a notification rule; unsent events follow the new rule.
 
-        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        Args:
+            name: Name of the notification rule.
+            if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
+                in any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.ChangedNotificationRule`; `channels` and `events` are required.
+
+        Returns:
+            The answer as `models.NotificationRule`; `etag(answer)` is its version for `if_match`.
+
+        Raises:
+            errors.NotificationRuleNotFoundError: No notification rule has that name.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            errors.InvalidNotificationRuleError: The notification rule matches everything, or nothing, or names an
+                invalid channel.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "notification_rules.replace",
@@ -1350,7 +2332,17 @@ class AsyncNotificationRules(AsyncGroup):
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
         """Delete a notification rule with its unsent events.
 
-        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        Args:
+            name: Name of the notification rule.
+            if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
+                in any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Raises:
+            errors.NotificationRuleNotFoundError: No notification rule has that name.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "notification_rules.delete",
@@ -1369,7 +2361,19 @@ class AsyncNotificationRules(AsyncGroup):
 
         The executions of a message's job show its delivery.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            name: Name of the notification rule.
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.SentMessage`. Each page is requested when the iteration reaches it, so
+            the iteration raises the errors.
+
+        Raises:
+            errors.NotificationRuleNotFoundError: No notification rule has that name.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "notification_rules.list_messages",
@@ -1383,10 +2387,24 @@ class AsyncNotificationRules(AsyncGroup):
 
 
 class AsyncNotifications(AsyncGroup):
-    """Operations on `notifications`."""
+    """Operations on `notifications`; `te` in the example is a client.
+
+    Example:
+        answer = await te.notifications.schema()
+    """
 
     async def schema(self, *, timeout: float | None = None) -> models.MessageSchema:
-        """Get the JSON Schema of notification messages, for payload specs of channels."""
+        """Get the JSON Schema of notification messages, for payload specs of channels.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.MessageSchema`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
+        """
         call = Call.of("notifications.schema", "GET", "/notifications/schema", timeout=timeout)
         answer: models.MessageSchema = await self._sender.send(call)
         return answer
@@ -1405,10 +2423,23 @@ class AsyncNotifications(AsyncGroup):
         The response is that of `POST /jobs`; with `Prefer: wait=10` it comes when the message was sent or
         rejected. If the payload spec of the endpoint rejects messages, the response is 422.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
-        `prefer`: `wait=10`: answer when the job's execution has ended, with its `result`, or with 202 after
-        10 seconds (60 at most); `respond-async`: answer 202 at once.
+        Args:
+            name: Name of the endpoint.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            prefer: `wait=10`: answer when the job's execution has ended, with its `result`, or with 202 after 10
+                seconds (60 at most); `respond-async`: answer 202 at once; None for an immediate answer.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.CreatedJob`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.InputValidationFailedError: The job's input does not match the endpoint's payload spec.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "notifications.test",
@@ -1425,12 +2456,25 @@ class AsyncNotifications(AsyncGroup):
 
 
 class AsyncOperations(AsyncGroup):
-    """Operations on `operations`."""
+    """Operations on `operations`; `te` in the example is a client.
+
+    Example:
+        answer = await te.operations.operations()
+    """
 
     async def operations(self, *, timeout: float | None = None) -> models.Operations:
         """List conditions that stop deliveries: queues without workers, open breakers, pauses.
 
         The status is always 200. A key is needed, unlike for `/health/live` and `/health/ready`.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Operations`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("operations.operations", "GET", "/health/operations", timeout=timeout)
         answer: models.Operations = await self._sender.send(call)
@@ -1438,14 +2482,38 @@ class AsyncOperations(AsyncGroup):
 
 
 class AsyncPayloadSpecs(AsyncGroup):
-    """Operations on `payload_specs`."""
+    """Operations on `payload_specs`; `te` in the example is a client.
+
+    Example:
+        answer = await te.payload_specs.create(
+            name="send-welcome-email-input",
+            schema={
+                "type": "object",
+                "properties": {
+                    "user_id": {"type": "string", "description": "Target user ID"},
+                    "order_id": {"type": "string", "description": "Associated order ID"},
+                },
+                "required": ["user_id"],
+            },
+        )
+    """
 
     def list(
         self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> AsyncPages[models.PayloadSpec]:
         """List payload specs, newest first.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.PayloadSpec`. Each page is requested when the iteration reaches it, so
+            the iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "payload_specs.list", "GET", "/payload-specs", query={"limit": limit, "cursor": cursor}, timeout=timeout
@@ -1457,8 +2525,22 @@ class AsyncPayloadSpecs(AsyncGroup):
     ) -> models.PayloadSpec:
         """Create a payload spec.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.NewPayloadSpec`; `name` and `schema` are required.
+
+        Returns:
+            The answer as `models.PayloadSpec`; `etag(answer)` is its version for `if_match`; `replayed(answer)`
+            is True if an earlier request with the same key produced it.
+
+        Raises:
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.InvalidSchemaError: The payload spec's schema is not a JSON Schema that can be used.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "payload_specs.create",
@@ -1477,7 +2559,21 @@ class AsyncPayloadSpecs(AsyncGroup):
     ) -> models.PayloadSpec:
         """Get a payload spec.
 
-        `if_none_match`: answer 304 without a body if the resource has one of these tags.
+        Args:
+            name: Name of the payload spec.
+            if_none_match: Answer 304 without a body if the resource has one of these tags; None for an answer in
+                any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.PayloadSpec`; `etag(answer)` is its version for `if_match`.
+
+        Raises:
+            errors.PayloadSpecNotFoundError: No payload spec has that name.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            NotModifiedError: The state still matches `if_none_match`.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "payload_specs.get",
@@ -1501,7 +2597,22 @@ class AsyncPayloadSpecs(AsyncGroup):
     ) -> models.PayloadSpec:
         """Replace the schema of a payload spec, for jobs created from now on.
 
-        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        Args:
+            name: Name of the payload spec.
+            if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
+                in any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.ChangedPayloadSpec`; `schema` is required.
+
+        Returns:
+            The answer as `models.PayloadSpec`; `etag(answer)` is its version for `if_match`.
+
+        Raises:
+            errors.PayloadSpecNotFoundError: No payload spec has that name.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            errors.InvalidSchemaError: The payload spec's schema is not a JSON Schema that can be used.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "payload_specs.replace",
@@ -1518,7 +2629,18 @@ class AsyncPayloadSpecs(AsyncGroup):
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
         """Delete a payload spec; refused while an endpoint or an unfinished job uses it.
 
-        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        Args:
+            name: Name of the payload spec.
+            if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
+                in any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Raises:
+            errors.PayloadSpecNotFoundError: No payload spec has that name.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "payload_specs.delete",
@@ -1532,7 +2654,11 @@ class AsyncPayloadSpecs(AsyncGroup):
 
 
 class AsyncProcesses(AsyncGroup):
-    """Operations on `processes`."""
+    """Operations on `processes`; `te` in the example is a client.
+
+    Example:
+        first = await te.processes.list().first()
+    """
 
     def list(
         self,
@@ -1545,7 +2671,19 @@ class AsyncProcesses(AsyncGroup):
     ) -> AsyncPages[models.Process]:
         """List processes, newest first; an ended process is shown for ten minutes.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            state: Only items with this state; None for all.
+            kind: Only items with this kind; None for all.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Process`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "processes.list",
@@ -1558,14 +2696,28 @@ class AsyncProcesses(AsyncGroup):
 
 
 class AsyncQueues(AsyncGroup):
-    """Operations on `queues`."""
+    """Operations on `queues`; `te` in the example is a client.
+
+    Example:
+        first = await te.queues.list().first()
+    """
 
     def list(
         self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> AsyncPages[models.Queue]:
         """List queues: with workers, waiting executions or a pause, and the queues of endpoints and routes.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Queue`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("queues.list", "GET", "/queues", query={"limit": limit, "cursor": cursor}, timeout=timeout)
         return AsyncPages(self._sender, call)
@@ -1575,11 +2727,24 @@ class AsyncQueues(AsyncGroup):
     ) -> models.Queue:
         """Pause a queue: nothing is claimed from it until it is resumed. Running deliveries continue.
 
-        New jobs are accepted, and waiting executions keep their order. Pausing a paused queue changes
-        nothing.
+        New jobs are accepted, and waiting executions keep their order. Pausing a paused queue changes nothing.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            queue: Name of the queue.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Queue`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.QueueNotFoundError: No execution waits in a queue of that name, and no worker, endpoint or
+                route names it.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "queues.pause",
@@ -1598,8 +2763,22 @@ class AsyncQueues(AsyncGroup):
     ) -> models.Queue:
         """Resume a queue: workers claim from it again. Resuming a queue that is not paused changes nothing.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            queue: Name of the queue.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Queue`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.QueueNotFoundError: No execution waits in a queue of that name, and no worker, endpoint or
+                route names it.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "queues.resume",
@@ -1615,10 +2794,28 @@ class AsyncQueues(AsyncGroup):
 
 
 class AsyncRedrivePreviews(AsyncGroup):
-    """Operations on `redrive_previews`."""
+    """Operations on `redrive_previews`; `te` in the example is a client.
+
+    Example:
+        answer = await te.redrive_previews.preview(
+            wanted={"endpoint": "send-welcome-email", "failed_after": "2026-03-15T10:00:00Z"}, rate=20
+        )
+    """
 
     async def preview(self, *, timeout: float | None = None, **body: Unpack[models.NewRedrive]) -> models.Preview:
-        """Count the letters of a redrive, and show the first of them; changes nothing."""
+        """Count the letters of a redrive, and show the first of them; changes nothing.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.NewRedrive`; `wanted` is required.
+
+        Returns:
+            The answer as `models.Preview`.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
         call = Call.of(
             "redrive_previews.preview", "POST", "/redrives/preview", body=body, only_reads=True, timeout=timeout
         )
@@ -1627,14 +2824,30 @@ class AsyncRedrivePreviews(AsyncGroup):
 
 
 class AsyncRedrives(AsyncGroup):
-    """Operations on `redrives`."""
+    """Operations on `redrives`; `te` in the example is a client.
+
+    Example:
+        answer = await te.redrives.begin(
+            wanted={"endpoint": "send-welcome-email", "failed_after": "2026-03-15T10:00:00Z"}, rate=20
+        )
+    """
 
     def list(
         self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> AsyncPages[models.RedriveOfSeveral]:
         """List redrives, newest first.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.RedriveOfSeveral`. Each page is requested when the iteration reaches it,
+            so the iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("redrives.list", "GET", "/redrives", query={"limit": limit, "cursor": cursor}, timeout=timeout)
         return AsyncPages(self._sender, call)
@@ -1644,11 +2857,24 @@ class AsyncRedrives(AsyncGroup):
     ) -> models.RedriveOfSeveral:
         """Start a redrive of all letters of a filter that are open now; a scheduler starts it within seconds.
 
-        Each letter is redriven as by `POST /dead-letters/{id}/redrive`, exactly once, oldest first, also
-        when processes die. A filter without matches redrives nothing; an empty filter needs `all`.
+        Each letter is redriven as by `POST /dead-letters/{id}/redrive`, exactly once, oldest first, also when
+        processes die. A filter without matches redrives nothing; an empty filter needs `all`.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.NewRedrive`; `wanted` is required.
+
+        Returns:
+            The answer as `models.RedriveOfSeveral`; `replayed(answer)` is True if an earlier request with the
+            same key produced it.
+
+        Raises:
+            errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "redrives.begin", "POST", "/redrives", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -1657,7 +2883,19 @@ class AsyncRedrives(AsyncGroup):
         return answer
 
     async def get(self, redrive_id: str, /, *, timeout: float | None = None) -> models.RedriveOfSeveral:
-        """Get a redrive and its progress."""
+        """Get a redrive and its progress.
+
+        Args:
+            redrive_id: Id of the redrive.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.RedriveOfSeveral`.
+
+        Raises:
+            errors.RedriveNotFoundError: No redrive has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
         call = Call.of(
             "redrives.get", "GET", "/redrives/{redrive_id}", path={"redrive_id": redrive_id}, timeout=timeout
         )
@@ -1669,8 +2907,22 @@ class AsyncRedrives(AsyncGroup):
     ) -> models.RedriveOfSeveral:
         """Pause a redrive.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            redrive_id: Id of the redrive.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.RedriveOfSeveral`; `replayed(answer)` is True if an earlier request with the
+            same key produced it.
+
+        Raises:
+            errors.RedriveNotFoundError: No redrive has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "redrives.pause",
@@ -1689,8 +2941,22 @@ class AsyncRedrives(AsyncGroup):
     ) -> models.RedriveOfSeveral:
         """Resume a paused redrive.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            redrive_id: Id of the redrive.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.RedriveOfSeveral`; `replayed(answer)` is True if an earlier request with the
+            same key produced it.
+
+        Raises:
+            errors.RedriveNotFoundError: No redrive has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "redrives.resume",
@@ -1709,8 +2975,22 @@ class AsyncRedrives(AsyncGroup):
     ) -> models.RedriveOfSeveral:
         """Stop a redrive for good; its changes so far stay.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            redrive_id: Id of the redrive.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.RedriveOfSeveral`; `replayed(answer)` is True if an earlier request with the
+            same key produced it.
+
+        Raises:
+            errors.RedriveNotFoundError: No redrive has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "redrives.stop",
@@ -1726,22 +3006,55 @@ class AsyncRedrives(AsyncGroup):
 
 
 class AsyncRouteTests(AsyncGroup):
-    """Operations on `route_tests`."""
+    """Operations on `route_tests`; `te` in the example is a client.
+
+    Example:
+        answer = await te.route_tests.test(
+            endpoint="billing-eu", routes=[{"pattern": "billing-*", "queue": "bulk"}]
+        )
+    """
 
     async def test(self, *, timeout: float | None = None, **body: Unpack[models.RouteQuestion]) -> models.RouteAnswer:
-        """Return the queue for an endpoint's name; with `routes` also the endpoints that they would move."""
+        """Return the queue for an endpoint's name; with `routes` also the endpoints that they would move.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.RouteQuestion`; `endpoint` is required.
+
+        Returns:
+            The answer as `models.RouteAnswer`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
+        """
         call = Call.of("route_tests.test", "POST", "/routes/test", body=body, only_reads=True, timeout=timeout)
         answer: models.RouteAnswer = await self._sender.send(call)
         return answer
 
 
 class AsyncRoutes(AsyncGroup):
-    """Operations on `routes`."""
+    """Operations on `routes`; `te` in the example is a client.
+
+    Example:
+        answer = await te.routes.replace(routes=[{"pattern": "billing-*", "queue": "bulk"}])
+    """
 
     async def get(self, *, if_none_match: str | None = None, timeout: float | None = None) -> models.Routes:
         """Get the routes.
 
-        `if_none_match`: answer 304 without a body if the resource has one of these tags.
+        Args:
+            if_none_match: Answer 304 without a body if the resource has one of these tags; None for an answer in
+                any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Routes`; `etag(answer)` is its version for `if_match`.
+
+        Raises:
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            NotModifiedError: The state still matches `if_none_match`.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of("routes.get", "GET", "/routes", headers={"If-None-Match": if_none_match}, timeout=timeout)
         answer: models.Routes = await self._sender.send(call)
@@ -1752,7 +3065,19 @@ class AsyncRoutes(AsyncGroup):
     ) -> models.Routes:
         """Replace all routes, for executions created from now on. Waiting executions stay in their queue.
 
-        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        Args:
+            if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
+                in any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.NewRoutes`; `routes` is required.
+
+        Returns:
+            The answer as `models.Routes`; `etag(answer)` is its version for `if_match`.
+
+        Raises:
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of("routes.replace", "PUT", "/routes", headers={"If-Match": if_match}, body=body, timeout=timeout)
         answer: models.Routes = await self._sender.send(call)
@@ -1761,7 +3086,18 @@ class AsyncRoutes(AsyncGroup):
     async def delete(self, *, if_match: str | None = None, timeout: float | None = None) -> models.Routes:
         """Restore the routes of TE_ROUTES, as set in this process.
 
-        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        Args:
+            if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
+                in any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Routes`; `etag(answer)` is its version for `if_match`.
+
+        Raises:
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of("routes.delete", "DELETE", "/routes", headers={"If-Match": if_match}, timeout=timeout)
         answer: models.Routes = await self._sender.send(call)
@@ -1769,7 +3105,11 @@ class AsyncRoutes(AsyncGroup):
 
 
 class AsyncSchedulers(AsyncGroup):
-    """Operations on `schedulers`."""
+    """Operations on `schedulers`; `te` in the example is a client.
+
+    Example:
+        first = await te.schedulers.list().first()
+    """
 
     def list(
         self,
@@ -1781,7 +3121,18 @@ class AsyncSchedulers(AsyncGroup):
     ) -> AsyncPages[models.Scheduler]:
         """List scheduler processes, newest first; an ended process is shown for ten minutes.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            state: Only items with this state; None for all.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Scheduler`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "schedulers.list",
@@ -1794,14 +3145,28 @@ class AsyncSchedulers(AsyncGroup):
 
 
 class AsyncSecrets(AsyncGroup):
-    """Operations on `secrets`."""
+    """Operations on `secrets`; `te` in the example is a client.
+
+    Example:
+        answer = await te.secrets.create(name="email_api_key", value="sk-live-abc123")
+    """
 
     def list(
         self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> AsyncPages[models.Secret]:
         """List secrets, newest first.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Secret`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("secrets.list", "GET", "/secrets", query={"limit": limit, "cursor": cursor}, timeout=timeout)
         return AsyncPages(self._sender, call)
@@ -1811,8 +3176,21 @@ class AsyncSecrets(AsyncGroup):
     ) -> models.Secret:
         """Create a secret.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.NewSecret`; `name` and `value` are required.
+
+        Returns:
+            The answer as `models.Secret`; `etag(answer)` is its version for `if_match`; `replayed(answer)` is
+            True if an earlier request with the same key produced it.
+
+        Raises:
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "secrets.create", "POST", "/secrets", body=body, key=idempotency_key, takes_key=True, timeout=timeout
@@ -1825,7 +3203,21 @@ class AsyncSecrets(AsyncGroup):
     ) -> models.Secret:
         """Get a secret.
 
-        `if_none_match`: answer 304 without a body if the resource has one of these tags.
+        Args:
+            name: Name of the secret.
+            if_none_match: Answer 304 without a body if the resource has one of these tags; None for an answer in
+                any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Secret`; `etag(answer)` is its version for `if_match`.
+
+        Raises:
+            errors.SecretNotFoundError: No secret has that name.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            NotModifiedError: The state still matches `if_none_match`.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "secrets.get",
@@ -1849,7 +3241,21 @@ class AsyncSecrets(AsyncGroup):
     ) -> models.Secret:
         """Rotate a secret; workers use the new value from their next claim on.
 
-        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        Args:
+            name: Name of the secret.
+            if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
+                in any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **body: Fields of `models.ChangedSecret`; `value` is required.
+
+        Returns:
+            The answer as `models.Secret`; `etag(answer)` is its version for `if_match`.
+
+        Raises:
+            errors.SecretNotFoundError: No secret has that name.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "secrets.replace",
@@ -1866,7 +3272,18 @@ class AsyncSecrets(AsyncGroup):
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
         """Delete a secret; refused while an endpoint or an unfinished job uses it.
 
-        `if_match`: make the change only if the resource has one of these tags; 412 otherwise.
+        Args:
+            name: Name of the secret.
+            if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
+                in any state.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Raises:
+            errors.SecretNotFoundError: No secret has that name.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
+                for; nothing was changed.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "secrets.delete",
@@ -1880,7 +3297,11 @@ class AsyncSecrets(AsyncGroup):
 
 
 class AsyncStats(AsyncGroup):
-    """Operations on `stats`."""
+    """Operations on `stats`; `te` in the example is a client.
+
+    Example:
+        answer = await te.stats.get()
+    """
 
     async def get(
         self, *, seconds: int | None = None, endpoint: str | None = None, timeout: float | None = None
@@ -1889,8 +3310,16 @@ class AsyncStats(AsyncGroup):
 
         It reads a bounded number of the newest executions, so a long history does not slow it down.
 
-        `seconds`: period.
-        `endpoint`: only this endpoint; any endpoint may be given.
+        Args:
+            seconds: Period, 1 to 3,600; None for `60`.
+            endpoint: Only this endpoint; any endpoint may be given.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Report`.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("stats.get", "GET", "/stats", query={"seconds": seconds, "endpoint": endpoint}, timeout=timeout)
         answer: models.Report = await self._sender.send(call)
@@ -1898,7 +3327,11 @@ class AsyncStats(AsyncGroup):
 
 
 class AsyncWorkers(AsyncGroup):
-    """Operations on `workers`."""
+    """Operations on `workers`; `te` in the example is a client.
+
+    Example:
+        first = await te.workers.list().first()
+    """
 
     def list(
         self,
@@ -1910,7 +3343,18 @@ class AsyncWorkers(AsyncGroup):
     ) -> AsyncPages[models.Worker]:
         """List worker processes, newest first; an ended worker is shown for at least a day.
 
-        `cursor`: `cursor` of the page before.
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            state: Only items with this state; None for all.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Worker`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "workers.list", "GET", "/workers", query={"limit": limit, "cursor": cursor, "state": state}, timeout=timeout
@@ -1918,7 +3362,19 @@ class AsyncWorkers(AsyncGroup):
         return AsyncPages(self._sender, call)
 
     async def get(self, worker_id: str, /, *, timeout: float | None = None) -> models.WorkerDetail:
-        """Get a worker process and its latest commands."""
+        """Get a worker process and its latest commands.
+
+        Args:
+            worker_id: Id of the worker.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.WorkerDetail`.
+
+        Raises:
+            errors.WorkerNotFoundError: No worker process has that id, or it ended more than a day ago.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
         call = Call.of("workers.get", "GET", "/workers/{worker_id}", path={"worker_id": worker_id}, timeout=timeout)
         answer: models.WorkerDetail = await self._sender.send(call)
         return answer
@@ -1931,8 +3387,22 @@ class AsyncWorkers(AsyncGroup):
         It reads the command with its next heartbeat, within five seconds. A second request while it drains
         changes nothing.
 
-        `idempotency_key`: chosen by the client, for example a UUID: for 24 hours, a repetition of the
-        request with the same key changes nothing and gets the first answer again.
+        Args:
+            worker_id: Id of the worker.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Command`; `replayed(answer)` is True if an earlier request with the same key
+            produced it.
+
+        Raises:
+            errors.WorkerNotFoundError: No worker process has that id, or it ended more than a day ago.
+            errors.WorkerNotAliveError: The worker process has ended or is lost, so it takes no commands.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
             "workers.drain",
@@ -1948,7 +3418,30 @@ class AsyncWorkers(AsyncGroup):
 
 
 class AsyncService(AsyncGroup):
-    """All groups of operations."""
+    """All groups of operations, and rules of each operation.
+
+    None leaves a parameter out of the request. Times are ISO 8601 texts, or `datetime` with a time zone.
+    `timeout` is in seconds and limits all tries of the call together.
+
+    Raises:
+        errors.InvalidRequestError: The request itself is malformed.
+        errors.UnauthorizedError: The API key is missing, unknown, expired or revoked.
+        errors.ForbiddenError: The API key lacks the scope that the operation needs.
+        errors.PayloadTooLargeError: The request body is too large.
+        errors.UnsupportedMediaTypeError: The body must be JSON, with Content-Type: application/json.
+        errors.RateLimitedError: Too many requests or waiting requests with this API key, or too many bad keys
+            from this address.
+        errors.InternalError: Something went wrong on our side; the request id finds it in the log.
+        errors.ServiceUnavailableError: The server is busy, or the database is unreachable or not migrated;
+            nothing was lost, try again.
+        errors.GatewayTimeoutError: The request took too long. Its work may have been done: check, or try again.
+        ApiError: A code that this version of the client does not name.
+        ConnectionFailedError: The last try received no answer; see `may_have_been_done`.
+        UnexpectedAnswerError: The answer does not come from Task Executor, or is larger than 64 MiB.
+        ValueError: A name or id is empty, a header is not printable ASCII, or a datetime has no time zone.
+        TypeError: The body has a value that is not JSON.
+        RuntimeError: The client is closed.
+    """
 
     @property
     def audit(self) -> AsyncAudit:

@@ -1,6 +1,13 @@
 """Bodies of requests and answers as TypedDicts.
 
 Written by `make client` from the OpenAPI document; do not edit.
+
+Values are plain dictionaries at run time. A NotRequired field of a request may be left out, and of an answer may be
+missing. Times of answers are ISO 8601 texts; requests also take `datetime` with a time zone where the type says so.
+
+Example:
+    job: models.NewJob = {"endpoint": "send-mail", "trigger": "IMMEDIATE", "input": {"user_id": "u_1"}}
+    created: models.CreatedJob = te.jobs.create(**job)
 """
 
 from __future__ import annotations
@@ -11,18 +18,24 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 
 class Detail(TypedDict):
+    """Part of `ErrorBody`, `BatchError`."""
+
     pointer: NotRequired[str]
     """JSON pointer into the body, or a parameter's name."""
     message: NotRequired[str]
 
 
 class NewPayloadSpec(TypedDict):
+    """Body of `payload_specs.create`."""
+
     name: str
     schema: Mapping[str, Any] | None
     """JSON Schema 2020-12."""
 
 
 class PayloadSpec(TypedDict):
+    """Answer of `payload_specs.create`, `payload_specs.get`, `payload_specs.replace`; part of `PayloadSpecPage`."""
+
     name: str
     schema: dict[str, Any]
     """JSON Schema 2020-12."""
@@ -31,23 +44,31 @@ class PayloadSpec(TypedDict):
 
 
 class PayloadSpecPage(TypedDict):
+    """Answer of `payload_specs.list`."""
+
     items: list[PayloadSpec]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class ChangedPayloadSpec(TypedDict):
+    """Body of `payload_specs.replace`."""
+
     name: NotRequired[str]
     schema: Mapping[str, Any] | None
     """JSON Schema 2020-12."""
 
 
 class NewConfig(TypedDict):
+    """Body of `configs.create`."""
+
     name: str
     values: Mapping[str, Any]
 
 
 class Config(TypedDict):
+    """Answer of `configs.create`, `configs.get`, `configs.replace`; part of `ConfigPage`."""
+
     name: str
     values: dict[str, Any]
     created_at: str
@@ -55,39 +76,53 @@ class Config(TypedDict):
 
 
 class ConfigPage(TypedDict):
+    """Answer of `configs.list`."""
+
     items: list[Config]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class ChangedConfig(TypedDict):
+    """Body of `configs.replace`."""
+
     name: NotRequired[str]
     values: Mapping[str, Any]
 
 
 class NewSecret(TypedDict):
+    """Body of `secrets.create`."""
+
     name: str
     value: str
 
 
 class Secret(TypedDict):
+    """Answer of `secrets.create`, `secrets.get`, `secrets.replace`; part of `SecretPage`."""
+
     name: str
     created_at: str
     updated_at: str
 
 
 class SecretPage(TypedDict):
+    """Answer of `secrets.list`."""
+
     items: list[Secret]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class ChangedSecret(TypedDict):
+    """Body of `secrets.replace`."""
+
     name: NotRequired[str]
     value: str
 
 
 class RateSpec(TypedDict):
+    """Part of `KeyLimitsSpec`, `LimitsSpec`, `Gate`."""
+
     count: int
     per: str
     """`1s` to `24h`."""
@@ -98,6 +133,8 @@ class RateSpec(TypedDict):
 
 
 class KeyLimitsSpec(TypedDict):
+    """Part of `LimitsSpec`."""
+
     key: str
     """One placeholder of the input."""
     max_in_flight: NotRequired[int]
@@ -105,6 +142,8 @@ class KeyLimitsSpec(TypedDict):
 
 
 class LimitsSpec(TypedDict):
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `Flow`."""
+
     max_in_flight: NotRequired[int]
     """Executions that may run at the same time."""
     rate: NotRequired[RateSpec]
@@ -112,6 +151,8 @@ class LimitsSpec(TypedDict):
 
 
 class BreakerSpec(TypedDict):
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `Flow`."""
+
     failure_ratio: NotRequired[float]
     """0.5 when absent."""
     min_results: NotRequired[int]
@@ -123,18 +164,20 @@ class BreakerSpec(TypedDict):
 
 
 class SigningSpec(TypedDict):
+    """Part of `HttpSpec`, `NotificationSpec`."""
+
     secret: str
     previous_secret: NotRequired[str]
 
 
 class HttpSpec(TypedDict):
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`."""
+
     url: str
     """May contain `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
     method: NotRequired[Literal["GET", "POST", "PUT", "PATCH", "DELETE"]]
     headers: NotRequired[dict[str, str]]
-    """Headers that the service sets are not allowed. May contain `{{config.…}}`, `{{input.…}}`,
-    `{{secret.…}}`.
-    """
+    """Headers that the service sets are not allowed. May contain `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
     body_template: NotRequired[Any]
     """May contain `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
     signing: NotRequired[SigningSpec]
@@ -146,6 +189,8 @@ class HttpSpec(TypedDict):
 
 
 class KafkaSpec(TypedDict):
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`."""
+
     bootstrap_servers: str
     """May contain `{{config.…}}`, `{{secret.…}}`."""
     topic: str
@@ -155,9 +200,7 @@ class KafkaSpec(TypedDict):
     value_template: Any
     """May contain `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
     headers: NotRequired[dict[str, str]]
-    """Headers that the service sets are not allowed. May contain `{{config.…}}`, `{{input.…}}`,
-    `{{secret.…}}`.
-    """
+    """Headers that the service sets are not allowed. May contain `{{config.…}}`, `{{input.…}}`, `{{secret.…}}`."""
     properties: NotRequired[dict[str, Any]]
     """May contain `{{config.…}}`, `{{secret.…}}`."""
     acks: NotRequired[Literal["0", "1", "all"]]
@@ -167,6 +210,8 @@ class KafkaSpec(TypedDict):
 
 
 class RedisStreamSpec(TypedDict):
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`."""
+
     redis_url: str
     """May contain `{{config.…}}`, `{{secret.…}}`."""
     stream: str
@@ -186,6 +231,8 @@ class RedisStreamSpec(TypedDict):
 
 
 class NotificationSpec(TypedDict):
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`."""
+
     url: str | list[str]
     """A channel, such as `slack://…`, or up to 10; secrets are placeholders May contain `{{config.…}}`,
     `{{secret.…}}`.
@@ -195,9 +242,7 @@ class NotificationSpec(TypedDict):
     body: NotRequired[str]
     """May contain `{{config.…}}`, `{{input.…}}`."""
     severity: NotRequired[str]
-    """`info`, `warning` or `critical` after rendering; marks the message May contain `{{config.…}}`,
-    `{{input.…}}`.
-    """
+    """`info`, `warning` or `critical` after rendering; marks the message May contain `{{config.…}}`, `{{input.…}}`."""
     signing: NotRequired[SigningSpec]
     """May contain `{{secret.…}}`."""
     timeout_ms: NotRequired[int]
@@ -206,6 +251,8 @@ class NotificationSpec(TypedDict):
 
 
 class RetryPolicySpec(TypedDict):
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`."""
+
     max_attempts: NotRequired[int]
     backoff: NotRequired[Literal["fixed", "linear", "exponential", "custom", "decorrelated"]]
     initial_delay_ms: NotRequired[int]
@@ -293,12 +340,16 @@ class RetryPolicySpec(TypedDict):
 
 
 class NewCallbacks(TypedDict):
+    """Part of `NewEndpoint`, `ChangedEndpoint`, `NewJob`, `ChangedJob` and 1 more."""
+
     on_success: NotRequired[str | None]
     on_failure: NotRequired[str | None]
     on_attempt_failed: NotRequired[str | None]
 
 
 class NewEndpoint(TypedDict):
+    """Body of `endpoints.create`."""
+
     queue: NotRequired[str | None]
     """Queue of its executions from now on; when absent, the queue of its route or transport."""
     priority: NotRequired[int | None]
@@ -308,8 +359,8 @@ class NewEndpoint(TypedDict):
     breaker: NotRequired[BreakerSpec | Literal["off"] | None]
     """The default breaker when absent, none when `off`."""
     result_retention: NotRequired[str | None]
-    """How long after its end an execution created from now on keeps the receiver's answer, `1m` to `365d`; as
-    long as executions are kept when absent.
+    """How long after its end an execution created from now on keeps the receiver's answer, `1m` to `365d`; as long
+    as executions are kept when absent.
     """
     name: str
     type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
@@ -319,20 +370,26 @@ class NewEndpoint(TypedDict):
     """Spec of the given type."""
     retry_policy: NotRequired[RetryPolicySpec | None]
     keep_response: NotRequired[Literal["always", "on_error", "never"]]
-    """When the receiver's answer is stored: `always`, `on_error` (failed attempts only) or `never`; otherwise
-    only its status and size are.
+    """When the receiver's answer is stored: `always`, `on_error` (failed attempts only) or `never`; otherwise only
+    its status and size are.
     """
     callbacks: NotRequired[NewCallbacks | None]
     """Endpoints to call when its executions end; none when absent."""
 
 
 class Callbacks(TypedDict):
+    """Part of `Endpoint`, `CreatedJob`, `Job`."""
+
     on_success: NotRequired[str | None]
     on_failure: NotRequired[str | None]
     on_attempt_failed: NotRequired[str | None]
 
 
 class Endpoint(TypedDict):
+    """Answer of `endpoints.create`, `endpoints.get`, `endpoints.replace`, `endpoints.patch` and 2 more; part of
+    `EndpointPage`.
+    """
+
     name: str
     type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
     payload_spec: str | None
@@ -362,12 +419,16 @@ class Endpoint(TypedDict):
 
 
 class EndpointPage(TypedDict):
+    """Answer of `endpoints.list`."""
+
     items: list[Endpoint]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class ChangedEndpoint(TypedDict):
+    """Body of `endpoints.replace`."""
+
     queue: NotRequired[str | None]
     """Queue of its executions from now on; when absent, the queue of its route or transport."""
     priority: NotRequired[int | None]
@@ -377,8 +438,8 @@ class ChangedEndpoint(TypedDict):
     breaker: NotRequired[BreakerSpec | Literal["off"] | None]
     """The default breaker when absent, none when `off`."""
     result_retention: NotRequired[str | None]
-    """How long after its end an execution created from now on keeps the receiver's answer, `1m` to `365d`; as
-    long as executions are kept when absent.
+    """How long after its end an execution created from now on keeps the receiver's answer, `1m` to `365d`; as long
+    as executions are kept when absent.
     """
     name: NotRequired[str]
     type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
@@ -388,14 +449,16 @@ class ChangedEndpoint(TypedDict):
     """Spec of the given type."""
     retry_policy: NotRequired[RetryPolicySpec | None]
     keep_response: NotRequired[Literal["always", "on_error", "never"]]
-    """When the receiver's answer is stored: `always`, `on_error` (failed attempts only) or `never`; otherwise
-    only its status and size are.
+    """When the receiver's answer is stored: `always`, `on_error` (failed attempts only) or `never`; otherwise only
+    its status and size are.
     """
     callbacks: NotRequired[NewCallbacks | None]
     """Endpoints to call when its executions end; none when absent."""
 
 
 class Flow(TypedDict):
+    """Body of `endpoints.patch`."""
+
     queue: NotRequired[str | None]
     """Queue of its executions from now on; when absent, the queue of its route or transport."""
     priority: NotRequired[int | None]
@@ -405,12 +468,14 @@ class Flow(TypedDict):
     breaker: NotRequired[BreakerSpec | Literal["off"] | None]
     """The default breaker when absent, none when `off`."""
     result_retention: NotRequired[str | None]
-    """How long after its end an execution created from now on keeps the receiver's answer, `1m` to `365d`; as
-    long as executions are kept when absent.
+    """How long after its end an execution created from now on keeps the receiver's answer, `1m` to `365d`; as long
+    as executions are kept when absent.
     """
 
 
 class Gate(TypedDict):
+    """Part of `LimitsState`."""
+
     key: str | None
     """`null`: limit of the endpoint."""
     max_in_flight: int | None
@@ -427,12 +492,16 @@ class Gate(TypedDict):
 
 
 class LimitsState(TypedDict):
+    """Answer of `endpoints.limits`."""
+
     paused_at: str | None
     gates: list[Gate]
     """Limit of the endpoint, then limit of `key`."""
 
 
 class NewJob(TypedDict):
+    """Body of `jobs.create`."""
+
     name: NotRequired[str | None]
     """For display and filters; need not be unique."""
     labels: NotRequired[Mapping[str, str] | None]
@@ -456,8 +525,8 @@ class NewJob(TypedDict):
     catch_up: NotRequired[Literal["all", "latest", "none"] | None]
     """Ticks to run late after an outage; `all` when absent."""
     max_catch_up: NotRequired[int | None]
-    """With `catch_up: all`: maximum number of late ticks to run, keeping the latest; 100 when absent, no limit
-    when `null`.
+    """With `catch_up: all`: maximum number of late ticks to run, keeping the latest; 100 when absent, no limit when
+    `null`.
     """
     overlap: NotRequired[Literal["allow", "skip"] | None]
     """`skip` drops a tick while an execution of the job is unfinished; `allow` when absent."""
@@ -473,12 +542,16 @@ class NewJob(TypedDict):
 
 
 class ExecutionSummary(TypedDict):
+    """Part of `CreatedJob`, `Job`."""
+
     execution_id: str
     status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
     created_at: str
 
 
 class HttpOutput(TypedDict):
+    """Part of `Result`, `Execution`, `Attempt`."""
+
     status_code: int
     body: NotRequired[str]
     """First 16 KiB of the body, unless `keep_response` excludes the body."""
@@ -487,12 +560,16 @@ class HttpOutput(TypedDict):
 
 
 class KafkaOutput(TypedDict):
+    """Part of `Result`, `Execution`, `Attempt`."""
+
     partition: int
     offset: int | None
     """`null` if brokers do not report it: with `acks: "0"`, or after a resend."""
 
 
 class RedisStreamOutput(TypedDict):
+    """Part of `Result`, `Execution`, `Attempt`."""
+
     message_id: str
     stream: str
     may_be_duplicate: NotRequired[bool]
@@ -500,6 +577,8 @@ class RedisStreamOutput(TypedDict):
 
 
 class ChannelOutput(TypedDict):
+    """Part of `NotificationOutput`."""
+
     channel: str
     status_code: NotRequired[int]
     """Last status of HTTP or SMTP."""
@@ -509,10 +588,14 @@ class ChannelOutput(TypedDict):
 
 
 class NotificationOutput(TypedDict):
+    """Part of `Result`, `Execution`, `Attempt`."""
+
     channels: list[ChannelOutput]
 
 
 class AttemptError(TypedDict):
+    """Part of `IgnoredError`, `Result`, `Execution`, `Attempt`."""
+
     type: str
     message: str
     status_code: NotRequired[int]
@@ -530,6 +613,8 @@ class AttemptError(TypedDict):
 
 
 class IgnoredError(TypedDict):
+    """Part of `Result`, `Execution`, `Attempt`."""
+
     status_code: NotRequired[int]
     body: NotRequired[str]
     """The first 16 KiB of the answer, unless it is not kept."""
@@ -539,6 +624,8 @@ class IgnoredError(TypedDict):
 
 
 class Result(TypedDict):
+    """Answer of `executions.result`; part of `CreatedJob`."""
+
     execution_id: str
     job_id: str
     endpoint: str
@@ -556,6 +643,8 @@ class Result(TypedDict):
 
 
 class CreatedJob(TypedDict):
+    """Answer of `jobs.create`, `notifications.test`."""
+
     job_id: str
     endpoint: str
     endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
@@ -614,6 +703,8 @@ class CreatedJob(TypedDict):
 
 
 class Job(TypedDict):
+    """Answer of `jobs.get`, `jobs.update`, `jobs.patch`, `jobs.cancel` and 2 more; part of `JobPage`, `BatchItem`."""
+
     job_id: str
     endpoint: str
     endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
@@ -670,12 +761,18 @@ class Job(TypedDict):
 
 
 class JobPage(TypedDict):
+    """Answer of `jobs.list`, `jobs.list_versions`."""
+
     items: list[Job]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class Execution(TypedDict):
+    """Answer of `jobs.run`, `executions.get`, `executions.cancel`, `executions.retry`; part of `ExecutionPage`,
+    `DeadLetterView`, `BulkPreview`.
+    """
+
     execution_id: str
     job_id: str
     endpoint: str
@@ -710,16 +807,22 @@ class Execution(TypedDict):
 
 
 class ExecutionPage(TypedDict):
+    """Answer of `jobs.list_executions`, `executions.list`."""
+
     items: list[Execution]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class Batch(TypedDict):
+    """Body of `jobs.create_batch`."""
+
     jobs: Sequence[Mapping[str, Any]]
 
 
 class BatchError(TypedDict):
+    """Part of `BatchItem`."""
+
     code: str
     message: str
     details: list[Detail]
@@ -728,6 +831,8 @@ class BatchError(TypedDict):
 
 
 class BatchItem(TypedDict):
+    """Part of `BatchResult`."""
+
     status: int
     """As of `POST /jobs`."""
     job: NotRequired[Job]
@@ -735,10 +840,14 @@ class BatchItem(TypedDict):
 
 
 class BatchResult(TypedDict):
+    """Answer of `jobs.create_batch`."""
+
     items: list[BatchItem]
 
 
 class ChangedJob(TypedDict):
+    """Body of `jobs.update`."""
+
     name: NotRequired[str | None]
     """For display and filters; need not be unique."""
     labels: NotRequired[Mapping[str, str] | None]
@@ -762,8 +871,8 @@ class ChangedJob(TypedDict):
     catch_up: NotRequired[Literal["all", "latest", "none"] | None]
     """Ticks to run late after an outage; `all` when absent."""
     max_catch_up: NotRequired[int | None]
-    """With `catch_up: all`: maximum number of late ticks to run, keeping the latest; 100 when absent, no limit
-    when `null`.
+    """With `catch_up: all`: maximum number of late ticks to run, keeping the latest; 100 when absent, no limit when
+    `null`.
     """
     overlap: NotRequired[Literal["allow", "skip"] | None]
     """`skip` drops a tick while an execution of the job is unfinished; `allow` when absent."""
@@ -773,6 +882,8 @@ class ChangedJob(TypedDict):
 
 
 class PatchedJob(TypedDict):
+    """Body of `jobs.patch`."""
+
     name: NotRequired[str | None]
     """For display and filters; need not be unique."""
     labels: NotRequired[Mapping[str, str] | None]
@@ -796,8 +907,8 @@ class PatchedJob(TypedDict):
     catch_up: NotRequired[Literal["all", "latest", "none"] | None]
     """Ticks to run late after an outage; `all` when absent."""
     max_catch_up: NotRequired[int | None]
-    """With `catch_up: all`: maximum number of late ticks to run, keeping the latest; 100 when absent, no limit
-    when `null`.
+    """With `catch_up: all`: maximum number of late ticks to run, keeping the latest; 100 when absent, no limit when
+    `null`.
     """
     overlap: NotRequired[Literal["allow", "skip"] | None]
     """`skip` drops a tick while an execution of the job is unfinished; `allow` when absent."""
@@ -808,6 +919,8 @@ class PatchedJob(TypedDict):
 
 
 class LastExecution(TypedDict):
+    """Part of `Status`."""
+
     execution_id: str
     status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
     started_at: str
@@ -816,17 +929,23 @@ class LastExecution(TypedDict):
 
 
 class ActiveExecutions(TypedDict):
+    """Part of `Status`."""
+
     pending: int
     running: int
     total: int
 
 
 class SkippedTicks(TypedDict):
+    """Part of `CronBlock`, `IntervalBlock`."""
+
     catch_up: int
     overlap: int
 
 
 class CronBlock(TypedDict):
+    """Part of `Status`."""
+
     next_run_at: str | None
     """In the job's time zone."""
     last_tick_at: str | None
@@ -837,6 +956,8 @@ class CronBlock(TypedDict):
 
 
 class IntervalBlock(TypedDict):
+    """Part of `Status`."""
+
     next_run_at: str | None
     """In the job's time zone."""
     last_tick_at: str | None
@@ -847,6 +968,8 @@ class IntervalBlock(TypedDict):
 
 
 class Day(TypedDict):
+    """Part of `Stats`."""
+
     total: int
     succeeded: int
     failed: int
@@ -855,13 +978,17 @@ class Day(TypedDict):
 
 
 class Stats(TypedDict):
+    """Part of `Status`."""
+
     last_24h: Day
-    """Executions that succeeded or failed within 24 hours; durations are `null` if there are none. For a
-    repeating job, only its newest 5,000 count, and only if created within 48 hours.
+    """Executions that succeeded or failed within 24 hours; durations are `null` if there are none. For a repeating
+    job, only its newest 5,000 count, and only if created within 48 hours.
     """
 
 
 class Status(TypedDict):
+    """Answer of `jobs.status`."""
+
     job_id: str
     endpoint: str
     endpoint_type: Literal["HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION"]
@@ -885,6 +1012,8 @@ class Status(TypedDict):
 
 
 class Run(TypedDict):
+    """Part of `NextRuns`, `CronPreview`."""
+
     run_at: str
     local_time: str
     """`run_at` in the schedule's time zone."""
@@ -893,12 +1022,16 @@ class Run(TypedDict):
 
 
 class NextRuns(TypedDict):
+    """Answer of `jobs.list_next_runs`."""
+
     timezone: str
     """UTC for all but CRON jobs."""
     runs: list[Run]
 
 
 class Attempt(TypedDict):
+    """Part of `AttemptPage`, `DeadLetterView`."""
+
     attempt_id: str
     execution_id: str
     attempt_number: int
@@ -914,12 +1047,16 @@ class Attempt(TypedDict):
 
 
 class AttemptPage(TypedDict):
+    """Answer of `executions.list_attempts`."""
+
     items: list[Attempt]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class LogLine(TypedDict):
+    """Part of `LogLinePage`."""
+
     log_id: str
     execution_id: str
     attempt_number: int
@@ -929,6 +1066,8 @@ class LogLine(TypedDict):
 
 
 class LogLinePage(TypedDict):
+    """Answer of `executions.list_logs`."""
+
     items: list[LogLine]
     cursor: str | None
     """Opaque; `null` on the last page."""
@@ -946,17 +1085,22 @@ Step = TypedDict(
         "estimated": "bool",
     },
 )
+"""Part of `History`."""
 
 
 class History(TypedDict):
+    """Answer of `executions.history`."""
+
     items: list[Step]
     truncated: bool
-    """True if earlier changes are left out: only the latest 1,000 attempts and the latest 1,000 other changes
-    are listed.
+    """True if earlier changes are left out: only the latest 1,000 attempts and the latest 1,000 other changes are
+    listed.
     """
 
 
 class Explanation(TypedDict):
+    """Answer of `executions.explain`."""
+
     status: Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
     reason: str
     """Reason code."""
@@ -968,6 +1112,8 @@ class Explanation(TypedDict):
 
 
 class AuditEntry(TypedDict):
+    """Part of `AuditEntryPage`."""
+
     audit_id: str
     actor_id: str | None
     """Id of the API key."""
@@ -988,12 +1134,16 @@ class AuditEntry(TypedDict):
 
 
 class AuditEntryPage(TypedDict):
+    """Answer of `audit.list`."""
+
     items: list[AuditEntry]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class CronPreviewQuestion(TypedDict):
+    """Body of `cron.preview`."""
+
     cron: str
     """Five fields."""
     timezone: str
@@ -1004,6 +1154,8 @@ class CronPreviewQuestion(TypedDict):
 
 
 class CronPreview(TypedDict):
+    """Answer of `cron.preview`."""
+
     cron: str
     timezone: str
     description: str
@@ -1013,10 +1165,14 @@ class CronPreview(TypedDict):
 
 
 class Health(TypedDict):
+    """Answer of `health.live`, `health.ready`."""
+
     status: str
 
 
 class Queue(TypedDict):
+    """Answer of `queues.pause`, `queues.resume`; part of `QueuePage`."""
+
     queue: str
     workers: int
     """Live worker processes of the queue."""
@@ -1030,39 +1186,53 @@ class Queue(TypedDict):
 
 
 class QueuePage(TypedDict):
+    """Answer of `queues.list`."""
+
     items: list[Queue]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class Route(TypedDict):
+    """Part of `Routes`, `NewRoutes`, `RouteQuestion`."""
+
     pattern: str
     """`*` matches any number of characters, `?` one character."""
     queue: str
 
 
 class Routes(TypedDict):
+    """Answer of `routes.get`, `routes.replace`, `routes.delete`."""
+
     routes: list[Route]
     source: Literal["environment", "api"]
     """Set by TE_ROUTES or by PUT."""
 
 
 class NewRoutes(TypedDict):
+    """Body of `routes.replace`."""
+
     routes: Sequence[Route]
 
 
 class RouteQuestion(TypedDict):
+    """Body of `route_tests.test`."""
+
     endpoint: str
     routes: NotRequired[Sequence[Route]]
 
 
 class Move(TypedDict):
+    """Part of `RouteAnswer`."""
+
     endpoint: str
     before: str
     after: str
 
 
 class RouteAnswer(TypedDict):
+    """Answer of `route_tests.test`."""
+
     queue: str | None
     """`null` if no endpoint has the name: its transport decides."""
     pattern: str | None
@@ -1077,6 +1247,8 @@ class RouteAnswer(TypedDict):
 
 
 class Breaker(TypedDict):
+    """Answer of `breakers.get`, `breakers.close`; part of `BreakerPage`."""
+
     target: str
     """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest for own settings."""
     state: Literal["closed", "open", "half_open"]
@@ -1101,12 +1273,16 @@ class Breaker(TypedDict):
 
 
 class BreakerPage(TypedDict):
+    """Answer of `breakers.list`."""
+
     items: list[Breaker]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class BreakerEvent(TypedDict):
+    """Part of `BreakerEventPage`."""
+
     event_id: str
     target: str
     """Scheme, host and port; `kafka:` and the bootstrap servers; with `~` and a digest for own settings."""
@@ -1124,12 +1300,16 @@ class BreakerEvent(TypedDict):
 
 
 class BreakerEventPage(TypedDict):
+    """Answer of `breakers.list_events`."""
+
     items: list[BreakerEvent]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class DeadLetter(TypedDict):
+    """Answer of `dead_letters.redrive`, `dead_letters.archive`; part of `DeadLetterPage`, `Preview`."""
+
     letter_id: str
     execution_id: str
     job_id: str
@@ -1155,12 +1335,16 @@ class DeadLetter(TypedDict):
 
 
 class DeadLetterPage(TypedDict):
+    """Answer of `dead_letters.list`."""
+
     items: list[DeadLetter]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class DeadLetterView(TypedDict):
+    """Answer of `dead_letters.get`."""
+
     letter_id: str
     execution_id: str
     job_id: str
@@ -1192,6 +1376,8 @@ class DeadLetterView(TypedDict):
 
 
 class Redrive(TypedDict):
+    """Body of `dead_letters.redrive`."""
+
     endpoint: NotRequired[str | None]
     """Endpoint of the new job, in its newest version; default: the endpoint of the letter."""
     input: NotRequired[Mapping[str, Any] | None]
@@ -1199,10 +1385,14 @@ class Redrive(TypedDict):
 
 
 class Archive(TypedDict):
+    """Body of `dead_letters.archive`."""
+
     note: str
 
 
 class Wanted(TypedDict):
+    """Part of `NewRedrive`."""
+
     endpoint: NotRequired[str]
     error_type: NotRequired[str]
     labels: NotRequired[Mapping[str, str] | None]
@@ -1212,6 +1402,8 @@ class Wanted(TypedDict):
 
 
 class NewRedrive(TypedDict):
+    """Body of `redrives.begin`, `redrive_previews.preview`."""
+
     wanted: Wanted
     all: NotRequired[bool]
     """Must be `true` where confirms an empty `wanted`: all open letters."""
@@ -1222,11 +1414,15 @@ class NewRedrive(TypedDict):
 
 
 class RedriveOfSeveral(TypedDict):
+    """Answer of `redrives.begin`, `redrives.get`, `redrives.pause`, `redrives.resume` and 1 more; part of
+    `RedriveOfSeveralPage`.
+    """
+
     redrive_id: str
     status: Literal["RUNNING", "PAUSED", "STOPPED", "DONE"]
     waits_for_turn: bool
-    """`RUNNING`, but no scheduler works on it: it has just begun, no scheduler runs, or more than 20 are
-    running, which take turns.
+    """`RUNNING`, but no scheduler works on it: it has just begun, no scheduler runs, or more than 20 are running,
+    which take turns.
     """
     wanted: dict[str, Any]
     to_endpoint: str | None
@@ -1244,12 +1440,16 @@ class RedriveOfSeveral(TypedDict):
 
 
 class RedriveOfSeveralPage(TypedDict):
+    """Answer of `redrives.list`."""
+
     items: list[RedriveOfSeveral]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class Preview(TypedDict):
+    """Answer of `redrive_previews.preview`."""
+
     count: int
     is_complete: bool
     """`false` if more than 10,000 letters would have to be read."""
@@ -1258,9 +1458,11 @@ class Preview(TypedDict):
 
 
 class WantedExecutions(TypedDict):
+    """Part of `NewBulkOperation`."""
+
     status: NotRequired[Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"] | None]
-    """`retry`: FAILED (default) or CANCELLED; other actions: a waiting state, for `cancel` also RUNNING.
-    Default: all waiting states, with `if_running` also RUNNING.
+    """`retry`: FAILED (default) or CANCELLED; other actions: a waiting state, for `cancel` also RUNNING. Default:
+    all waiting states, with `if_running` also RUNNING.
     """
     endpoint: NotRequired[str]
     queue: NotRequired[str]
@@ -1286,6 +1488,8 @@ class WantedExecutions(TypedDict):
 
 
 class NewBulkOperation(TypedDict):
+    """Body of `bulk_operations.begin`, `bulk_operation_previews.preview`."""
+
     action: Literal["cancel", "retry", "reschedule", "archive"]
     wanted: WantedExecutions
     all: NotRequired[bool]
@@ -1307,12 +1511,16 @@ class NewBulkOperation(TypedDict):
 
 
 class BulkOperation(TypedDict):
+    """Answer of `bulk_operations.begin`, `bulk_operations.get`, `bulk_operations.pause`, `bulk_operations.resume`
+    and 1 more; part of `BulkOperationPage`.
+    """
+
     operation_id: str
     action: Literal["cancel", "retry", "reschedule", "archive"]
     status: Literal["RUNNING", "PAUSED", "STOPPED", "DONE"]
     waits_for_turn: bool
-    """`RUNNING`, but no scheduler works on it: it has just begun, no scheduler runs, or more than 20 are
-    running, which take turns.
+    """`RUNNING`, but no scheduler works on it: it has just begun, no scheduler runs, or more than 20 are running,
+    which take turns.
     """
     wanted: dict[str, Any]
     if_running: Literal["request", "abort"] | None
@@ -1335,12 +1543,16 @@ class BulkOperation(TypedDict):
 
 
 class BulkOperationPage(TypedDict):
+    """Answer of `bulk_operations.list`."""
+
     items: list[BulkOperation]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class BulkPreview(TypedDict):
+    """Answer of `bulk_operation_previews.preview`."""
+
     count: int
     is_complete: bool
     """`false` if more than 10,000 rows would have to be read."""
@@ -1349,6 +1561,8 @@ class BulkPreview(TypedDict):
 
 
 class OutcomeSchema(TypedDict):
+    """Answer of `callbacks.schema`."""
+
     schema: dict[str, Any]
 
 
@@ -1361,9 +1575,12 @@ QuietHours = TypedDict(
         "timezone": "str",
     },
 )
+"""Part of `NewNotificationRule`, `NotificationRule`, `ChangedNotificationRule`, `NotificationQuestion`."""
 
 
 class NewNotificationRule(TypedDict):
+    """Body of `notification_rules.create`."""
+
     name: str
     events: Sequence[
         Literal[
@@ -1388,9 +1605,7 @@ class NewNotificationRule(TypedDict):
     label: NotRequired[str | None]
     """`key=value`, or a key for any value: jobs with this label."""
     queue: NotRequired[str | None]
-    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
-    for one.
-    """
+    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?` for one."""
     all: NotRequired[bool]
     """Match everything; excludes endpoint, label and queue."""
     min_severity: NotRequired[Literal["info", "warning", "critical"]]
@@ -1409,6 +1624,10 @@ class NewNotificationRule(TypedDict):
 
 
 class NotificationRule(TypedDict):
+    """Answer of `notification_rules.create`, `notification_rules.get`, `notification_rules.replace`; part of
+    `NotificationRulePage`.
+    """
+
     name: str
     events: list[str]
     channels: list[str]
@@ -1428,12 +1647,16 @@ class NotificationRule(TypedDict):
 
 
 class NotificationRulePage(TypedDict):
+    """Answer of `notification_rules.list`."""
+
     items: list[NotificationRule]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class ChangedNotificationRule(TypedDict):
+    """Body of `notification_rules.replace`."""
+
     name: NotRequired[str]
     events: Sequence[
         Literal[
@@ -1458,9 +1681,7 @@ class ChangedNotificationRule(TypedDict):
     label: NotRequired[str | None]
     """`key=value`, or a key for any value: jobs with this label."""
     queue: NotRequired[str | None]
-    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
-    for one.
-    """
+    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?` for one."""
     all: NotRequired[bool]
     """Match everything; excludes endpoint, label and queue."""
     min_severity: NotRequired[Literal["info", "warning", "critical"]]
@@ -1479,11 +1700,15 @@ class ChangedNotificationRule(TypedDict):
 
 
 class Subject(TypedDict):
+    """Part of `SentMessage`, `WouldBeMessage`."""
+
     name: str
     count: int
 
 
 class AtChannel(TypedDict):
+    """Part of `SentMessage`."""
+
     channel: str
     job_id: str | None
     """`null`: see `fault`."""
@@ -1492,6 +1717,8 @@ class AtChannel(TypedDict):
 
 
 class SentMessage(TypedDict):
+    """Part of `SentMessagePage`."""
+
     opened_at: str
     """Time of the first event."""
     sent_at: str | None
@@ -1520,12 +1747,16 @@ class SentMessage(TypedDict):
 
 
 class SentMessagePage(TypedDict):
+    """Answer of `notification_rules.list_messages`."""
+
     items: list[SentMessage]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class NotificationQuestion(TypedDict):
+    """Body of `notification_previews.preview_new`."""
+
     name: NotRequired[str]
     events: Sequence[
         Literal[
@@ -1550,9 +1781,7 @@ class NotificationQuestion(TypedDict):
     label: NotRequired[str | None]
     """`key=value`, or a key for any value: jobs with this label."""
     queue: NotRequired[str | None]
-    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?`
-    for one.
-    """
+    """A pattern of queues, for `worker.lost` and `queue.late`: `*` stands for any number of characters, `?` for one."""
     all: NotRequired[bool]
     """Match everything; excludes endpoint, label and queue."""
     min_severity: NotRequired[Literal["info", "warning", "critical"]]
@@ -1571,6 +1800,8 @@ class NotificationQuestion(TypedDict):
 
 
 class WouldBeMessage(TypedDict):
+    """Part of `NotificationPreview`."""
+
     opened_at: str
     """Time of the first event."""
     sent_at: str | None
@@ -1596,6 +1827,8 @@ class WouldBeMessage(TypedDict):
 
 
 class NotificationPreview(TypedDict):
+    """Answer of `notification_previews.preview_new`, `notification_previews.preview_stored`."""
+
     since: str
     until: str
     truncated: bool
@@ -1612,10 +1845,14 @@ class NotificationPreview(TypedDict):
 
 
 class MessageSchema(TypedDict):
+    """Answer of `notifications.schema`."""
+
     schema: dict[str, Any]
 
 
 class Event(TypedDict):
+    """Part of `EventPage`."""
+
     event_id: str
     kind: Literal[
         "job.created",
@@ -1646,16 +1883,20 @@ class Event(TypedDict):
 
 
 class EventPage(TypedDict):
+    """Answer of `events.list`."""
+
     items: list[Event]
     next: str
     """Cursor of the following events, for `after`."""
 
 
 class Worker(TypedDict):
+    """Part of `WorkerPage`."""
+
     worker_id: str
     state: Literal["ALIVE", "DRAINING", "LOST", "DRAINED", "DEAD"]
-    """`DRAINING`: asked to drain, claims nothing; `DRAINED`: ended after a drain; `LOST`: its lease has
-    expired without a regular end; `DEAD`: it was shut down.
+    """`DRAINING`: asked to drain, claims nothing; `DRAINED`: ended after a drain; `LOST`: its lease has expired
+    without a regular end; `DEAD`: it was shut down.
     """
     host: str
     pid: int
@@ -1670,12 +1911,16 @@ class Worker(TypedDict):
 
 
 class WorkerPage(TypedDict):
+    """Answer of `workers.list`."""
+
     items: list[Worker]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class Command(TypedDict):
+    """Answer of `workers.drain`; part of `WorkerDetail`."""
+
     command_id: str
     worker_id: str
     command: str
@@ -1691,10 +1936,12 @@ class Command(TypedDict):
 
 
 class WorkerDetail(TypedDict):
+    """Answer of `workers.get`."""
+
     worker_id: str
     state: Literal["ALIVE", "DRAINING", "LOST", "DRAINED", "DEAD"]
-    """`DRAINING`: asked to drain, claims nothing; `DRAINED`: ended after a drain; `LOST`: its lease has
-    expired without a regular end; `DEAD`: it was shut down.
+    """`DRAINING`: asked to drain, claims nothing; `DRAINED`: ended after a drain; `LOST`: its lease has expired
+    without a regular end; `DEAD`: it was shut down.
     """
     host: str
     pid: int
@@ -1711,6 +1958,8 @@ class WorkerDetail(TypedDict):
 
 
 class Scheduler(TypedDict):
+    """Part of `SchedulerPage`."""
+
     state: Literal["ALIVE", "LOST", "DEAD"]
     """`LOST`: silent for 15 s; `DEAD`: it was shut down."""
     region: str
@@ -1724,12 +1973,16 @@ class Scheduler(TypedDict):
 
 
 class SchedulerPage(TypedDict):
+    """Answer of `schedulers.list`."""
+
     items: list[Scheduler]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class Process(TypedDict):
+    """Part of `ProcessPage`."""
+
     state: Literal["ALIVE", "LOST", "DEAD"]
     """`LOST`: silent for 15 s; `DEAD`: it was shut down."""
     region: str
@@ -1749,18 +2002,24 @@ class Process(TypedDict):
 
 
 class ProcessPage(TypedDict):
+    """Answer of `processes.list`."""
+
     items: list[Process]
     cursor: str | None
     """Opaque; `null` on the last page."""
 
 
 class Percentiles(TypedDict):
+    """Part of `Deliveries`, `EndpointDeliveries`."""
+
     p50: int | None
     p95: int | None
     p99: int | None
 
 
 class Deliveries(TypedDict):
+    """Part of `Report`."""
+
     ended: int
     """Cancelled executions included."""
     succeeded: int
@@ -1776,6 +2035,8 @@ class Deliveries(TypedDict):
 
 
 class EndpointDeliveries(TypedDict):
+    """Part of `Report`."""
+
     ended: int
     """Cancelled executions included."""
     succeeded: int
@@ -1792,6 +2053,8 @@ class EndpointDeliveries(TypedDict):
 
 
 class Report(TypedDict):
+    """Answer of `stats.get`."""
+
     covered_seconds: float
     """Less than `seconds` if more than 10,000 executions ended in that time, for one endpoint 1,000."""
     overall: Deliveries
@@ -1800,6 +2063,8 @@ class Report(TypedDict):
 
 
 class UnservedQueue(TypedDict):
+    """Part of `Operations`."""
+
     queue: str
     oldest_due_at: str
     oldest_due_seconds: float
@@ -1808,16 +2073,22 @@ class UnservedQueue(TypedDict):
 
 
 class PausedEndpoint(TypedDict):
+    """Part of `Operations`."""
+
     name: str
     paused_at: str
 
 
 class PausedQueue(TypedDict):
+    """Part of `Operations`."""
+
     queue: str
     paused_at: str
 
 
 class Operations(TypedDict):
+    """Answer of `operations.operations`."""
+
     unserved_queues: list[UnservedQueue]
     open_breakers: int
     """Open or half open; `GET /breakers` lists them."""
