@@ -54,29 +54,29 @@ def check_retry_policy(policy: Any) -> None:
 
 def _check_shape(schema: Schema, value: Any, at: str) -> None:
     is_object = isinstance(value, Mapping)
-    faults = marshmallow_faults(schema.validate(value)) if is_object else [((), "an object is needed")]
+    faults = marshmallow_faults(schema.validate(value)) if is_object else [((), "Must be an object.")]
     _refuse([Detail(pointer=at + pointer(path), message=text) for path, text in faults])
 
 
 def _check_timeouts(spec: Mapping[str, Any], timeout_ms: int, stuck_timeout_ms: int) -> None:
     if timeout_ms >= stuck_timeout_ms:
         # A delivery that outlives the reclaim would run twice at once.
-        _refuse([Detail(pointer="/spec/timeout_ms", message=f"must be below {stuck_timeout_ms} ({timeout_ms})")])
+        _refuse([Detail(pointer="/spec/timeout_ms", message=f"Must be below {stuck_timeout_ms}, not {timeout_ms}.")])
     soft_ms = spec.get("soft_timeout_ms")
     if soft_ms is not None and soft_ms >= timeout_ms:
-        fault = f"must be below timeout_ms, which is {timeout_ms} ({soft_ms})"
+        fault = f"Must be below timeout_ms ({timeout_ms}), not {soft_ms}."
         _refuse([Detail(pointer="/spec/soft_timeout_ms", message=fault)])
 
 
 def _refuse(faults: Sequence[Detail]) -> None:
     if faults:
-        raise InvalidRequestError(f"{faults[0]['pointer']}: {faults[0]['message']}", faults)
+        raise InvalidRequestError(f"The request is not valid. {faults[0]['pointer']}: {faults[0]['message']}", faults)
 
 
 def _config_faults(template: SpecTemplate, config: Mapping[str, Any] | None) -> list[Detail]:
     used = [item for item in template.placeholders if item.namespace == "config"]
     if config is None and used:
-        message = "needs a config, and the endpoint names none"
+        message = "needs a config, and the endpoint names none: set config_ref."
         return [Detail(pointer=item.pointer, message=f"{item} {message}") for item in used]
     faults: list[Detail] = []
     for item in used:
@@ -112,14 +112,20 @@ def _secret_faults(template: SpecTemplate, exist: Exist) -> Iterator[Detail]:
     missing = refs.difference(exist(sorted(refs))) if refs else refs
     for item in template.placeholders:
         if item.namespace == "secret" and ".".join(item.path) in missing:
-            yield Detail(pointer=item.pointer, message=f"{item} cannot be resolved: there is no such secret")
+            yield Detail(
+                pointer=item.pointer,
+                message=f"{item} cannot be resolved: there is no such secret.",
+            )
 
 
 def input_faults(placeholders: Iterable[Placeholder], payload_schema: Any | None) -> Iterator[Detail]:
     """Report input placeholders that no input valid by the payload schema can fill."""
     for item in placeholders:
         if item.namespace == "input" and payload_schema is not None and not _is_possible(item.path, payload_schema):
-            yield Detail(pointer=item.pointer, message=f"{item} is never there: the payload spec does not allow it")
+            yield Detail(
+                pointer=item.pointer,
+                message=f"{item} is never there: the payload spec does not allow it.",
+            )
 
 
 def _is_possible(path: tuple[str, ...], schema: Any) -> bool:

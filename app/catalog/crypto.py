@@ -34,7 +34,7 @@ class SecretBox:
         """Read the keys, comma-separated; raises SettingError, which never repeats a key."""
         keys = [item.strip() for item in text.split(",") if item.strip()]
         if not keys:
-            raise SettingError(f"{VARIABLE} is not set, and secrets need it; make a key with: {HOW_TO_MAKE_ONE}")
+            raise SettingError(f"{VARIABLE} is not set, but secrets need a key; make a key with: {HOW_TO_MAKE_ONE}")
         return cls(keys)
 
     @property

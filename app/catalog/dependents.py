@@ -70,6 +70,6 @@ def refuse(connection: Connection, query: TextClause, noun: str, name: str) -> N
     if not found:
         return
     shown = found[:SHOWN]
-    details: list[Detail] = [{"pointer": "", "message": f"needed by {dependent}"} for dependent in shown]
+    details: list[Detail] = [{"pointer": "", "message": f"Needed by {dependent}."} for dependent in shown]
     more = " and others" if len(found) > SHOWN else ""
-    raise ConflictError(f"The {noun} {name!r} is still needed by {', '.join(shown)}{more}.", details)
+    raise ConflictError(f"The {noun} {name!r} cannot be deleted: {', '.join(shown)}{more} still need it.", details)

@@ -44,25 +44,25 @@ def check_schema(schema: Any) -> None:
     try:
         with Budget():
             found = itertools.islice(_METASCHEMA.iter_errors(schema), MAX_FAULTS)
-            _refuse([(pointer(fault.absolute_path), fault.message) for fault in found])
+            _refuse([(pointer(fault.absolute_path), f"{fault.message}.") for fault in found])
             _refuse(list(itertools.islice(_faults(schema), MAX_FAULTS)))
         # An endless schema refers to itself without descending into the input, so any input shows it.
         with Budget():
             for _fault in BoundedValidator(schema, registry=REGISTRY).iter_errors({}):
                 pass
     except TooCostlyError:
-        _refuse([("", "the schema is too large to check")])
+        _refuse([("", "The schema is too large to check.")])
     except RecursionError:
-        _refuse([("", "the schema is nested too deeply, or refers to itself without end")])
+        _refuse([("", "The schema is nested too deeply, or refers to itself without end.")])
 
 
 def _check_outside(schema: Any) -> None:
     if not isinstance(schema, dict):
-        _refuse([("", "a JSON Schema object is needed")])
+        _refuse([("", "Must be a JSON Schema object.")])
     elif len(json.dumps(schema)) > MAX_SCHEMA_BYTES:
-        _refuse([("", f"a schema may have at most {MAX_SCHEMA_BYTES} bytes")])
+        _refuse([("", f"Must have at most {MAX_SCHEMA_BYTES} bytes.")])
     elif str(schema.get("$schema", DIALECT)).removesuffix("#") != DIALECT:
-        _refuse([("/$schema", f"only {DIALECT} is supported")])
+        _refuse([("/$schema", f"Must be {DIALECT}, the only supported dialect.")])
 
 
 def _faults(schema: Any) -> Iterator[tuple[str, str]]:
@@ -73,13 +73,16 @@ def _faults(schema: Any) -> Iterator[tuple[str, str]]:
     for part in parts:
         Budget.spend()
         if part.pointer and str(part.schema.get("$schema", DIALECT)).removesuffix("#") != DIALECT:
-            yield f"{part.pointer}/$schema", f"only {DIALECT} is supported"
+            yield f"{part.pointer}/$schema", f"Must be {DIALECT}, the only supported dialect."
         for name in ("$ref", "$dynamicRef"):
             if name in part.schema and not _resolves(part, part.schema[name], known):
-                yield f"{part.pointer}/{name}", "points to no schema in this document; others are not fetched"
+                yield (
+                    f"{part.pointer}/{name}",
+                    "Points to no schema in this document; other documents are not fetched.",
+                )
         if has_patterns and "unevaluatedProperties" in part.schema:
             # jsonschema would run these patterns through `re`, whose time has no bound.
-            yield f"{part.pointer}/unevaluatedProperties", "not supported together with patternProperties"
+            yield f"{part.pointer}/unevaluatedProperties", "This is not supported together with patternProperties."
         yield from _bad_patterns(part)
 
 
@@ -127,7 +130,7 @@ def _bad_patterns(part: _Part) -> Iterator[tuple[str, str]]:
             regex(pattern)
         except re2.error as error:
             reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
-            yield part.pointer + where, f"not a regular expression in RE2's syntax: {reason}"
+            yield part.pointer + where, f"Must be a regular expression in RE2's syntax: {reason}."
 
 
 def _refuse(faults: list[tuple[str, str]]) -> None:

@@ -128,14 +128,14 @@ class Catalog:
         key of a secret, and UnavailableError when the database fails.
         """
         if isinstance(input_, Unreadable):
-            raise TemplateError(f"the input cannot be read: {input_.why}")
+            raise TemplateError(f"The input cannot be read: {input_.why}.")
         version = self._version(endpoint, number)
         config = self._config(version.config_ref, config_revision) if version.config_ref else {}
         secrets = self._named_secrets(refs, self._revision) if (refs := version.template.secret_refs) else {}
         try:
             spec = version.template.render(input_, config, secrets)
         except RecursionError:
-            raise TemplateError("the input is nested too deeply") from None
+            raise TemplateError("The input is nested too deeply.") from None
         scrubber = self._scrubber(frozenset(secrets.values())) if secrets else NO_SECRETS
         target = version.target
         if target is None or target.config_revision != config_revision or target.revision != self._revision:
@@ -165,7 +165,7 @@ class Catalog:
     def _version(self, endpoint: str, number: int) -> _Version:
         rows = self._database.fetch(VERSION, {"endpoint": endpoint, "version": number})
         if not rows:
-            raise TemplateError(f"version {number} of the endpoint {endpoint!r} does not exist")
+            raise TemplateError(f"Version {number} of the endpoint {endpoint!r} does not exist.")
         row, type_ = rows[0], EndpointType(rows[0].endpoint_type)
         policy = RetryPolicy.from_json(row.retry_policy)
         return _Version(type_, row.config_ref, compile_spec(type_, row.spec), policy, KeepResponse(row.keep_response))
@@ -174,7 +174,7 @@ class Catalog:
     def _config(self, name: str, revision: int) -> Mapping[str, Any]:
         rows = self._database.fetch(superseded_configs.AS_OF, {"name": name, "revision": revision})
         if not rows:
-            raise TemplateError(f"the config {name!r} does not exist")
+            raise TemplateError(f"The config {name!r} does not exist.")
         values: Mapping[str, Any] = rows[0].values_json
         return values
 
@@ -198,6 +198,6 @@ class Catalog:
         message = f"the secret {name!r} cannot be decrypted: {reason}"
         if name not in self._reported:
             # A missing key is an operator's mistake, and operators read the log.
-            log.error("%s; executions that need it are deferred: %s", message, HOW_TO_READ)
+            log.error("%s; deferring executions that need the secret; %s", message, HOW_TO_READ)
         self._reported.add(name)
         return SecretUnreadableError(message)

@@ -74,7 +74,7 @@ class NamedTable:
                 statement.on_conflict_do_nothing(index_elements=["name"]).returning(*self._columns())
             ).first()
             if row is None:
-                raise ConflictError(f"A {self.noun} named {name!r} exists already.")
+                raise ConflictError(f"A {self.noun} named {name!r} already exists.")
             self._note(connection, change, AuditAction.CREATE, None, row)
             return self._named(row)
 
@@ -98,7 +98,7 @@ class NamedTable:
                 .returning(*self._columns())
             ).first()
             if row is None:
-                raise UnavailableError(f"The {self.noun} is being changed concurrently; retry the request.")
+                raise UnavailableError(f"The {self.noun} is being changed concurrently. Retry later.")
             self._note(connection, change, AuditAction.REPLACE, before, row)
             return self._named(row)
 

@@ -97,11 +97,11 @@ def warn_of_unreadable(database: Database, box: SecretBox | None) -> None:
         return
     if names:
         reason = f"{VARIABLE} is not set" if box is None else f"this process has the keys {', '.join(box.key_ids)}"
-        log.error("%d secrets cannot be decrypted (%s); %s: %s", len(names), named(names), reason, HOW_TO_READ)
+        log.error("%d secrets cannot be decrypted (%s): %s; %s", len(names), named(names), reason, HOW_TO_READ)
 
 
 def named(names: Sequence[str]) -> str:
-    return ", ".join(names[:MAX_NAMED]) + (", ..." if len(names) > MAX_NAMED else "")
+    return ", ".join(names[:MAX_NAMED]) + (" and more" if len(names) > MAX_NAMED else "")
 
 
 def _pages(database: Database) -> Iterator[Sequence[Row[Any]]]:

@@ -53,11 +53,14 @@ class Validator:
         try:
             with Budget():
                 found = itertools.islice(self._validator.iter_errors(instance), MAX_FAULTS)
-                return [{"pointer": pointer(e.absolute_path)[:MAX_MESSAGE], "message": short(e.message)} for e in found]
+                return [
+                    {"pointer": pointer(e.absolute_path)[:MAX_MESSAGE], "message": short(f"{e.message}.")}
+                    for e in found
+                ]
         except TooCostlyError:
-            return [{"pointer": "", "message": "checking this input against the payload spec takes too long"}]
+            return [{"pointer": "", "message": "Checking this input against the payload spec takes too long."}]
         except RecursionError:
-            return [{"pointer": "", "message": "this input and the payload spec are nested too deeply together"}]
+            return [{"pointer": "", "message": "This input and the payload spec are nested too deeply together."}]
 
 
 def compiled(schema: Mapping[str, Any]) -> Validator:
@@ -67,7 +70,7 @@ def compiled(schema: Mapping[str, Any]) -> Validator:
 
 def short(message: str) -> str:
     """Truncate a message that quotes a large value."""
-    return message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 1]}…"
+    return message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 3]}..."
 
 
 @functools.lru_cache(maxsize=512)
@@ -144,7 +147,7 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
         if name in named or any(_search(pattern, name) for pattern in patterns):
             continue
         if allowed is False:
-            yield ValidationError(f"additional property {name!r} is not allowed")
+            yield ValidationError(f"Additional property {name!r} is not allowed")
         else:
             yield from validator.descend(instance[name], allowed, path=name)
 
@@ -154,7 +157,7 @@ def _unique_items(validator: Any, wanted: Any, instance: Any, _schema: Any) -> I
     if wanted and validator.is_type(instance, "array"):
         texts = {json.dumps(_canonical(item), sort_keys=True) for item in instance}
         if len(texts) != len(instance):
-            yield ValidationError("the array has equal items")
+            yield ValidationError("The items of the array are not unique")
 
 
 def _multiple_of(validator: Any, divisor: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:

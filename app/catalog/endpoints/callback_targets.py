@@ -92,7 +92,7 @@ def _check_placeholders(event: CallbackEvent, target: Row[Any]) -> None:
             raise _refused(
                 event,
                 f"The endpoint {target.name!r} needs {needed} at {needed.pointer}, which no outcome has. "
-                "GET /callbacks/schema has what it is given.",
+                "GET /callbacks/schema returns the schema of outcomes.",
             )
 
 
@@ -107,7 +107,8 @@ def check_schema_accepts(event: CallbackEvent, target: str, schema: Mapping[str,
             raise _refused(
                 event,
                 f"The payload spec of the endpoint {target!r} refuses outcomes{without}: "
-                f"{faults[0]['pointer'] or '/'}: {faults[0]['message']} GET /callbacks/schema has what it must accept.",
+                f"{faults[0]['pointer'] or '/'}: {faults[0]['message']} "
+                "GET /callbacks/schema returns the schema of outcomes.",
             )
 
 
@@ -124,7 +125,7 @@ def _check_paths(
     while paths:
         for target, path in paths.items():
             if target == name:
-                raise _refused(event_of[path[1]], f"It leads back to the endpoint itself: {' -> '.join(path)}.")
+                raise _refused(event_of[path[1]], f"Callbacks must not lead back to the endpoint: {' -> '.join(path)}.")
             if len(before) + len(path) - 1 > MAX_STEPS:
                 chain = " -> ".join((*before, *path))
                 raise _refused(event_of[path[1]], f"More than {MAX_STEPS} callbacks would follow each other: {chain}.")
@@ -155,4 +156,4 @@ def longest_path_to(fetch: Fetch, name: str) -> Path:
 
 def _refused(event: CallbackEvent, message: str) -> InvalidCallbackError:
     at = f"/callbacks/{event.value}"
-    return InvalidCallbackError(f"{at}: {message}", [Detail(pointer=at, message=message)])
+    return InvalidCallbackError(f"The callback is not valid. {at}: {message}", [Detail(pointer=at, message=message)])

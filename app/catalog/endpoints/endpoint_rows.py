@@ -96,7 +96,7 @@ def change_row(connection: Connection, before: Row[Any], values: Mapping[str, An
         .returning(*E)
     ).first()
     if row is None:
-        raise UnavailableError("The endpoint is being changed concurrently; retry the request.")
+        raise UnavailableError("The endpoint is being changed concurrently. Retry later.")
     return row
 
 

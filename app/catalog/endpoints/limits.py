@@ -114,7 +114,7 @@ def key_placeholder(limits: Mapping[str, Any] | None) -> Placeholder | None:
     compiled = compile_fields({"key": text}, {"key": FieldRule(FieldKind.VALUE, INPUT)}, at=_AT)
     (_, node), *_ = compiled.root.items
     if not isinstance(node, SolePlaceholder):
-        message = "one {{input.…}} placeholder is needed, and nothing else"
+        message = "Must be one {{input.NAME}} placeholder, without other text."
         raise template_error([Detail(pointer=f"{_AT}/key", message=message)])
     return node.placeholder
 

@@ -16,7 +16,7 @@ OFF = "off"
 
 _SECOND, _MINUTE, _HOUR = 1_000, 60_000, 3_600_000
 _LONGEST_RETENTION = 365 * 24 * _HOUR
-_PAUSE = "Must be at least 1: to stop an endpoint, pause it."
+_PAUSE = "Must be at least 1. To stop an endpoint, pause it."
 _QUEUE = "Must begin with a lower-case letter; 1 to 63 lower-case letters, digits, underscores and hyphens."
 
 
@@ -83,7 +83,7 @@ class RateSpec(_Flow):
     @validates_schema
     def _together(self, data: Mapping[str, Any], **_options: Any) -> None:
         if "burst" in data and "window" in data:
-            raise ValidationError("Not with a sliding window, which has no burst.", "burst")
+            raise ValidationError("Must be absent with a sliding window, which has no burst.", "burst")
         if data.get("burst", 0) > data["count"]:
             raise ValidationError(f"Must be at most count ({data['count']}).", "burst")
 
@@ -110,7 +110,7 @@ class LimitsSpec(_Flow):
     @validates_schema
     def _some(self, data: Mapping[str, Any], **_options: Any) -> None:
         if not data:
-            raise ValidationError("At least one of max_in_flight, rate and per_key is needed; null removes all limits.")
+            raise ValidationError("Must have at least one of max_in_flight, rate and per_key; null removes all limits.")
 
 
 class Ratio(fields.Float):

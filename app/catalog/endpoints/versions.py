@@ -55,7 +55,7 @@ def create(
         check_limits(connection, definition.payload_spec, own["limits"])
         row = _insert(connection, name, _values(definition) | as_columns(own), routing.queue_of(connection, name))
         if row is None:
-            raise ConflictError(f"An endpoint named {name!r} exists already.")
+            raise ConflictError(f"An endpoint named {name!r} already exists.")
         endpoint_rows.note(
             connection, change, AuditAction.CREATE, None, row, bump_flow=concern_workers(own, DEFAULT_FLOW)
         )

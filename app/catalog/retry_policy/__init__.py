@@ -152,14 +152,12 @@ class RetryPolicySpec(Schema):
     def _together(self, data: Mapping[str, Any], given: Mapping[str, Any], **_options: Any) -> None:
         policy = RetryPolicy.from_json(given)
         if (policy.backoff == "custom") != ("delays_ms" in data):
-            needed = (
-                'are needed with backoff "custom"' if "delays_ms" not in data else 'belong to backoff "custom" only'
-            )
-            raise ValidationError(f"delays_ms {needed}", "delays_ms")
+            needed = 'Required with backoff "custom".' if "delays_ms" not in data else 'Only with backoff "custom".'
+            raise ValidationError(needed, "delays_ms")
         # "custom" takes its waits from a list; these two have no effect, but answers show them.
         if policy.backoff != "custom" and policy.initial_delay_ms > policy.max_delay_ms:
             raise ValidationError(
-                f"initial_delay_ms ({policy.initial_delay_ms}) is greater than max_delay_ms ({policy.max_delay_ms})",
+                f"Must be at most max_delay_ms ({policy.max_delay_ms}), not {policy.initial_delay_ms}.",
                 "initial_delay_ms",
             )
 

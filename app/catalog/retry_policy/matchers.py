@@ -55,7 +55,7 @@ def read_list(stored: Sequence[Any]) -> tuple[Matcher, ...]:
     try:
         return tuple(InAnswer.from_json(item) if isinstance(item, Mapping) else item for item in stored)
     except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError("this is not a list of matchers") from error
+        raise ValueError("not a list of matchers") from error
 
 
 def shown_list(matchers: Sequence[Matcher]) -> list[Any]:
@@ -135,26 +135,26 @@ def _check(value: Any) -> None:
         _check_in_answer(value)
     elif not (_is_status(value) or (isinstance(value, str) and value in RETRIED_ERRORS)):
         raise ValidationError(
-            f"an HTTP status, 100 to 599, a class of them such as 5xx, one of {', '.join(RETRIED_ERRORS)}, "
-            'or {"pointer": …, "equals": …} is needed'
+            "Must be an HTTP status from 100 to 599, a class of statuses such as 5xx, "
+            f"one of {', '.join(RETRIED_ERRORS)}, or an object with `pointer` and either `equals` or `in`."
         )
 
 
 def _check_in_answer(value: Mapping[str, Any]) -> None:
     known = {"pointer", "equals", "in", "status"}
-    faults: dict[str, str] = {str(name): "unknown field" for name in value if name not in known}
+    faults: dict[str, str] = {str(name): "Unknown field." for name in value if name not in known}
     pointer = value.get("pointer")
     if not isinstance(pointer, str) or len(pointer) > MAX_CHARACTERS or not _POINTER.fullmatch(pointer):
-        faults["pointer"] = f"a JSON pointer (RFC 6901) of at most {MAX_CHARACTERS} characters is needed"
+        faults["pointer"] = f"Must be a JSON pointer (RFC 6901) of at most {MAX_CHARACTERS} characters."
     if ("equals" in value) == ("in" in value):
-        faults["equals"] = "either this or `in` is needed"
+        faults["equals"] = "Must be given if `in` is not, and only then."
     if "equals" in value and not _is_value(value["equals"]):
-        faults["equals"] = f"null, true, false, a number or a text of at most {MAX_CHARACTERS} characters is needed"
+        faults["equals"] = f"Must be null, true, false, a number, or a string of at most {MAX_CHARACTERS} characters."
     among = value.get("in", [None])
     if not (isinstance(among, list) and 1 <= len(among) <= MAX_VALUES and all(map(_is_value, among))):
-        faults["in"] = f"1 to {MAX_VALUES} of what `equals` takes are needed"
+        faults["in"] = f"Must be a list of 1 to {MAX_VALUES} values that `equals` allows."
     if "status" in value and not _is_status(value["status"]):
-        faults["status"] = "an HTTP status, 100 to 599, or a class of them such as 5xx is needed"
+        faults["status"] = "Must be an HTTP status from 100 to 599, or a class of statuses such as 5xx."
     if faults:
         raise ValidationError({name: [fault] for name, fault in faults.items()})
 

@@ -84,15 +84,15 @@ def faults_of(url: str, mark: str) -> Iterator[str]:
     for name, _ in parts.query:
         if not preset.is_open and name.lower() not in preset.parameters:
             allowed = ", ".join(sorted(preset.parameters)) or "none"
-            yield f"the parameter {name.lower()!r} is not allowed in a {parts.scheme}:// URL; allowed: {allowed}"
-    remedy = "store it with POST /secrets, and write {{secret.NAME}} in its place"
+            yield f"The parameter {name.lower()!r} is not allowed in a {parts.scheme}:// URL; allowed: {allowed}."
+    remedy = "Store the value with POST /secrets, and write {{secret.NAME}} in its place."
     for what, text, is_secret in _named_parts(parts):
         if not text or mark in text:
             continue
         if is_secret:
-            yield f"{what} of a {parts.scheme}:// URL is a secret: {remedy}"
+            yield f"In a {parts.scheme}:// URL, {what} is a secret. {remedy}"
         elif "tokens" in preset.secrets and looks_like_token(text):
-            yield f"{what} of a {parts.scheme}:// URL looks like a token, which every reader could use: {remedy}"
+            yield f"In a {parts.scheme}:// URL, {what} looks like a token, which every reader could use. {remedy}"
 
 
 def _named_parts(parts: Parts) -> Iterator[tuple[str, str | None, bool]]:

@@ -39,7 +39,7 @@ MAX_HOST = 253
 
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_.])?")
 _PORT = re.compile(r"[0-9]{1,5}")
-_FORM = "host:port entries, separated by commas, are needed"
+_FORM = "Must be host:port entries, separated by commas"
 
 _PROPERTIES_SCHEMA = {
     "type": "object",
@@ -53,7 +53,7 @@ _PROPERTIES_SCHEMA = {
 
 def _check_properties(value: Any) -> None:
     if not isinstance(value, Mapping):
-        raise ValidationError("an object of strings is needed")
+        raise ValidationError("Must be an object of strings.")
     faults = {name: fault for name, content in value.items() if (fault := _fault_of_property(name, content))}
     if faults:
         raise ValidationError(faults)
@@ -61,20 +61,20 @@ def _check_properties(value: Any) -> None:
 
 def _fault_of_property(name: str, content: Any) -> str | None:
     if name not in PROPERTIES:
-        return f"only these can be set: {', '.join(PROPERTIES)}"
+        return f"Must be one of: {', '.join(PROPERTIES)}."
     if not isinstance(content, str):
-        return "a string is needed"
+        return "Must be a string."
     if name in SECRET_PROPERTIES and not SOLE_SECRET.match(content):
         return NOT_SOLE_SECRET
     if name == "receive.message.max.bytes" and not ("{{" in content or re.fullmatch("[1-9][0-9]{3,8}", content)):
-        return "a number of bytes from 1000 to 999999999 is needed, as a string"
+        return "Must be a number of bytes from 1000 to 999999999, as a string."
     return None
 
 
 # Pattern for the OpenAPI document: a template, or a list; `_check_servers` then checks each entry.
 _SERVER = r"\s*([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}\s*"
 _SERVERS = re.compile(rf"^([\s\S]*\{{\{{|{_SERVER}(,{_SERVER})*$)")
-_IS_LIST = validate.Regexp(_SERVERS, error="host:port entries, separated by commas, are needed")
+_IS_LIST = validate.Regexp(_SERVERS, error=f"{_FORM}.")
 
 
 def _check_servers(value: str) -> None:
@@ -102,11 +102,11 @@ def joined_servers(servers: list[tuple[str, int]]) -> str:
 def _server(entry: str) -> tuple[str, int]:
     host, colon, port = entry.rpartition(":")
     if not colon or not _PORT.fullmatch(port) or not 1 <= int(port) <= 65_535:
-        raise ValueError(f"{_FORM}, with a port from 1 to 65535")
+        raise ValueError(f"{_FORM}, with a port from 1 to 65535.")
     if host.startswith("[") and host.endswith("]"):
         return _address(host[1:-1]), int(port)
     if len(host) > MAX_HOST or not _HOST.fullmatch(host):
-        raise ValueError(f"{_FORM}, with host names of at most {MAX_HOST} ASCII letters, digits, hyphens and dots")
+        raise ValueError(f"{_FORM}, with host names of at most {MAX_HOST} ASCII letters, digits, hyphens and dots.")
     return host, int(port)
 
 
@@ -116,7 +116,7 @@ def _address(text: str) -> str:
     except ValueError:
         address = None
     if address is None or address.scope_id:
-        raise ValueError(f"{_FORM}, with an IPv6 address without zone in brackets")
+        raise ValueError(f"{_FORM}, with an IPv6 address in brackets, without a zone.")
     return str(address)
 
 

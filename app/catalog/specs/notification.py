@@ -23,9 +23,9 @@ _URLS_SCHEMA = {"anyOf": [_A_URL, {"type": "array", "items": _A_URL, "minItems":
 def _check_urls(value: Any) -> None:
     urls = value if isinstance(value, list) else [value]
     if not 1 <= len(urls) <= MAX_CHANNELS:
-        raise ValidationError(f"one URL is needed, or a list of 1 to {MAX_CHANNELS}")
+        raise ValidationError(f"Must be one URL, or a list of 1 to {MAX_CHANNELS} URLs.")
     if not all(isinstance(url, str) and 1 <= len(url) <= MAX_URL for url in urls):
-        raise ValidationError(f"each URL is a string of 1 to {MAX_URL} characters")
+        raise ValidationError(f"Each URL must be a string of 1 to {MAX_URL} characters.")
 
 
 class NotificationSpec(Schema):

@@ -33,12 +33,12 @@ _SOME_FIELDS_SCHEMA = {"type": "object", "minProperties": 1}
 
 def _check_count_or_placeholder(value: Any) -> None:
     if not is_count(value) and not (isinstance(value, str) and _SOLE_PLACEHOLDER.fullmatch(value)):
-        raise ValidationError(f"a whole number from 1 to {MAX_COUNT}, or one {{{{config.…}}}} placeholder, is needed")
+        raise ValidationError(f"Must be a whole number from 1 to {MAX_COUNT}, or one {{{{config.NAME}}}} placeholder.")
 
 
 def _check_some_fields(value: Any) -> None:
     if not isinstance(value, Mapping) or not value:
-        raise ValidationError("an object with at least one field is needed")
+        raise ValidationError("Must be an object with at least one field.")
 
 
 class RedisStreamSpec(Schema):
@@ -63,7 +63,7 @@ class RedisStreamSpec(Schema):
     def check_names(self, data: dict[str, Any], **_: Any) -> None:
         if data["metadata"]:
             taken = [name for name in data["fields_template"] if RESERVED_METADATA.fullmatch(name.lower())]
-            fault = "with `metadata: true` the service sets this field; rename it"
+            fault = "With `metadata: true` the service sets this field. Use another name."
             if taken:
                 raise ValidationError({"fields_template": {name: [fault] for name in taken}})
 

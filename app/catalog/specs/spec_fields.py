@@ -19,7 +19,7 @@ RESERVED_METADATA = re.compile(r"trace(parent|state)|te-.*")
 _RULE = "template_rule"
 # The OpenAPI document shows these patterns, so they mean the same in ECMAScript and to `match`.
 SOLE_SECRET = re.compile(r"^\s*\{\{\s*secret\.[^{}]+\}\}\s*$")
-NOT_SOLE_SECRET = "one {{secret.…}} placeholder is needed"
+NOT_SOLE_SECRET = "Must be one {{secret.NAME}} placeholder."
 _TOKEN = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 _LITERAL_PASSWORD = r"[A-Za-z]+://[^/?#{}@]*:[^/?#{}@]+@"
 
@@ -37,7 +37,7 @@ class Flag(fields.Boolean):
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> bool:  # noqa: ARG002
         if not isinstance(value, bool):
-            raise ValidationError("true or false is needed")
+            raise ValidationError("Must be true or false.")
         return value
 
 
@@ -78,7 +78,9 @@ def target_url(scheme: str, namespaces: frozenset[str]) -> fields.String:
     """Declare the target URL: scheme, or scheme plus `s` for TLS; a password must be a placeholder."""
     letters = "".join(f"[{letter.upper()}{letter}]" for letter in scheme)
     pattern = re.compile(rf"^(?!{_LITERAL_PASSWORD})([\s\S]*\{{\{{|{letters}[Ss]?://[^/?#])")
-    needed = f"a URL starting with {scheme}:// or {scheme}s:// is needed, and no password but a {{{{secret.…}}}} in it"
+    needed = (
+        f"Must start with {scheme}:// or {scheme}s://; a password in the URL must be a {{{{secret.NAME}}}} placeholder."
+    )
     starts = validate.Regexp(pattern, error=needed)
     url = fields.String(required=True, validate=[validate.Length(1, 8192), starts])
     return templated(url, FieldKind.URL, namespaces, frozenset({scheme, f"{scheme}s"}))
@@ -100,17 +102,17 @@ def header_map(reserved: re.Pattern[str], *, are_tokens: bool) -> Described:
 
 def _check_headers(value: Any, reserved: re.Pattern[str], *, are_tokens: bool) -> None:
     if not isinstance(value, Mapping):
-        raise ValidationError("an object of strings is needed")
+        raise ValidationError("Must be an object of strings.")
     faults, seen = {}, set()
     for name, content in value.items():
         if not isinstance(content, str):
-            faults[name] = "a string is needed"
+            faults[name] = "Must be a string."
         elif not (_TOKEN.fullmatch(name) if are_tokens else name and name.isprintable()):
-            faults[name] = "not a valid header name"
+            faults[name] = "Must be a valid header name."
         elif reserved.fullmatch(name.lower()):
-            faults[name] = "this header is set by the service and cannot be overridden"
+            faults[name] = "The service sets this header. Leave it out."
         elif are_tokens and name.lower() in seen:
-            faults[name] = "this header is given twice"
+            faults[name] = "Given more than once."
         seen.add(name.lower())
     if faults:
         raise ValidationError(faults)

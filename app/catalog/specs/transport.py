@@ -81,6 +81,6 @@ def server_of(url: str, default_port: int) -> str:
     """
     parts = urlsplit(url)
     if not parts.hostname:
-        raise ValueError("a URL without a host")
+        raise ValueError("the URL has no host")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}:{host}:{parts.port or default_port}"

@@ -86,7 +86,7 @@ class _Compiler:
         if isinstance(value, str):
             return self._string(value, pointer, rule)
         if depth > MAX_DEPTH:
-            self._fault(pointer, f"the spec is nested more than {MAX_DEPTH} levels deep")
+            self._fault(pointer, f"Must be nested at most {MAX_DEPTH} levels deep.")
         elif isinstance(value, Mapping):
             return self._object(value, pointer, rule, depth)
         elif isinstance(value, list):
@@ -99,7 +99,7 @@ class _Compiler:
         for key, item in value.items():
             below = f"{pointer}/{escaped(key)}"
             if "{{" in key or "}}" in key:
-                self._fault(below, "a key cannot be a template")
+                self._fault(below, "A key must not contain a template.")
             items.append((key, self.node(item, below, rule, depth + 1)))
         return Constant(value) if _are_constant([node for _, node in items]) else Object(tuple(items))
 
@@ -109,13 +109,13 @@ class _Compiler:
             return self._url(text, parts, pointer, rule)
         literal = [part for part in parts if isinstance(part, str)]
         if rule.kind is FieldKind.LINE and any(urls.CONTROL.search(part) for part in literal):
-            self._fault(pointer, "a line break or another control character is not allowed here")
+            self._fault(pointer, "Must not contain a line break or another control character.")
         if len(literal) == len(parts):
             return Constant(text)
         if len(parts) == 1 and isinstance(parts[0], Placeholder) and rule.kind in {FieldKind.VALUE, FieldKind.COUNT}:
             return SolePlaceholder(parts[0]) if rule.kind is FieldKind.VALUE else CountNode(parts[0])
         if rule.kind is FieldKind.COUNT:
-            self._fault(pointer, "a number must be a placeholder of its own, without other text")
+            self._fault(pointer, "Must be a number, or a placeholder of its own, without other text.")
         return Text(parts, one_line=rule.kind is FieldKind.LINE)
 
     def _url(self, text: str, parts: tuple[Part, ...], pointer: str, rule: FieldRule) -> Node:
@@ -146,17 +146,20 @@ class _Compiler:
                 yield placeholder
         outside = "".join(literals)
         if "{{" in outside or _closes_too_often(outside):
-            self._fault(pointer, "the braces are not balanced")
+            self._fault(pointer, "The braces of a placeholder are not balanced.")
 
     def _placeholder(self, inside: str, pointer: str, rule: FieldRule) -> Placeholder | None:
         match = _VARIABLE.fullmatch(inside.strip())
         shown = "{{" + inside[:80] + "}}"
         if match is None or match[1] not in ALL or not match[2]:
-            self._fault(pointer, f"{shown} is not a variable: {{{{input.…}}}}, {{{{config.…}}}} or {{{{secret.…}}}}")
+            self._fault(
+                pointer,
+                f"{shown} is not a variable. Use {{{{input.NAME}}}}, {{{{config.NAME}}}} or {{{{secret.NAME}}}}.",
+            )
             return None
         if match[1] not in rule.namespaces:
-            allowed = ", ".join(sorted(rule.namespaces)) or "no variable at all"
-            self._fault(pointer, f"{shown} is not allowed in this field; allowed: {allowed}")
+            allowed = ", ".join(sorted(rule.namespaces)) or "no variables"
+            self._fault(pointer, f"{shown} is not allowed in this field; allowed: {allowed}.")
             return None
         placeholder = Placeholder(match[1], tuple(match[2][1:].split(".")), pointer)
         self.placeholders.append(placeholder)

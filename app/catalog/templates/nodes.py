@@ -30,7 +30,7 @@ class Placeholder:
 
 
 def template_error(faults: Sequence[Detail]) -> TemplateError:
-    return TemplateError(f"{faults[0]['message']} (at {faults[0]['pointer']})", faults)
+    return TemplateError(f"A template is not valid. {faults[0]['pointer']}: {faults[0]['message']}", faults)
 
 
 MAX_COUNT = 2**53 - 1
@@ -49,7 +49,7 @@ def resolve(placeholder: Placeholder, roots: Roots) -> Any:
     if placeholder.namespace == "secret":
         name = ".".join(placeholder.path)
         if name not in value:
-            raise placeholder.error("cannot be resolved: there is no such secret")
+            raise placeholder.error("cannot be resolved: there is no such secret.")
         return value[name]
     for step in placeholder.path:
         if isinstance(value, Mapping) and step in value:
@@ -57,7 +57,7 @@ def resolve(placeholder: Placeholder, roots: Roots) -> Any:
         elif isinstance(value, list) and _INDEX.fullmatch(step) and int(step) < len(value):
             value = value[int(step)]
         else:
-            raise placeholder.error(f"cannot be resolved: the {placeholder.namespace} has no such value")
+            raise placeholder.error(f"cannot be resolved: the {placeholder.namespace} has no such value.")
     return value
 
 
@@ -107,7 +107,7 @@ class CountNode:
     def render(self, roots: Roots) -> Any:
         value = resolve(self.placeholder, roots)
         if not is_count(value):
-            raise self.placeholder.error(f"must be a whole number from 1 to {MAX_COUNT}")
+            raise self.placeholder.error(f"must be a whole number from 1 to {MAX_COUNT}.")
         return value
 
 
@@ -124,7 +124,7 @@ class Text:
         for part in self.parts:
             piece = part if isinstance(part, str) else as_text(resolve(part, roots))
             if isinstance(part, Placeholder) and self.one_line and urls.CONTROL.search(piece):
-                raise part.error("has a line break or another control character, which this field does not allow")
+                raise part.error("has a line break or another control character, which this field does not allow.")
             text += piece
         return text
 

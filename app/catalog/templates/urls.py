@@ -33,10 +33,10 @@ def check_place_of_input(parts: Sequence[str | None], first_input: int) -> None:
         # A leading placeholder is a base URL like {{config.api_base_url}}.
         before = "http://" + before
     if not _COMPLETE.match(before):
-        message = "input is only allowed in the path or query: the text before it must end the host, for example with /"
+        message = "Input is allowed in the path and query only: the text before it must end the host, such as with /."
         raise ValueError(message)
     if has_dot_segment(before + "".join("x" if part is None else part for part in parts[first_input:])):
-        raise ValueError("a path segment of a URL with input must not be . or ..")
+        raise ValueError("A path segment of a URL with input must not be '.' or '..'.")
 
 
 def in_userinfo(before: str, after: str) -> bool:
@@ -57,15 +57,15 @@ def finish(url: str, schemes: frozenset[str], prefix: str | None) -> str:
     Raises ValueError with a message that does not repeat the URL, which may hold a secret.
     """
     if CONTROL.search(url):
-        raise ValueError("the URL has a control character in it")
+        raise ValueError("The URL must not contain a control character.")
     match = _AUTHORITY.match(url)
     if match is None or match["scheme"].lower() not in schemes:
         wanted = " or ".join(f"{scheme}://" for scheme in sorted(schemes))
-        raise ValueError(f"the URL must start with {wanted} and a host")
+        raise ValueError(f"The URL must start with {wanted} and a host.")
     if prefix is not None and not _COMPLETE.match(prefix):
-        raise ValueError("the text before the input must hold the whole scheme, host and port of the URL")
+        raise ValueError("The text before the input must contain the whole scheme, host and port of the URL.")
     if prefix is not None and has_dot_segment(url):
-        raise ValueError("a path segment of the URL must not be . or ..")
+        raise ValueError("A path segment of the URL must not be '.' or '..'.")
     authority = _ascii_host(match["authority"])
     return f"{match['scheme']}://{authority}{quote(url[match.end() :], safe=_LEGAL, errors='replace')}"
 
@@ -73,10 +73,10 @@ def finish(url: str, schemes: frozenset[str], prefix: str | None) -> str:
 def finish_locator(url: str, schemes: frozenset[str], _prefix: str | None = None) -> str:
     """Return a rendered locator after a check of its scheme only; raises ValueError as `finish` does."""
     if CONTROL.search(url):
-        raise ValueError("the URL has a control character in it")
+        raise ValueError("The URL must not contain a control character.")
     scheme, colon, rest = url.strip().partition("://")
     if not colon or not rest or scheme.lower() not in schemes:
-        raise ValueError(f"the URL must start with one of {', '.join(f'{one}://' for one in sorted(schemes))}")
+        raise ValueError(f"The URL must start with one of: {', '.join(f'{one}://' for one in sorted(schemes))}.")
     return url.strip()
 
 
@@ -84,10 +84,10 @@ def _ascii_host(authority: str) -> str:
     userinfo, at, host = authority.rpartition("@")
     target = _TARGET.fullmatch(host)
     if target is None or int(target["port"] or 0) > _MAX_PORT:
-        raise ValueError("the URL's host or port is not valid")
+        raise ValueError("The host or port of the URL is not valid.")
     if not host.isascii():
         try:
             host = host.encode("idna").decode()
         except UnicodeError:
-            raise ValueError("the URL's host is not a valid name") from None
+            raise ValueError("The host of the URL is not a valid name.") from None
     return f"{quote(userinfo, safe=_LEGAL, errors='replace')}{at}{host}"

@@ -19,7 +19,7 @@ def test_resource_of_a_live_endpoint_is_not_deleted(api: Api, path: str) -> None
     register_all(api)
     error = problem(api.delete(path), 409, "CONFLICT")
     assert "endpoint target" in error["message"]
-    assert [detail["message"] for detail in error["details"]] == ["needed by endpoint target"]
+    assert [detail["message"] for detail in error["details"]] == ["Needed by endpoint target."]
     assert api.get(path).status_code == 200
     assert api.delete("/endpoints/target").status_code == 204
     assert api.delete(path).status_code == 204

@@ -184,8 +184,8 @@ def test_invalid_flow_field_is_named(shared_api: Api, body: dict[str, Any], poin
         ("{{config.base}}", "{{config.base}} is not allowed in this field; allowed: input"),
         ("{{nonsense}}", "is not a variable"),
         ("{{input.user_id", "braces"),
-        ("tenant", "one {{input.…}} placeholder is needed"),
-        ("a-{{input.user_id}}", "one {{input.…}} placeholder is needed"),
+        ("tenant", "one {{input.NAME}} placeholder"),
+        ("a-{{input.user_id}}", "one {{input.NAME}} placeholder"),
         ("{{input.user_id.deep}}", "is never there: the payload spec does not allow it"),
     ],
 )
