@@ -1,4 +1,4 @@
-"""Secrets as they occur, and what receivers make of what they echo."""
+"""Realistic secrets, and the encodings in which receivers echo them."""
 
 import base64
 import html
@@ -69,7 +69,7 @@ SECRETS: dict[str, tuple[str, list[str]]] = {
 
 
 def _upper_escapes(text: str) -> str:
-    """Escape as ASP.NET does: all but letters and digits, in upper case."""
+    """Escape as ASP.NET does: all characters except letters and digits, in upper-case hex."""
     units = text.encode("utf-16-be")
     codes = [int.from_bytes(units[i : i + 2]) for i in range(0, len(units), 2)]
     return "".join(chr(c) if c < 128 and chr(c).isalnum() else f"\\u{c:04X}" for c in codes)

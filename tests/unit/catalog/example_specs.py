@@ -1,4 +1,4 @@
-"""Endpoint specs to be checked: one of each transport, and a check of it with changes."""
+"""Example endpoint specs of each transport, and a check of a changed example."""
 
 import copy
 
@@ -7,7 +7,7 @@ from schema.states import EndpointType
 
 HTTP, KAFKA, REDIS = EndpointType.HTTP, EndpointType.KAFKA, EndpointType.REDIS_STREAM
 
-# An endpoint of each transport, with a variable in most of its fields.
+# One endpoint of each transport, with a variable in most of its fields.
 EXAMPLES = {
     HTTP: (
         {

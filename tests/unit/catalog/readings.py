@@ -1,4 +1,4 @@
-"""Readings of a text by somebody who looks for a secret in it and knows all usual encodings."""
+"""Decodings of a text in all usual encodings, to search it for a secret."""
 
 import base64
 import binascii
@@ -27,7 +27,7 @@ def _simple(text: str) -> str:
     return _SIMPLE.sub(lambda match: {"n": "\n", "r": "\r", "t": "\t"}.get(match[1], match[1]), text)
 
 
-UNDONE: tuple[Callable[[str], str], ...] = (_simple, _code_units, unquote, unquote_plus, html.unescape)
+DECODERS: tuple[Callable[[str], str], ...] = (_simple, _code_units, unquote, unquote_plus, html.unescape)
 
 
 def _packed(text: str) -> Iterator[str]:
@@ -44,17 +44,17 @@ def _packed(text: str) -> Iterator[str]:
 
 
 def readings(text: str) -> set[str]:
-    """Return the text, what it reads as with up to three escapes undone, and what is packed in any of these."""
+    """Return the text, its forms with up to three levels of escapes decoded, and their decoded base64 and hex parts."""
     seen, latest = {text}, {text}
     for _ in range(3):
-        latest = {undo(reading) for reading in latest for undo in UNDONE} - seen
+        latest = {undo(reading) for reading in latest for undo in DECODERS} - seen
         seen |= latest
     seen |= {packed for reading in seen for packed in _packed(reading)}
     return seen | {re.sub(r"\s", "", reading) for reading in seen}
 
 
 def leaks(text: str, secret: str, most: int) -> set[str]:
-    """Return the parts of a secret, longer than `most`, that can be read in a text; letters of either case."""
+    """Return the parts of a secret, longer than `most`, that occur in any reading of a text, ignoring case."""
     folded = secret.lower()
     windows = {folded[start : start + most + 1] for start in range(len(folded) - most)}
     return {window for reading in _folded(text) for window in windows if window in reading}
@@ -62,5 +62,5 @@ def leaks(text: str, secret: str, most: int) -> set[str]:
 
 @lru_cache(maxsize=4)
 def _folded(text: str) -> tuple[str, ...]:
-    # One text is looked through for many secrets.
+    # Cached because one text is searched for many secrets.
     return tuple({reading.lower() for reading in readings(text)})

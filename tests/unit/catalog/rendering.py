@@ -1,4 +1,4 @@
-"""A template in the body of an HTTP endpoint, rendered from a fixed config and fixed secrets."""
+"""Body template of an HTTP endpoint, rendered with a fixed config and fixed secrets."""
 
 from app.catalog.specs import compile_spec
 from schema.states import EndpointType

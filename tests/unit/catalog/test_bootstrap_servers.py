@@ -1,4 +1,4 @@
-"""Bootstrap servers: the lists that are read in one way only."""
+"""Bootstrap servers: only unambiguous lists are accepted."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from tests.cases import each_case
         ("a" * 253 + ":1", [("a" * 253, 1)], None),
     ],
 )
-def test_what_is_read(text: str, servers: list[tuple[str, int]], list_: str | None) -> None:
+def test_valid_list_is_parsed_and_joined_again(text: str, servers: list[tuple[str, int]], list_: str | None) -> None:
     assert parse_servers(text) == servers
     assert parse_servers(joined_servers(servers)) == servers
     assert list_ in (None, joined_servers(servers))
@@ -53,6 +53,6 @@ def test_what_is_read(text: str, servers: list[tuple[str, int]], list_: str | No
         "a:1\0",
     ],
 )
-def test_what_is_refused(text: str) -> None:
+def test_ambiguous_or_malformed_list_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="host:port"):
         parse_servers(text)

@@ -1,4 +1,4 @@
-"""The graph of callbacks: registered in whatever order, no loop comes about, and nothing else is refused."""
+"""Callback graph: no order of registrations creates a loop, and nothing else is refused."""
 
 from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
@@ -19,7 +19,7 @@ CALLBACKS = st.dictionaries(st.sampled_from(EVENTS), st.sampled_from(NAMES) | st
 
 
 class Registry(dict[str, Callbacks]):
-    """Endpoints, and a read of them that has the form of the database's."""
+    """Endpoints in memory, with a `fetch` that answers like the database."""
 
     def fetch(self, query: object, params: Mapping[str, Any]) -> Sequence[Any]:
         names = (
@@ -37,24 +37,24 @@ class Registry(dict[str, Callbacks]):
         self[name] = callbacks
 
     def steps_from(self, name: str) -> int:
-        """How many callbacks follow each other from an endpoint on; the graph has no loop."""
+        """Return the length of the longest chain of callbacks from an endpoint; the graph has no loop."""
         return max((1 + self.steps_from(target) for target in merged(None, self[name]).values()), default=0)
 
     def steps_to(self, name: str) -> int:
-        """How many follow each other up to an endpoint."""
+        """Return the length of the longest chain of callbacks to an endpoint."""
         return max((1 + self.steps_to(caller) for caller in self.callers(name)), default=0)
 
-    def leads(self, start: str, end: str) -> bool:
-        return start == end or any(self.leads(target, end) for target in merged(None, self[start]).values())
+    def reaches(self, start: str, end: str) -> bool:
+        return start == end or any(self.reaches(target, end) for target in merged(None, self[start]).values())
 
 
 @given(st.lists(st.tuples(st.sampled_from(NAMES), CALLBACKS), max_size=40))
-def test_no_order_of_registrations_makes_a_loop(changes: list[tuple[str, dict[str, str | None]]]) -> None:
+def test_no_order_of_registrations_creates_a_loop(changes: list[tuple[str, dict[str, str | None]]]) -> None:
     registry = Registry((name, {}) for name in NAMES)
     for name, callbacks in changes:
         named = merged(None, callbacks).values()
         steps = max((1 + registry.steps_to(name) + registry.steps_from(target) for target in named), default=0)
-        loops = any(registry.leads(target, name) for target in named)
+        loops = any(registry.reaches(target, name) for target in named)
         try:
             registry.change(name, callbacks)
         except InvalidCallbackError:
@@ -66,8 +66,8 @@ def test_no_order_of_registrations_makes_a_loop(changes: list[tuple[str, dict[st
 
 
 @pytest.mark.parametrize("numbers", [range(12), range(11, -1, -1)], ids=["from the beginning", "from the end"])
-def test_no_order_of_registrations_makes_a_way_that_is_too_long(numbers: Sequence[int]) -> None:
-    """Also where each endpoint calls the one after the next, too, so that there are shorter ways."""
+def test_no_order_of_registrations_creates_a_chain_that_is_too_long(numbers: Sequence[int]) -> None:
+    """Each endpoint calls the next two, so that shorter chains exist beside the longest."""
     registry, refused = Registry((name, {}) for name in NAMES), list[str]()
     for number in numbers:
         following = dict(zip(EVENTS, NAMES[number + 1 : number + 3], strict=False))
@@ -80,14 +80,14 @@ def test_no_order_of_registrations_makes_a_way_that_is_too_long(numbers: Sequenc
     assert max(map(registry.steps_from, NAMES)) == MAX_STEPS
 
 
-def test_the_way_of_a_loop_is_told() -> None:
+def test_error_lists_the_endpoints_of_a_loop() -> None:
     registry = Registry(a={}, b={"on_success": "c"}, c={"on_failure": "a"})
     with pytest.raises(InvalidCallbackError, match="a -> b -> c -> a") as refused:
         check(registry.fetch, "a", {"on_attempt_failed": "b"})  # type: ignore[arg-type]
     assert refused.value.details[0]["pointer"] == "/callbacks/on_attempt_failed"
 
 
-def test_a_jobs_callbacks_go_before_those_of_its_endpoint() -> None:
+def test_callbacks_of_a_job_override_the_callbacks_of_its_endpoint() -> None:
     of_version = {"on_success": "a", "on_failure": "b"}
     assert merged(of_version, {"on_failure": None, "on_attempt_failed": "c"}) == {
         CallbackEvent.ON_SUCCESS: "a",

@@ -1,4 +1,4 @@
-"""The shape of a retry policy: what registration accepts, what it refuses, and where it points."""
+"""Validation of retry policies: accepted policies, refused policies, and the pointers in errors."""
 
 import pytest
 
@@ -25,7 +25,7 @@ from tests.cases import each_case
         {"retry_on": [{"pointer": "/" + "x" * 199, "in": [0] * 100, "status": 422}]},
     ],
 )
-def test_a_retry_policy_is_fine(policy):
+def test_valid_retry_policy_is_accepted(policy):
     check_retry_policy(policy)
 
 
@@ -77,7 +77,7 @@ def test_a_retry_policy_is_fine(policy):
         ({"max_age_ms": 30 * 86_400_000 + 1}, "/retry_policy/max_age_ms"),
     ],
 )
-def test_a_retry_policy_is_refused(policy, pointer):
+def test_invalid_retry_policy_is_refused(policy, pointer):
     with pytest.raises(InvalidRequestError) as caught:
         check_retry_policy(policy)
     assert [detail["pointer"] for detail in caught.value.details] == [pointer]

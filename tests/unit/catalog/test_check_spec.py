@@ -1,4 +1,4 @@
-"""The shape of a spec: what registration accepts, what it refuses, and where it points."""
+"""Validation of the fields of a spec: accepted specs, refused specs, and the pointers in errors."""
 
 import json
 import re
@@ -13,11 +13,11 @@ from tests.unit.catalog.example_specs import EXAMPLES, HEADER, HTTP, KAFKA, REDI
 
 
 @pytest.mark.parametrize("transport", EXAMPLES)
-def test_an_endpoint_of_each_transport_is_fine(transport):
+def test_example_of_each_transport_is_accepted(transport):
     check(transport, {})
 
 
-def test_the_endpoint_that_receivers_are_told_to_register_is_fine():
+def test_endpoint_of_the_receiver_documentation_is_accepted():
     manual = (Path(__file__).parents[3] / "docs/receiving.md").read_text(encoding="utf-8")
     (example,) = (json.loads(block) for block in re.findall(r"```json\n(.*?)```", manual, re.DOTALL))
     check_spec(
@@ -38,19 +38,19 @@ MINIMAL = {
 
 
 @pytest.mark.parametrize("transport", MINIMAL)
-def test_the_required_fields_suffice(transport):
+def test_required_fields_suffice(transport):
     check_spec(
         transport,
         MINIMAL[transport],
         config=None,
-        secret_names_exist=lambda _: pytest.fail("asked without names"),
+        secret_names_exist=lambda _: pytest.fail("looked up secrets without names"),
         payload_schema=None,
         stuck_timeout_ms=60_000,
     )
 
 
 @pytest.mark.parametrize("changes", [{}, {"metadata": False}, {"metadata": True, "fields_template": {"te": 1}}])
-def test_without_metadata_any_name_of_a_field_will_do(changes):
+def test_any_field_name_is_accepted_without_metadata(changes):
     check(REDIS, {"fields_template": {"te-job-id": 1, "traceparent": 2}} | changes)
 
 
@@ -150,7 +150,7 @@ def test_without_metadata_any_name_of_a_field_will_do(changes):
         (REDIS, {"approximate_trimming": "yes"}, "/spec/approximate_trimming"),
     ],
 )
-def test_a_wrong_shape_is_a_bad_request(transport, changes, pointer):
+def test_invalid_field_is_refused_with_its_pointer(transport, changes, pointer):
     with pytest.raises(InvalidRequestError) as caught:
         check(transport, changes)
     assert {detail["pointer"] for detail in caught.value.details} == {pointer}
@@ -167,17 +167,17 @@ def test_a_wrong_shape_is_a_bad_request(transport, changes, pointer):
         (REDIS, {"redis_url": "redis://u:{{secret.email_api_key}}@h"}),
     ],
 )
-def test_a_password_that_is_a_secret_is_fine(transport, changes):
+def test_password_from_a_secret_is_accepted(transport, changes):
     check(transport, changes)
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", 5])
-def test_a_spec_is_an_object(spec):
+def test_spec_must_be_an_object(spec):
     with pytest.raises(InvalidRequestError, match="object"):
         check_spec(HTTP, spec, config=None, secret_names_exist=set, payload_schema=None, stuck_timeout_ms=60_000)
 
 
-def test_the_default_timeout_counts_too():
+def test_default_timeout_must_be_below_the_stuck_timeout():
     with pytest.raises(InvalidRequestError, match="timeout_ms"):
         check(HTTP, {"timeout_ms": REMOVED}, stuck=30_000)
     check(HTTP, {"timeout_ms": REMOVED}, stuck=30_001)

@@ -1,4 +1,4 @@
-"""The variables of a spec: registration refuses those that can never be resolved."""
+"""Variables of a spec: registration refuses variables that can never be resolved."""
 
 import pytest
 
@@ -28,14 +28,14 @@ from tests.unit.catalog.example_specs import HEADER, HTTP, KAFKA, REDIS, check
         (REDIS, {"max_len": "{{config.stream_name}}"}, "/spec/max_len", {}),
     ],
 )
-def test_a_template_that_cannot_be_resolved_is_unprocessable(transport, changes, pointer, options):
+def test_unresolvable_template_is_refused(transport, changes, pointer, options):
     expected = InvalidRequestError if pointer == "/spec/method" else TemplateError
     with pytest.raises(expected) as caught:
         check(transport, changes, **options)
     assert [detail["pointer"] for detail in caught.value.details] == [pointer]
 
 
-def test_a_config_variable_needs_a_config():
+def test_config_variable_needs_a_config():
     with pytest.raises(TemplateError, match="names none") as caught:
         check(HTTP, {}, config=None)
     assert [item["pointer"] for item in caught.value.details] == ["/spec/url", "/spec/body_template/sender"]
@@ -75,7 +75,7 @@ CLOSED = {
         ("never", False),
     ],
 )
-def test_a_closed_payload_spec_says_which_input_is_possible(path, possible):
+def test_closed_payload_spec_refuses_variables_of_impossible_input(path, possible):
     changes = {"body_template": "{{input." + path + "}}"}
     if possible:
         check(HTTP, changes, schema=CLOSED)
@@ -87,5 +87,5 @@ def test_a_closed_payload_spec_says_which_input_is_possible(path, possible):
 @pytest.mark.parametrize(
     "schema", [None, {}, True, {"type": "object"}, {"patternProperties": {"(": {}}, "additionalProperties": False}]
 )
-def test_an_open_payload_spec_allows_any_input(schema):
+def test_open_payload_spec_allows_any_input(schema):
     check(HTTP, {"body_template": "{{input.a.b.0}}"}, schema=schema)

@@ -1,4 +1,4 @@
-"""JSON Schemas of payload specs: what is refused, and that nothing stalls."""
+"""JSON Schemas of payload specs: refused schemas, and limits on the work of validation."""
 
 import contextlib
 import time
@@ -36,7 +36,7 @@ DOUBLING = {
         {"format": "email", "x-own": {"$ref": "http://x"}},
     ],
 )
-def test_taken(schema: dict[str, Any]) -> None:
+def test_supported_schema_is_accepted(schema: dict[str, Any]) -> None:
     json_schema.check_schema(schema)
 
 
@@ -52,7 +52,7 @@ def test_taken(schema: dict[str, Any]) -> None:
         ({"items": {"$ref": "file:///etc/passwd"}}, "/items/$ref", "not fetched"),
         ({"items": {"$dynamicRef": "other.json"}}, "/items/$dynamicRef", "not fetched"),
         ({"$ref": "#/$defs/missing"}, "/$ref", "no schema"),
-        # An unknown keyword is not checked, so nothing may refer into it.
+        # An unknown keyword is not checked, so no reference may point into it.
         ({"x-own": {"pattern": "("}, "$ref": "#/x-own"}, "/$ref", "no schema"),
         ({"$ref": "#"}, "", "without end"),
         ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, "", "without end"),
@@ -71,7 +71,7 @@ def test_taken(schema: dict[str, Any]) -> None:
         ({"description": "x" * 140_000}, "", "bytes"),
     ],
 )
-def test_refused(schema: Any, where: str, why: str) -> None:
+def test_unsupported_schema_is_refused_with_its_pointer(schema: Any, where: str, why: str) -> None:
     with pytest.raises(InvalidSchemaError) as caught:
         json_schema.check_schema(schema)
     assert caught.value.details[0]["pointer"] == f"/schema{where}"
@@ -85,7 +85,7 @@ def test_faults_carry_pointers_and_are_short() -> None:
     assert all(len(fault["message"]) <= validation.MAX_MESSAGE for fault in faults)
 
 
-def test_not_more_than_twenty_faults() -> None:
+def test_at_most_twenty_faults_are_reported() -> None:
     faults = validation.compiled({"items": {"type": "string"}, "type": "array"}).faults(list(range(1000)))
     assert len(faults) == validation.MAX_FAULTS
 
@@ -109,7 +109,7 @@ def test_not_more_than_twenty_faults() -> None:
         ({"unevaluatedProperties": False, "allOf": [{"properties": {"a": {}}}]}, [{"a": 1}], [{"b": 1}]),
     ],
 )
-def test_the_replaced_keywords_keep_their_meaning(schema: Any, valid: list[Any], invalid: list[Any]) -> None:
+def test_replaced_keywords_keep_their_meaning(schema: Any, valid: list[Any], invalid: list[Any]) -> None:
     json_schema.check_schema(schema)
     validator = validation.compiled(schema)
     assert [validator.faults(instance) for instance in valid] == [[]] * len(valid)
@@ -179,7 +179,7 @@ def long_enum_times_items() -> Pair:
         long_enum_times_items,
     ],
 )
-def test_nothing_stalls(stalling: Callable[[], Pair]) -> None:
+def test_expensive_validation_is_stopped(stalling: Callable[[], Pair]) -> None:
     schema, instance = stalling()
     began = time.thread_time()
     validation.compiled(schema).faults(instance)
@@ -202,20 +202,20 @@ STALLING_TO_CHECK: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("schema", STALLING_TO_CHECK.values(), ids=STALLING_TO_CHECK)
-def test_no_registration_stalls(schema: dict[str, Any]) -> None:
+def test_expensive_registration_is_stopped(schema: dict[str, Any]) -> None:
     began = time.thread_time()
     with contextlib.suppress(InvalidSchemaError):
         json_schema.check_schema(schema)
     assert time.thread_time() - began < 4 * validation.MAX_CPU_SECONDS
 
 
-def test_a_pattern_that_takes_too_long_is_a_fault_of_the_input() -> None:
+def test_pattern_that_takes_too_long_is_a_fault_of_the_input() -> None:
     validator = validation.compiled({"pattern": "abcdefgh" * 400})
     assert validator.faults("abcdefgh" * 400) == []
     assert "too long" in validator.faults("a" * 900_000)[0]["message"]
 
 
-def test_an_input_that_is_too_deep_for_the_schema() -> None:
+def test_input_that_is_too_deep_for_the_schema_is_a_fault() -> None:
     schema = {
         "$defs": {"n": {"allOf": [{"anyOf": [{"properties": {"a": {"$ref": "#/$defs/n"}}}]}]}},
         "$ref": "#/$defs/n",

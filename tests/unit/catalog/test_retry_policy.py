@@ -1,4 +1,4 @@
-"""Retry policies: waits are capped before the jitter."""
+"""Retry policies: delays are capped before the jitter is added."""
 
 import pytest
 from hypothesis import given
@@ -11,12 +11,12 @@ from app.catalog.retry_policy import MAX_DELAY_MS, MAX_RETRY_AFTER_MS, Backoff, 
     ("backoff", "expected"),
     [("fixed", [1000, 1000, 1000]), ("linear", [1000, 2000, 3000]), ("exponential", [1000, 2000, 4000])],
 )
-def test_the_middle_of_the_spread_is_the_delay_of_the_policy(backoff: Backoff, expected: list[int]) -> None:
+def test_delay_without_jitter_is_the_delay_of_the_policy(backoff: Backoff, expected: list[int]) -> None:
     policy = RetryPolicy(max_attempts=5, backoff=backoff, initial_delay_ms=1000, max_delay_ms=60_000)
     assert [delay_ms(policy, attempt, 0.0) for attempt in (1, 2, 3)] == expected
 
 
-def test_custom_delays_are_taken_in_turn_and_the_last_one_repeats() -> None:
+def test_custom_delays_are_used_in_turn_and_the_last_one_repeats() -> None:
     policy = RetryPolicy(backoff="custom", delays_ms=(100, 5000, 120_000))
     assert [delay_ms(policy, attempt, 0.0) for attempt in (1, 2, 3, 4, 99)] == [100, 5000, 120_000, 120_000, 120_000]
 
@@ -29,7 +29,7 @@ def test_custom_delays_are_taken_in_turn_and_the_last_one_repeats() -> None:
     backoff=st.sampled_from(["fixed", "linear", "exponential", "decorrelated"]),
     seed=st.text(),
 )
-def test_the_delay_never_leaves_its_bounds(
+def test_delay_never_leaves_its_bounds(
     attempt: int, initial: int, cap: int, spread: float, backoff: Backoff, seed: str
 ) -> None:
     policy = RetryPolicy(backoff=backoff, initial_delay_ms=initial, max_delay_ms=cap)
@@ -41,7 +41,7 @@ def test_the_delay_never_leaves_its_bounds(
     attempt=st.integers(1, 10**6),
     spread=st.floats(-1, 1),
 )
-def test_a_custom_delay_stays_within_a_quarter_and_a_day(delays: list[int], attempt: int, spread: float) -> None:
+def test_custom_delay_stays_within_a_quarter_and_a_day(delays: list[int], attempt: int, spread: float) -> None:
     wanted = delays[min(attempt, len(delays)) - 1]
     delay = delay_ms(RetryPolicy(backoff="custom", delays_ms=tuple(delays)), attempt, spread)
     assert wanted - wanted // 4 <= delay <= min(wanted + wanted // 4, MAX_DELAY_MS)
@@ -53,7 +53,7 @@ def test_a_custom_delay_stays_within_a_quarter_and_a_day(delays: list[int], atte
     cap=st.integers(0, 86_400_000),
     backoff=st.sampled_from(["fixed", "linear", "exponential"]),
 )
-def test_with_equal_luck_a_later_attempt_never_waits_less(
+def test_with_equal_jitter_a_later_attempt_never_waits_less(
     attempt: int, initial: int, cap: int, backoff: Backoff
 ) -> None:
     policy = RetryPolicy(backoff=backoff, initial_delay_ms=initial, max_delay_ms=cap)
@@ -63,7 +63,7 @@ def test_with_equal_luck_a_later_attempt_never_waits_less(
 
 @given(seed=st.text(), initial=st.integers(1, 10_000), attempt=st.integers(1, 60))
 def test_decorrelated_delays_are_a_chain_from_the_base_on(seed: str, initial: int, attempt: int) -> None:
-    """Each is drawn between the base and thrice the one before; computed alone it is the same."""
+    """Each delay lies between the base and three times the delay before, and depends on the seed alone."""
     policy = RetryPolicy(backoff="decorrelated", initial_delay_ms=initial, max_delay_ms=MAX_DELAY_MS)
     before = initial if attempt == 1 else delay_ms(policy, attempt - 1, 0.0, seed=seed)
     delay = delay_ms(policy, attempt, 0.0, seed=seed)
@@ -76,7 +76,7 @@ def test_decorrelated_delays_differ_between_executions() -> None:
     assert len({delay_ms(policy, 3, 0.0, seed=f"exec_{number}") for number in range(50)}) > 40
 
 
-def test_the_jitter_still_spreads_at_the_cap() -> None:
+def test_jitter_still_spreads_at_the_cap() -> None:
     policy = RetryPolicy(initial_delay_ms=1000, max_delay_ms=8000)
     assert delay_ms(policy, 50, -1.0) == 6000
     assert delay_ms(policy, 50, 1.0) == 8000
@@ -95,11 +95,11 @@ def test_absent_fields_take_the_defaults() -> None:
 
 
 @pytest.mark.parametrize(("cap", "initial"), [(0, 0), (500, 500), (1000, 1000), (60_000, 1000)])
-def test_the_default_of_the_first_delay_is_not_above_a_cap_that_is_given(cap: int, initial: int) -> None:
+def test_default_initial_delay_is_at_most_a_given_cap(cap: int, initial: int) -> None:
     assert RetryPolicy.from_json({"max_delay_ms": cap}).as_json()["initial_delay_ms"] == initial
 
 
-def test_a_policy_is_read_and_written_as_it_was() -> None:
+def test_policy_is_written_as_it_was_read() -> None:
     plain = {"max_attempts": 4, "backoff": "fixed", "initial_delay_ms": 5, "max_delay_ms": 6}
     assert RetryPolicy.from_json(plain).as_json() == plain
     added = plain | {"backoff": "custom", "delays_ms": [1, 2], "fail_on": [401, "TIMEOUT"], "max_age_ms": 9}

@@ -1,4 +1,4 @@
-"""Routes: the pattern of an endpoint's name decides its queue, the first one that matches."""
+"""Routes: the first pattern that matches an endpoint's name decides its queue."""
 
 import itertools
 import re
@@ -14,21 +14,21 @@ def words(alphabet: str, longest: int) -> list[str]:
     return ["".join(each) for length in range(longest + 1) for each in itertools.product(alphabet, repeat=length)]
 
 
-def test_a_pattern_means_what_the_shell_means_by_it() -> None:
+def test_pattern_matches_like_a_shell_pattern() -> None:
     names = words("ab", 5)
     for pattern in words("ab*?", 5):
-        # The slow way: each star takes as much as may be, and is made to take less again and again.
+        # A slow matcher with backtracking: each star first takes as much as possible.
         expected = re.compile(pattern.replace("*", ".*").replace("?", "."))
         assert all(matches(pattern, name) == bool(expected.fullmatch(name)) for name in names), pattern
 
 
-def test_a_pattern_of_many_stars_ends() -> None:
-    """A backtracking matcher would try more ways to divide the name among them than there are atoms."""
+def test_pattern_of_many_stars_is_matched_in_bounded_time() -> None:
+    """A backtracking matcher would try more divisions of the name than there are atoms in the universe."""
     assert not matches("*a" * 60 + "*b", "a" * 128)
     assert not matches("*a?" * 40 + "*b", "a" * 128)
 
 
-def test_the_first_route_that_matches_counts() -> None:
+def test_first_matching_route_decides() -> None:
     routes = [Route("billing-*", "bulk"), Route("billing-eu", "slow"), Route("*", "rest")]
     assert queue_for(routes, "billing-eu") == (0, routes[0])
     assert queue_for(routes, "mail") == (2, routes[2])
@@ -39,7 +39,7 @@ def read(text: str) -> tuple[tuple[str, str], ...]:
     return Settings.from_env({"TE_DATABASE_URL": "postgresql://u@h/d", "TE_ROUTES": text}).routes
 
 
-def test_the_setting_lists_patterns_and_queues() -> None:
+def test_setting_lists_patterns_and_queues() -> None:
     assert read(" billing-*=bulk, *=redis_stream,") == (("billing-*", "bulk"), ("*", "redis_stream"))
     assert read("") == ()
 
@@ -52,6 +52,6 @@ def test_the_setting_lists_patterns_and_queues() -> None:
         ",".join(["a=b"] * (MAX_ROUTES + 1)),
     ],
 )
-def test_what_is_no_route_is_refused(text: str) -> None:
+def test_malformed_route_is_refused(text: str) -> None:
     with pytest.raises(SettingError, match=r"^TE_ROUTES is not valid: (PATTERN=QUEUE is needed|at most 200 routes)"):
         read(text)

@@ -1,4 +1,4 @@
-"""No secret value survives scrubbing, however it is spelled or cut, and little else is lost."""
+"""Scrubbing: every secret is masked in all spellings and cuts, and little else is masked."""
 
 import base64
 import json
@@ -47,7 +47,7 @@ def test_every_spelling_is_masked(spelling):
 def test_base64_of_a_longer_text_is_masked(encode, before, after, secret):
     token = encode(f"{before}{secret}{after}".encode()).decode()
     scrubbed = Scrubber([secret]).text(f"Authorization: Basic {token}.")
-    # Characters that mix bits of the secret and of a neighbour are masked too.
+    # Base64 characters that mix bits of the secret with bits of a neighbour are masked too.
     start, end = len(before.encode()), len((before + secret).encode())
     kept = token[: start * 8 // 6], token.rstrip("=")[-(-end * 8 // 6) :]
     masked = scrubbed.removeprefix("Authorization: Basic ").removesuffix(".").rstrip("=")
@@ -55,7 +55,7 @@ def test_base64_of_a_longer_text_is_masked(encode, before, after, secret):
 
 
 @pytest.mark.parametrize("url", ["redis://bob:hunt%2Fer2@host:6379/0", "https://bob:hunt%2Fer2@host/x?y=bob"])
-def test_the_password_of_a_url_is_masked_alone_too(url):
+def test_password_of_a_url_is_also_masked_alone(url):
     basic = base64.b64encode(b"bob:hunt/er2").decode()
     for text in (url, "hunt/er2", "hunt%2Fer2", f"Basic {basic}", base64.b64encode(b"hunt/er2").decode()):
         scrubbed = Scrubber([url]).text(text)
@@ -63,40 +63,40 @@ def test_the_password_of_a_url_is_masked_alone_too(url):
     assert Scrubber([url]).text("bob at host") == "bob at host"
 
 
-def test_a_token_that_is_the_user_of_a_url_is_masked_alone_too():
+def test_token_in_the_user_of_a_url_is_also_masked_alone():
     assert Scrubber(["https://gh-token@host/x"]).text("user gh-token") == f"user {MASK}"
     assert Scrubber(["https://host/x@y:z@"]).text("host x y z") == "host x y z"
 
 
-def test_a_secret_used_as_a_host_is_masked_in_small_letters():
+def test_secret_used_as_a_host_is_masked_in_lower_case():
     assert Scrubber(["Prod-DB.example"]).text("cannot resolve prod-db.example") == f"cannot resolve {MASK}"
 
 
-def test_the_longest_secret_wins():
+def test_longest_secret_is_masked_first():
     assert Scrubber(["abc", "abcdef", "def"]).text("abcdef abc def") == f"{MASK} {MASK} {MASK}"
 
 
-def test_the_mask_is_not_scrubbed_again():
+def test_mask_is_not_scrubbed_again():
     assert Scrubber(["secret", "x"]).text("x") == MASK
 
 
-def test_without_secrets_nothing_changes():
+def test_text_without_secrets_stays_unchanged():
     text = "anything"
     assert Scrubber([]).text(text) is text
     assert Scrubber([""]).text(text) is text
 
 
-def test_a_tree_is_scrubbed_in_its_values_and_keeps_its_keys():
+def test_values_of_a_tree_are_scrubbed_and_its_keys_are_kept():
     tree = {"status_code": [1, None, True, 1.5, "a stat"], "stat": {"x": ("stat",)}}
     assert Scrubber(["stat"]).scrub(tree) == {"status_code": [1, None, True, 1.5, f"a {MASK}"], "stat": {"x": [MASK]}}
 
 
-def test_a_secret_too_short_to_be_sure_is_masked_where_it_stands_alone():
+def test_very_short_secret_is_masked_only_as_a_whole_word():
     scrubber = Scrubber(["b", "abc"])
     assert scrubber.text('ab abc "abc" abcd b=B') == f'ab {MASK} "{MASK}" abcd {MASK}={MASK}'
 
 
-def test_a_short_part_is_masked_where_it_stands_alone():
+def test_short_part_of_a_secret_is_masked_only_as_a_whole_word():
     scrubber = Scrubber(["https://host.example/api/v1/ab12/swordfish?k=Zz98"])
     assert (
         scrubber.text("Zz98 swordfish ab12; ab123 sword swordfishes")
@@ -117,7 +117,7 @@ CUT = {
 
 @each_case(("secret", "echo"), CUT.values(), ids=CUT)
 @each_case("side", ["begin", "end"])
-def test_a_part_of_a_long_secret_is_masked_wherever_it_was_cut(secret, echo, side):
+def test_part_of_a_long_secret_is_masked_wherever_it_was_cut(secret, echo, side):
     scrubber, text = Scrubber([secret]), echo(secret)
     for place in range(len(text)):
         cut = text[place:] if side == "begin" else text[:place]
@@ -125,13 +125,13 @@ def test_a_part_of_a_long_secret_is_masked_wherever_it_was_cut(secret, echo, sid
         assert leaks(scrubbed, secret, 15) == set(), cut
 
 
-def test_a_secret_longer_than_the_margin_is_masked_at_the_limit():
+def test_secret_longer_than_the_margin_is_masked_at_the_limit():
     secret = base64.b64encode(bytes(range(256)) * 30).decode()
     clipped = Scrubber([secret]).text(f"{'x' * 16_000}{secret}"[:24_576], 16_384)
     assert clipped == "x" * 16_000 + MASK
 
 
-def test_what_is_next_to_a_secret_is_kept():
+def test_text_next_to_a_secret_is_kept():
     text = '\u00e9&lt;é "hunter2" é%20\\n'
     assert Scrubber(["hunter2"]).text(text) == text.replace("hunter2", MASK)
     answer = json.dumps({"token": TOKEN, "more": [1, "two"]})
@@ -142,7 +142,7 @@ def test_what_is_next_to_a_secret_is_kept():
 
 
 @pytest.mark.parametrize("value", ["", " ", "\n\n\n\n\n"])
-def test_a_blank_secret_masks_nothing(value):
+def test_blank_secret_masks_nothing(value):
     text = "a text \n\n\n\n\n with blanks"
     assert Scrubber([value]).text(text) == text
 
@@ -166,13 +166,13 @@ HOSTILE = [
 
 @each_case("unit", HOSTILE)
 @each_case("secret", ["hunter2", "aaaaaaaaaaaaaaaa", TOKEN, "https://a:b@c/d?e=f"])
-def test_the_work_is_at_most_in_proportion_to_the_text(unit, secret):
-    """Counted in calls, also of the interpreter's own functions; patterns repeat nothing without a bound."""
+def test_work_is_at_most_proportional_to_the_text(unit, secret):
+    """The work is counted in calls, including calls of C functions; the patterns have no unbounded repetition."""
     scrubber = Scrubber([secret])
 
     def work(size):
         text = (unit * size)[:size]
-        scrubber.text(text)  # fills what is remembered of escapes
+        scrubber.text(text)  # fills the cache of escapes
         calls = 0
 
         def count(_frame, _event, _argument):
@@ -190,7 +190,7 @@ def test_the_work_is_at_most_in_proportion_to_the_text(unit, secret):
     assert work(131_072) <= 4.5 * work(32_768) + 1_000
 
 
-def test_escapes_are_undone_a_few_times_and_each_time_leaves_less():
+def test_escapes_are_decoded_a_few_times_and_each_layer_is_shorter():
     text = b"%2525252525252541\\\\\\\\" * 1000
     sizes = [len(layer.raw) for layer in layers_of(text)]
     assert len(sizes) == 4
@@ -198,14 +198,14 @@ def test_escapes_are_undone_a_few_times_and_each_time_leaves_less():
 
 
 @each_case("limit", range(30))
-def test_a_secret_across_the_limit_is_masked_whole(limit):
+def test_secret_across_the_limit_is_masked_whole(limit):
     text = "0123456789hunter2 and more hunter2"
     clipped = Scrubber(["hunter2"]).text(text, limit)
     assert not any(piece in clipped for piece in ("hunter2", "hunte", "hunt", "hun"))
     assert clipped.startswith(text[: min(limit, 10)])
 
 
-def test_the_limit_counts_bytes_of_the_text_before_scrubbing():
+def test_limit_counts_bytes_of_the_text_before_scrubbing():
     assert Scrubber([]).text("ééé", 5) == "éé"
     assert Scrubber(["s" * 50]).text("s" * 50 + "abcdef", 53) == MASK + "abc"
     assert Scrubber([]).scrub({"body": "x" * 100}, 10) == {"body": "x" * 10}
@@ -232,8 +232,8 @@ def test_any_secret_is_masked_in_any_text(secret, before, after):
         assert all(secret not in part for part in parts), ascii((secret, text, parts))
 
 
-def test_what_was_scrubbed_before_is_scrubbed_again() -> None:
-    """A text in which nothing was found is remembered: it is clipped as before, and others are still looked at."""
+def test_cached_clean_text_is_clipped_again_and_other_texts_are_still_scrubbed() -> None:
+    """The scrubber caches texts without secrets. A cached text is still clipped, and new texts are still searched."""
     scrubber = Scrubber([SECRET])
     for number in range(2 * MAX_CLEAN):
         for _ in range(2):

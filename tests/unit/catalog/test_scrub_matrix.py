@@ -1,4 +1,4 @@
-"""A canary of each kind of secret, echoed in each way: nothing of it can be read afterwards."""
+"""Each kind of secret in each encoding of an echo: scrubbing leaves nothing readable."""
 
 from app.catalog.scrub import Scrubber
 from tests.cases import each_case
@@ -9,16 +9,16 @@ AROUND = ('{{"error": "0 access with \\"{}\\"", "code": 403}}', "<p>Cannot POST 
 
 
 def most_readable(secret: str) -> int:
-    """Return how many characters in a row may be left: seven of a long secret, fewer than half of a short one."""
+    """Return how many adjacent characters may remain: seven of a long secret, less than half of a short secret."""
     return min(7, max(len(secret) // 2, 3))
 
 
 @each_case("echo", ECHOES.values(), ids=ECHOES)
 @each_case("kind", SECRETS)
-def test_no_canary_can_be_read(kind, echo):
+def test_scrubbed_secret_cannot_be_read(kind, echo):
     secret, parts = SECRETS[kind]
     scrubber = Scrubber([secret, "another-secret-of-the-endpoint"])
-    for said in (secret, *parts):
+    for part in (secret, *parts):
         for around in AROUND:
-            scrubbed = scrubber.text(around.format(echo(said)))
-            assert leaks(scrubbed, said, most_readable(said)) == set(), f"{echo(said)}\n=> {scrubbed}"
+            scrubbed = scrubber.text(around.format(echo(part)))
+            assert leaks(scrubbed, part, most_readable(part)) == set(), f"{echo(part)}\n=> {scrubbed}"

@@ -1,4 +1,4 @@
-"""Targets: the server that a rendered spec leads to."""
+"""Targets: the server to which a rendered spec resolves."""
 
 import pytest
 
@@ -22,8 +22,8 @@ HTTP, KAFKA, REDIS = EndpointType.HTTP, EndpointType.KAFKA, EndpointType.REDIS_S
         (REDIS, {"redis_url": "rediss://:pass@cache:6380"}, "rediss:cache:6380"),
     ],
 )
-def test_it_is_scheme_host_and_port(transport: EndpointType, spec: dict[str, str], target: str) -> None:
-    """Neither credentials nor a path, and no slash: it is shown, and part of a path itself."""
+def test_target_is_scheme_host_and_port(transport: EndpointType, spec: dict[str, str], target: str) -> None:
+    """A target contains no credentials, path or slash: it is shown to users and is a segment of URL paths."""
     assert TRANSPORTS[transport].target(spec) == target
 
 
@@ -36,6 +36,6 @@ def test_it_is_scheme_host_and_port(transport: EndpointType, spec: dict[str, str
         (REDIS, {"redis_url": "redis://"}),
     ],
 )
-def test_what_leads_nowhere_has_none(transport: EndpointType, spec: dict[str, str]) -> None:
+def test_spec_without_a_host_has_no_target(transport: EndpointType, spec: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         TRANSPORTS[transport].target(spec)

@@ -1,4 +1,4 @@
-"""Templates: what compiles, in which field, and where a refusal points."""
+"""Compilation of templates: accepted templates, the variables of each field, and the pointers in errors."""
 
 import json
 
@@ -32,14 +32,14 @@ from tests.unit.catalog.rendering import HTTP, KAFKA, REDIS, body
         "{input.x}}",
     ],
 )
-def test_a_malformed_template_is_refused_with_its_pointer(text):
+def test_malformed_template_is_refused_with_its_pointer(text):
     with pytest.raises(TemplateError) as caught:
         body({"a/b": ["ok", text]})
     assert caught.value.details[0]["pointer"] == "/spec/body_template/a~1b/1"
 
 
 @pytest.mark.parametrize("key", ["{{input.x}}", "a{{", "}}"])
-def test_a_key_is_never_a_template(key):
+def test_key_is_never_a_template(key):
     with pytest.raises(TemplateError, match="key"):
         body({key: 1})
 
@@ -50,7 +50,7 @@ def test_every_fault_is_reported():
     assert [detail["pointer"] for detail in caught.value.details] == ["/spec/body_template/a", "/spec/body_template/b"]
 
 
-def test_a_spec_nested_without_end_is_refused():
+def test_spec_nested_too_deeply_is_refused():
     value: object = "x"
     for _ in range(MAX_DEPTH + 5):
         value = [value]
@@ -81,7 +81,7 @@ ALLOWED = {
 
 @each_case("namespace", ["input", "config", "secret"])
 @each_case(("transport", "name"), ALLOWED)
-def test_each_field_takes_its_namespaces_only(transport, name, namespace):
+def test_each_field_accepts_only_its_namespaces(transport, name, namespace):
     template = "{{" + namespace + ".x}}"
     value = {"k": template} if name in {"headers", "properties"} else template
     if name == "url" and namespace == "input":
@@ -93,12 +93,12 @@ def test_each_field_takes_its_namespaces_only(transport, name, namespace):
             compile_spec(transport, {name: value})
 
 
-def test_secret_references_come_from_parsing():
+def test_secret_references_are_found_by_parsing():
     spec = {"url": "https://h/{{secret.a}}", "headers": {"X": "Bearer {{ secret.b }}", "Y": "secret.c"}}
     assert compile_spec(HTTP, spec).secret_refs == {"a", "b"}
 
 
-def test_max_len_is_the_placeholder_alone():
+def test_placeholder_of_max_len_must_stand_alone():
     with pytest.raises(TemplateError, match="of its own"):
         compile_spec(REDIS, {"max_len": "1{{config.n}}"})
 
@@ -118,11 +118,11 @@ def compile_megabyte(piece):
     return compile_spec(HTTP, {"url": "https://h/", "body_template": text})
 
 
-# Compiling takes work in proportion to the length, whatever the braces: work that grows with its square would take more
-# than an hour here.
+# Compilation takes time in proportion to the length, whatever the braces. Quadratic work would take more than an hour
+# here.
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("piece", ["{", "{{x", "}", "{{}", "{{}}", "}}{{", "{{input.", "{{ "])
-def test_a_megabyte_of_unbalanced_braces_is_refused(piece):
+def test_megabyte_of_unbalanced_braces_is_refused(piece):
     with pytest.raises(TemplateError) as caught:
         compile_megabyte(piece)
     assert caught.value.details[0]["pointer"] == "/spec/body_template"
@@ -130,5 +130,5 @@ def test_a_megabyte_of_unbalanced_braces_is_refused(piece):
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("piece", "placeholders"), [("{ ", 0), ("{}", 0), ("{{input.x}}", 90_909)])
-def test_a_megabyte_of_balanced_braces_is_compiled(piece, placeholders):
+def test_megabyte_of_balanced_braces_is_compiled(piece, placeholders):
     assert len(compile_megabyte(piece).placeholders) == placeholders

@@ -1,4 +1,4 @@
-"""Templates: what they render to, and what the input can never do."""
+"""Rendering of templates: the results, and inputs that must not change more than a value."""
 
 import pytest
 from hypothesis import given
@@ -48,7 +48,7 @@ def header(template, input_=None):
         ([1, None, True, 1.5, {}], [1, None, True, 1.5, {}]),
     ],
 )
-def test_a_body_renders(template, expected):
+def test_body_template_renders(template, expected):
     rendered = body(template, INPUT)
     assert rendered == expected
     assert type(rendered) is type(expected)
@@ -67,14 +67,14 @@ def test_a_body_renders(template, expected):
         "secret.nope",
     ],
 )
-def test_an_unresolvable_variable_is_named_with_its_field(variable):
+def test_unresolvable_variable_is_named_with_its_field(variable):
     with pytest.raises(TemplateError) as caught:
         body({"f": "{{" + variable + "}}"}, INPUT)
     assert variable in caught.value.message
     assert caught.value.details[0]["pointer"] == "/spec/body_template/f"
 
 
-def test_defaults_are_filled_in():
+def test_defaults_of_a_spec_are_filled_in():
     rendered = compile_spec(HTTP, {"url": "https://h/"}).render({}, {}, {})
     assert rendered["timeout_ms"] == 30_000
     assert rendered["expected_status_codes"] == [200, 201, 202, 204]
@@ -83,7 +83,7 @@ def test_defaults_are_filled_in():
 @pytest.mark.parametrize(
     ("template", "expected"), [("{{input.i}}", "7"), ("{{input.o}}", '{"k":"é"}'), ("{{input.z}}", "null")]
 )
-def test_a_header_is_always_text(template, expected):
+def test_header_is_always_text(template, expected):
     assert header(template, INPUT) == expected
 
 
@@ -98,7 +98,7 @@ def test_no_control_character_reaches_a_header(transport, bad):
         compile_spec(transport, {"headers": {"X": bad}})
 
 
-def test_the_value_of_a_secret_is_not_in_the_error():
+def test_error_does_not_contain_the_value_of_a_secret():
     with pytest.raises(TemplateError) as caught:
         header("{{secret.multi}}")
     assert "a\nb" not in str(caught.value)
@@ -118,7 +118,7 @@ def test_the_value_of_a_secret_is_not_in_the_error():
         (None, False),
     ],
 )
-def test_max_len_resolves_to_a_whole_number(value, fine):
+def test_max_len_must_resolve_to_a_whole_number(value, fine):
     template = compile_spec(REDIS, {"redis_url": "redis://r", "max_len": "{{config.n}}"})
     if fine:
         assert template.render({}, {"n": value}, {})["max_len"] == value
@@ -135,14 +135,14 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_a_sole_placeholder_keeps_any_value(value):
+def test_lone_placeholder_keeps_any_value(value):
     rendered = body("{{input.v}}", {"v": value})
     assert rendered == value
     assert type(rendered) is type(value)
 
 
 @given(st.text(), JSON)
-def test_rendering_is_one_pass(text, other):
+def test_rendered_values_are_not_rendered_again(text, other):
     hostile = f"{text}{{{{secret.key}}}}{{{{input.other}}}}"
     rendered = body({"a": "<{{input.v}}>", "b": "{{input.v}}"}, {"v": hostile, "other": other})
     assert rendered == {"a": f"<{hostile}>", "b": hostile}

@@ -1,4 +1,4 @@
-"""URLs in templates: what compiles, how values are encoded, and that no input changes the target."""
+"""URL templates: accepted templates, encoding of values, and inputs that must not change the target."""
 
 from urllib.parse import unquote, urlsplit
 
@@ -29,7 +29,7 @@ def url(template, input_=None, config=CONFIG):
         ("https://h/{{secret.key}}", "https://h/s3cret/+%20="),
     ],
 )
-def test_a_url_renders(template, expected):
+def test_url_template_renders(template, expected):
     assert url(template, {"v": "a/b?c#d@e:%20 %é"}) == expected
 
 
@@ -50,7 +50,7 @@ def test_a_url_renders(template, expected):
         "https://h/../{{input.x}}",
     ],
 )
-def test_input_before_the_end_of_the_host_is_refused_at_once(template):
+def test_input_before_the_end_of_the_host_is_refused_at_compilation(template):
     with pytest.raises(TemplateError) as caught:
         compile_spec(HTTP, {"url": template})
     assert caught.value.details[0]["pointer"] == "/spec/url"
@@ -59,7 +59,7 @@ def test_input_before_the_end_of_the_host_is_refused_at_once(template):
 @each_case(
     "base", ["https:", "https:/", "https://", "https:///", "//h", "h", "", "ftp://h", "javascript:x", "https://h\n"]
 )
-def test_a_config_value_cannot_hand_the_host_to_the_input(base):
+def test_config_value_cannot_let_the_input_choose_the_host(base):
     with pytest.raises(TemplateError, match="/spec/url"):
         url("{{config.base}}/{{input.host}}/x", {"host": "evil.example"}, {"base": base})
 
@@ -67,7 +67,7 @@ def test_a_config_value_cannot_hand_the_host_to_the_input(base):
 @each_case(
     "target", ["h:65536", "h:x", "h:1:2", "h:-1", "h:٩", "[::1", "::1", "[::1]x", "a b", "u:p@", "u:p@h:99999", "[]"]
 )
-def test_a_host_or_port_that_cannot_be_is_refused(target):
+def test_invalid_host_or_port_is_refused(target):
     with pytest.raises(TemplateError, match="host or port") as caught:
         compile_spec(HTTP, {"url": f"http://{target}/"})
     assert caught.value.details[0]["pointer"] == "/spec/url"
@@ -76,12 +76,12 @@ def test_a_host_or_port_that_cannot_be_is_refused(target):
 
 
 @pytest.mark.parametrize("target", ["h", "h:", "h:65535", "a_b.c-d", "[::1]", "[fe80::1%25eth0]:80", "u:p@127.0.0.1:1"])
-def test_hosts_and_ports_of_all_kinds_are_taken(target):
+def test_valid_host_and_port_is_accepted(target):
     assert url(f"http://{target}/x", {}) == f"http://{target}/x"
 
 
 @pytest.mark.parametrize("values", [("..", ""), (".", ""), (".", "."), ("", "..")])
-def test_input_cannot_make_a_dot_segment(values):
+def test_input_cannot_create_a_dot_segment(values):
     with pytest.raises(TemplateError, match="path segment"):
         url("https://h/a/{{input.x}}{{input.y}}/b", {"x": values[0], "y": values[1]})
 

@@ -1,4 +1,4 @@
-"""Fast path of the validation: it accepts only valid inputs, and the valid inputs of usual schemas."""
+"""Fast path of validation: accepts only valid inputs, and accepts the valid inputs of usual schemas."""
 
 import random
 from collections.abc import Iterator
@@ -39,13 +39,13 @@ VALUES: list[Any] = [
 TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
 
 
-def a_schema(rng: random.Random, depth: int = 0) -> Any:
-    """Make up a schema, also of what is not plain."""
+def random_schema(rng: random.Random, depth: int = 0) -> Any:
+    """Generate a random schema, including schemas that the fast path does not support."""
     if depth > 3 or rng.random() < 0.05:
         return rng.choice([True, {}, {"type": rng.choice(TYPES)}, False])
 
     def below() -> Any:
-        return a_schema(rng, depth + 1)
+        return random_schema(rng, depth + 1)
 
     keywords = {
         "type": lambda: rng.choice([*TYPES, rng.sample(TYPES, 2)]),
@@ -66,9 +66,9 @@ def a_schema(rng: random.Random, depth: int = 0) -> Any:
         "format": lambda: "email",
         "default": lambda: rng.choice(VALUES),
         **{
-            f"{end}{what}": lambda: rng.randint(0, 3)
+            f"{end}{noun}": lambda: rng.randint(0, 3)
             for end in ("min", "max")
-            for what in ("Items", "Length", "Properties")
+            for noun in ("Items", "Length", "Properties")
         },
         **{name: lambda: rng.choice([-1, 0, 1, 1.5, 10**30]) for name in ("minimum", "maximum", "exclusiveMinimum")},
     }
@@ -93,7 +93,7 @@ def usable(schemas: Iterator[Any]) -> Iterator[Any]:
 
 def test_accepted_inputs_are_valid() -> None:
     rng, accepted, plain = random.Random(7), 0, 0
-    for schema in usable(a_schema(rng) for _ in range(1200)):
+    for schema in usable(random_schema(rng) for _ in range(1200)):
         found = [value for value in VALUES if accepts(schema, value)]
         for value in found:
             assert is_valid(schema, value), (schema, value)
@@ -146,7 +146,7 @@ def nested(depth: int, leaf: Any, *above: str) -> Any:
         ({"properties": {}, "patternProperties": {"a": {}}, "additionalProperties": False}, {}),
     ],
 )
-def test_schema_that_is_not_plain_is_left_to_the_validator(schema: Any, value: Any) -> None:
+def test_unsupported_schema_is_left_to_the_validator(schema: Any, value: Any) -> None:
     assert not accepts(schema, value)
 
 
