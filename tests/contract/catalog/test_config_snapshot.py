@@ -1,4 +1,4 @@
-"""The configs of an execution: those of its first claim, in all attempts, until somebody retries it by hand."""
+"""Configs of an execution: all attempts use the configs of the first claim, until a manual retry."""
 
 import pytest
 from sqlalchemy import text
@@ -44,29 +44,29 @@ def claimed(process: WorkerProcess) -> Claim:
 
 
 def host(database: Database, claim: Claim) -> str:
-    """Prepare the attempt as a worker does that has just started; returns where it would send to."""
+    """Prepare the attempt with an empty cache, as a new worker does; return the name of the target's host."""
     catalog = Catalog(database, None, config_ttl_seconds=60, secret_ttl_seconds=60)
     url: str = catalog.prepare(claim.endpoint, 1, claim.input, claim.config_revision).spec["url"]
     return url.removeprefix("https://").removesuffix(".example/")
 
 
-def end(process: WorkerProcess, claim: Claim, verdict: Verdict) -> None:
+def complete(process: WorkerProcess, claim: Claim, verdict: Verdict) -> None:
     conclude(
         process.database, process.worker_id, [Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ())]
     )
 
 
-def values(database: Database) -> int:
+def superseded_count(database: Database) -> int:
     count: int = database.fetch(text("SELECT count(*) AS n FROM superseded_configs"))[0].n
     return count
 
 
-def test_a_retry_uses_the_config_that_the_first_attempt_used(process: WorkerProcess) -> None:
+def test_retry_uses_the_config_of_the_first_attempt(process: WorkerProcess) -> None:
     database = process.database
     add(database)
     first = claimed(process)
     change(database, "https://two.example")
-    end(process, first, Verdict.retry(ERROR, 0))
+    complete(process, first, Verdict.retry(ERROR, 0))
     second = claimed(process)
     assert (first.attempt, second.attempt) == (1, 2)
     assert [host(database, claim) for claim in (first, second)] == ["one", "one"]
@@ -74,7 +74,7 @@ def test_a_retry_uses_the_config_that_the_first_attempt_used(process: WorkerProc
     assert host(database, claimed(process)) == "two"
 
 
-def test_what_was_handed_back_before_it_was_sent_has_not_begun(process: WorkerProcess) -> None:
+def test_claim_after_a_release_uses_the_current_config(process: WorkerProcess) -> None:
     database = process.database
     add(database)
     release(database, process.worker_id, [claimed(process).key])
@@ -82,30 +82,31 @@ def test_what_was_handed_back_before_it_was_sent_has_not_begun(process: WorkerPr
     assert host(database, claimed(process)) == "two"
 
 
-def test_a_manual_retry_takes_the_config_of_today(process: WorkerProcess) -> None:
+def test_manual_retry_uses_the_current_config(process: WorkerProcess) -> None:
     database = process.database
     execution_id = add(database)
-    end(process, claimed(process), Verdict.fail(ERROR))
+    complete(process, claimed(process), Verdict.fail(ERROR))
     change(database, "https://two.example")
     retry_execution(database, execution_id, actor=None)
-    again = claimed(process)
+    retried = claimed(process)
     change(database, "https://three.example")
-    end(process, again, Verdict.retry(ERROR, 0))
-    assert [host(database, again), host(database, claimed(process))] == ["two", "two"]
+    complete(process, retried, Verdict.retry(ERROR, 0))
+    assert [host(database, retried), host(database, claimed(process))] == ["two", "two"]
 
 
-def test_an_execution_of_an_earlier_release_keeps_the_config_of_its_next_claim(process: WorkerProcess) -> None:
+def test_execution_without_a_recorded_config_keeps_the_config_of_its_next_claim(process: WorkerProcess) -> None:
+    """Releases before config snapshots recorded no config with a claim."""
     database = process.database
     add(database)
     database.fetch(text("UPDATE executions SET status = 'RETRYING', attempt_count = 1"))
     change(database, "https://two.example")
     second = claimed(process)
     change(database, "https://three.example")
-    end(process, second, Verdict.retry(ERROR, 0))
+    complete(process, second, Verdict.retry(ERROR, 0))
     assert [host(database, second), host(database, claimed(process))] == ["two", "two"]
 
 
-def test_what_was_superseded_is_kept_as_long_as_an_execution_can_need_it(process: WorkerProcess) -> None:
+def test_superseded_config_is_kept_while_an_unfinished_execution_uses_it(process: WorkerProcess) -> None:
     database = process.database
     change(database, "https://two.example")
     for _ in range(2):
@@ -115,21 +116,21 @@ def test_what_was_superseded_is_kept_as_long_as_an_execution_can_need_it(process
     late = claimed(process)
     for base in ("four", "five"):
         change(database, f"https://{base}.example")
-    add(database)  # waits: it has not begun with anything
+    add(database)  # unclaimed, so it uses no config yet
 
-    assert chores(database, batch=1).prune_configs()["values"] == 0  # a claim may be under way
+    assert chores(database, batch=1).prune_configs()["values"] == 0  # a concurrent claim may use a recent config
     database.fetch(AN_HOUR_AGO)
-    assert (chores(database, batch=1).prune_configs()["values"], values(database)) == (1, 3)
+    assert (chores(database, batch=1).prune_configs()["values"], superseded_count(database)) == (1, 3)
     assert [host(database, claim) for claim in (early, late)] == ["two", "three"]
-    end(process, early, Verdict.success({}))
-    assert (chores(database, batch=1).prune_configs()["values"], values(database)) == (1, 2)
+    complete(process, early, Verdict.success({}))
+    assert (chores(database, batch=1).prune_configs()["values"], superseded_count(database)) == (1, 2)
     assert host(database, late) == "three"
-    end(process, late, Verdict.success({}))
-    assert (chores(database, batch=1).prune_configs()["values"], values(database)) == (2, 0)
+    complete(process, late, Verdict.success({}))
+    assert (chores(database, batch=1).prune_configs()["values"], superseded_count(database)) == (2, 0)
     assert host(database, claimed(process)) == "five"
 
 
-def test_nothing_is_deleted_by_a_scheduler_that_stops_meanwhile(process: WorkerProcess) -> None:
+def test_stopping_scheduler_deletes_no_config(process: WorkerProcess) -> None:
     add(process.database)
     claim = claimed(process)
     change(process.database, "https://two.example")

@@ -1,4 +1,4 @@
-"""What prevents a deletion is found among very many executions without reading all of them."""
+"""Queries for the dependents that prevent a deletion read few of many executions."""
 
 import pytest
 from sqlalchemy import TextClause, text
@@ -9,14 +9,14 @@ from tests import rows
 from tests.contract.blocks import blocks
 
 MANY = 20_000
-FEW_BLOCKS = 300  # all unfinished executions are in more
+FEW_BLOCKS = 300  # far fewer than the blocks of all unfinished executions
 
 
 @pytest.fixture
 def crowded(database: Database) -> Database:
-    """A database with very many unfinished executions of one endpoint, which uses a config and a payload spec."""
+    """A database with many unfinished executions of one endpoint, which uses a config, a payload spec and a secret."""
     if database.is_cockroach:
-        pytest.skip("counts blocks, which only PostgreSQL tells")
+        pytest.skip("counts blocks, which only PostgreSQL reports")
     rows.add_executions(database, MANY)
     database.fetch(
         text("UPDATE endpoint_versions SET config_ref = 'c', payload_spec_ref = 'p', secret_refs = '[\"s\"]'")
@@ -36,13 +36,13 @@ def crowded(database: Database) -> Database:
     ],
     ids=["endpoint", "config", "payload spec", "secret"],
 )
-def test_few_of_very_many_are_read(crowded: Database, query: TextClause, name: str) -> None:
+def test_query_reads_few_of_many_dependents(crowded: Database, query: TextClause, name: str) -> None:
     found = crowded.fetch(query, {"name": name})
     assert len(found) == dependents.SHOWN + 1
     assert blocks(crowded, query, {"name": name}) < FEW_BLOCKS
 
 
-def test_little_is_read_of_an_endpoint_that_nothing_needs(crowded: Database) -> None:
+def test_query_reads_few_blocks_for_an_endpoint_without_dependents(crowded: Database) -> None:
     rows.add_endpoint(crowded, "unused")
     assert crowded.fetch(dependents.OF_ENDPOINT, {"name": "unused"}) == []
     assert blocks(crowded, dependents.OF_ENDPOINT, {"name": "unused"}) < 20

@@ -1,4 +1,4 @@
-"""What a worker reads of the catalogue, on a real database: what is cached, for how long, and what fails for good."""
+"""The worker's view of the catalog, on a real database: caching, expiry of caches, and permanent failures."""
 
 import pytest
 from sqlalchemy import text
@@ -27,7 +27,7 @@ SPEC = {
 
 
 class Clock:
-    """A clock that moves when told to."""
+    """A clock that shows the time set by the test."""
 
     now = 0.0
 
@@ -59,8 +59,8 @@ def prepare(catalog, endpoint="e", version=1, input_=None, config_revision=0):
     return catalog.prepare(endpoint, version, {"id": 7, "n": 1.5} if input_ is None else input_, config_revision)
 
 
-def change_behind_its_back(database, config=None, secret=None):
-    """Change rows without counting a revision, which the API never does."""
+def change_without_a_revision(database, config=None, secret=None):
+    """Change rows without incrementing the revision. The API always increments the revision."""
     if config:
         database.fetch(text("UPDATE configs SET values_json = CAST(:v AS JSONB)"), {"v": f'{{"base": "{config}"}}'})
     if secret:
@@ -69,18 +69,18 @@ def change_behind_its_back(database, config=None, secret=None):
         )
 
 
-def seen(catalog):
+def url_and_authorization(catalog):
     spec = prepare(catalog).spec
     return spec["url"], spec["headers"]["Authorization"]
 
 
-def test_an_input_that_cannot_be_read_fails_for_good_whatever_the_spec_asks_for(database, catalog):
+def test_unreadable_input_fails_permanently_even_if_the_spec_uses_no_input(database, catalog):
     rows.add_endpoint(database, "constant", spec={"url": "http://127.0.0.1:9/", "method": "POST"})
     with pytest.raises(TemplateError, match="the input cannot be read: it is odd"):
         prepare(catalog, "constant", input_=Unreadable(unreadable="it is odd"))
 
 
-def test_an_input_is_rendered(catalog):
+def test_input_is_rendered_into_the_spec(catalog):
     prepared = prepare(catalog)
     assert prepared.endpoint_type is EndpointType.HTTP
     assert prepared.policy == RetryPolicy(max_attempts=3)
@@ -96,27 +96,27 @@ def rotate(database):
 
 
 def replace_config(database, base):
-    """Change the config; returns the revision from which on it holds."""
+    """Change the config; return the first revision with the new config."""
     CONFIGS.replace(database, "conf", {"base": base}, AuditedChange(SYSTEM))
     return _revision(database)
 
 
-def test_a_changed_secret_is_seen_by_the_next_claim(catalog, database):
-    assert seen(catalog)[1] == "Bearer hunter2"
+def test_next_claim_uses_a_changed_secret(catalog, database):
+    assert url_and_authorization(catalog)[1] == "Bearer hunter2"
     rotate(database)
-    assert seen(catalog)[1] == "Bearer hunter2"
+    assert url_and_authorization(catalog)[1] == "Bearer hunter2"
     catalog.observe(_revision(database))
-    catalog.observe(0)  # a claim that was on its way for longer
-    assert seen(catalog)[1] == "Bearer rotated"
+    catalog.observe(0)  # a delayed claim may report an older revision
+    assert url_and_authorization(catalog)[1] == "Bearer rotated"
 
 
 @pytest.mark.parametrize("is_cached", [True, False])
-def test_a_config_is_that_of_the_revision_whatever_came_later(catalog, database, is_cached):
+def test_config_of_an_older_revision_is_unaffected_by_later_changes(catalog, database, is_cached):
     first = _revision(database)
     if is_cached:
         prepare(catalog, config_revision=first)
     second = replace_config(database, "https://two.example")
-    rotate(database)  # moves the revision, and changes no config
+    rotate(database)  # increments the revision, and changes no config
     between = _revision(database)
     third = replace_config(database, "https://three.example")
     catalog.observe(third)
@@ -125,7 +125,7 @@ def test_a_config_is_that_of_the_revision_whatever_came_later(catalog, database,
         assert prepare(catalog, config_revision=revision_).spec["url"] == f"https://{host}.example/7"
 
 
-def test_a_config_that_was_deleted_is_still_there_for_what_began_before(catalog, database):
+def test_deleted_config_is_available_to_executions_started_before(catalog, database):
     began = _revision(database)
     database.fetch(text("UPDATE endpoints SET deleted_at = now(), config_ref = NULL"))
     CONFIGS.delete(database, "conf", AuditedChange(SYSTEM))
@@ -134,50 +134,50 @@ def test_a_config_that_was_deleted_is_still_there_for_what_began_before(catalog,
         prepare(catalog, config_revision=_revision(database))
 
 
-class Overtaken(Database):
-    """Lets something happen between the read of a secret and the arrival of its answer."""
+class DelayedSecretRead(Database):
+    """A database that calls a function between the read of a secret and the return of the result."""
 
-    meanwhile = staticmethod(lambda: None)
+    after_secret_read = staticmethod(lambda: None)
 
     def fetch(self, statement, params=None):
         result = super().fetch(statement, params)
         if statement is loader.SECRETS:
-            self.meanwhile()
+            self.after_secret_read()
         return result
 
 
-def test_a_value_read_under_an_old_revision_does_not_outlive_it(catalog, database):
-    slow = Overtaken(database.engine, database.unawaited)
+def test_secret_read_before_a_new_revision_is_not_cached_beyond_it(catalog, database):
+    slow = DelayedSecretRead(database.engine, database.unawaited)
     catalog = Catalog(slow, SecretBox.from_setting(KEY), config_ttl_seconds=60, secret_ttl_seconds=60)
 
     def change():
-        slow.meanwhile = lambda: None
+        slow.after_secret_read = lambda: None
         rotate(database)
         catalog.observe(_revision(database))
 
-    slow.meanwhile = change
-    assert seen(catalog)[1] == "Bearer hunter2"
-    assert seen(catalog)[1] == "Bearer rotated"
+    slow.after_secret_read = change
+    assert url_and_authorization(catalog)[1] == "Bearer hunter2"
+    assert url_and_authorization(catalog)[1] == "Bearer rotated"
 
 
-def test_configs_and_secrets_have_a_time_to_live_each(catalog, database, clock):
-    seen(catalog)
-    change_behind_its_back(database, "https://two.example", "rotated")
+def test_configs_and_secrets_each_have_a_time_to_live(catalog, database, clock):
+    url_and_authorization(catalog)
+    change_without_a_revision(database, "https://two.example", "rotated")
     clock.now = 59.9
-    assert seen(catalog) == ("https://one.example/7", "Bearer hunter2")
+    assert url_and_authorization(catalog) == ("https://one.example/7", "Bearer hunter2")
     clock.now = 60
-    assert seen(catalog) == ("https://two.example/7", "Bearer hunter2")
+    assert url_and_authorization(catalog) == ("https://two.example/7", "Bearer hunter2")
     clock.now = 300
-    assert seen(catalog) == ("https://two.example/7", "Bearer rotated")
+    assert url_and_authorization(catalog) == ("https://two.example/7", "Bearer rotated")
 
 
-def test_an_endpoint_version_is_cached_for_ever(catalog, database, clock):
-    seen(catalog)
+def test_endpoint_version_is_cached_for_ever(catalog, database, clock):
+    url_and_authorization(catalog)
     database.fetch(text("DELETE FROM endpoint_versions WHERE endpoint = 'e'"))
     clock.now = 1e9
     database.transact(revision.bump)
     catalog.observe(_revision(database))
-    assert seen(catalog)[0] == "https://one.example/7"
+    assert url_and_authorization(catalog)[0] == "https://one.example/7"
 
 
 def add_variant(database, **fields):
@@ -186,7 +186,7 @@ def add_variant(database, **fields):
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("arguments", "message"),
     [
         (lambda _: {"version": 9}, "version 9"),
         (lambda _: {"endpoint": "nope"}, "nope"),
@@ -197,14 +197,14 @@ def add_variant(database, **fields):
         (lambda d: add_variant(d, spec={"url": "https://h/{{"}), "balanced"),
     ],
 )
-def test_what_cannot_be_resolved_fails_for_good(catalog, database, asked, words):
-    with pytest.raises(TemplateError, match=words) as caught:
-        prepare(catalog, **asked(database))
+def test_unresolvable_reference_fails_permanently(catalog, database, arguments, message):
+    with pytest.raises(TemplateError, match=message) as caught:
+        prepare(catalog, **arguments(database))
     assert "hunter2" not in caught.value.message
 
 
-def test_a_config_that_is_gone_fails_for_good(catalog, database):
-    # The API refuses to delete it; an operator with SQL does not ask.
+def test_missing_config_fails_permanently(catalog, database):
+    # The API refuses to delete a config in use; an operator with SQL can delete it.
     database.fetch(text("UPDATE endpoints SET config_ref = NULL"))
     database.fetch(text("DELETE FROM configs"))
     with pytest.raises(TemplateError, match="conf"):
@@ -212,35 +212,35 @@ def test_a_config_that_is_gone_fails_for_good(catalog, database):
 
 
 @pytest.mark.parametrize(
-    ("box", "words"), [(None, "not set"), (SecretBox.from_setting(generate_key()), "none of the keys")]
+    ("box", "message"), [(None, "not set"), (SecretBox.from_setting(generate_key()), "none of the keys")]
 )
-def test_a_secret_that_cannot_be_decrypted_is_no_fault_of_the_template(catalog, database, box, words, caplog):
-    stranger = Catalog(database, box, config_ttl_seconds=1, secret_ttl_seconds=1)
-    with pytest.raises(SecretUnreadableError, match=words) as caught:
-        prepare(stranger)
+def test_undecryptable_secret_is_no_template_error(catalog, database, box, message, caplog):
+    without_key = Catalog(database, box, config_ttl_seconds=1, secret_ttl_seconds=1)
+    with pytest.raises(SecretUnreadableError, match=message) as caught:
+        prepare(without_key)
     assert "token" in str(caught.value)
     with pytest.raises(SecretUnreadableError):
-        prepare(stranger)
+        prepare(without_key)
     (line,) = caplog.messages
-    assert words in line, "the operator is told, once"
-    assert "secrets status" in line, "and told what to do"
+    assert message in line, "one log line names the cause"
+    assert "secrets status" in line, "the log line names the next step"
 
 
-def test_an_endpoint_without_secrets_needs_no_key(database):
+def test_endpoint_without_secrets_needs_no_key(database):
     rows.add_endpoint(database, "plain", spec={"url": "https://h/"})
     catalog = Catalog(database, None, config_ttl_seconds=1, secret_ttl_seconds=1)
     assert prepare(catalog, "plain").spec["url"] == "https://h/"
 
 
-def test_a_database_that_is_away_is_not_the_attempts_fault():
-    nowhere = db.connect("postgresql://u:p@127.0.0.1:1/x", pool_size=1, application_name="t")
-    catalog = Catalog(nowhere, None, config_ttl_seconds=1, secret_ttl_seconds=1)
+def test_unreachable_database_raises_unavailable_and_not_a_template_error():
+    unreachable = db.connect("postgresql://u:p@127.0.0.1:1/x", pool_size=1, application_name="t")
+    catalog = Catalog(unreachable, None, config_ttl_seconds=1, secret_ttl_seconds=1)
     with pytest.raises(UnavailableError):
         prepare(catalog)
-    nowhere.close()
+    unreachable.close()
 
 
-def test_a_target_follows_config_and_secrets_and_shows_no_secret(database, catalog, clock):
+def test_target_depends_on_config_and_secrets_and_shows_no_secret(database, catalog, clock):
     before = prepare(catalog, config_revision=_revision(database)).target
     assert before == "https:one.example:443"
     CONFIGS.replace(database, "conf", {"base": "http://u:{{x}}@two.example:81"}, AuditedChange(SYSTEM))
@@ -267,8 +267,8 @@ def test_a_target_follows_config_and_secrets_and_shows_no_secret(database, catal
         ("8443", "https://one.example:{{secret.token}}/", f"https:{MASK}"),
     ],
 )
-def test_a_secret_in_a_host_is_masked_however_hosts_are_spelt(database, catalog, value, url, target):
-    """Names of other scripts are sent as `xn--…`, and all in lower case."""
+def test_secret_in_a_host_is_masked_in_every_spelling(database, catalog, value, url, target):
+    """Host names are sent in lower case, and non-ASCII names as `xn--…`, so a secret can appear in another spelling."""
     box = SecretBox.from_setting(KEY)
     SECRETS.replace(database, "token", box.encrypt(value), AuditedChange(SYSTEM))
     catalog.observe(_revision(database))
@@ -277,10 +277,10 @@ def test_a_secret_in_a_host_is_masked_however_hosts_are_spelt(database, catalog,
     assert shown.rpartition("~")[0] == target
 
 
-def test_a_target_of_very_many_servers_has_a_name_that_fits_into_a_key(database, catalog):
+def test_target_of_many_servers_has_a_name_that_fits_into_a_key(database, catalog):
     servers = ",".join(f"kafka-{number}.example:9092" for number in range(100, 300))
-    for name, its in (("many", servers), ("more", f"{servers},zoo.example:9092")):
-        spec = {"bootstrap_servers": its, "topic": "t", "value_template": 1}
+    for name, bootstrap in (("many", servers), ("more", f"{servers},zoo.example:9092")):
+        spec = {"bootstrap_servers": bootstrap, "topic": "t", "value_template": 1}
         rows.add_endpoint(database, name, type_=EndpointType.KAFKA, spec=spec)
     many, more = prepare(catalog, "many").target, prepare(catalog, "more").target
     assert many[:150] == more[:150] == f"kafka:{servers}"[:150]
@@ -288,8 +288,8 @@ def test_a_target_of_very_many_servers_has_a_name_that_fits_into_a_key(database,
     assert len(many) == len(more) < 200
 
 
-def test_each_channel_is_a_target_of_its_own_whatever_its_secrets_are(database, catalog):
-    """A service throttles an account: that is no reason to leave alone all who notify through the same service."""
+def test_each_channel_is_a_separate_target(database, catalog):
+    """A service throttles single accounts. One throttled account must not stop other channels of the same service."""
     urls = {
         "one": "slack://{{secret.token}}/#ops",
         "same": "slack://{{secret.token}}/#ops",
@@ -313,10 +313,10 @@ def test_each_channel_is_a_target_of_its_own_whatever_its_secrets_are(database, 
     assert found["one"] == found["same"]
     assert len(set(found.values())) == len(urls) - 1
     servers = {name: target.rpartition("~")[0] for name, target in found.items()}
-    of_its_own = "json:h.example:80,mailto:mail.example:25"
+    own_servers = "json:h.example:80,mailto:mail.example:25"
     slack = dict.fromkeys(("one", "same", "room", "other"), "slack")
-    assert servers == {**slack, "whole": f"slack:{MASK}", "own": of_its_own}
+    assert servers == {**slack, "whole": f"slack:{MASK}", "own": own_servers}
 
     SECRETS.replace(database, "token", box.encrypt("correct-horse"), AuditedChange(SYSTEM))
     catalog.observe(_revision(database))
-    assert targets() == found, "of the names of secrets, and not of what they hold"
+    assert targets() == found, "a target depends on the names of secrets, not on the values"

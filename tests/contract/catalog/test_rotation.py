@@ -1,4 +1,4 @@
-"""Rotation of the encryption key, on a real database, beside writers and cut off anywhere."""
+"""Rotation of the encryption key, on a real database: with concurrent writers, and interrupted at any point."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ def put(database: Database, name: str, box: SecretBox, value: str) -> None:
 
 @pytest.fixture
 def many(database: Database) -> Database:
-    """More secrets than fit into two batches, all under the old key."""
+    """A database with more secrets than fit into two batches, all encrypted with the old key."""
     for name in NAMES:
         SECRETS.create(database, name, OLD_BOX.encrypt(f"value of {name}"), AuditedChange(SYSTEM))
     return database
@@ -39,72 +39,75 @@ def values(database: Database, box: SecretBox) -> dict[str, str]:
 EXPECTED = {name: f"value of {name}" for name in NAMES}
 
 
-def test_all_secrets_move_to_the_first_key_and_keep_value_and_tag(many: Database) -> None:
+def test_rotation_moves_all_secrets_to_the_first_key_and_keeps_value_and_tag(many: Database) -> None:
     before = [SECRETS.get(many, name).tag for name in NAMES]
     assert rotation.key_use(many, BOTH).counts == {key_id(OLD): COUNT}
     assert rotation.rotate(many, BOTH) == COUNT
     assert rotation.key_use(many, BOTH).counts == {key_id(NEW): COUNT}
     assert values(many, NEW_BOX) == EXPECTED
     assert [SECRETS.get(many, name).tag for name in NAMES] == before
-    assert rotation.rotate(many, BOTH) == 0, "nothing is left to do"
+    assert rotation.rotate(many, BOTH) == 0, "no secret is left to rotate"
 
 
 class Interrupted(Database):
-    """Lets something happen once, after a page of secrets was read and before it is written: the first, or a later."""
+    """A database that calls a function once, between the read and the write of one page of secrets.
 
-    def __init__(self, database: Database, meanwhile: Callable[[], None], page: int = 1) -> None:
+    `page` is the number of this page, counted from 1.
+    """
+
+    def __init__(self, database: Database, before_write: Callable[[], None], page: int = 1) -> None:
         super().__init__(database.engine, database.unawaited)
-        self._meanwhile = meanwhile
+        self._before_write = before_write
         self._pages = page
 
     def fetch(self, statement: Any, params: Any = None, **options: Any) -> Any:
         self._pages -= statement is rotation.REENCRYPT
         if statement is rotation.REENCRYPT and self._pages == 0:
-            self._meanwhile()
+            self._before_write()
         return super().fetch(statement, params, **options)
 
 
-def test_what_is_replaced_meanwhile_keeps_its_new_value(many: Database) -> None:
+def test_secret_replaced_during_a_rotation_keeps_its_new_value(many: Database) -> None:
     first = NAMES[0]
 
-    meanwhile = Interrupted(many, lambda: put(many, first, OLD_BOX, "newer"))
-    assert rotation.rotate(meanwhile, BOTH) == COUNT - 1
+    interrupted = Interrupted(many, lambda: put(many, first, OLD_BOX, "newer"))
+    assert rotation.rotate(interrupted, BOTH) == COUNT - 1
     assert values(many, BOTH) == EXPECTED | {first: "newer"}
     assert rotation.key_use(many, BOTH).counts == {key_id(NEW): COUNT - 1, key_id(OLD): 1}
     assert rotation.rotate(many, BOTH) == 1
     assert values(many, NEW_BOX) == EXPECTED | {first: "newer"}
 
 
-def test_what_is_deleted_and_created_anew_meanwhile_keeps_its_new_value(many: Database) -> None:
+def test_secret_deleted_and_created_again_during_a_rotation_keeps_its_new_value(many: Database) -> None:
     first = NAMES[0]
 
-    def meanwhile() -> None:
+    def recreate() -> None:
         SECRETS.delete(many, first, AuditedChange(SYSTEM))
         SECRETS.create(many, first, OLD_BOX.encrypt("newer"), AuditedChange(SYSTEM))
 
-    rotation.rotate(Interrupted(many, meanwhile), BOTH)
+    rotation.rotate(Interrupted(many, recreate), BOTH)
     assert values(many, BOTH) == EXPECTED | {first: "newer"}
 
 
-def test_a_rotation_that_is_cut_off_is_finished_by_the_next_one(many: Database) -> None:
-    def cut_off() -> None:
+def test_interrupted_rotation_is_finished_by_the_next_rotation(many: Database) -> None:
+    def interrupt() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rotation.rotate(Interrupted(many, cut_off, page=2), BOTH)
+        rotation.rotate(Interrupted(many, interrupt, page=2), BOTH)
     assert rotation.key_use(many, BOTH).counts == {key_id(NEW): rotation.BATCH, key_id(OLD): COUNT - rotation.BATCH}
     assert values(many, BOTH) == EXPECTED
     assert rotation.rotate(many, BOTH) == COUNT - rotation.BATCH
     assert values(many, NEW_BOX) == EXPECTED
 
 
-def test_what_no_key_decrypts_is_named_and_stays(many: Database, caplog: pytest.LogCaptureFixture) -> None:
+def test_secret_of_an_unknown_key_is_reported_and_unchanged(many: Database, caplog: pytest.LogCaptureFixture) -> None:
     put(many, NAMES[1], SecretBox.from_setting(LOST), "lost")
     assert rotation.rotate(many, BOTH) == COUNT - 1
     use = rotation.key_use(many, BOTH)
     assert (use.counts, use.unreadable) == ({key_id(NEW): COUNT - 1}, [NAMES[1]])
-    put_back = SecretBox.from_setting(f"{NEW},{LOST}")
-    assert values(many, put_back)[NAMES[1]] == "lost"
+    with_lost_key = SecretBox.from_setting(f"{NEW},{LOST}")
+    assert values(many, with_lost_key)[NAMES[1]] == "lost"
     rotation.warn_of_unreadable(many, BOTH)
     (line,) = caplog.messages
     assert NAMES[1] in line
@@ -112,9 +115,7 @@ def test_what_no_key_decrypts_is_named_and_stays(many: Database, caplog: pytest.
     assert NEW not in line
 
 
-def test_a_process_without_any_key_is_told_when_there_are_secrets(
-    many: Database, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_process_without_a_key_warns_if_secrets_are_stored(many: Database, caplog: pytest.LogCaptureFixture) -> None:
     rotation.warn_of_unreadable(many, None)
     (line,) = caplog.messages
     assert f"{COUNT} secrets" in line
