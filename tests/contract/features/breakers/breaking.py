@@ -1,4 +1,4 @@
-"""Several worker processes that lead to one target, and what the database has of its breaker."""
+"""Worker processes that deliver to one target, and the rows of the target's breaker."""
 
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -26,7 +26,7 @@ LIMIT = 100
 
 
 class Worker:
-    """A worker process that sends to the target, and the endpoints that lead there."""
+    """Worker process with the endpoints that resolve to the target."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class Worker:
     def bind(self, endpoint: str, name: str = NAME) -> Target:
         return self.bindings.bind(endpoint, name, TIMEOUT_MS, has_turns=True).target
 
-    def learn(self) -> None:
+    def read_states(self) -> None:
         self.breakers.look()
 
-    def beat(self) -> None:
-        """Do what te-flow does twice a second."""
+    def sync(self) -> None:
+        """Write results and read the states of breakers, as te-flow does twice a second."""
         self.breakers.beat()
 
     def fail(self, count: int = 1, endpoint: str = "endpoint", **options: Any) -> None:
@@ -68,43 +68,43 @@ class Worker:
     def succeed(self, count: int, endpoint: str = "endpoint") -> None:
         self.target.results[endpoint][0] += count
 
-    def room(self, endpoint: str = "endpoint", held: Mapping[str, int] | None = None) -> int:
-        return Rooms(self.breakers, self.bindings, held or {}).take(endpoint, NO_LIMIT)
+    def capacity(self, endpoint: str = "endpoint", in_use: Mapping[str, int] | None = None) -> int:
+        return OneClaim(self.breakers, self.bindings, in_use or {}).take(endpoint, NO_LIMIT)
 
     def probe(self, attempt: object, endpoint: str = "endpoint") -> bool:
-        """Ask for the right to send a probe, as the preparation of a delivery does."""
+        """Request the probe of the breaker, as the preparation of a delivery does."""
         return self.breakers.probe(self.target, attempt, endpoint)
 
 
-def room_of(process: WorkerProcess, endpoint: str) -> int:
-    """Return how many deliveries of an endpoint a process may claim, where there are slots enough."""
-    return Rooms(process.breakers, process.bindings, {}).take(endpoint, NO_LIMIT)
+def capacity_of(process: WorkerProcess, endpoint: str) -> int:
+    """Return how many deliveries of an endpoint a process may claim if it has enough slots."""
+    return OneClaim(process.breakers, process.bindings, {}).take(endpoint, NO_LIMIT)
 
 
-class Rooms:
-    """One claim, for which only breakers and connections are asked, by a process that holds slots."""
+class OneClaim:
+    """One claim of a process, limited by breakers and connections only; `in_use` has its occupied slots by endpoint."""
 
     def __init__(
         self,
         breakers: WorkerBreakers,
         bindings: Bindings,
-        held: Mapping[str, int],
+        in_use: Mapping[str, int],
         *,
         quick: Collection[str] = (),
         others: Collection[str] = (),
     ) -> None:
-        slots: Any = SimpleNamespace(slots=held, quick=frozenset(quick), others=frozenset(others))
+        slots: Any = SimpleNamespace(slots=in_use, quick=frozenset(quick), others=frozenset(others))
         no_rules: Any = SimpleNamespace(windowed=frozenset())
         self._rule = TargetAdmission(breakers, bindings, slots, no_rules)
         self._rule.begin(time.monotonic())
 
-    def room(self, endpoint: str) -> int:
-        """Return how many more of an endpoint may be claimed."""
+    def capacity(self, endpoint: str) -> int:
+        """Return how many more executions of an endpoint may be claimed."""
         return self._rule.room(_partition(endpoint), time.monotonic()).slots
 
     def take(self, endpoint: str, most: int) -> int:
-        """Reserve up to so many for an endpoint; returns how many."""
-        slots = min(most, self.room(endpoint))
+        """Reserve up to `most` executions for an endpoint; returns their number."""
+        slots = min(most, self.capacity(endpoint))
         if slots:
             self._rule.reserved(_partition(endpoint), slots)
         return slots
@@ -115,7 +115,7 @@ def _partition(endpoint: str) -> Partition:
 
 
 def deliveries_of(database: Database, process: WorkerProcess, loop: DeliveryLoop) -> Deliveries:
-    """Return deliveries of a process, which resolve targets at each pulse."""
+    """Return the deliveries of a process; `te-flow` resolves their targets again in each of its runs."""
     catalog = catalog_of(database)
     deliveries = Deliveries(catalog, loop, database, process)
     process.on_revision = catalog.observe
@@ -126,10 +126,10 @@ def deliveries_of(database: Database, process: WorkerProcess, loop: DeliveryLoop
 NewWorker = Callable[..., Worker]
 
 
-def beat(workers: list[Worker]) -> None:
-    """Twice: what one has written, those before it learn the second time."""
+def sync_all(workers: list[Worker]) -> None:
+    """Sync each worker twice: in the second round each worker reads the writes of all workers."""
     for worker in (*workers, *workers):
-        worker.beat()
+        worker.sync()
 
 
 def row(database: Database, target: str = NAME) -> Any:
@@ -141,20 +141,20 @@ def set_past(database: Database, column: str) -> None:
     database.fetch(text(f"UPDATE breakers SET {column} = now() - INTERVAL '1 second' RETURNING 1"))
 
 
-def opened(database: Database, workers: list[Worker]) -> None:
-    """Open the breaker by failures that no worker alone has seen enough of."""
+def open_breaker(database: Database, workers: list[Worker]) -> None:
+    """Open the breaker by the failures of all workers together; no single worker has enough failures."""
     for worker in workers:
         worker.fail(4)
-    beat(workers)
-    assert [worker.room() for worker in workers] == [0] * len(workers)
+    sync_all(workers)
+    assert [worker.capacity() for worker in workers] == [0] * len(workers)
 
 
 def half_open(database: Database, workers: list[Worker], attempt: object) -> Worker:
-    """Let the time of the open breaker pass, and each worker try to probe; returns the worker that may."""
+    """End the open time and let each worker request the probe; returns the worker that gets the probe."""
     set_past(database, "open_until")
     for worker in workers:
-        worker.learn()
-    assert [worker.room() for worker in workers] == [1] * len(workers), "each may claim one"
+        worker.read_states()
+    assert [worker.capacity() for worker in workers] == [1] * len(workers), "each worker may claim one execution"
     (prober,) = [worker for worker in workers if worker.probe(attempt)]
     return prober
 
@@ -165,6 +165,8 @@ def reasons(database: Database) -> list[str]:
 
 
 def statuses(database: Database) -> list[tuple[str, int]]:
-    """Return where the executions of the endpoint are, and how many attempts each has used."""
-    found = database.fetch(text("SELECT status, attempt_count FROM executions WHERE endpoint = 'shut' ORDER BY 1, 2"))
+    """Return status and attempt count of each execution of the endpoint."""
+    found = database.fetch(
+        text("SELECT status, attempt_count FROM executions WHERE endpoint = 'blocked' ORDER BY 1, 2")
+    )
     return [(row.status, row.attempt_count) for row in found]

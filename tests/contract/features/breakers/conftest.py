@@ -1,4 +1,4 @@
-"""Fixtures of the tests of breakers: worker processes, and an endpoint."""
+"""Fixtures of the breaker tests: worker processes, and an endpoint."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def new_worker(database: Database) -> NewWorker:
 
     def new(**settings: Any) -> Worker:
         worker = Worker(database, f"wrk_{next(numbers)}", settings)
-        worker.learn()
+        worker.read_states()
         return worker
 
     return new
@@ -29,7 +29,9 @@ def three(new_worker: NewWorker) -> list[Worker]:
 
 @pytest.fixture
 def name(database: Database, receiver: Receiver) -> str:
-    """The receiver as a target, which an endpoint leads to."""
+    """Target name of the receiver; the endpoint `blocked` resolves to it."""
     receiver.clear()
-    rows.add_endpoint(database, "shut", spec={"url": receiver.url("/ok/shut"), "method": "POST", "timeout_ms": 5000})
+    rows.add_endpoint(
+        database, "blocked", spec={"url": receiver.url("/ok/blocked"), "method": "POST", "timeout_ms": 5000}
+    )
     return f"http:127.0.0.1:{receiver.base_url.rpartition(':')[2]}"

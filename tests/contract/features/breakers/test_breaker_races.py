@@ -1,4 +1,4 @@
-"""Changes of a breaker by many workers at once: one makes each, at both isolation levels."""
+"""Concurrent changes of a breaker: exactly one worker succeeds with each change, at both isolation levels."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -29,17 +29,17 @@ def workers(request: pytest.FixtureRequest, database_url: str) -> Iterator[list[
         yield databases
 
 
-def noted(database: Database) -> Standing:
+def standing(database: Database) -> Standing:
     (found,) = breakers_store.notable(database)
     return found
 
 
 def race(workers: list[Database], wanted: Transition, before: Standing | None = None) -> list[Standing | None]:
-    """Let each worker ask for a change of the row as it reads it, or as it was."""
+    """Request the same change in each worker, based on the row that it reads or on `before`."""
 
     def body(number: int) -> Standing | None:
         database = workers[number]
-        return breakers_store.change(database, before or noted(database), wanted, f"wrk_{number}")
+        return breakers_store.change(database, before or standing(database), wanted, f"wrk_{number}")
 
     bodies: list[Callable[[], Standing | None]] = [partial(body, number) for number in range(WORKERS)]
     return at_once(*bodies)
@@ -61,29 +61,29 @@ def events(database: Database) -> list[tuple[str, str, str, str | None]]:
     return [tuple(row) for row in rows]
 
 
-def test_each_change_is_made_by_one(workers: list[Database]) -> None:
-    """Of all that decide on the same row; who reads it later finds nothing left to decide."""
+def test_concurrent_change_succeeds_for_one_worker(workers: list[Database]) -> None:
+    """A worker that reads the row after the change has nothing to change."""
     database = workers[0]
-    opener = winner(race(workers, OPENS, noted(database)))
-    assert race(workers, PROBES) == [None] * WORKERS, "it is open"
+    opener = winner(race(workers, OPENS, standing(database)))
+    assert race(workers, PROBES) == [None] * WORKERS, "the breaker is open"
     expire(database, "open_until")
 
     prober = winner(race(workers, PROBES))
-    half_open = noted(database)
+    half_open = standing(database)
     assert half_open.probe_worker == f"wrk_{prober}"
-    assert race(workers, PROBES) == [None] * WORKERS, "it is being probed"
+    assert race(workers, PROBES) == [None] * WORKERS, "a probe is in progress"
 
     expire(database, "probe_until")
     second = winner(race(workers, PROBES))
-    # The first prober was only slow: its result comes too late.
+    # The first prober was slow but alive: its result comes too late.
     assert breakers_store.change(database, half_open, CLOSES, f"wrk_{prober}") is None
 
-    reopener = winner(race(workers, FAILS_AGAIN, noted(database)))
+    reopener = winner(race(workers, FAILS_AGAIN, standing(database)))
     expire(database, "open_until")
     third = winner(race(workers, PROBES))
-    closer = winner(race(workers, CLOSES, noted(database)))
+    closer = winner(race(workers, CLOSES, standing(database)))
 
-    told = [
+    expected = [
         ("closed", "open", "FAILURES", opener),
         ("open", "half_open", "PROBE", prober),
         ("half_open", "half_open", "PROBE", second),
@@ -91,26 +91,26 @@ def test_each_change_is_made_by_one(workers: list[Database]) -> None:
         ("open", "half_open", "PROBE", third),
         ("half_open", "closed", "PROBE_SUCCEEDED", closer),
     ]
-    assert events(database) == [(before, after, reason, f"wrk_{number}") for before, after, reason, number in told]
+    assert events(database) == [(before, after, reason, f"wrk_{number}") for before, after, reason, number in expected]
 
 
-def test_a_longer_wait_is_never_cut_short(workers: list[Database]) -> None:
-    """Whoever comes first: the receiver asked for an hour, failures alone mean half a minute."""
+def test_longer_open_time_is_never_shortened(workers: list[Database]) -> None:
+    """The receiver requests an hour, failures alone open for half a minute; the longer time holds in any order."""
     hour = Transition(BreakerState.OPEN, Reason.RETRY_AFTER, 3_600_000)
 
     def until_open(database: Database, wanted: Transition) -> None:
-        while breakers_store.change(database, noted(database), wanted, "wrk_1") is None:
+        while breakers_store.change(database, standing(database), wanted, "wrk_1") is None:
             pass
 
     until_open(workers[0], hour)
     at_once(*(partial(until_open, database, wanted) for database, wanted in zip(workers, [OPENS, hour], strict=False)))
-    after = noted(workers[0])
+    after = standing(workers[0])
     assert after.revision == 3
     assert after.until - time.monotonic() > 3590
 
 
-def test_the_results_of_all_processes_are_added(workers: list[Database]) -> None:
-    """No process has seen enough; the last one to write finds that all together have."""
+def test_results_of_all_processes_are_added(workers: list[Database]) -> None:
+    """No process has enough results; after the last write, all processes together have enough."""
 
     def publish(number: int) -> bool:
         results = [Counted(TARGET, age, endpoint, 0, 1) for age in (1, 0) for endpoint in ("a", "b")]

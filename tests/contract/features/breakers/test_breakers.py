@@ -1,4 +1,4 @@
-"""Breakers over several worker processes: what each of them counts, writes, reads, and lets through."""
+"""Breakers over several worker processes: counting, writing and reading results, and claims."""
 
 import threading
 import time
@@ -17,11 +17,11 @@ from tests.contract.features.breakers.breaking import (
     NAME,
     NewWorker,
     Worker,
-    beat,
-    opened,
+    open_breaker,
     reasons,
     row,
     set_past,
+    sync_all,
 )
 from tests.rows import database_now
 
@@ -29,25 +29,25 @@ from tests.rows import database_now
 def test_failures_of_several_processes_together_open_the_breaker_for_all(
     database: Database, three: list[Worker], new_worker: NewWorker
 ) -> None:
-    idle, stranger = new_worker(), new_worker()
-    opened(database, three)
-    for worker in (idle, stranger):
-        worker.learn()
-    assert idle.room() == 0
-    assert stranger.bind("other").is_open, "an endpoint that is bound later is behind it as well"
+    idle, new = new_worker(), new_worker()
+    open_breaker(database, three)
+    for worker in (idle, new):
+        worker.read_states()
+    assert idle.capacity() == 0
+    assert new.bind("other").is_open, "the breaker also blocks an endpoint that is bound later"
     found = row(database)
     assert (found.state, found.reason, found.failed, found.results) == ("open", "FAILURES", 12, 12)
     assert reasons(database) == ["FAILURES"]
-    # Claimed executions that have not started wait as well.
+    # Claimed executions that have not started must wait, too.
     assert not idle.target.lets(object())
     assert not idle.probe(object())
 
 
-def test_a_process_that_starts_knows_what_is_open_before_its_first_claim(
+def test_new_process_reads_open_breakers_before_its_first_claim(
     database: Database, database_url: str, three: list[Worker]
 ) -> None:
-    """Its consumers and te-flow start side by side: either may be the first to ask the database."""
-    opened(database, three)
+    """Consumers and te-flow start concurrently: either may be the first to read the database."""
+    open_breaker(database, three)
     process = worker_process(database, connect(database_url, pool_size=1, application_name="te-test-lease"))
     is_over = threading.Event()
     process.flow.on_pulse(lambda _pulse: bool(is_over.wait()))  # the last listener is called first
@@ -59,143 +59,145 @@ def test_a_process_that_starts_knows_what_is_open_before_its_first_claim(
         process.close()
 
 
-def test_successes_of_other_processes_keep_it_closed(database: Database, three: list[Worker]) -> None:
+def test_successes_of_other_processes_keep_the_breaker_closed(database: Database, three: list[Worker]) -> None:
     three[0].fail()
-    beat(three)
+    sync_all(three)
     three[1].succeed(11)
-    beat(three)
+    sync_all(three)
     three[0].fail(9)
-    beat(three)
+    sync_all(three)
     assert row(database).state == "closed"
-    assert three[0].room() == LIMIT
+    assert three[0].capacity() == LIMIT
 
 
 def test_successes_before_the_first_failure_count(database: Database, new_worker: NewWorker) -> None:
-    """They are written with the first failure, in the slots in which they were counted."""
+    """The successes are written with the first failure, in the slots in which they were counted."""
     worker = new_worker()
     worker.succeed(6)
     worker.target.turn(time.monotonic() + 10)
     worker.succeed(6)
     worker.fail(12)
-    worker.beat()
+    worker.sync()
     assert row(database).state == "closed"
     slots = database.fetch(text("SELECT ok, failed FROM breaker_counts ORDER BY slot"))
     assert [tuple(found) for found in slots] in ([(6, 0), (6, 12)], [(12, 12)])
     worker.fail(1)
-    worker.beat()
+    worker.sync()
     found = row(database)
     assert (found.state, found.failed, found.results) == ("open", 13, 25)
 
 
-def test_results_that_are_older_than_the_window_do_not_count(database: Database, new_worker: NewWorker) -> None:
+def test_results_older_than_the_window_do_not_count(database: Database, new_worker: NewWorker) -> None:
     worker = new_worker()
     worker.fail(9)
-    worker.beat()
+    worker.sync()
     database.fetch(text("UPDATE breaker_counts SET slot = slot - 7 RETURNING 1"))
     worker.fail(9)
-    worker.beat()
+    worker.sync()
     assert row(database).state == "closed"
     database.fetch(text("UPDATE breaker_counts SET slot = slot - 6 RETURNING 1"))
     worker.fail(1)
-    worker.beat()
+    worker.sync()
     assert row(database).state == "open"
 
 
-def test_a_receiver_that_asks_for_it_is_left_alone_for_that_long(database: Database, three: list[Worker]) -> None:
+def test_retry_after_opens_the_breaker_for_its_duration(database: Database, three: list[Worker]) -> None:
     three[0].fail(retry_after_ms=3_600_000)
     three[1].fail(retry_after_ms=60_000)
-    beat(three)
+    sync_all(three)
     found = row(database)
     assert (found.state, found.reason) == ("open", "RETRY_AFTER")
     assert found.open_until - database_now(database) > timedelta(seconds=3590)
-    assert [worker.room() for worker in three] == [0] * 3
+    assert [worker.capacity() for worker in three] == [0] * 3
 
 
-def test_a_receiver_that_asks_while_the_breaker_is_open_lengthens_it(database: Database, three: list[Worker]) -> None:
-    opened(database, three)
+def test_retry_after_extends_an_open_breaker(database: Database, three: list[Worker]) -> None:
+    open_breaker(database, three)
     three[0].target.failed("endpoint", retry_after_ms=3_600_000)
-    beat(three)
+    sync_all(three)
     found = row(database)
     assert (found.state, found.reason) == ("open", "RETRY_AFTER")
     assert found.open_until - database_now(database) > timedelta(seconds=3590)
 
 
-def test_retry_after_opens_a_closed_breaker_of_which_a_new_worker_knows_no_revision(
+def test_retry_after_opens_a_closed_breaker_whose_revision_the_worker_has_not_read(
     database: Database, three: list[Worker], new_worker: NewWorker
 ) -> None:
-    opened(database, three)
+    open_breaker(database, three)
     close(database, NAME, "ops")
     set_past(database, "watched_until")
     worker = new_worker()
     worker.fail(retry_after_ms=3_600_000)
-    worker.beat()
+    worker.sync()
     found = row(database)
     assert (found.state, found.reason) == ("open", "RETRY_AFTER")
 
 
-def test_a_manual_close_holds_whatever_the_receiver_had_asked_for(database: Database, three: list[Worker]) -> None:
+def test_manual_close_overrides_an_earlier_retry_after(database: Database, three: list[Worker]) -> None:
     three[0].fail(retry_after_ms=3_600_000)
-    beat(three)
+    sync_all(three)
     assert row(database).state == "open"
     close(database, NAME, "ops")
-    beat(three)
+    sync_all(three)
     assert reasons(database) == ["RETRY_AFTER", "CLOSED_BY_HAND"]
-    assert [worker.room() for worker in three] == [LIMIT] * 3
+    assert [worker.capacity() for worker in three] == [LIMIT] * 3
     three[0].fail(retry_after_ms=3_600_000)
-    beat(three)
-    assert row(database).state == "open", "it asks again"
+    sync_all(three)
+    assert row(database).state == "open", "a new Retry-After opens the breaker again"
 
 
-def test_own_settings_make_a_separate_breaker_and_off_none(database: Database, new_worker: NewWorker) -> None:
+def test_endpoint_with_its_own_settings_has_a_separate_breaker_and_off_disables_it(
+    database: Database, new_worker: NewWorker
+) -> None:
     strict = {"min_results": 1, "open_for": "1s"}
     worker = new_worker(strict=strict, off="off", odd={"other": 7})
     worker.bind("strict").failed("strict")
     worker.bind("off").failed("off", retry_after_ms=60_000)
-    worker.beat()
-    assert worker.bind("odd") is worker.target, "invalid settings are left out"
-    assert [worker.room(endpoint) for endpoint in ("strict", "off", "endpoint")] == [0, LIMIT, LIMIT]
+    worker.sync()
+    assert worker.bind("odd") is worker.target, "invalid settings are ignored"
+    assert [worker.capacity(endpoint) for endpoint in ("strict", "off", "endpoint")] == [0, LIMIT, LIMIT]
     (found,) = database.fetch(text("SELECT target FROM breakers"))
     assert found.target == BreakerSettings.of("strict", strict).key_of(NAME)
 
 
 def test_changed_settings_move_an_endpoint_to_another_breaker(database: Database) -> None:
     worker = Worker(database, "wrk_0", {"endpoint": {"min_results": 1}})
-    worker.learn()
+    worker.read_states()
     worker.fail()
-    worker.beat()
-    assert worker.room() == 0
+    worker.sync()
+    assert worker.capacity() == 0
     worker.set_rules({"endpoint": "off"})
     worker.bindings.follow()
-    assert worker.room() == LIMIT
+    assert worker.capacity() == LIMIT
 
 
 def test_failures_are_written_at_once_and_then_once_a_second(database: Database) -> None:
-    """Else an endpoint that fails beside others that work would write at each failure."""
+    """Otherwise each failure of one endpoint would cause a write, although other endpoints succeed."""
     worker = Worker(database, "wrk_0", publish_seconds=60)
-    worker.learn()
+    worker.read_states()
     worker.succeed(100)
     worker.fail(10)
-    worker.beat()
+    worker.sync()
     worker.fail(200)
-    worker.beat()
+    worker.sync()
     assert row(database).state == "closed"
     (counted,) = database.fetch(text("SELECT ok, failed FROM breaker_counts"))
     assert tuple(counted) == (100, 10)
 
 
-def test_executions_that_were_due_while_a_breaker_was_open_may_have_waited_for_it(
+def test_breaker_counts_as_a_reason_to_wait_for_executions_due_while_it_was_open(
     database: Database, new_worker: NewWorker
 ) -> None:
-    """A breaker that is only watched keeps nothing waiting."""
+    """A closed breaker is no reason to wait, even while its failures are watched."""
     worker = new_worker()
     worker.fail(1)
-    worker.beat()
+    worker.sync()
     assert not worker.target.has_kept(-60.0), "long before the host started"
     worker.fail(9)
-    worker.beat()
+    worker.sync()
     assert worker.target.has_kept(time.monotonic())
     close(database, NAME, "somebody")
-    worker.beat()
+    worker.sync()
     assert worker.target.has_kept(time.monotonic() - 60)
     assert not worker.target.has_kept(time.monotonic())
 
@@ -209,65 +211,63 @@ def test_nothing_is_written_while_all_deliveries_succeed(database: Database, thr
 
     for worker in three:
         worker.succeed(1000)
-        worker.beat()
+        worker.sync()
     assert len(seen) == len(three)
     assert all("FROM breakers AS b" in statement for statement in seen)
 
 
-def test_very_many_endpoints_write_a_bounded_number_of_rows(database: Database, new_worker: NewWorker) -> None:
+def test_many_endpoints_write_a_bounded_number_of_rows(database: Database, new_worker: NewWorker) -> None:
     worker = new_worker()
     for number in range(100):
         worker.succeed(1, f"quick-{number}")
     worker.fail(9, "bad")
-    worker.beat()
+    worker.sync()
     (found,) = database.fetch(text("SELECT count(*) AS n, sum(ok) AS ok, sum(failed) AS failed FROM breaker_counts"))
     assert (found.n, found.ok, found.failed) == (51, 100, 9)
 
 
-def test_the_endpoints_that_lead_to_a_watched_target_are_known(database: Database, new_worker: NewWorker) -> None:
-    """Also an endpoint that comes while the breaker is open."""
+def test_breaker_endpoints_lists_each_endpoint_of_a_watched_target(database: Database, new_worker: NewWorker) -> None:
+    """The endpoint `late` is bound while the breaker is open."""
     first, second, third = new_worker(), new_worker(), new_worker()
     first.bind("other")
     first.bind("elsewhere", "http:elsewhere:80")
     first.fail()
-    first.beat()
+    first.sync()
     second.bind("third")
-    second.beat()
+    second.sync()
     first.fail(9)
-    first.beat()
-    third.learn()
+    first.sync()
+    third.read_states()
     third.bind("late")
-    third.beat()
+    third.sync()
     rows = database.fetch(text("SELECT target, endpoint FROM breaker_endpoints ORDER BY 1, 2"))
     names = ["endpoint", "late", "other", "third"]
     assert [tuple(found) for found in rows] == [(NAME, name) for name in names]
 
 
-def test_the_endpoints_of_a_breaker_that_was_pruned_are_written_again(
-    database: Database, new_worker: NewWorker
-) -> None:
-    """Or nobody would know, weeks later, what waits for it."""
+def test_endpoints_of_a_pruned_breaker_are_written_again(database: Database, new_worker: NewWorker) -> None:
+    """Otherwise `breaker_endpoints` would not list the endpoints that wait for this breaker."""
     worker = new_worker()
     worker.fail()
-    worker.beat()
+    worker.sync()
     database.fetch(text("DELETE FROM breakers RETURNING 1"))
     database.fetch(text("DELETE FROM breaker_endpoints RETURNING 1"))
-    worker.learn()
+    worker.read_states()
     worker.fail()
-    worker.beat()
+    worker.sync()
     (found,) = database.fetch(text("SELECT endpoint FROM breaker_endpoints"))
     assert found.endpoint == "endpoint"
 
 
 @pytest.mark.parametrize("state", ["open", "closed"])
-def test_a_breaker_whose_row_was_deleted_is_closed(database: Database, new_worker: NewWorker, state: str) -> None:
+def test_breaker_without_a_row_is_closed(database: Database, new_worker: NewWorker, state: str) -> None:
     worker = new_worker()
     worker.fail(10 if state == "open" else 1)
-    worker.beat()
+    worker.sync()
     assert row(database).state == state
     database.fetch(text("DELETE FROM breakers RETURNING 1"))
-    worker.learn()
-    assert worker.room() == LIMIT
+    worker.read_states()
+    assert worker.capacity() == LIMIT
     worker.fail(10)
-    worker.beat()
+    worker.sync()
     assert row(database).state == "open"

@@ -1,62 +1,63 @@
-"""Connections to a host: no more is claimed than finds one."""
+"""Connections to a host: a process claims no more executions than it has connections."""
 
 from app.features.breakers.store import close
 from app.kernel.db import Database
 from brokers.sharing.bindings import NO_LIMIT
-from tests.contract.features.breakers.breaking import LIMIT, NAME, TIMEOUT_MS, NewWorker, Rooms
+from tests.contract.features.breakers.breaking import LIMIT, NAME, TIMEOUT_MS, NewWorker, OneClaim
 
 
-def test_no_more_is_claimed_than_finds_a_connection(database: Database, new_worker: NewWorker) -> None:
-    """Over all endpoints of a host, and before it is known where an endpoint leads."""
+def test_claims_of_a_host_do_not_exceed_its_connections(database: Database, new_worker: NewWorker) -> None:
+    """The limit covers all endpoints of a host, and each endpoint without a resolved target."""
     worker = new_worker()
     worker.bind("other")
     worker.bind("elsewhere", "http:elsewhere:80")
-    held = {"endpoint": 30, "other": 50, "elsewhere": 7, "unknown": 3}
-    room = {endpoint: worker.room(endpoint, held) for endpoint in (*held, "new")}
-    assert room == {"endpoint": 20, "other": 20, "elsewhere": 93, "unknown": 97, "new": 100}
+    in_use = {"endpoint": 30, "other": 50, "elsewhere": 7, "unknown": 3}
+    capacities = {endpoint: worker.capacity(endpoint, in_use) for endpoint in (*in_use, "new")}
+    assert capacities == {"endpoint": 20, "other": 20, "elsewhere": 93, "unknown": 97, "new": 100}
     worker.bind("other", "http:elsewhere:80")
-    assert worker.room("endpoint", held) == 70
+    assert worker.capacity("endpoint", in_use) == 70
     worker.bindings.bind("records", "kafka:a:1", TIMEOUT_MS, has_turns=False)
-    assert worker.room("records", {"records": 1000}) == NO_LIMIT
+    assert worker.capacity("records", {"records": 1000}) == NO_LIMIT
 
 
-def test_partitions_of_one_pick_share_the_connections_to_their_host(database: Database, new_worker: NewWorker) -> None:
+def test_partitions_of_one_claim_share_the_connections_to_their_host(database: Database, new_worker: NewWorker) -> None:
     worker = new_worker()
     worker.bind("other")
     worker.bind("elsewhere", "http:elsewhere:80")
-    rooms = Rooms(worker.breakers, worker.bindings, {"endpoint": 30, "other": 50})
-    got = [rooms.take(endpoint, 15) for endpoint in ("endpoint", "other", "other", "elsewhere")]
-    assert got == [15, 5, 0, 15]
+    one_claim = OneClaim(worker.breakers, worker.bindings, {"endpoint": 30, "other": 50})
+    taken = [one_claim.take(endpoint, 15) for endpoint in ("endpoint", "other", "other", "elsewhere")]
+    assert taken == [15, 5, 0, 15]
 
 
-def test_quick_endpoints_have_as_many_again_claimed_while_no_other_wants_a_connection(
+def test_quick_endpoint_may_claim_twice_the_connections_while_no_other_endpoint_needs_any(
     database: Database, new_worker: NewWorker
 ) -> None:
     worker = new_worker()
     worker.bind("slow")
     worker.bind("elsewhere", "http:elsewhere:80")
-    held = {"endpoint": LIMIT + 30}
-    for others, got in (((), LIMIT - 30), (("elsewhere",), LIMIT - 30), (("slow",), 0)):
+    in_use = {"endpoint": LIMIT + 30}
+    for others, expected in (((), LIMIT - 30), (("elsewhere",), LIMIT - 30), (("slow",), 0)):
         assert (
-            Rooms(worker.breakers, worker.bindings, held, quick=["endpoint"], others=others).take("endpoint", 90) == got
+            OneClaim(worker.breakers, worker.bindings, in_use, quick=["endpoint"], others=others).take("endpoint", 90)
+            == expected
         )
-    # So what is claimed ahead is used up soon, and whoever is first by turn has the next connection.
-    rooms = Rooms(worker.breakers, worker.bindings, {"endpoint": LIMIT - 1}, quick=["endpoint"], others=["slow"])
-    assert (rooms.take("slow", 90), rooms.take("endpoint", 90)) == (1, 0)
+    # Claims ahead are then used up soon, and the endpoint whose turn it is gets the next connection.
+    one_claim = OneClaim(worker.breakers, worker.bindings, {"endpoint": LIMIT - 1}, quick=["endpoint"], others=["slow"])
+    assert (one_claim.take("slow", 90), one_claim.take("endpoint", 90)) == (1, 0)
 
 
-def test_endpoints_without_a_delivery_for_long_are_forgotten(new_worker: NewWorker) -> None:
-    """But endpoints in flight, and targets with a result."""
+def test_endpoints_without_recent_deliveries_are_forgotten(new_worker: NewWorker) -> None:
+    """Endpoints with deliveries in flight, and targets with results, stay."""
     worker = new_worker()
     gone, working = worker.bind("gone", "http:gone:80"), worker.bind("works", "http:works:80")
     worker.bind("other")
     worker.bind("records", "kafka:a:1").failed("records")
     working.results["works"][0] += 1
-    held = {"endpoint": 30, "other": 20}
-    assert worker.room("endpoint", held) == LIMIT - 50
+    in_use = {"endpoint": 30, "other": 20}
+    assert worker.capacity("endpoint", in_use) == LIMIT - 50
     worker.bindings.forget(["endpoint"])
     assert worker.bindings.bound.keys() == {"endpoint"}
-    assert worker.room("endpoint", held) == LIMIT - 30
+    assert worker.capacity("endpoint", in_use) == LIMIT - 30
     assert worker.bind("gone", "http:gone:80") is not gone
     assert worker.bind("works", "http:works:80") is working
 
@@ -64,29 +65,29 @@ def test_endpoints_without_a_delivery_for_long_are_forgotten(new_worker: NewWork
 def test_endpoints_behind_an_open_breaker_are_not_forgotten(database: Database, new_worker: NewWorker) -> None:
     worker = new_worker()
     worker.fail(10)
-    worker.beat()
+    worker.sync()
     for _ in range(3):
         worker.bindings.forget([])
     assert worker.bindings.behind_open() == ["endpoint"]
     close(database, NAME, "somebody")
-    worker.beat()
+    worker.sync()
     for _ in range(2):
         worker.bindings.forget([])
     assert not worker.bindings.bound
-    assert worker.bind("endpoint") is worker.target, "executions that have waited for it may come yet"
+    assert worker.bind("endpoint") is worker.target, "the target stays for executions that waited behind its breaker"
 
 
-def test_the_newest_version_of_an_endpoint_says_where_it_leads(new_worker: NewWorker) -> None:
-    """A delivery of an earlier version goes to its own target all the same."""
+def test_newest_version_of_an_endpoint_determines_its_target(new_worker: NewWorker) -> None:
+    """A delivery of an earlier version still goes to the target of that version."""
     worker = new_worker()
 
-    def lead(name: str, version: int) -> str:
+    def bind(name: str, version: int) -> str:
         bound = worker.bindings.bind("moved", name, TIMEOUT_MS, has_turns=True, as_of=(version, 7))
         assert bound.name == name
         return worker.bindings.bound["moved"].name
 
-    assert lead("http:a:80", 1) == "http:a:80"
-    assert lead("http:b:80", 3) == "http:b:80"
-    assert lead("http:b:80", 2) == "http:b:80"
-    assert lead("http:a:80", 2) == "http:b:80"
-    assert lead("http:a:80", 3) == "http:a:80", "its secret has changed"
+    assert bind("http:a:80", 1) == "http:a:80"
+    assert bind("http:b:80", 3) == "http:b:80"
+    assert bind("http:b:80", 2) == "http:b:80"
+    assert bind("http:a:80", 2) == "http:b:80"
+    assert bind("http:a:80", 3) == "http:a:80", "a secret has changed"

@@ -1,4 +1,4 @@
-"""An endpoint that leads elsewhere by now does not wait behind what it led to before."""
+"""Endpoint with a new target: its executions do not wait behind the open breaker of the old target."""
 
 import json
 from collections.abc import Callable
@@ -28,17 +28,19 @@ DEAD, DEAD_URL = "http:127.0.0.1:9", "http://127.0.0.1:9/old"
 pytestmark = pytest.mark.parametrize("shards", SHARDS)
 
 
-def shut_endpoint(database: Database, process: WorkerProcess, url: str = DEAD_URL, config: str | None = None) -> None:
-    """Add an endpoint that leads to where nobody listens, and whose breaker is open for an hour."""
+def add_blocked_endpoint(
+    database: Database, process: WorkerProcess, url: str = DEAD_URL, config: str | None = None
+) -> None:
+    """Add an endpoint whose target refuses connections and has a breaker that is open for an hour."""
     rows.add_endpoint(database, "moved", spec={"url": url, "method": "POST"}, config_ref=config)
     process.bindings.bind("moved", DEAD, 30_000, has_turns=True)
     rows.add_breaker(database, DEAD, "open", open_for=timedelta(hours=1))
-    # Where a revision changes at the same moment, its partitions are opened once more.
-    eventually(process.bindings.behind_open, what="the state of the breaker")
+    # A concurrent change of the revision opens the partitions of the endpoint once more.
+    eventually(process.bindings.behind_open, what="the process to read the open breaker")
 
 
 def add_version(database: Database, spec: dict[str, Any]) -> None:
-    """Let the endpoint lead elsewhere by its newest version."""
+    """Add a version 2 of the endpoint with another target, without making it the current version."""
     database.fetch(
         text(
             "INSERT INTO endpoint_versions (endpoint, version, endpoint_type, spec)"
@@ -48,20 +50,20 @@ def add_version(database: Database, spec: dict[str, Any]) -> None:
     )
 
 
-def add_of_new_version(database: Database, input_: dict[str, Any] | None = None) -> str:
+def add_execution_of_new_version(database: Database, input_: dict[str, Any] | None = None) -> str:
     """Add an execution of the newest version."""
     (new,) = rows.add_executions(database, 1, endpoint="moved", input_=input_)
     database.fetch(text("UPDATE executions SET endpoint_version = 2 WHERE execution_id = :id"), {"id": new})
     return new
 
 
-def tell_of_new_version(database: Database) -> None:
-    told = "WITH t AS (UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flow' RETURNING 1)"
-    database.fetch(text(f"{told} UPDATE endpoints SET version = 2 WHERE name = 'moved' RETURNING 1"))
+def publish_new_version(database: Database) -> None:
+    bump = "WITH t AS (UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flow' RETURNING 1)"
+    database.fetch(text(f"{bump} UPDATE endpoints SET version = 2 WHERE name = 'moved' RETURNING 1"))
 
 
 def deliver_until(process: WorkerProcess, deliveries: Deliveries, execution_id: str) -> None:
-    """Deliver, or hand back, whatever is claimed, until this is."""
+    """Start each claimed delivery until the delivery of this execution has started."""
     attempts, claimed = Attempts(process), ""
     while claimed != execution_id:
         attempt = attempts.next()
@@ -69,20 +71,20 @@ def deliver_until(process: WorkerProcess, deliveries: Deliveries, execution_id: 
         deliveries.start([attempt])
 
 
-def test_a_new_version_that_leads_elsewhere_does_not_wait_behind_the_old_one(
+def test_new_version_with_another_target_does_not_wait_for_the_old_target(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, name: str
 ) -> None:
-    """What the old one has left goes on waiting for its own target."""
+    """Executions of the old version keep waiting for the old target."""
     deliveries = deliveries_of(database, process, loop)
-    shut_endpoint(database, process)
+    add_blocked_endpoint(database, process)
     old = rows.add_executions(database, 5, endpoint="moved")
     add_version(database, {"url": receiver.url("/ok/moved")})
-    new = add_of_new_version(database)
-    tell_of_new_version(database)
-    eventually(lambda: process.bindings.bound["moved"].name == name, what="that the endpoint leads elsewhere")
+    new = add_execution_of_new_version(database)
+    publish_new_version(database)
+    eventually(lambda: process.bindings.bound["moved"].name == name, what="the new target")
     database.fetch(text("UPDATE breakers SET open_until = now() RETURNING 1"))
     attempts, claimed = Attempts(process), set[str]()
-    while new not in claimed or not [one for one in old if rows.attempts(database, one)]:
+    while new not in claimed or not [each for each in old if rows.attempts(database, each)]:
         attempt = attempts.next()
         claimed.add(attempt.claim.execution_id)
         deliveries.start([attempt])
@@ -91,36 +93,36 @@ def test_a_new_version_that_leads_elsewhere_does_not_wait_behind_the_old_one(
     receiver.wait_for(1, path="/ok/moved")
     assert [request.idempotency_key for request in receiver.requests] == [new]
     assert process.bindings.bound["moved"].name == name
-    eventually(lambda: row_state(database, DEAD) == "open", what="that the probe has failed")
-    sent = [rows.execution(database, one).status for one in old if rows.attempts(database, one)]
-    assert sent == ["FAILED"], "the probe"
+    eventually(lambda: row_state(database, DEAD) == "open", what="the probe to fail")
+    sent = [rows.execution(database, each).status for each in old if rows.attempts(database, each)]
+    assert sent == ["FAILED"], "the probe is the only old execution that was sent"
 
 
-def test_a_new_version_is_followed_long_before_the_next_probe(
+def test_new_target_of_a_new_version_is_used_before_the_next_probe(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, name: str
 ) -> None:
-    """Also one that asks for a value that the old version's inputs have not."""
+    """The new version requires an input value that the executions of the old version do not have."""
     deliveries = deliveries_of(database, process, loop)
-    shut_endpoint(database, process)
+    add_blocked_endpoint(database, process)
     old = rows.add_executions(database, 3, endpoint="moved")
     spec = {"url": receiver.url("/ok/moved/{{input.fresh.a}}"), "body_template": "{{input.fresh}}"}
     add_version(database, spec)
-    new = add_of_new_version(database, {"fresh": {"a": "b"}})
-    tell_of_new_version(database)
+    new = add_execution_of_new_version(database, {"fresh": {"a": "b"}})
+    publish_new_version(database)
     deliver_until(process, deliveries, new)
     receiver.wait_for(1, path="/ok/moved/b")
     assert process.bindings.bound["moved"].name == name
-    eventually(lambda: [rows.execution(database, one).status for one in old] == ["QUEUED"] * 3, what="what waits")
+    eventually(lambda: [rows.execution(database, each).status for each in old] == ["QUEUED"] * 3, what="releases")
     assert row_state(database, DEAD) == "open"
 
 
-def test_a_config_that_leads_elsewhere_is_followed_long_before_the_next_probe(
+def test_new_target_of_a_changed_config_is_used_before_the_next_probe(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, name: str
 ) -> None:
-    """Behind retries, which keep the config that they began with."""
+    """The retries ahead keep the config of their first attempt."""
     CONFIGS.create(database, "conf", {"base": "http://127.0.0.1:9"}, AuditedChange(SYSTEM))
     deliveries = deliveries_of(database, process, loop)
-    shut_endpoint(database, process, url="{{config.base}}/ok/moved", config="conf")
+    add_blocked_endpoint(database, process, url="{{config.base}}/ok/moved", config="conf")
     old = rows.add_executions(database, 3, endpoint="moved", max_attempts=3)
     database.fetch(
         text(
@@ -133,29 +135,29 @@ def test_a_config_that_leads_elsewhere_is_followed_long_before_the_next_probe(
     deliver_until(process, deliveries, new)
     receiver.wait_for(1, path="/ok/moved")
     assert process.bindings.bound["moved"].name == name
-    eventually(lambda: [rows.execution(database, one).status for one in old] == ["RETRYING"] * 3, what="what waits")
+    eventually(lambda: [rows.execution(database, each).status for each in old] == ["RETRYING"] * 3, what="releases")
     assert row_state(database, DEAD) == "open"
 
 
-def test_a_newer_version_does_not_wait_for_what_an_earlier_one_opens_later(
+def test_newer_version_does_not_wait_for_a_breaker_opened_later_by_an_earlier_version(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, receiver: Receiver, name: str
 ) -> None:
-    """Its last delivery was the earlier one's, and nothing has changed since."""
+    """The endpoint's last delivery was of the earlier version, and nothing has changed since."""
     asks_for_an_hour = receiver.url("/retry-after/3600").replace("127.0.0.1", "localhost")
     rows.add_endpoint(database, "moved", spec={"url": asks_for_an_hour, "method": "POST"})
     (old,) = rows.add_executions(database, 1, endpoint="moved")
     add_version(database, {"url": receiver.url("/ok/moved")})
-    tell_of_new_version(database)
+    publish_new_version(database)
     deliveries = deliveries_of(database, process, loop)
     deliveries.start([Attempts(process).next()])
-    eventually(process.bindings.behind_open, what="that the receiver's wish has opened its breaker")
+    eventually(process.bindings.behind_open, what="the Retry-After to open the breaker")
     assert row_state(database, name.replace("127.0.0.1", "localhost")) == "open"
     later = rows.add_executions(database, 3, endpoint="moved")
-    new = add_of_new_version(database)
+    new = add_execution_of_new_version(database)
     deliver_until(process, deliveries, new)
     receiver.wait_for(1, path="/ok/moved")
     assert process.bindings.bound["moved"].name == name
-    eventually(lambda: {rows.execution(database, one).status for one in later} == {"QUEUED"}, what="what waits")
+    eventually(lambda: {rows.execution(database, each).status for each in later} == {"QUEUED"}, what="releases")
     assert [request.idempotency_key for request in receiver.requests] == [old, new]
 
 
@@ -165,41 +167,41 @@ def row_state(database: Database, target: str) -> str:
     return state
 
 
-def test_a_target_is_resolved_without_a_claim_and_spends_no_token(
+def test_target_is_resolved_without_a_claim_and_without_a_token(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, name: str
 ) -> None:
-    """Else nothing of a limited endpoint would start for an hour after its breaker has closed."""
-    shut_endpoint(database, process)
+    """Otherwise a rate-limited endpoint could not start for an hour after its breaker has closed."""
+    add_blocked_endpoint(database, process)
     (waiting,) = rows.add_executions(database, 1, endpoint="moved")
     deliveries_of(database, process, loop)
     add_version(database, {"url": f"http://{name.partition(':')[2]}/ok/moved"})
-    tell_of_new_version(database)
-    eventually(lambda: process.bindings.bound["moved"].name == name, what="that the endpoint leads elsewhere")
+    publish_new_version(database)
+    eventually(lambda: process.bindings.bound["moved"].name == name, what="the new target")
     assert not process.bindings.behind_open()
     assert (rows.execution(database, waiting).status, rows.execution(database, waiting).attempt_count) == ("QUEUED", 0)
 
 
-def test_a_version_whose_target_cannot_be_resolved_keeps_no_other(
+def test_unresolvable_target_of_one_endpoint_does_not_delay_other_endpoints(
     database: Database, process: WorkerProcess, loop: DeliveryLoop, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    shut_endpoint(database, process)
+    add_blocked_endpoint(database, process)
     rows.add_endpoint(database, "a-broken", spec={"url": "{{config.gone}}/", "method": "POST"})
     process.bindings.bind("a-broken", DEAD, 30_000, has_turns=True)
     add_version(database, {"url": f"http://{name.partition(':')[2]}/ok/moved"})
     with caplog.at_level("INFO", "actors.deliver"):
         deliveries_of(database, process, loop)
-        eventually(lambda: process.bindings.bound["moved"].name == name, what="that the endpoint leads elsewhere")
-        told = "cannot resolve the target of endpoint a-broken: TemplateError"
-        eventually(lambda: told in caplog.messages, what="what is wrong")
+        eventually(lambda: process.bindings.bound["moved"].name == name, what="the new target")
+        message = "cannot resolve the target of endpoint a-broken: TemplateError"
+        eventually(lambda: message in caplog.messages, what="the log line with the reason")
     assert process.bindings.behind_open() == ["a-broken"]
 
 
-def test_very_many_endpoints_are_resolved_in_parts_and_once_for_each_revision(
+def test_many_endpoints_are_resolved_in_batches_and_once_per_revision(
     database: Database, process: WorkerProcess, loop: DeliveryLoop
 ) -> None:
     revisions = iter(range(1, 8))
     deliveries = Deliveries(catalog_of(database), loop, database, process)
-    shut_endpoint(database, process)
+    add_blocked_endpoint(database, process)
     for number in range(2 * MAX_RESOLVED):
         process.bindings.bind(f"many-{number}", DEAD, 30_000, has_turns=True)
     reads = count_reads(database)
@@ -207,7 +209,7 @@ def test_very_many_endpoints_are_resolved_in_parts_and_once_for_each_revision(
         pulse = Pulse(next(revisions), 1, [])
         taken = [(deliveries.follow(pulse), reads())[1] for _ in range(4)]
         assert taken == [MAX_RESOLVED, MAX_RESOLVED, 1, 0]
-    # Every endpoint has its turn, also while revisions keep changing.
+    # Every endpoint gets its turn, even while the revision keeps changing.
     taken = [(deliveries.follow(Pulse(revision, 1, [])), reads())[1] for revision in revisions]
     assert set(taken) == {MAX_RESOLVED}
 

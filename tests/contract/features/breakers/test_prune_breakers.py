@@ -37,7 +37,7 @@ def names(database: Database, table: str) -> set[str]:
     return {row.target for row in database.fetch(text(f"SELECT target FROM {table}"))}
 
 
-def test_what_is_closed_and_had_no_failure_of_late_goes(database: Database, pruner: Any) -> None:
+def test_closed_breakers_without_recent_failures_are_deleted(database: Database, pruner: Any) -> None:
     for name, state, by in [
         ("late", "closed", 2 * HOUR),
         ("recent", "closed", HOUR / 2),
@@ -64,7 +64,7 @@ def test_counts_older_than_any_window_are_deleted(database: Database, pruner: An
     assert [row.failed for row in left] == [0, MAX_SLOTS - 1]
 
 
-def test_events_go_with_their_retention(database: Database, pruner: Any) -> None:
+def test_breaker_events_are_deleted_after_the_retention(database: Database, pruner: Any) -> None:
     for days in (0, 6, 8):
         database.fetch(
             text(
