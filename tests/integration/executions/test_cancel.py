@@ -1,4 +1,4 @@
-"""Cancelling jobs and executions: what has not begun, and nothing else."""
+"""Cancellation of jobs and executions: waiting executions are cancelled, running executions only on request."""
 
 import threading
 from typing import Any
@@ -17,14 +17,14 @@ from tests.waiting import eventually
 
 
 @pytest.mark.parametrize("status", ["PENDING", "QUEUED", "RETRYING"])
-def test_what_has_not_begun_is_cancelled(api: Api, database: Database, status: str) -> None:
+def test_waiting_execution_is_cancelled(api: Api, database: Database, status: str) -> None:
     register(api)
     for path in ("job", "execution"):
         job = created(api, one_shot(path))
         rows.set_status(database, job["job_id"], status)
         execution_id = job["execution"]["execution_id"]
         target = f"/jobs/{job['job_id']}" if path == "job" else f"/executions/{execution_id}"
-        for _ in range(2):  # the second time changes nothing
+        for _ in range(2):  # a repeated cancel changes nothing
             response = api.post(f"{target}/cancel")
             assert response.status_code == 200
             assert response.json == api.get(target).json
@@ -37,7 +37,7 @@ def test_what_has_not_begun_is_cancelled(api: Api, database: Database, status: s
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "SUCCESS", "FAILED"])
-def test_what_has_begun_is_409(api: Api, database: Database, status: str) -> None:
+def test_cancel_of_a_running_or_completed_execution_is_409(api: Api, database: Database, status: str) -> None:
     register(api)
     job = created(api, one_shot("k"))
     rows.set_status(database, job["job_id"], status)
@@ -56,7 +56,7 @@ STATUSES = ("PENDING", "QUEUED", "RETRYING", "RUNNING", "SUCCESS", "FAILED")
 @pytest.mark.parametrize(
     ("query", "cancelled"), [("", {"PENDING", "QUEUED"}), ("?if_running=request", {"PENDING", "QUEUED", "RETRYING"})]
 )
-def test_a_cron_job_is_retired_and_what_has_begun_goes_on_unless_it_is_asked_to_end(
+def test_cancel_of_a_cron_job_keeps_executions_with_attempts_unless_requested(
     api: Api, database: Database, query: str, cancelled: set[str]
 ) -> None:
     register(api)
@@ -75,9 +75,7 @@ def test_a_cron_job_is_retired_and_what_has_begun_goes_on_unless_it_is_asked_to_
 
 
 @pytest.mark.parametrize("change", ["cancel", "update"])
-def test_a_retry_that_a_pause_held_back_goes_on_when_its_job_is_retired(
-    api: Api, database: Database, change: str
-) -> None:
+def test_held_retry_is_queued_when_its_job_is_retired(api: Api, database: Database, change: str) -> None:
     register(api)
     job = created(api, cron())
     begun, later = (rows.add_tick(database, job["job_id"], status) for status in ("RETRYING", "QUEUED"))
@@ -87,14 +85,14 @@ def test_a_retry_that_a_pause_held_back_goes_on_when_its_job_is_retired(
         api.put(f"/jobs/{job['job_id']}", {}) if change == "update" else api.post(f"/jobs/{job['job_id']}/cancel")
     )
     assert response.status_code == 200
-    assert [rows.execution(database, one).status for one in (begun, later)] == ["QUEUED", "CANCELLED"]
+    assert [rows.execution(database, each).status for each in (begun, later)] == ["QUEUED", "CANCELLED"]
     assert not rows.execution(database, begun).on_hold
     assert api.get(f"/executions/{begun}/history").json["items"][-1]["reason"] == (
         "JOB_UPDATED" if change == "update" else "JOB_CANCELLED"
     )
 
 
-def test_one_tick_can_be_cancelled_alone(api: Api, database: Database) -> None:
+def test_cancel_of_one_tick_keeps_the_other_ticks(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())
     one, two = rows.add_tick(database, job["job_id"], "QUEUED"), rows.add_tick(database, job["job_id"], "QUEUED")
@@ -105,15 +103,15 @@ def test_one_tick_can_be_cancelled_alone(api: Api, database: Database) -> None:
 
 @pytest.fixture
 def worker(database: Database) -> str:
-    """The id of a registered worker."""
+    """Register a worker and return its id."""
     worker_lease.register(database, worker_id="wrk_1", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     return "wrk_1"
 
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("path", ["job", "execution"])
-def test_a_cancel_that_waits_for_a_claim_loses(api: Api, database: Database, worker: str, path: str) -> None:
-    """The claim holds the row when the cancel comes; the cancel tests the status again once it gets it."""
+def test_cancel_that_waits_for_a_claim_is_409(api: Api, database: Database, worker: str, path: str) -> None:
+    """The claim holds the row lock when the cancel arrives; the cancel checks the status again under the lock."""
     register(api)
     job = created(api, one_shot("k"))
     execution_id = job["execution"]["execution_id"]
@@ -130,8 +128,8 @@ def test_a_cancel_that_waits_for_a_claim_loses(api: Api, database: Database, wor
     assert api.get(f"/executions/{execution_id}").json["status"] == "RUNNING"
 
 
-def test_a_claim_that_meets_a_cancel_finds_nothing(api: Api, database: Database, worker: str) -> None:
-    """It steps over the locked row; what it does where the lock is lost is in tests/contract/races/test_lost_locks."""
+def test_claim_skips_an_execution_that_is_being_cancelled(api: Api, database: Database, worker: str) -> None:
+    """The claim skips the locked row. tests/contract/races/test_lost_locks covers claims without a row lock."""
     register(api)
     execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
     partitions = tuple(partitions_of(database))
@@ -144,7 +142,7 @@ def test_a_claim_that_meets_a_cancel_finds_nothing(api: Api, database: Database,
 
 @pytest.mark.parametrize("path", ["job", "execution"])
 @pytest.mark.parametrize("if_running", ["request", "abort"])
-def test_what_is_running_can_be_asked_to_end(api: Api, database: Database, path: str, if_running: str) -> None:
+def test_running_execution_can_be_requested_to_end(api: Api, database: Database, path: str, if_running: str) -> None:
     register(api)
     job = created(api, one_shot("k"))
     rows.set_status(database, job["job_id"], "RUNNING")
@@ -162,7 +160,9 @@ def test_what_is_running_can_be_asked_to_end(api: Api, database: Database, path:
 
 
 @pytest.mark.parametrize("path", ["job", "execution"])
-def test_asking_changes_nothing_for_what_is_not_running(api: Api, database: Database, path: str) -> None:
+def test_request_to_end_has_no_effect_on_executions_that_are_not_running(
+    api: Api, database: Database, path: str
+) -> None:
     register(api)
     for status, expected in (("QUEUED", 200), ("CANCELLED", 200), ("SUCCESS", 409), ("FAILED", 409)):
         job = created(api, one_shot(status))
@@ -175,18 +175,18 @@ def test_asking_changes_nothing_for_what_is_not_running(api: Api, database: Data
     assert pointers(error) == ["if_running"]
 
 
-def test_a_cron_jobs_running_executions_are_asked_only_on_request(api: Api, database: Database) -> None:
+def test_cancel_of_a_cron_job_ends_running_executions_only_on_request(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())
     tick = rows.add_tick(database, job["job_id"], "RUNNING")
     assert api.post(f"/jobs/{job['job_id']}/cancel").status_code == 200
     assert api.get(f"/executions/{tick}").json["cancel_requested_at"] is None
     assert api.post(f"/jobs/{job['job_id']}/cancel?if_running=request").status_code == 202
-    asked = api.get(f"/executions/{tick}").json
-    assert (asked["cancel_requested_at"] is None, asked["abort_requested_at"]) == (False, None)
+    requested = api.get(f"/executions/{tick}").json
+    assert (requested["cancel_requested_at"] is None, requested["abort_requested_at"]) == (False, None)
     assert api.post(f"/jobs/{job['job_id']}/cancel?if_running=abort").status_code == 202
     aborting = api.get(f"/executions/{tick}").json
     assert (aborting["cancel_requested_at"], aborting["abort_requested_at"] is None) == (
-        asked["cancel_requested_at"],
+        requested["cancel_requested_at"],
         False,
     )

@@ -1,4 +1,4 @@
-"""Reading executions, attempts and logs."""
+"""Reads of executions, attempts and logs."""
 
 from app.kernel.db import Database
 from tests import rows
@@ -6,7 +6,7 @@ from tests.integration.client import Api, pointers, problem, read_all_pages
 from tests.integration.registered import INPUT, created, cron, one_shot, register
 
 
-def test_an_execution(api: Api) -> None:
+def test_execution_has_its_fields_and_the_input_of_its_job(api: Api) -> None:
     register(api, retry_policy={"max_attempts": 3})
     job = created(api, one_shot("k"))
     execution = api.get(f"/executions/{job['execution']['execution_id']}").json
@@ -38,7 +38,7 @@ def test_an_execution(api: Api) -> None:
     }
 
 
-def test_attempts_latest_first(api: Api, database: Database) -> None:
+def test_attempts_are_listed_latest_first(api: Api, database: Database) -> None:
     register(api)
     execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
     path = f"/executions/{execution_id}/attempts"
@@ -55,7 +55,7 @@ def test_attempts_latest_first(api: Api, database: Database) -> None:
     assert read_all_pages(api, path, "attempt_number", limit=5) == list(range(12, 0, -1))
 
 
-def test_logs_of_one_attempt(api: Api, database: Database) -> None:
+def test_logs_are_filtered_by_attempt(api: Api, database: Database) -> None:
     register(api)
     execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
     path = f"/executions/{execution_id}/logs"
@@ -70,7 +70,7 @@ def test_logs_of_one_attempt(api: Api, database: Database) -> None:
     problem(api.get("/executions/exec_0/logs", attempt_number=1), 404, "EXECUTION_NOT_FOUND")
 
 
-def test_logs_latest_first_and_by_level(api: Api, database: Database) -> None:
+def test_logs_are_listed_latest_first_and_filtered_by_level(api: Api, database: Database) -> None:
     register(api)
     execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
     path = f"/executions/{execution_id}/logs"
@@ -86,7 +86,7 @@ def test_logs_latest_first_and_by_level(api: Api, database: Database) -> None:
     assert pointers(problem(api.get(path, level="info"), 400, "INVALID_REQUEST")) == ["level"]
 
 
-def test_executions_of_a_job_by_status(api: Api, database: Database) -> None:
+def test_executions_of_a_job_are_filtered_by_status(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())
     path = f"/jobs/{job['job_id']}/executions"
@@ -102,7 +102,7 @@ def test_executions_of_a_job_by_status(api: Api, database: Database) -> None:
     assert pointers(problem(api.get(path, status="DONE"), 400, "INVALID_REQUEST")) == ["status"]
 
 
-def test_all_executions_by_every_filter(api: Api, database: Database) -> None:
+def test_executions_are_filtered_by_each_field(api: Api, database: Database) -> None:
     for name in ("target", "other"):
         register(api, name)
     one, two = created(api, one_shot("one")), created(api, one_shot("two", endpoint="other"))
@@ -122,10 +122,10 @@ def test_all_executions_by_every_filter(api: Api, database: Database) -> None:
     middle = api.get(f"/executions/{second}").json["created_at"]
     assert found(created_after=middle) == ticks[::-1]
     assert found(created_before=middle) == [first]
-    of_job = f"/jobs/{job['job_id']}/executions"
-    assert found(of_job, created_before=middle) == []
-    assert found(of_job, created_after=middle, endpoint="target", status="SUCCESS") == [ticks[0]]
-    assert found(of_job, endpoint="other") == []
+    job_path = f"/jobs/{job['job_id']}/executions"
+    assert found(job_path, created_before=middle) == []
+    assert found(job_path, created_after=middle, endpoint="target", status="SUCCESS") == [ticks[0]]
+    assert found(job_path, endpoint="other") == []
     assert "input" not in api.get("/executions").json["items"][0]
     assert pointers(problem(api.get("/executions", created_after="today"), 400, "INVALID_REQUEST")) == ["created_after"]
-    assert pointers(problem(api.get(of_job, job_id=job["job_id"]), 400, "INVALID_REQUEST")) == ["job_id"]
+    assert pointers(problem(api.get(job_path, job_id=job["job_id"]), 400, "INVALID_REQUEST")) == ["job_id"]

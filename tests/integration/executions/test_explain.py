@@ -1,4 +1,4 @@
-"""Explaining an execution: one plain answer for each way to be somewhere."""
+"""Explanation of an execution: one reason and one sentence for each state."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -73,7 +73,7 @@ def running(_api: Api, database: Database, _id: str) -> None:
     claim(database)
 
 
-def asked(api: Api, database: Database, execution_id: str) -> None:
+def requested_to_end(api: Api, database: Database, execution_id: str) -> None:
     claim(database)
     api.post(f"/executions/{execution_id}/cancel?if_running=request")
 
@@ -127,14 +127,14 @@ def expired_as_a_retry(api: Api, database: Database, execution_id: str) -> None:
     expired(api, database, execution_id)
 
 
-def expired_before_it_was_sent_by_hand(api: Api, database: Database, execution_id: str) -> None:
+def expired_then_failed_after_a_manual_retry(api: Api, database: Database, execution_id: str) -> None:
     expired(api, database, execution_id)
     database.fetch(text("UPDATE endpoints SET paused_at = NULL"))
     api.post(f"/executions/{execution_id}/retry")
     failed(api, database, execution_id)
 
 
-def edited(_api: Api, database: Database, _id: str) -> None:
+def exhausted_by_a_manual_edit(_api: Api, database: Database, _id: str) -> None:
     database.fetch(text("UPDATE executions SET attempt_count = 3, run_at = now() - INTERVAL '1 hour'"))
     assert chores(database).repair()["failed"] == 1
 
@@ -173,7 +173,7 @@ CASES: list[tuple[Prepare, str, str, bool]] = [
     (aborted, "CANCELLED", "Attempt 1 was aborted by test; it may have been delivered.", False),
     (ignored, "SUCCEEDED", "failed (HTTP_ERROR: answered 503), which its retry policy ignores.", False),
     (running, "RUNNING", f"Attempt 1 of 3 has been running on worker {WORKER}", False),
-    (asked, "CANCEL_REQUESTED", "requested by test", False),
+    (requested_to_end, "CANCEL_REQUESTED", "requested by test", False),
     (lost, "WORKER_LOST", f"{WORKER} was lost at 20", True),
     (lost_without_a_row, "WORKER_LOST", f"{WORKER} was lost at 20", True),
     (declared_dead, "WORKER_LOST", f"{WORKER} was lost at 20", True),
@@ -181,8 +181,18 @@ CASES: list[tuple[Prepare, str, str, bool]] = [
     (failed, "FAILED_FOR_GOOD", "Attempt 1 of 3 failed (HTTP_ERROR: answered 503)", False),
     (expired, "EXPIRED", "It waited for longer than the max_age_ms of its retry policy allows; nothing was", False),
     (expired_as_a_retry, "EXPIRED", "It waited for longer than the max_age_ms of its retry policy allows after", False),
-    (expired_before_it_was_sent_by_hand, "FAILED_FOR_GOOD", "Attempt 1 of 3 failed (HTTP_ERROR: answered 503)", False),
-    (edited, "ATTEMPTS_USED_UP", "It waited for another attempt, but has used all of its 3.", False),
+    (
+        expired_then_failed_after_a_manual_retry,
+        "FAILED_FOR_GOOD",
+        "Attempt 1 of 3 failed (HTTP_ERROR: answered 503)",
+        False,
+    ),
+    (
+        exhausted_by_a_manual_edit,
+        "ATTEMPTS_USED_UP",
+        "It waited for another attempt, but has used all of its 3.",
+        False,
+    ),
     (used_up, "ATTEMPTS_USED_UP", "none is left", False),
     (cancelled, "CANCELLED", "cancelled by test after 0 attempt(s)", False),
     (cancelled_with_job, "JOB_CANCELLED", "cancelled by test, with its job", False),
@@ -191,32 +201,32 @@ CASES: list[tuple[Prepare, str, str, bool]] = [
 
 
 @pytest.mark.parametrize(
-    ("prepare", "reason", "words", "has_end"), CASES, ids=lambda case: getattr(case, "__name__", "")
+    ("prepare", "reason", "words", "has_until"), CASES, ids=lambda case: getattr(case, "__name__", "")
 )
-def test_each_reason(
-    api: Api, database: Database, execution_id: str, prepare: Prepare, reason: str, words: str, has_end: bool
+def test_explanation_has_the_reason_and_words_of_each_state(
+    api: Api, database: Database, execution_id: str, prepare: Prepare, reason: str, words: str, has_until: bool
 ) -> None:
     prepare(api, database, execution_id)
     found = explained(api, execution_id)
-    assert (found["reason"], found["until"] is not None) == (reason, has_end)
+    assert (found["reason"], found["until"] is not None) == (reason, has_until)
     assert words in found["explanation"]
 
 
-def test_the_crowd_ahead_is_counted_up_to_a_bound(api: Api, database: Database, execution_id: str) -> None:
+def test_executions_ahead_are_counted_up_to_a_bound(api: Api, database: Database, execution_id: str) -> None:
     rows.add_executions(database, MAX_AHEAD + 1, due_in=-timedelta(hours=1))
     found = explained(api, execution_id)
     assert f"more than {MAX_AHEAD} of its endpoint became due" in found["explanation"]
     assert found["details"]["ahead"] == MAX_AHEAD
 
 
-def test_it_costs_four_statements(api: Api, execution_id: str, statements: Statements) -> None:
+def test_explanation_takes_four_statements(api: Api, execution_id: str, statements: Statements) -> None:
     explained(api, execution_id)
     statements.clear()
     api.get(f"/executions/{execution_id}/explain")
     assert len(statements.texts) == 4
 
 
-def test_the_details_of_a_failure(api: Api, database: Database, execution_id: str) -> None:
+def test_explanation_of_a_failure_has_its_details(api: Api, database: Database, execution_id: str) -> None:
     failing(api, database, execution_id)
     details = explained(api, execution_id)["details"]
     assert (details["attempts"], details["max_attempts"], details["last_error"]["type"]) == (1, 3, "HTTP_ERROR")

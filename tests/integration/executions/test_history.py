@@ -1,4 +1,4 @@
-"""The history of an execution: every change of state, whoever made it."""
+"""History of an execution: every change of state, by every actor."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -40,7 +40,7 @@ def changes(api: Api, execution_id: str) -> list[Change]:
     ]
 
 
-def test_a_long_life(api: Api, database: Database, execution_id: str) -> None:
+def test_history_of_six_attempts_is_complete(api: Api, database: Database, execution_id: str) -> None:
     path = f"/executions/{execution_id}"
     release(database, WORKER, [claim(database).key])
     end(database, claim(database), Verdict.retry(ERROR, 1000))
@@ -87,7 +87,7 @@ def test_a_long_life(api: Api, database: Database, execution_id: str) -> None:
     assert not any(item["estimated"] for item in history_over_http(api, execution_id))
 
 
-def test_what_is_running_and_what_waits_for_its_retry(api: Api, database: Database, execution_id: str) -> None:
+def test_history_covers_running_and_retrying_executions(api: Api, database: Database, execution_id: str) -> None:
     assert changes(api, execution_id) == [(None, "QUEUED", 0, None, "CREATED")]
     first = claim(database)
     assert changes(api, execution_id)[1:] == [("QUEUED", "RUNNING", 1, WORKER, "CLAIMED")]
@@ -97,7 +97,7 @@ def test_what_is_running_and_what_waits_for_its_retry(api: Api, database: Databa
     assert changes(api, execution_id)[3:] == [("RETRYING", "RUNNING", 2, WORKER, "CLAIMED")]
 
 
-def test_a_pause_and_a_resumption(api: Api, database: Database, execution_id: str) -> None:
+def test_history_has_pause_resume_and_promotion(api: Api, database: Database, execution_id: str) -> None:
     job = f"/jobs/{api.get(f'/executions/{execution_id}').json['job_id']}"
     for verb in ("pause", "resume"):
         assert api.post(f"{job}/{verb}").status_code == 200
@@ -122,14 +122,14 @@ def test_a_pause_and_a_resumption(api: Api, database: Database, execution_id: st
     ]
 
 
-def test_a_lost_worker(api: Api, database: Database, execution_id: str) -> None:
+def test_history_has_the_reclaim_from_a_lost_worker(api: Api, database: Database, execution_id: str) -> None:
     claim(database)
     worker_lease.leave(database, WORKER)
     reclaim.reclaim(database, reclaim.candidates(database, limit=10))
     assert changes(api, execution_id)[2:] == [("RUNNING", "RETRYING", 1, "scheduler", "WORKER_LOST")]
 
 
-def test_a_promotion_is_filled_in_and_says_so(api: Api, database: Database, execution_id: str) -> None:
+def test_promotion_is_inferred_and_marked_as_estimated(api: Api, database: Database, execution_id: str) -> None:
     api.post(f"/executions/{execution_id}/cancel")
     later = (rows.database_now(database) + timedelta(hours=1)).isoformat()
     body = one_shot("later", trigger="DELAYED", run_at=later)
@@ -146,7 +146,7 @@ def test_a_promotion_is_filled_in_and_says_so(api: Api, database: Database, exec
     assert [item["estimated"] for item in history_over_http(api, delayed)] == [False, True, False, False]
 
 
-def test_a_delayed_one_that_is_cancelled_was_never_promoted(api: Api, execution_id: str) -> None:
+def test_cancelled_delayed_execution_has_no_promotion(api: Api, execution_id: str) -> None:
     body = one_shot("later", trigger="DELAYED", run_at="2090-01-01T00:00:00Z")
     job = created(api, body)
     api.post(f"/jobs/{job['job_id']}/cancel")
@@ -154,15 +154,15 @@ def test_a_delayed_one_that_is_cancelled_was_never_promoted(api: Api, execution_
 
 
 @pytest.mark.parametrize("status", ["SUCCESS", "FAILED", "CANCELLED", "RETRYING"])
-def test_what_nothing_tells_of_still_ends_in_the_present_state(api: Api, database: Database, status: str) -> None:
-    """Rows from before there were events, or edited manually."""
+def test_execution_without_events_ends_in_its_current_state(api: Api, database: Database, status: str) -> None:
+    """Such rows are older than the table of events, or were edited manually."""
     register(api)
     job = created(api, one_shot("k"))
     tick = rows.add_tick(database, job["job_id"], status)
     assert changes(api, tick)[-1] == ("QUEUED", status, 0, None, "UNRECORDED")
 
 
-def try_twice(api: Api, database: Database, execution_id: str) -> None:
+def fail_twice(api: Api, database: Database, execution_id: str) -> None:
     end(database, claim(database), Verdict.retry(ERROR, 1000))
     end(database, claim(database), Verdict.fail(ERROR))
 
@@ -172,14 +172,14 @@ def cancel_and_retry(api: Api, database: Database, execution_id: str) -> None:
         assert api.post(f"/executions/{execution_id}/{verb}").status_code == 200
 
 
-@pytest.mark.parametrize("live", [try_twice, cancel_and_retry], ids=["attempts", "other changes"])
-def test_a_life_that_is_too_long_to_tell_says_so(
+@pytest.mark.parametrize("change", [fail_twice, cancel_and_retry], ids=["attempts", "other changes"])
+def test_long_history_is_marked_as_truncated(
     api: Api,
     database: Database,
     execution_id: str,
-    live: Callable[[Api, Database, str], None],
+    change: Callable[[Api, Database, str], None],
 ) -> None:
-    live(api, database, execution_id)
+    change(api, database, execution_id)
     whole = changes(api, execution_id)
     for most, is_truncated in ((2, False), (1, True)):
         found = history_of(database, execution_id, look_ahead=timedelta(0), most=most)
@@ -188,6 +188,6 @@ def test_a_life_that_is_too_long_to_tell_says_so(
     assert (kept[0], kept[-1]) == (whole[0], whole[-1])
 
 
-def test_what_does_not_exist_is_404(api: Api) -> None:
+def test_history_and_explanation_of_an_unknown_execution_are_404(api: Api) -> None:
     problem(api.get("/executions/exec_0/history"), 404, "EXECUTION_NOT_FOUND")
     problem(api.get("/executions/exec_0/explain"), 404, "EXECUTION_NOT_FOUND")

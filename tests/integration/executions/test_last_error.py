@@ -1,4 +1,4 @@
-"""The last error of an execution, in its own answer and in every list of executions."""
+"""Last error of an execution, in its own answer and in every list of executions."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ SECOND = TIMEOUT.as_json(retryable=True)
 
 
 def last_error(api: Api, execution_id: str) -> Any:
-    """Read it from the execution, and check that each list shows the same."""
+    """Return the last error of the execution, and check that each list shows the same execution."""
     execution = api.get(f"/executions/{execution_id}").json
     for path in ("/executions", f"/jobs/{execution['job_id']}/executions"):
         (listed,) = api.get(path).json["items"]
@@ -25,7 +25,7 @@ def last_error(api: Api, execution_id: str) -> Any:
     return execution["last_error"]
 
 
-def test_it_is_that_of_the_latest_attempt_that_ended(api: Api, database: Database, execution_id: str) -> None:
+def test_last_error_belongs_to_the_latest_completed_attempt(api: Api, database: Database, execution_id: str) -> None:
     assert last_error(api, execution_id) is None
     first = claim(database)
     assert last_error(api, execution_id) is None
@@ -40,13 +40,13 @@ def test_it_is_that_of_the_latest_attempt_that_ended(api: Api, database: Databas
     assert last_error(api, execution_id) is None
 
 
-def test_a_lost_worker_is_an_error_too(api: Api, database: Database, execution_id: str) -> None:
+def test_last_error_after_a_lost_worker_is_worker_lost(api: Api, database: Database, execution_id: str) -> None:
     claim(database)
     worker_lease.leave(database, WORKER)
     reclaim.reclaim(database, reclaim.candidates(database, limit=10))
     assert last_error(api, execution_id)["type"] == "WORKER_LOST"
 
 
-def test_a_cancelled_retry_keeps_it(api: Api, database: Database, execution_id: str) -> None:
+def test_cancelled_retry_keeps_the_last_error(api: Api, database: Database, execution_id: str) -> None:
     end(database, claim(database), Verdict.retry(REFUSED, 60_000))
     assert api.post(f"/executions/{execution_id}/cancel").json["last_error"] == FIRST

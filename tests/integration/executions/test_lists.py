@@ -1,4 +1,4 @@
-"""Every list of the OpenAPI document, walked page by page while rows are inserted: nothing twice, nothing missed."""
+"""Every list of the OpenAPI document, read by pages during inserts: each item appears exactly once."""
 
 import json
 from collections.abc import Callable
@@ -19,12 +19,12 @@ from tests.integration.client import Api
 from tests.integration.http.document import document
 from tests.integration.registered import created, cron, one_shot, register
 
-TARGET = "http:walked:80"
+TARGET = "http:listed:80"
 
 
 @dataclass(slots=True)
-class World:
-    """A service with an endpoint, a cron job, the latest version of it, and an execution; it counts what is added."""
+class Service:
+    """An endpoint, a cron job with its latest version, and an execution; `added` counts the inserted items."""
 
     api: Api
     database: Database
@@ -34,117 +34,117 @@ class World:
     added: int = 0
 
     def path(self, template: str) -> str:
-        return template.format(job_id=self.job["job_id"], execution_id=self.execution_id, target=TARGET, name="walked")
+        return template.format(job_id=self.job["job_id"], execution_id=self.execution_id, target=TARGET, name="listed")
 
 
 @pytest.fixture
-def world(api: Api, database: Database) -> World:
+def service(api: Api, database: Database) -> Service:
     register(api)
-    rule = {"name": "walked", "events": ["execution.failed"], "channels": ["target"], "all": True}
+    rule = {"name": "listed", "events": ["execution.failed"], "channels": ["target"], "all": True}
     assert api.post("/notification-rules", rule).status_code == 201
     job = created(api, cron())
     (execution_id,) = rows.add_executions(database)
-    return World(api, database, job, job["job_id"], execution_id)
+    return Service(api, database, job, job["job_id"], execution_id)
 
 
-def name(world: World) -> str:
-    return f"n-{world.added}"
+def name(service: Service) -> str:
+    return f"n-{service.added}"
 
 
-def add_version(world: World) -> None:
-    response = world.api.put(f"/jobs/{world.latest}", {"cron": f"{world.added % 60} 9 * * *"})
+def add_version(service: Service) -> None:
+    response = service.api.put(f"/jobs/{service.latest}", {"cron": f"{service.added % 60} 9 * * *"})
     assert response.status_code == 200, response.get_data(as_text=True)
-    world.latest = response.json["job_id"]
+    service.latest = response.json["job_id"]
 
 
-def add_config(world: World) -> None:
-    assert world.api.post("/configs", {"name": name(world), "values": {}}).status_code == 201
+def add_config(service: Service) -> None:
+    assert service.api.post("/configs", {"name": name(service), "values": {}}).status_code == 201
 
 
-def add_payload_spec(world: World) -> None:
-    assert world.api.post("/payload-specs", {"name": name(world), "schema": {}}).status_code == 201
+def add_payload_spec(service: Service) -> None:
+    assert service.api.post("/payload-specs", {"name": name(service), "schema": {}}).status_code == 201
 
 
-def add_secret(world: World) -> None:
-    assert world.api.post("/secrets", {"name": name(world), "value": "value-v"}).status_code == 201
+def add_secret(service: Service) -> None:
+    assert service.api.post("/secrets", {"name": name(service), "value": "value-v"}).status_code == 201
 
 
-def add_endpoint(world: World) -> None:
-    register(world.api, name(world))
+def add_endpoint(service: Service) -> None:
+    register(service.api, name(service))
 
 
-def add_job(world: World) -> None:
-    created(world.api, one_shot(name(world)))
+def add_job(service: Service) -> None:
+    created(service.api, one_shot(name(service)))
 
 
-def add_tick(world: World) -> None:
-    rows.add_tick(world.database, world.job["job_id"])
+def add_tick(service: Service) -> None:
+    rows.add_tick(service.database, service.job["job_id"])
 
 
-def add_attempt(world: World) -> None:
-    rows.add_attempt(world.database, world.execution_id, world.added, "FAILED")
+def add_attempt(service: Service) -> None:
+    rows.add_attempt(service.database, service.execution_id, service.added, "FAILED")
 
 
-def add_log(world: World) -> None:
-    rows.add_log(world.database, world.execution_id, world.added, "INFO")
+def add_log(service: Service) -> None:
+    rows.add_log(service.database, service.execution_id, service.added, "INFO")
 
 
-def watch(world: World, target: str) -> None:
-    breakers_store.publish(world.database, {target: 60_000}, [])
+def publish_breaker(service: Service, target: str) -> None:
+    breakers_store.publish(service.database, {target: 60_000}, [])
 
 
-def add_breaker(world: World) -> None:
-    watch(world, f"http:{name(world)}:80")
+def add_breaker(service: Service) -> None:
+    publish_breaker(service, f"http:{name(service)}:80")
 
 
-def add_breaker_event(world: World) -> None:
-    watch(world, TARGET)
-    (noted,) = [noted for noted in breakers_store.notable(world.database) if noted.target == TARGET]
+def add_breaker_event(service: Service) -> None:
+    publish_breaker(service, TARGET)
+    (breaker,) = [breaker for breaker in breakers_store.notable(service.database) if breaker.target == TARGET]
     assert breakers_store.change(
-        world.database, noted, Transition(BreakerState.OPEN, Reason.RETRY_AFTER, 1000), "wrk_1"
+        service.database, breaker, Transition(BreakerState.OPEN, Reason.RETRY_AFTER, 1000), "wrk_1"
     )
 
 
-def add_worker(world: World) -> None:
+def add_worker(service: Service) -> None:
     about: dict[str, Any] = {"host": "h", "pid": 1, "queues": ["http"], "capacity": 9, "lease_ms": 600_000}
-    worker_lease.register(world.database, worker_id=name(world), **about)
+    worker_lease.register(service.database, worker_id=name(service), **about)
 
 
-def add_scheduler(world: World) -> None:
-    process_heartbeat.beat(world.database, Component("default", ProcessKind.SCHEDULER, name(world)))
+def add_scheduler(service: Service) -> None:
+    process_heartbeat.beat(service.database, Component("default", ProcessKind.SCHEDULER, name(service)))
 
 
-def add_letter(world: World) -> None:
-    rows.add_letter(world.database)
+def add_letter(service: Service) -> None:
+    rows.add_letter(service.database)
 
 
-def add_redrive(world: World) -> None:
-    assert world.api.post("/redrives", {"wanted": {}, "all": True}).status_code == 202
+def add_redrive(service: Service) -> None:
+    assert service.api.post("/redrives", {"wanted": {}, "all": True}).status_code == 202
 
 
-def add_rule(world: World) -> None:
-    rule = {"name": name(world), "events": ["execution.failed"], "channels": ["target"], "all": True}
-    assert world.api.post("/notification-rules", rule).status_code == 201
+def add_rule(service: Service) -> None:
+    rule = {"name": name(service), "events": ["execution.failed"], "channels": ["target"], "all": True}
+    assert service.api.post("/notification-rules", rule).status_code == 201
 
 
-def add_bulk_operation(world: World) -> None:
+def add_bulk_operation(service: Service) -> None:
     body = {"action": "retry", "wanted": {"endpoint": "target"}}
-    assert world.api.post("/bulk-operations", body).status_code == 202
+    assert service.api.post("/bulk-operations", body).status_code == 202
 
 
-def add_message(world: World) -> None:
+def add_message(service: Service) -> None:
     group = {"subjects": [], "counts": {"queue.late": 1}, "first_at": "2030-01-01T00:00:00Z"}
-    params = {"id": name(world), "told": json.dumps(group | {"last_at": group["first_at"]})}
+    params = {"id": name(service), "event_batch": json.dumps(group | {"last_at": group["first_at"]})}
     add = "INSERT INTO notification_groups (group_id, rule, told, closed_at, messages)"
-    world.database.fetch(
-        text(f"{add} VALUES (:id, 'walked', CAST(:told AS JSONB), now(), CAST('[]' AS JSONB))"), params
+    service.database.fetch(
+        text(f"{add} VALUES (:id, 'listed', CAST(:event_batch AS JSONB), now(), CAST('[]' AS JSONB))"), params
     )
 
 
-# Not those that are in the order of names: what is added comes first here.
+# Lists ordered by name have no entry in LISTS: new items are not first there.
 BY_NAME = {"/queues"}
-# By the path of each list: the field that tells its items apart, and how one more of them comes to be.
-LISTS: dict[str, tuple[str, Callable[[World], None]]] = {
+# Path of a list -> the field that identifies its items, and the function that adds an item.
+LISTS: dict[str, tuple[str, Callable[[Service], None]]] = {
     "/payload-specs": ("name", add_payload_spec),
     "/configs": ("name", add_config),
     "/secrets": ("name", add_secret),
@@ -169,7 +169,7 @@ LISTS: dict[str, tuple[str, Callable[[World], None]]] = {
 }
 
 
-def test_every_list_of_the_document_is_here() -> None:
+def test_every_list_of_the_document_is_tested() -> None:
     listed = {
         path
         for path, operations in document()["paths"].items()
@@ -178,42 +178,42 @@ def test_every_list_of_the_document_is_here() -> None:
     assert listed == LISTS.keys() | BY_NAME
 
 
-def add(world: World, template: str, count: int) -> None:
+def add(service: Service, template: str, count: int) -> None:
     for _ in range(count):
-        world.added += 1
-        LISTS[template][1](world)
+        service.added += 1
+        LISTS[template][1](service)
 
 
-def page(world: World, template: str, limit: int, cursor: str | None = None) -> tuple[list[str], str | None]:
+def page(service: Service, template: str, limit: int, cursor: str | None = None) -> tuple[list[str], str | None]:
     query: dict[str, Any] = {"limit": limit} if cursor is None else {"limit": limit, "cursor": cursor}
-    response = world.api.get(world.path(template), **query)
+    response = service.api.get(service.path(template), **query)
     assert response.status_code == 200, response.get_data(as_text=True)
     assert set(response.json) == {"items", "cursor"}
     return [item[LISTS[template][0]] for item in response.json["items"]], response.json["cursor"]
 
 
 @pytest.mark.parametrize("template", LISTS)
-def test_a_walk_sees_each_item_once_while_others_are_inserted(world: World, template: str) -> None:
-    add(world, template, 8)
-    before, end = page(world, template, 200)
+def test_pages_have_each_item_once_during_inserts(service: Service, template: str) -> None:
+    add(service, template, 8)
+    before, end = page(service, template, 200)
     assert end is None
     assert len(before) >= 8
-    walked, cursor = page(world, template, 3)
+    listed, cursor = page(service, template, 3)
     while cursor is not None:
-        add(world, template, 2)
-        found, cursor = page(world, template, 3, cursor)
+        add(service, template, 2)
+        found, cursor = page(service, template, 3, cursor)
         assert 1 <= len(found) <= 3
-        walked += found
-    assert walked == before
-    after, _ = page(world, template, 200)
+        listed += found
+    assert listed == before
+    after, _ = page(service, template, 200)
     assert after[-len(before) :] == before
     assert len(set(after)) == len(after) > len(before)
 
 
 @pytest.mark.parametrize("template", LISTS)
-def test_a_page_that_ends_the_list_has_no_cursor(world: World, template: str) -> None:
-    add(world, template, 3)
-    everything, _ = page(world, template, 200)
-    assert page(world, template, len(everything)) == (everything, None)
-    first, cursor = page(world, template, len(everything) - 1)
-    assert (first, page(world, template, 1, cursor)) == (everything[:-1], (everything[-1:], None))
+def test_last_page_has_no_cursor(service: Service, template: str) -> None:
+    add(service, template, 3)
+    everything, _ = page(service, template, 200)
+    assert page(service, template, len(everything)) == (everything, None)
+    first, cursor = page(service, template, len(everything) - 1)
+    assert (first, page(service, template, 1, cursor)) == (everything[:-1], (everything[-1:], None))

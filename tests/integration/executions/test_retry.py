@@ -1,4 +1,4 @@
-"""Manual retry: what failed or was cancelled continues where it ended."""
+"""Manual retry: a failed or cancelled execution is queued again with new attempts."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from tests.integration.client import Api, problem, services
 from tests.integration.registered import created, cron, one_shot, register
 
 
-def ended(api: Api, database: Database, status: str = "FAILED", **endpoint: object) -> str:
-    """A one-shot execution that ended after three attempts of four."""
+def completed(api: Api, database: Database, status: str = "FAILED", **endpoint: object) -> str:
+    """Create a one-shot execution that completed after three attempts of four."""
     register(api, **endpoint)
     job = created(api, one_shot("k"))
     rows.set_status(database, job["job_id"], status)
@@ -25,8 +25,8 @@ def ended(api: Api, database: Database, status: str = "FAILED", **endpoint: obje
 
 
 @pytest.mark.parametrize("status", ["FAILED", "CANCELLED"])
-def test_what_ended_is_queued_again_with_fresh_attempts(api: Api, database: Database, status: str) -> None:
-    execution_id = ended(api, database, status, retry_policy={"max_attempts": 5})
+def test_completed_execution_is_queued_again_with_new_attempts(api: Api, database: Database, status: str) -> None:
+    execution_id = completed(api, database, status, retry_policy={"max_attempts": 5})
     hints: list[str] = []
     services(api.app).notifier.hint = lambda queue, _place: hints.append(queue)  # type: ignore[method-assign]
     before = api.get(f"/executions/{execution_id}").json
@@ -47,7 +47,7 @@ def test_what_ended_is_queued_again_with_fresh_attempts(api: Api, database: Data
 
 
 @pytest.mark.parametrize("status", ["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS"])
-def test_what_did_not_end_badly_is_409(api: Api, database: Database, status: str) -> None:
+def test_retry_of_an_execution_in_another_status_is_409(api: Api, database: Database, status: str) -> None:
     register(api)
     job = created(api, one_shot("k"))
     rows.set_status(database, job["job_id"], status)
@@ -57,30 +57,30 @@ def test_what_did_not_end_badly_is_409(api: Api, database: Database, status: str
     assert api.get(path).json == before
 
 
-def test_what_does_not_exist_is_404(api: Api) -> None:
+def test_retry_of_an_unknown_execution_is_404(api: Api) -> None:
     problem(api.post("/executions/exec_0/retry"), 404, "EXECUTION_NOT_FOUND")
 
 
-def test_a_deleted_endpoint_is_409(api: Api, database: Database) -> None:
-    execution_id = ended(api, database)
+def test_retry_with_a_deleted_endpoint_is_409(api: Api, database: Database) -> None:
+    execution_id = completed(api, database)
     assert api.delete("/endpoints/target").status_code == 204
     assert "target" in problem(api.post(f"/executions/{execution_id}/retry"), 409, "CONFLICT")["message"]
     assert api.get(f"/executions/{execution_id}").json["status"] == "FAILED"
 
 
-def test_a_retried_execution_keeps_its_endpoint_from_being_deleted(api: Api, database: Database) -> None:
-    execution_id = ended(api, database)
+def test_endpoint_of_a_retried_execution_is_not_deleted(api: Api, database: Database) -> None:
+    execution_id = completed(api, database)
     api.post(f"/executions/{execution_id}/retry")
     problem(api.delete("/endpoints/target"), 409, "CONFLICT")
 
 
-def test_a_paused_job_is_409(api: Api, database: Database) -> None:
-    execution_id = ended(api, database)
+def test_retry_of_a_paused_job_is_409(api: Api, database: Database) -> None:
+    execution_id = completed(api, database)
     database.fetch(text("UPDATE jobs SET status = 'PAUSED', paused_at = now(), retired_at = NULL"))
     assert "PAUSED" in problem(api.post(f"/executions/{execution_id}/retry"), 409, "CONFLICT")["message"]
 
 
-def test_a_retired_cron_job_stays_retired(api: Api, database: Database) -> None:
+def test_retry_keeps_a_retired_cron_job_retired(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())
     tick = rows.add_tick(database, job["job_id"], "FAILED")
@@ -89,9 +89,9 @@ def test_a_retired_cron_job_stays_retired(api: Api, database: Database) -> None:
     assert api.get(f"/jobs/{job['job_id']}").json["status"] == "RETIRED"
 
 
-def test_a_commit_whose_answer_was_lost_is_recognised(api: Api, database: Database) -> None:
-    """The connection breaks right behind the first commit; meanwhile a worker even claims the execution."""
-    execution_id = ended(api, database)
+def test_commit_with_a_lost_answer_is_recognised(api: Api, database: Database) -> None:
+    """The connection breaks right after the first commit, and a worker claims the execution before the second try."""
+    execution_id = completed(api, database)
     lost: list[object] = []
 
     def lose_the_answer(connection: Any) -> None:
@@ -112,7 +112,7 @@ def test_a_commit_whose_answer_was_lost_is_recognised(api: Api, database: Databa
     assert len(database.fetch(text("SELECT 1 FROM execution_events"))) == 1
 
 
-def test_the_statement_repeats_the_condition(api: Api, database: Database) -> None:
-    execution_id = ended(api, database, "SUCCESS")
+def test_retry_statement_checks_the_status_again(api: Api, database: Database) -> None:
+    execution_id = completed(api, database, "SUCCESS")
     params = {"ids": [execution_id], "more": [1], "places": [0], "trace": None}
     assert database.fetch(RETRY, params) == []

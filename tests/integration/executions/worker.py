@@ -1,4 +1,4 @@
-"""What a worker does to executions, step by step."""
+"""Claim and completion of an execution, as a worker does them."""
 
 from sqlalchemy import text
 
@@ -20,5 +20,5 @@ def claim(database: Database) -> Claim:
     return answer.claims[0]
 
 
-def end(database: Database, claimed: Claim, verdict: Verdict) -> None:
-    conclude(database, WORKER, [Conclusion(claimed, ids.attempt_id(), verdict, rows.database_now(database), 0, ())])
+def end(database: Database, taken: Claim, verdict: Verdict) -> None:
+    conclude(database, WORKER, [Conclusion(taken, ids.attempt_id(), verdict, rows.database_now(database), 0, ())])

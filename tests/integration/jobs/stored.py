@@ -1,4 +1,4 @@
-"""Rows of jobs and executions, as the database has them."""
+"""Rows of jobs and executions in the database."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from tests import rows
 
 
 def stored(database: Database, job: dict[str, Any]) -> tuple[Any, list[Any]]:
-    """Read a job's row and those of its executions."""
+    """Return a job's row and the rows of its executions."""
     params = {"id": job["job_id"]}
     (row,) = database.fetch(text("SELECT * FROM jobs WHERE job_id = :id"), params)
     return row, list(database.fetch(text("SELECT * FROM executions WHERE job_id = :id"), params))
 
 
 def status_of(database: Database, execution_id: str) -> tuple[str, bool]:
-    """Read an execution's status, and whether it is on hold."""
+    """Return an execution's status, and whether it is on hold."""
     row = rows.execution(database, execution_id)
     return row.status, row.on_hold

@@ -1,4 +1,4 @@
-"""A commit whose outcome is lost, refused or unknown: the client gets the answer that is true."""
+"""A commit whose answer is lost, or an error: the client gets the status that matches the database."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -25,7 +25,7 @@ def settings_of(database_url: str) -> Settings:
 
 @pytest.fixture(scope="module")
 def shared(module_database_url: str) -> Iterator[tuple[Api, PgProxy]]:
-    """A client of an application whose database is behind the proxy."""
+    """Run an application whose database is behind the proxy; yield its client and the proxy."""
     url = module_database_url
     with PgProxy(urlsplit(url).port or 5432) as proxy, running(settings_of(proxy.url(url))) as app:
         yield administrator(app), proxy
@@ -33,7 +33,7 @@ def shared(module_database_url: str) -> Iterator[tuple[Api, PgProxy]]:
 
 @pytest.fixture
 def api(shared: tuple[Api, PgProxy]) -> Iterator[Api]:
-    """The same, with an endpoint `target` that has no jobs and is at its first version."""
+    """Yield the shared client, with an endpoint `target` at version 1 and without jobs."""
     api, _proxy = shared
     register(api)
     yield api
@@ -64,7 +64,7 @@ def counts(database: Database) -> tuple[int, int]:
     [(one_shot("k"), (1, 1)), (cron(idempotency_key="k"), (1, 0)), (cron(), (1, 0))],
     ids=["one-shot", "cron", "cron without a key"],
 )
-def test_a_job_that_was_created_is_answered_with_201(
+def test_created_job_is_answered_with_201(
     api: Api, database: Database, proxy: PgProxy, fault: Fault, body: dict[str, Any], stored: tuple[int, int]
 ) -> None:
     proxy.arm(INSERT_JOB, fault)
@@ -76,7 +76,7 @@ def test_a_job_that_was_created_is_answered_with_201(
     assert counts(database) == stored
 
 
-def test_a_replay_is_answered_with_200_and_the_first_job(
+def test_replay_is_answered_with_200_and_the_first_job(
     api: Api, database: Database, proxy: PgProxy, fault: Fault
 ) -> None:
     first = created(api, one_shot("k"))
@@ -88,13 +88,13 @@ def test_a_replay_is_answered_with_200_and_the_first_job(
     assert counts(database) == (1, 1)
 
 
-@pytest.mark.parametrize("what", ["execution", "job"])
-def test_a_cancel_is_answered_with_200_and_cancels(
-    api: Api, database: Database, proxy: PgProxy, fault: Fault, what: str
+@pytest.mark.parametrize("resource", ["execution", "job"])
+def test_cancel_is_answered_with_200_and_cancels(
+    api: Api, database: Database, proxy: PgProxy, fault: Fault, resource: str
 ) -> None:
     job = created(api, one_shot("k", trigger="DELAYED", run_at="2199-01-01T00:00:00Z"))
     execution_id = job["execution"]["execution_id"]
-    path = f"/executions/{execution_id}/cancel" if what == "execution" else f"/jobs/{job['job_id']}/cancel"
+    path = f"/executions/{execution_id}/cancel" if resource == "execution" else f"/jobs/{job['job_id']}/cancel"
     proxy.arm("'CANCELLED'", fault)
     answer = api.post(path)
     assert proxy.fired == 1
@@ -103,7 +103,7 @@ def test_a_cancel_is_answered_with_200_and_cancels(
     assert api.get(f"/jobs/{job['job_id']}").json["status"] == "RETIRED"
 
 
-def test_a_request_to_cancel_is_answered_with_202(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+def test_request_to_cancel_is_answered_with_202(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
     execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
     claim_everything(database)
     proxy.arm("SET cancel_requested_at", fault)
@@ -114,7 +114,7 @@ def test_a_request_to_cancel_is_answered_with_202(api: Api, database: Database, 
 
 
 def claim_everything(database: Database) -> None:
-    """What a worker does once something is due."""
+    """Set each due execution RUNNING, as the claim of a worker does."""
     database.fetch(
         text(
             "UPDATE executions SET status = 'RUNNING', attempt_count = attempt_count + 1, worker_id = 'wrk_1', "
@@ -127,8 +127,8 @@ def reasons(api: Api, execution_id: str) -> list[str]:
     return [item["reason"] for item in api.get(f"/executions/{execution_id}/history").json["items"]]
 
 
-@pytest.mark.parametrize("is_claimed", [False, True], ids=["", "and is claimed meanwhile"])
-def test_a_retry_by_hand_happens_once(
+@pytest.mark.parametrize("is_claimed", [False, True], ids=["", "claimed before the answer"])
+def test_manual_retry_happens_once(
     api: Api, database: Database, proxy: PgProxy, fault: Fault, is_claimed: bool
 ) -> None:
     execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
@@ -145,8 +145,8 @@ def test_a_retry_by_hand_happens_once(
     assert reasons(api, execution_id)[3:] in ([], ["CLAIMED"])
 
 
-@pytest.mark.parametrize("is_claimed", [False, True], ids=["", "and is claimed meanwhile"])
-def test_a_job_is_brought_forward_once(
+@pytest.mark.parametrize("is_claimed", [False, True], ids=["", "claimed before the answer"])
+def test_job_is_brought_forward_once(
     api: Api, database: Database, proxy: PgProxy, fault: Fault, is_claimed: bool
 ) -> None:
     job = created(api, one_shot("k", trigger="DELAYED", run_at="2199-01-01T00:00:00Z"))
@@ -163,7 +163,7 @@ def test_a_job_is_brought_forward_once(
     assert reasons(api, execution_id)[2:] in ([], ["CLAIMED"])
 
 
-def test_an_update_makes_one_version(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+def test_update_of_an_endpoint_creates_one_version(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
     proxy.arm("UPDATE endpoints", fault)
     changed = http_endpoint(retry_policy={"max_attempts": 7})
     answer = api.put("/endpoints/target", changed)
@@ -174,7 +174,7 @@ def test_an_update_makes_one_version(api: Api, database: Database, proxy: PgProx
     assert api.get("/endpoints/target").json["retry_policy"]["max_attempts"] == 7
 
 
-def test_a_delete_is_answered_with_204(api: Api, proxy: PgProxy, fault: Fault) -> None:
+def test_delete_is_answered_with_204(api: Api, proxy: PgProxy, fault: Fault) -> None:
     proxy.arm("UPDATE endpoints", fault)
     answer = api.delete("/endpoints/target")
     assert proxy.fired == 1
@@ -182,7 +182,7 @@ def test_a_delete_is_answered_with_204(api: Api, proxy: PgProxy, fault: Fault) -
     assert api.get("/endpoints/target").status_code == 404
 
 
-def test_a_registration_is_answered_with_201(api: Api, proxy: PgProxy, fault: Fault) -> None:
+def test_registration_is_answered_with_201(api: Api, proxy: PgProxy, fault: Fault) -> None:
     proxy.arm("INSERT INTO endpoints", fault)
     answer = api.post("/endpoints", http_endpoint("other"))
     assert proxy.fired == 1
@@ -190,7 +190,7 @@ def test_a_registration_is_answered_with_201(api: Api, proxy: PgProxy, fault: Fa
     assert api.get("/endpoints/other").json["version"] == 1
 
 
-def test_an_update_of_a_job_makes_one_version(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+def test_update_of_a_job_creates_one_version(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
     job = created(api, cron())
     proxy.arm("replaced_by_id =", fault)
     answer = api.put(f"/jobs/{job['job_id']}", {"cron": "0 10 * * *"})
@@ -200,7 +200,7 @@ def test_an_update_of_a_job_makes_one_version(api: Api, database: Database, prox
     assert counts(database) == (2, 0)
 
 
-def test_a_pause_and_a_resumption_are_written_once(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+def test_pause_and_resume_are_recorded_once(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
     job = created(api, one_shot("k"))
     for verb, words, status in (("pause", "SET status = 'PAUSED'", "PAUSED"), ("resume", "paused_at = NULL", "ACTIVE")):
         proxy.arm(words, fault)
@@ -211,7 +211,7 @@ def test_a_pause_and_a_resumption_are_written_once(api: Api, database: Database,
     assert [item["reason"] for item in history] == ["CREATED", "JOB_PAUSED", "JOB_RESUMED"]
 
 
-def test_a_run_now_makes_one_execution(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+def test_manual_run_creates_one_execution(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
     job = created(api, cron())
     proxy.arm("INSERT INTO executions", fault)
     answer = api.post(f"/jobs/{job['job_id']}/run")
@@ -220,10 +220,8 @@ def test_a_run_now_makes_one_execution(api: Api, database: Database, proxy: PgPr
     assert counts(database) == (1, 1)
 
 
-def test_a_key_its_effect_and_its_answer_are_one_commit(
-    api: Api, database: Database, proxy: PgProxy, fault: Fault
-) -> None:
-    """Key, effect and answer are one commit: with it all of them are lost, or none."""
+def test_key_effect_and_answer_are_one_commit(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+    """Key, effect and answer are one commit: a failed commit loses all three, so the retry runs the request again."""
     job = created(api, cron())
     headers = {"Idempotency-Key": "k"}
     proxy.arm("INSERT INTO idempotency_keys", fault)
@@ -236,7 +234,7 @@ def test_a_key_its_effect_and_its_answer_are_one_commit(
     database.fetch(text("TRUNCATE idempotency_keys"))
 
 
-def test_a_batch_creates_each_job_once(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
+def test_batch_creates_each_job_once(api: Api, database: Database, proxy: PgProxy, fault: Fault) -> None:
     created(api, one_shot("first"))
     proxy.arm(INSERT_JOB, fault)
     answer = api.post("/jobs/batch", {"jobs": [one_shot("first"), one_shot("k"), cron(), cron()]})

@@ -1,4 +1,4 @@
-"""POST /jobs/batch: an outcome for each job, one statement for all."""
+"""POST /jobs/batch: one result for each job, one statement for all jobs."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def batch(api: Api, *jobs: Any) -> list[Any]:
     return items
 
 
-def test_each_job_is_created_as_if_alone(api: Api) -> None:
+def test_each_job_of_a_batch_equals_the_stored_job(api: Api) -> None:
     register_all(api)
     late = one_shot("late", trigger="DELAYED", run_at="2090-01-01T00:00:00Z")
     items = batch(api, one_shot("now"), late, cron(), interval())
@@ -28,7 +28,7 @@ def test_each_job_is_created_as_if_alone(api: Api) -> None:
     assert [item["job"].get("execution", {}).get("status") for item in items] == ["QUEUED", "PENDING", None, None]
 
 
-def test_a_bad_job_leaves_the_others_alone(api: Api) -> None:
+def test_invalid_job_does_not_affect_the_other_jobs(api: Api) -> None:
     register_all(api)
     first = created(api, one_shot("taken"))
     items = batch(
@@ -53,13 +53,13 @@ def test_a_bad_job_leaves_the_others_alone(api: Api) -> None:
     assert len(api.get("/jobs").json["items"]) == 2
 
 
-def test_the_first_of_two_that_cannot_be_does_not_take_the_second_with_it(api: Api) -> None:
+def test_invalid_job_does_not_reserve_its_key(api: Api) -> None:
     register_all(api)
     items = batch(api, one_shot("k", input={"user_id": 7}), one_shot("k"))
     assert [item["status"] for item in items] == [422, 201]
 
 
-def test_five_hundred_are_one_statement(api: Api, database: Database, statements: Statements) -> None:
+def test_batch_of_500_jobs_is_one_statement(api: Api, database: Database, statements: Statements) -> None:
     register_all(api)
     created(api, one_shot("warm-up"))
     statements.clear()
@@ -74,7 +74,7 @@ def test_five_hundred_are_one_statement(api: Api, database: Database, statements
     assert (count.jobs, count.executions) == (501, 501)
 
 
-def test_a_thousand_twice_are_the_same_thousand(api: Api) -> None:
+def test_repeated_batch_of_1000_jobs_returns_the_same_jobs(api: Api) -> None:
     register_all(api)
     jobs = [one_shot(f"k{number}") for number in range(1000)]
     first, again = batch(api, *jobs), batch(api, *jobs)
@@ -83,30 +83,30 @@ def test_a_thousand_twice_are_the_same_thousand(api: Api) -> None:
     assert [item["job"]["job_id"] for item in again] == [item["job"]["job_id"] for item in first]
 
 
-def test_a_change_of_an_endpoint_meanwhile_is_noticed(api: Api) -> None:
+def test_batch_uses_the_current_version_of_an_endpoint_changed_by_another_process(api: Api) -> None:
     for name in ("target", "other", "third"):
         register(api, name)
         created(api, one_shot("warm-up", endpoint=name))
     with another_process(api) as other:
         assert other.put("/endpoints/target", http_endpoint()).status_code == 200
-    each = [("target", 2), ("other", 1), ("third", 1)]
+    expected = [("target", 2), ("other", 1), ("third", 1)]
     items = batch(
         api,
-        *(one_shot(key, endpoint=name) for key in "ab" for name, _ in each),
-        *(cron(endpoint=name) for name, _ in each * 2),
+        *(one_shot(key, endpoint=name) for key in "ab" for name, _ in expected),
+        *(cron(endpoint=name) for name, _ in expected * 2),
     )
     assert [item["status"] for item in items] == [201] * 12
-    assert [(item["job"]["endpoint"], item["job"]["endpoint_version"]) for item in items] == each * 4
+    assert [(item["job"]["endpoint"], item["job"]["endpoint_version"]) for item in items] == expected * 4
     for item in items:
         assert api.get(f"/jobs/{item['job']['job_id']}").json == item["job"]
 
 
-def test_a_batch_that_is_none(api: Api) -> None:
-    for body, where in (
+def test_invalid_batch_is_refused(api: Api) -> None:
+    for body, pointer in (
         ({}, "/jobs"),
         ({"jobs": []}, "/jobs"),
         ({"jobs": [one_shot("k")] * 1001}, "/jobs"),
         ({"jobs": ["x"]}, "/jobs/0"),
         ({"jobs": {}}, "/jobs"),
     ):
-        assert pointers(problem(api.post("/jobs/batch", body), 400, "INVALID_REQUEST")) == [where]
+        assert pointers(problem(api.post("/jobs/batch", body), 400, "INVALID_REQUEST")) == [pointer]

@@ -1,4 +1,4 @@
-"""An update while ticks of the old version are claimed ahead of their instant."""
+"""Updates of a job while ticks of its old version are claimed ahead of their instant."""
 
 from datetime import datetime
 
@@ -18,7 +18,7 @@ CENTURY_SECONDS = 100 * 366 * 86_400
 
 
 def take_ahead(database: Database, claims: int) -> list[datetime]:
-    """Create the executions of all ticks of a century, and claim the first of them long before their instant."""
+    """Create the executions of all ticks of a century, and claim the first `claims` of them."""
     chores(database, look_ahead_seconds=CENTURY_SECONDS).materialize()
     worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     ahead_ms = CENTURY_SECONDS * 1000
@@ -29,9 +29,7 @@ def take_ahead(database: Database, claims: int) -> list[datetime]:
 
 
 @pytest.mark.parametrize("claims", [1, 2])
-def test_a_tick_that_the_old_version_delivers_is_not_taken_by_the_new_one(
-    api: Api, database: Database, claims: int
-) -> None:
+def test_new_version_skips_ticks_claimed_by_the_old_version(api: Api, database: Database, claims: int) -> None:
     register(api)
     old = created(api, YEARLY)
     ticks = take_ahead(database, claims)
@@ -40,7 +38,7 @@ def test_a_tick_that_the_old_version_delivers_is_not_taken_by_the_new_one(
     assert datetime.fromisoformat(new["next_run_at"]) == ticks[claims]
 
 
-def test_ticks_of_the_old_version_that_were_cancelled_are_taken_by_the_new_one(api: Api, database: Database) -> None:
+def test_new_version_runs_the_cancelled_ticks_of_the_old_version(api: Api, database: Database) -> None:
     register(api)
     old = created(api, YEARLY)
     ticks = take_ahead(database, 0)
@@ -48,7 +46,7 @@ def test_ticks_of_the_old_version_that_were_cancelled_are_taken_by_the_new_one(a
     assert datetime.fromisoformat(new["next_run_at"]) == ticks[0]
 
 
-def test_no_version_begins_when_the_old_one_delivers_its_only_tick(api: Api, database: Database) -> None:
+def test_update_without_a_remaining_tick_is_refused(api: Api, database: Database) -> None:
     register(api)
     old = created(api, YEARLY)
     ticks = take_ahead(database, 1)

@@ -1,4 +1,4 @@
-"""Creating jobs: those that run once, what any job needs, and whom it wakes."""
+"""Creation of jobs: one-shot jobs, fields of all jobs, and wake-ups of workers."""
 
 from datetime import datetime, timedelta
 
@@ -13,7 +13,7 @@ from tests.integration.jobs.stored import stored
 from tests.integration.registered import created, cron, delayed, one_shot, register, register_all
 
 
-def test_an_immediate_job(api: Api, database: Database) -> None:
+def test_immediate_job_is_queued_with_the_fields_of_its_request(api: Api, database: Database) -> None:
     register(api, retry_policy={"max_attempts": 4})
     response = api.post("/jobs", one_shot("order-1234", input={"user_id": "u", "deep": {"list": [1, 2.5, None, "ü"]}}))
     job = response.json
@@ -67,7 +67,9 @@ def test_an_immediate_job(api: Api, database: Database) -> None:
         (timedelta(days=3650), "PENDING"),
     ],
 )
-def test_a_delayed_job(api: Api, database: Database, due_in: timedelta, status: str) -> None:
+def test_delayed_job_is_pending_unless_due_within_the_look_ahead(
+    api: Api, database: Database, due_in: timedelta, status: str
+) -> None:
     register(api)
     now = rows.database_now(database)
     job = created(api, delayed("k", now + due_in))
@@ -76,11 +78,11 @@ def test_a_delayed_job(api: Api, database: Database, due_in: timedelta, status: 
     assert api.get(f"/jobs/{job['job_id']}").json == job
     row, (execution,) = stored(database, job)
     assert row.run_at == now + due_in
-    # In the past means now: an old date is no way to the head of the queue.
+    # A time in the past counts as now; otherwise an old date would put the job at the head of the queue.
     assert execution.run_at == execution.scheduled_at == max(now + due_in, execution.created_at)
 
 
-def test_the_look_ahead_is_a_setting(database_url: str) -> None:
+def test_look_ahead_is_a_setting(database_url: str) -> None:
     with running(Settings(database_url=database_url, look_ahead_seconds=120)) as app:
         api = administrator(app)
         register(api)
@@ -97,26 +99,26 @@ def test_the_look_ahead_is_a_setting(database_url: str) -> None:
         ("2090-03-15T18:00:00.123456789-00:00", "2090-03-15T18:00:00.123456Z"),
     ],
 )
-def test_offsets_are_understood(api: Api, run_at: str, utc: str) -> None:
+def test_run_at_is_converted_to_utc(api: Api, run_at: str, utc: str) -> None:
     register(api)
     assert created(api, delayed("k", run_at))["run_at"] == utc
 
 
-def test_an_unknown_endpoint_is_404(api: Api) -> None:
+def test_unknown_endpoint_is_404(api: Api) -> None:
     for body in (one_shot("k"), cron(), delayed("k", "2090-01-01T00:00:00Z")):
         problem(api.post("/jobs", body), 404, "ENDPOINT_NOT_FOUND")
 
 
-def test_the_input_must_match_the_payload_spec(api: Api) -> None:
+def test_input_must_match_the_payload_spec(api: Api) -> None:
     register_all(api)
-    for input_, where in (({}, "/input"), ({"user_id": 7}, "/input/user_id"), (None, "/input")):
+    for input_, pointer in (({}, "/input"), ({"user_id": 7}, "/input/user_id"), (None, "/input")):
         error = problem(api.post("/jobs", one_shot("k", input=input_)), 422, "INPUT_VALIDATION_FAILED")
-        assert pointers(error) == [where]
+        assert pointers(error) == [pointer]
     problem(api.post("/jobs", cron(input={})), 422, "INPUT_VALIDATION_FAILED")
     assert api.get("/jobs").json["items"] == []
 
 
-def test_without_a_payload_spec_any_object_will_do(api: Api) -> None:
+def test_any_object_is_a_valid_input_without_a_payload_spec(api: Api) -> None:
     register(api)
     assert created(api, one_shot("a", input={"x": [1]}))["input"] == {"x": [1]}
     body = one_shot("b")
@@ -131,7 +133,7 @@ def test_optional_fields_of_other_triggers_may_be_null(api: Api) -> None:
     created(api, cron(run_at=None, idempotency_key=None))
 
 
-def test_workers_are_woken_by_what_is_due(app: Flask, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_new_due_executions_wake_workers(app: Flask, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     register(api)
     woken: list[str] = []
     monkeypatch.setattr(services(app).notifier, "hint", lambda queue, *_: woken.append(queue))

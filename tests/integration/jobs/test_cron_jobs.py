@@ -1,4 +1,4 @@
-"""Creating cron jobs: their first tick, their start and end, and what is refused."""
+"""Creation of cron jobs: first tick, start and end, invalid schedules."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from tests.integration.registered import (
 )
 
 
-def test_a_cron_job(api: Api, database: Database) -> None:
+def test_cron_job_is_created_with_its_first_tick(api: Api, database: Database) -> None:
     register_all(api)
     job = created(api, cron(starts_at="2090-03-13T00:00:00Z", ends_at=None))
     assert job | {"job_id": "", "created_at": ""} == {
@@ -56,14 +56,14 @@ def test_a_cron_job(api: Api, database: Database) -> None:
     assert row.idempotency_key is None
 
 
-def test_the_first_tick_may_be_the_start_itself(api: Api) -> None:
+def test_first_tick_may_equal_the_start(api: Api) -> None:
     register(api)
     job = created(api, cron(cron="0 9 * * *", timezone="UTC", starts_at="2090-01-01T09:00:00Z"))
     assert job["next_run_at"] == "2090-01-01T09:00:00Z"
 
 
-def test_a_start_in_the_past_means_now(api: Api) -> None:
-    """No ticks are owed from before the job existed."""
+def test_start_in_the_past_counts_as_now(api: Api) -> None:
+    """A new job has no missed ticks to catch up, even if its start is years ago."""
     register(api)
     job = created(api, cron(cron="* * * * *", timezone="UTC", starts_at="2020-01-01T00:00:00Z"))
     wait = datetime.fromisoformat(job["next_run_at"]) - datetime.fromisoformat(job["created_at"])
@@ -71,7 +71,7 @@ def test_a_start_in_the_past_means_now(api: Api) -> None:
     assert job["starts_at"] == "2020-01-01T00:00:00Z"
 
 
-def test_without_a_start_a_cron_job_starts_now(api: Api) -> None:
+def test_cron_job_without_a_start_starts_now(api: Api) -> None:
     register(api)
     job = created(api, cron())
     started = datetime.fromisoformat(job["starts_at"]) - datetime.fromisoformat(job["created_at"])
@@ -79,7 +79,7 @@ def test_without_a_start_a_cron_job_starts_now(api: Api) -> None:
 
 
 @each_case(
-    ("changes", "status", "code", "where"),
+    ("changes", "status", "code", "pointer"),
     [
         ({"cron": "bad"}, 422, "INVALID_CRON", "/cron"),
         ({"cron": "* * * * * *"}, 422, "INVALID_CRON", "/cron"),
@@ -90,7 +90,7 @@ def test_without_a_start_a_cron_job_starts_now(api: Api) -> None:
             "INVALID_CRON",
             "/cron",
         ),
-        # The end itself is not part of the schedule.
+        # The tick at `ends_at` does not run, so this schedule has no tick.
         (
             {"timezone": "UTC", "starts_at": "2090-03-12T10:00:00Z", "ends_at": "2090-03-13T09:00:00Z"},
             422,
@@ -112,8 +112,8 @@ def test_without_a_start_a_cron_job_starts_now(api: Api) -> None:
         ({"run_at": "2090-03-14T00:00:00Z"}, 400, "INVALID_REQUEST", "/run_at"),
     ],
 )
-def test_a_cron_job_that_cannot_be(
-    registered: Api, changes: dict[str, Any], status: int, code: str, where: str
+def test_invalid_cron_job_is_refused(
+    registered: Api, changes: dict[str, Any], status: int, code: str, pointer: str
 ) -> None:
-    assert pointers(problem(registered.post("/jobs", cron(**changes)), status, code)) == [where]
+    assert pointers(problem(registered.post("/jobs", cron(**changes)), status, code)) == [pointer]
     assert registered.get("/jobs").json["items"] == []

@@ -1,4 +1,4 @@
-"""POST /cron/preview: what a schedule will do, before anything is stored."""
+"""POST /cron/preview: the next runs of a schedule, without storing anything."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -11,11 +11,11 @@ from app.kernel.db import Database
 from tests.cases import each_case
 from tests.integration.client import Api, pointers, problem
 
-QUESTION = {"cron": "0 9 * * MON", "timezone": "Asia/Kolkata", "count": 2, "after": "2026-03-15T10:00:00Z"}
+REQUEST = {"cron": "0 9 * * MON", "timezone": "Asia/Kolkata", "count": 2, "after": "2026-03-15T10:00:00Z"}
 
 
-def test_the_next_runs_in_both_times(shared_api: Api) -> None:
-    response = shared_api.post("/cron/preview", QUESTION)
+def test_runs_have_utc_and_local_times(shared_api: Api) -> None:
+    response = shared_api.post("/cron/preview", REQUEST)
     assert response.status_code == 200
     assert response.json == {
         "cron": "0 9 * * MON",
@@ -29,28 +29,28 @@ def test_the_next_runs_in_both_times(shared_api: Api) -> None:
     }
 
 
-def test_a_run_that_a_clock_change_touches_has_a_note(shared_api: Api) -> None:
-    changed = QUESTION | {"cron": "30 2 * * *", "timezone": "Europe/Berlin", "after": "2026-03-28T12:00:00Z"}
+def test_run_moved_by_a_clock_change_has_a_note(shared_api: Api) -> None:
+    changed = REQUEST | {"cron": "30 2 * * *", "timezone": "Europe/Berlin", "after": "2026-03-28T12:00:00Z"}
     moved, usual = shared_api.post("/cron/preview", changed).json["runs"]
     assert moved["local_time"] == "2026-03-29T03:00:00+02:00"
     assert "do not exist" in moved["note"]
     assert usual["note"] is None
 
 
-def test_ten_runs_from_now_are_the_default(shared_api: Api) -> None:
+def test_default_is_ten_runs_from_now(shared_api: Api) -> None:
     answer = shared_api.post("/cron/preview", {"cron": "@hourly", "timezone": "UTC"}).json
     assert len(answer["runs"]) == 10
     assert answer["runs"][0]["run_at"] > answer["after"]
     assert abs(datetime.fromisoformat(answer["after"]) - datetime.now(UTC)).total_seconds() < 60
 
 
-def test_a_hundred_leap_days_at_most(shared_api: Api) -> None:
+def test_preview_returns_100_runs_of_a_schedule_on_leap_days(shared_api: Api) -> None:
     leap = {"cron": "0 0 29 2 *", "timezone": "UTC", "count": 100}
     assert len(shared_api.post("/cron/preview", leap).json["runs"]) == 100
 
 
 @each_case(
-    ("change", "where"),
+    ("change", "pointer"),
     [
         ({"count": 0}, "/count"),
         ({"count": 101}, "/count"),
@@ -65,22 +65,22 @@ def test_a_hundred_leap_days_at_most(shared_api: Api) -> None:
         ({"until": "2030-01-01T00:00:00Z"}, "/until"),
     ],
 )
-def test_a_wrong_field_is_named(shared_api: Api, change: dict[str, Any], where: str) -> None:
-    assert pointers(problem(shared_api.post("/cron/preview", QUESTION | change), 400, "INVALID_REQUEST")) == [where]
+def test_invalid_field_is_named(shared_api: Api, change: dict[str, Any], pointer: str) -> None:
+    assert pointers(problem(shared_api.post("/cron/preview", REQUEST | change), 400, "INVALID_REQUEST")) == [pointer]
 
 
 @pytest.mark.parametrize(
     "cron",
     ["0 0 L * *", "0 0 15W * *", "0 0 * * 1#2", "0 0 ? * MON", "0 0 12 * * ?", "0 0 12 1 1 ? 2030", "0 0 30 2 *"],
 )
-def test_what_is_not_supported_is_refused_with_what_is(shared_api: Api, cron: str) -> None:
-    error = problem(shared_api.post("/cron/preview", QUESTION | {"cron": cron}), 422, "INVALID_CRON")
+def test_unsupported_expression_is_refused_with_the_allowed_syntax(shared_api: Api, cron: str) -> None:
+    error = problem(shared_api.post("/cron/preview", REQUEST | {"cron": cron}), 422, "INVALID_CRON")
     assert pointers(error) == ["/cron"]
     assert "never fires" in error["message"] or "five fields are needed: minute (0-59)" in error["message"]
 
 
-def test_a_key_that_may_read_is_enough(api: Api, database: Database) -> None:
+def test_preview_needs_the_scope_read(api: Api, database: Database) -> None:
     reader = Api(api.app, api_keys.create(database, "reader", [Scope.READ], None))
-    assert reader.post("/cron/preview", QUESTION).status_code == 200
+    assert reader.post("/cron/preview", REQUEST).status_code == 200
     writer = Api(api.app, api_keys.create(database, "writer", [Scope.JOBS_WRITE], None))
-    problem(writer.post("/cron/preview", QUESTION), 403, "FORBIDDEN")
+    problem(writer.post("/cron/preview", REQUEST), 403, "FORBIDDEN")

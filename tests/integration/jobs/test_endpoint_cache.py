@@ -1,4 +1,4 @@
-"""Creating a job costs one statement, thanks to a cache of endpoints that is never out of date."""
+"""Creation of a job by one statement: a cache of endpoints that is never out of date."""
 
 import pytest
 from flask import Flask
@@ -23,8 +23,8 @@ from tests.integration.statements import Statements
 
 
 @pytest.mark.parametrize(("kind", "number"), [("immediate", 1), ("delayed", 1), ("cron", 2)])
-def test_creating_a_job_is_one_statement(api: Api, statements: Statements, kind: str, number: int) -> None:
-    """One more asks for the time of a repeating job's first tick."""
+def test_job_is_created_by_one_statement(api: Api, statements: Statements, kind: str, number: int) -> None:
+    """A repeating job takes a second statement, which reads the database's time for the first tick."""
     bodies = {
         "immediate": one_shot,
         "delayed": lambda key: delayed(key, "2090-01-01T00:00:00Z"),
@@ -41,8 +41,8 @@ def test_creating_a_job_is_one_statement(api: Api, statements: Statements, kind:
 
 
 @pytest.mark.postgresql_only
-def test_nothing_follows_the_statement_on_its_connection(app: Flask, api: Api) -> None:
-    """SQLAlchemy cannot see what the driver sends by itself; the server can."""
+def test_driver_sends_nothing_after_the_statement(app: Flask, api: Api) -> None:
+    """The server shows statements that the driver sends by itself; SQLAlchemy's events do not."""
     register_all(api)
     created(api, one_shot("k"))
     watcher = db.connect(services(app).settings.database_url, pool_size=1, application_name="te-test")
@@ -56,8 +56,8 @@ def test_nothing_follows_the_statement_on_its_connection(app: Flask, api: Api) -
     assert last[0].query.startswith("EXECUTE te_jobs_create_one_shot_")
 
 
-def test_a_change_of_the_endpoint_is_noticed(api: Api) -> None:
-    """Another process changed it: this one's cache is told by the statement itself."""
+def test_job_uses_the_version_created_by_another_process(api: Api) -> None:
+    """The inserting statement compares the cached version with the stored version."""
     register(api)
     created(api, one_shot("a"))
     body = {key: value for key, value in http_endpoint(retry_policy={"max_attempts": 5}).items() if key != "name"}
@@ -66,7 +66,7 @@ def test_a_change_of_the_endpoint_is_noticed(api: Api) -> None:
     assert created(api, one_shot("b"))["endpoint_version"] == 2
 
 
-def test_a_changed_payload_spec_is_noticed(api: Api) -> None:
+def test_job_is_checked_against_the_payload_spec_changed_by_another_process(api: Api) -> None:
     register_all(api)
     created(api, one_shot("a"))
     with another_process(api) as other:
@@ -77,7 +77,7 @@ def test_a_changed_payload_spec_is_noticed(api: Api) -> None:
         created(api, one_shot("b", input={"user_id": 5}))
 
 
-def test_a_deleted_endpoint_is_noticed(api: Api) -> None:
+def test_endpoint_deleted_by_another_process_is_not_found(api: Api) -> None:
     register(api)
     job = created(api, one_shot("a"))
     api.post(f"/jobs/{job['job_id']}/cancel")
@@ -88,7 +88,7 @@ def test_a_deleted_endpoint_is_noticed(api: Api) -> None:
     assert created(api, one_shot("b"))["endpoint_version"] == 2
 
 
-def test_the_cache_is_bounded(api: Api, database: Database, statements: Statements) -> None:
+def test_cache_is_bounded(api: Api, database: Database, statements: Statements) -> None:
     cache = EndpointCache(database, max_entries=2)
     for name in ("a", "b", "c"):
         register(api, name)

@@ -1,4 +1,4 @@
-"""Creating interval jobs: their first tick, and what is refused."""
+"""Creation of interval jobs: first tick, catch-up rules, invalid intervals."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,7 +10,7 @@ from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import created, interval, register
 
 
-def test_an_interval_job_fires_first_after_one_interval(api: Api) -> None:
+def test_first_tick_without_a_start_is_after_one_interval(api: Api) -> None:
     register(api)
     job = created(api, interval())
     assert (job["every"], job["fixed_delay"], job["catch_up"], job["overlap"]) == ("10s", False, "all", "allow")
@@ -20,7 +20,7 @@ def test_an_interval_job_fires_first_after_one_interval(api: Api) -> None:
     assert api.get(f"/jobs/{job['job_id']}").json == job
 
 
-def test_with_a_start_it_fires_first_at_the_start(api: Api) -> None:
+def test_first_tick_with_a_start_is_the_start(api: Api) -> None:
     register(api)
     job = created(api, interval(every=90_000, starts_at="2090-01-01T00:00:00Z"))
     assert (job["every"], job["next_run_at"]) == ("90s", "2090-01-01T00:00:00Z")
@@ -37,13 +37,15 @@ def test_with_a_start_it_fires_first_at_the_start(api: Api) -> None:
         ({"catch_up": "none"}, ("none", None)),
     ],
 )
-def test_how_many_late_ticks_run(api: Api, given: dict[str, Any], stored: tuple[str, int | None]) -> None:
+def test_max_catch_up_has_a_default_for_each_catch_up_rule(
+    api: Api, given: dict[str, Any], stored: tuple[str, int | None]
+) -> None:
     register(api)
     job = created(api, interval(**given))
     assert (job["catch_up"], job["max_catch_up"]) == stored
 
 
-def test_another_policy_has_another_limit_unless_one_is_given(api: Api) -> None:
+def test_change_of_the_catch_up_rule_resets_max_catch_up(api: Api) -> None:
     register(api)
     job = created(api, interval(max_catch_up=7))
     changes: list[tuple[dict[str, Any], tuple[str, int | None]]] = [
@@ -59,7 +61,7 @@ def test_another_policy_has_another_limit_unless_one_is_given(api: Api) -> None:
         assert (job["catch_up"], job["max_catch_up"]) == stored
 
 
-def test_an_interval_may_be_as_short_as_10_milliseconds(api: Api) -> None:
+def test_shortest_interval_is_10_milliseconds(api: Api) -> None:
     register(api)
     job = created(api, interval(every="10ms"))
     assert job["every"] == "10ms"
@@ -68,12 +70,12 @@ def test_an_interval_may_be_as_short_as_10_milliseconds(api: Api) -> None:
 
 
 @each_case("every", ["10", "1.5s", "s", "", "-5s", "9ms", 9, 0, "367d", True, [], 1.5, "9" * 13 + "s"])
-def test_an_interval_that_is_none(registered: Api, every: Any) -> None:
+def test_invalid_interval_is_refused(registered: Api, every: Any) -> None:
     assert pointers(problem(registered.post("/jobs", interval(every=every)), 400, "INVALID_REQUEST")) == ["/every"]
 
 
 @each_case(
-    ("changes", "where"),
+    ("changes", "pointer"),
     [
         ({"cron": "* * * * *"}, "/cron"),
         ({"every": None}, "/every"),
@@ -87,5 +89,5 @@ def test_an_interval_that_is_none(registered: Api, every: Any) -> None:
         ({"ends_at": "2020-01-01T00:00:00Z"}, "/every"),
     ],
 )
-def test_an_interval_job_that_cannot_be(registered: Api, changes: dict[str, Any], where: str) -> None:
-    assert pointers(problem(registered.post("/jobs", interval(**changes)), 400, "INVALID_REQUEST")) == [where]
+def test_invalid_interval_job_is_refused(registered: Api, changes: dict[str, Any], pointer: str) -> None:
+    assert pointers(problem(registered.post("/jobs", interval(**changes)), 400, "INVALID_REQUEST")) == [pointer]

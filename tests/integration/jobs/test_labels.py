@@ -1,4 +1,4 @@
-"""Names and labels of jobs: stored, shown, filtered by, carried over to the next version."""
+"""Names and labels of jobs: stored, shown, used as filters, copied to the next version."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.integration.registered import created, cron, interval, one_shot, regi
 LABELS = {"team": "billing", "example.com/tier": "1", "empty": ""}
 
 
-def test_a_job_without_either_shows_that(api: Api) -> None:
+def test_job_without_name_and_labels_shows_null_and_an_empty_object(api: Api) -> None:
     register(api)
     job = created(api, one_shot("k", name=None, labels=None))
     assert (job["name"], job["labels"]) == (None, {})
@@ -19,14 +19,14 @@ def test_a_job_without_either_shows_that(api: Api) -> None:
 
 
 @pytest.mark.parametrize("body", [one_shot("k"), cron(), interval()], ids=["one-shot", "cron", "interval"])
-def test_they_are_stored_and_shown(api: Api, body: dict[str, Any]) -> None:
+def test_name_and_labels_are_stored_and_shown(api: Api, body: dict[str, Any]) -> None:
     register(api)
     job = created(api, body | {"name": "Daily report", "labels": LABELS})
     assert (job["name"], job["labels"]) == ("Daily report", LABELS)
     assert api.get(f"/jobs/{job['job_id']}").json == job
 
 
-def test_a_batch_takes_them_too(api: Api) -> None:
+def test_batch_stores_names_and_labels(api: Api) -> None:
     register(api)
     wanted = [one_shot("a", name="A", labels={"n": "1"}), cron(name="B", labels={"n": "2"}), one_shot("c")]
     items = api.post("/jobs/batch", {"jobs": wanted}).json["items"]
@@ -50,7 +50,7 @@ def test_a_batch_takes_them_too(api: Api) -> None:
     ids=["neither", "name", "labels", "null"],
 )
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_the_next_version_carries_or_changes_them(
+def test_next_version_keeps_or_changes_name_and_labels(
     api: Api, method: str, change: dict[str, Any], name: str | None, labels: dict[str, str]
 ) -> None:
     register(api)
@@ -62,7 +62,7 @@ def test_the_next_version_carries_or_changes_them(
     assert (before["name"], before["labels"]) == ("first", {"team": "billing"})
 
 
-def test_jobs_are_found_by_name_and_by_labels(api: Api) -> None:
+def test_jobs_are_filtered_by_name_and_labels(api: Api) -> None:
     register(api)
     labels = [{"team": "billing", "env": "prod"}, {"team": "billing"}, {"team": "shop", "env": "prod"}, {}]
     found = [created(api, one_shot(f"k{n}", name=f"n{n % 2}", labels=each))["job_id"] for n, each in enumerate(labels)]
@@ -81,7 +81,7 @@ def test_jobs_are_found_by_name_and_by_labels(api: Api) -> None:
 
 
 @each_case(
-    ("fields", "where"),
+    ("fields", "pointer"),
     [
         ({"name": ""}, "/name"),
         ({"name": "x" * 201}, "/name"),
@@ -100,7 +100,7 @@ def test_jobs_are_found_by_name_and_by_labels(api: Api) -> None:
         ({"labels": {".".join(["x" * 60] * 5) + "/k": "v"}}, None),
     ],
 )
-def test_what_is_no_name_and_no_label_is_400(registered: Api, fields: dict[str, Any], where: str | None) -> None:
+def test_invalid_name_or_label_is_400(registered: Api, fields: dict[str, Any], pointer: str | None) -> None:
     job = created(registered, interval())
     for response in (
         registered.post("/jobs", one_shot("k", **fields)),
@@ -108,20 +108,20 @@ def test_what_is_no_name_and_no_label_is_400(registered: Api, fields: dict[str, 
     ):
         found = pointers(problem(response, 400, "INVALID_REQUEST"))
         assert len(found) == 1
-        assert where in {None, found[0]}
+        assert pointer in {None, found[0]}
 
 
-def test_labels_at_their_limits(api: Api) -> None:
+def test_longest_name_and_labels_are_stored(api: Api) -> None:
     register(api)
     longest = "x" * 63
     labels = {f"{'.'.join([longest] * 3)}/{longest[2:]}{n}": longest for n in range(10, 42)}
     job = created(api, one_shot("k", name="ü" * 200, labels=labels))
     assert job["labels"] == labels
-    assert read_all_pages(api, "/jobs", "job_id", labels=",".join(f"{key}={value}" for key, value in labels.items())) == [
-        job["job_id"]
-    ]
+    assert read_all_pages(
+        api, "/jobs", "job_id", labels=",".join(f"{key}={value}" for key, value in labels.items())
+    ) == [job["job_id"]]
 
 
 @pytest.mark.parametrize("selector", ["", "team", "team=a,", "team=a,team=b", "team=a=b", "t eam=a", "=a"])
-def test_what_selects_no_labels_is_400(api: Api, selector: str) -> None:
+def test_invalid_label_selector_is_400(api: Api, selector: str) -> None:
     assert pointers(problem(api.get("/jobs", labels=selector), 400, "INVALID_REQUEST")) == ["labels"]

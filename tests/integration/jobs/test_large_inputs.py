@@ -1,4 +1,4 @@
-"""Lists of jobs with large inputs: a page is bounded by bytes too, and no job is missed; nor with unreadable ones."""
+"""Lists of jobs with large or unreadable inputs: a page is bounded by bytes too, and every job is listed."""
 
 import json
 from typing import NoReturn
@@ -14,12 +14,12 @@ from tests.integration.registered import created, interval, one_shot, register
 
 
 def enlarge(database: Database, share: float) -> None:
-    """Give each job an input of a share of a page."""
+    """Give each job an input with this share of the bytes of a page."""
     change = text("UPDATE jobs SET input = CAST(:input AS JSONB)")
     database.fetch(change, {"input": json.dumps({"text": "x" * int(job_queries.PAGE_BYTES * share)})})
 
 
-def test_a_page_has_fewer_jobs_where_their_inputs_are_large(api: Api, database: Database) -> None:
+def test_page_has_fewer_jobs_if_inputs_are_large(api: Api, database: Database) -> None:
     register(api)
     jobs = [created(api, one_shot(f"k{n}"))["job_id"] for n in range(5)]
     enlarge(database, 0.4)
@@ -28,7 +28,7 @@ def test_a_page_has_fewer_jobs_where_their_inputs_are_large(api: Api, database: 
     assert read_all_pages(api, "/jobs", "job_id", limit=10) == jobs[::-1]
 
 
-def test_a_page_has_a_job_however_large_its_input(api: Api, database: Database) -> None:
+def test_page_has_one_job_even_if_its_input_exceeds_the_page(api: Api, database: Database) -> None:
     register(api)
     jobs = [created(api, one_shot(f"k{n}"))["job_id"] for n in range(3)]
     enlarge(database, 1.1)
@@ -36,7 +36,7 @@ def test_a_page_has_a_job_however_large_its_input(api: Api, database: Database) 
     assert read_all_pages(api, "/jobs", "job_id") == jobs[::-1]
 
 
-def test_the_versions_of_a_job_are_bounded_alike(api: Api, database: Database) -> None:
+def test_page_of_versions_is_bounded_by_bytes_too(api: Api, database: Database) -> None:
     register(api)
     job_ids = [created(api, interval())["job_id"]]
     for _ in range(3):
@@ -55,18 +55,18 @@ def refuse(constant: str) -> NoReturn:
 
 
 @pytest.mark.parametrize(
-    ("stored", "why"),
+    ("stored", "message"),
     [
-        pytest.param(nested(3000), "deeper", id="no parser reads it"),
-        pytest.param(nested(501), "deeper", id="a parser may read it"),
+        pytest.param(nested(3000), "deeper", id="too deep for any parser"),
+        pytest.param(nested(501), "deeper", id="too deep for the service"),
         pytest.param(f'{{"a": {10**400}}}', "number", id="beyond a double"),
         pytest.param(f'{{"a": {10**400}.5}}', "number", id="beyond a double with a fraction"),
     ],
 )
-def test_an_input_that_no_process_reads_is_told_and_stops_nobody(
-    api: Api, database: Database, stored: str, why: str
+def test_unreadable_input_is_reported_and_does_not_break_lists(
+    api: Api, database: Database, stored: str, message: str
 ) -> None:
-    """As an SQL function of ours stored it before it looked, or somebody by hand."""
+    """Such rows were written by an SQL function before it checked inputs, or by manual edits."""
     register(api)
     register(api, "other")
     jobs = [
@@ -74,25 +74,27 @@ def test_an_input_that_no_process_reads_is_told_and_stops_nobody(
         created(api, one_shot("k"))["job_id"],
         created(api, one_shot("l"))["job_id"],
     ]
-    odd, once = jobs[:2]
-    change = "UPDATE jobs SET input = CAST(:input AS JSONB) WHERE job_id IN (:odd, :once)"
-    database.fetch(text(change), {"input": stored, "odd": odd, "once": once})
+    repeating, single = jobs[:2]
+    change = "UPDATE jobs SET input = CAST(:input AS JSONB) WHERE job_id IN (:repeating, :single)"
+    database.fetch(text(change), {"input": stored, "repeating": repeating, "single": single})
     listed = json.loads(api.get("/jobs").get_data(), parse_constant=refuse)["items"]
     assert [each["job_id"] for each in listed] == jobs[::-1]
-    assert why in listed[2]["input"]["unreadable"]
+    assert message in listed[2]["input"]["unreadable"]
     assert listed[0]["input"] == one_shot("l")["input"]
-    (run,) = api.get(f"/jobs/{once}/executions").json["items"]
-    assert api.get(f"/executions/{run['execution_id']}").json["input"] == api.get(f"/jobs/{odd}").json["input"]
-    # Nothing new is made of it, in whatever way.
-    assert pointers(problem(api.put(f"/jobs/{odd}", {"every": "10s"}), 422, "INPUT_VALIDATION_FAILED")) == ["/input"]
+    (run,) = api.get(f"/jobs/{single}/executions").json["items"]
+    assert api.get(f"/executions/{run['execution_id']}").json["input"] == api.get(f"/jobs/{repeating}").json["input"]
+    # An update or a redrive with the unreadable input is refused.
+    assert pointers(problem(api.put(f"/jobs/{repeating}", {"every": "10s"}), 422, "INPUT_VALIDATION_FAILED")) == [
+        "/input"
+    ]
     letter = f"/dead-letters/{rows.add_letter(database, run['execution_id'])}"
     refused = problem(api.post(f"{letter}/redrive", {"endpoint": "other"}), 422, "INPUT_VALIDATION_FAILED")
     assert "give another input" in refused["message"]
     assert api.get(letter).json["execution"]["input"] == listed[1]["input"]
-    assert api.put(f"/jobs/{odd}", {"every": "10s", "input": {"user_id": "u"}}).json["input"] == {"user_id": "u"}
+    assert api.put(f"/jobs/{repeating}", {"every": "10s", "input": {"user_id": "u"}}).json["input"] == {"user_id": "u"}
 
 
-def test_what_is_odd_and_can_be_passed_on_is_read_as_it_is(api: Api, database: Database) -> None:
+def test_unusual_readable_input_is_returned_unchanged(api: Api, database: Database) -> None:
     register(api)
     job_id = created(api, one_shot("k"))["job_id"]
     for stored in (nested(500), '{"a": 1e300, "b": [' + "{}," * 600 + "[]]}"):

@@ -1,4 +1,4 @@
-"""Pausing and resuming a job: what has not begun is held, and ticks stop until the job is resumed."""
+"""Pause and resume of a job: waiting executions are held, and ticks stop until the job is resumed."""
 
 from datetime import datetime, timedelta
 
@@ -12,7 +12,7 @@ from tests.integration.jobs.stored import status_of
 from tests.integration.registered import created, cron, interval, one_shot, register
 
 
-def test_a_pause_holds_what_has_not_begun_and_stops_ticks(api: Api, database: Database) -> None:
+def test_pause_holds_waiting_executions_and_stops_ticks(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron(cron="* * * * *", timezone="UTC"))
     now, later = (
@@ -35,13 +35,13 @@ def test_a_pause_holds_what_has_not_begun_and_stops_ticks(api: Api, database: Da
     assert api.post(f"/jobs/{job['job_id']}/resume").json["status"] == "ACTIVE"
 
 
-def test_retries_of_what_was_running_at_the_pause_are_held(api: Api, database: Database) -> None:
+def test_retries_of_executions_running_at_the_pause_are_held(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())
     failed = rows.add_tick(database, job["job_id"])
     api.post(f"/jobs/{job['job_id']}/pause")
-    asked_for = api.post(f"/jobs/{job['job_id']}/run").json["execution_id"]
-    for execution_id in (failed, asked_for):
+    manual = api.post(f"/jobs/{job['job_id']}/run").json["execution_id"]
+    for execution_id in (failed, manual):
         database.fetch(
             text(
                 "UPDATE executions SET status = 'RETRYING', on_hold = false, attempt_count = 1, max_attempts = 3 "
@@ -51,10 +51,10 @@ def test_retries_of_what_was_running_at_the_pause_are_held(api: Api, database: D
         )
     assert hold_retries(database) == 1
     assert status_of(database, failed) == ("PENDING", True)
-    assert status_of(database, asked_for) == ("RETRYING", False)
+    assert status_of(database, manual) == ("RETRYING", False)
 
 
-def test_a_one_shot_job_can_be_paused_and_cancelled(api: Api, database: Database) -> None:
+def test_paused_one_shot_job_can_be_cancelled(api: Api, database: Database) -> None:
     register(api)
     job = created(api, one_shot("k"))
     execution_id = job["execution"]["execution_id"]
@@ -68,7 +68,7 @@ def test_a_one_shot_job_can_be_paused_and_cancelled(api: Api, database: Database
         problem(api.post(f"/jobs/job_none/{verb}"), 404, "JOB_NOT_FOUND")
 
 
-def test_a_job_whose_time_ended_in_the_pause_retires(api: Api, database: Database) -> None:
+def test_job_that_ended_during_its_pause_is_retired_when_resumed(api: Api, database: Database) -> None:
     register(api)
     job = created(api, interval(ends_at="2090-01-01T00:00:00Z"))
     api.post(f"/jobs/{job['job_id']}/pause")
@@ -78,7 +78,7 @@ def test_a_job_whose_time_ended_in_the_pause_retires(api: Api, database: Databas
     assert resumed["retired_at"] is not None
 
 
-def test_a_patch_pauses_resumes_or_updates(api: Api) -> None:
+def test_patch_pauses_resumes_or_updates(api: Api) -> None:
     register(api)
     job = created(api, cron())
     path = f"/jobs/{job['job_id']}"

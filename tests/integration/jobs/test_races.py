@@ -1,4 +1,4 @@
-"""Requests that meet: whatever their order, nothing dangles. At both isolation levels."""
+"""Concurrent requests, at both isolation levels: no order of their statements leaves an invalid reference."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,7 +19,7 @@ LEVELS = {"read committed": "", "serializable": "?options=-c%20default_transacti
 
 @pytest.fixture(params=LEVELS)
 def api(request: pytest.FixtureRequest, database_url: str) -> Iterator[Api]:
-    """A client of an application whose transactions run at this level."""
+    """Yield a client of an application whose transactions run at this isolation level."""
     url = database_url + LEVELS[request.param]
     with running(Settings(database_url=url, secret_encryption_key=SECRET_KEY, db_pool_size=10)) as app:
         database = services(app).database
@@ -34,11 +34,11 @@ def database(api: Api) -> Database:
 
 
 def statuses(*requests: Callable[[], TestResponse]) -> list[int]:
-    """Send requests from the same instant and return the statuses of the answers, in order."""
+    """Send requests at the same instant and return the statuses of the answers, in order."""
     return [answer.status_code for answer in at_once(*requests)]
 
 
-def test_one_of_many_with_the_same_key_creates(api: Api, database: Database) -> None:
+def test_concurrent_requests_with_one_key_create_one_job(api: Api, database: Database) -> None:
     register(api)
     for number in range(ROUNDS):
         body = one_shot(f"k{number}")
@@ -50,8 +50,8 @@ EVERY = {"endpoint": "target", "trigger": "INTERVAL", "every": "1h"}
 
 
 @pytest.mark.parametrize("job", [one_shot("k"), cron(), EVERY], ids=["one-shot", "cron", "interval"])
-def test_no_job_is_created_for_an_endpoint_that_is_gone(api: Api, database: Database, job: dict[str, str]) -> None:
-    """Either the deletion comes first, and the job finds no endpoint, or it finds the job."""
+def test_no_job_is_created_for_a_deleted_endpoint(api: Api, database: Database, job: dict[str, str]) -> None:
+    """Either the job finds no endpoint, or the deletion finds the job."""
     outcomes = set()
     for number in range(ROUNDS):
         name = register(api, f"e{number}")
@@ -63,8 +63,8 @@ def test_no_job_is_created_for_an_endpoint_that_is_gone(api: Api, database: Data
     assert outcomes <= {(201, 409), (404, 204)}
 
 
-def test_no_endpoint_refers_to_what_is_gone(api: Api) -> None:
-    """The same between an endpoint and the secret, config and payload spec it wants."""
+def test_no_endpoint_refers_to_a_deleted_resource(api: Api) -> None:
+    """Registration of an endpoint races with the deletion of its secret, config and payload spec."""
     for number in range(ROUNDS):
         api.post("/secrets", {"name": "token", "value": "value-v"})
         api.post("/configs", {"name": "config", "values": {}})
@@ -83,8 +83,8 @@ def test_no_endpoint_refers_to_what_is_gone(api: Api) -> None:
             api.delete(path)
 
 
-def test_no_unfinished_job_refers_to_what_is_gone(api: Api, database: Database) -> None:
-    """A job for the old version, a change to a version that needs less, and the deletion of what it needs no more."""
+def test_no_unfinished_job_refers_to_a_deleted_resource(api: Api, database: Database) -> None:
+    """Jobs of the old version race with a new version that needs no config, and with the deletion of the config."""
     spec = {"url": "http://127.0.0.1:9", "method": "POST", "headers": {"A": "{{secret.token}}"}}
     outcomes = set()
     for number in range(ROUNDS):
@@ -116,7 +116,7 @@ NEEDED = """
 """
 
 
-def test_changes_of_an_endpoint_get_versions_of_their_own(api: Api, database: Database) -> None:
+def test_concurrent_changes_of_an_endpoint_get_distinct_versions(api: Api, database: Database) -> None:
     register(api)
     body = {key: value for key, value in http_endpoint().items() if key != "name"}
     assert statuses(*[partial(api.put, "/endpoints/target", body)] * 6) == [200] * 6
@@ -124,7 +124,7 @@ def test_changes_of_an_endpoint_get_versions_of_their_own(api: Api, database: Da
     assert [row.version for row in versions] == list(range(1, 8))
 
 
-def test_one_name_is_created_once(api: Api) -> None:
+def test_concurrent_requests_create_a_name_once(api: Api) -> None:
     for path, body in (
         ("/configs", {"name": "x", "values": {}}),
         ("/secrets", {"name": "x", "value": "value-v"}),
@@ -135,8 +135,8 @@ def test_one_name_is_created_once(api: Api) -> None:
 
 
 @pytest.mark.postgresql_only
-def test_cancels_from_both_sides_do_not_deadlock(api: Api, database: Database) -> None:
-    """By job and by execution; both lock executions before jobs, as conclusions do."""
+def test_concurrent_cancels_by_job_and_by_execution_do_not_deadlock(api: Api, database: Database) -> None:
+    """All statements lock executions before jobs, also those that complete executions."""
     register(api)
     for number in range(ROUNDS):
         job = created(api, one_shot(f"k{number}"))

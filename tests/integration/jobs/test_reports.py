@@ -1,4 +1,4 @@
-"""Views of a job: status, next runs."""
+"""Status and next runs of a job."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,8 +15,8 @@ from tests.integration.registered import created, cron, interval, one_shot, regi
 from tests.integration.statements import Statements
 
 
-def add_ended(database: Database, job_id: str, status: str, durations: list[int], *, ago: str = "1 hour") -> None:
-    """Give a job executions that ended some time ago."""
+def add_completed(database: Database, job_id: str, status: str, durations: list[int], *, ago: str = "1 hour") -> None:
+    """Give a job executions that completed this long ago."""
     executions = rows.add_executions(database, len(durations), max_attempts=1)
     database.fetch(
         text(
@@ -39,7 +39,7 @@ def status(api: Api, job: dict[str, Any]) -> Any:
     return response.json
 
 
-def test_the_status_of_a_job_that_did_nothing_yet(api: Api) -> None:
+def test_status_of_a_new_job_is_idle(api: Api) -> None:
     register(api)
     job = created(api, cron())
     assert status(api, job) == {
@@ -65,13 +65,13 @@ def test_the_status_of_a_job_that_did_nothing_yet(api: Api) -> None:
     }
 
 
-def test_the_figures_of_a_day(api: Api, database: Database) -> None:
+def test_statistics_cover_the_last_24_hours(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())
-    add_ended(database, job["job_id"], "SUCCESS", [100] * 197, ago="2 hours")
-    add_ended(database, job["job_id"], "FAILED", [700, 800, 900], ago="1 hour")
-    add_ended(database, job["job_id"], "FAILED", [9999] * 50, ago="25 hours")
-    add_ended(database, job["job_id"], "CANCELLED", [5], ago="3 hours")
+    add_completed(database, job["job_id"], "SUCCESS", [100] * 197, ago="2 hours")
+    add_completed(database, job["job_id"], "FAILED", [700, 800, 900], ago="1 hour")
+    add_completed(database, job["job_id"], "FAILED", [9999] * 50, ago="25 hours")
+    add_completed(database, job["job_id"], "CANCELLED", [5], ago="3 hours")
     found = status(api, job)
     assert found["health"] == "HEALTHY"
     assert found["stats"]["last_24h"] == {
@@ -89,24 +89,24 @@ def test_the_figures_of_a_day(api: Api, database: Database) -> None:
     ("succeeded", "failed", "health"),
     [(1, 0, "HEALTHY"), (95, 5, "HEALTHY"), (94, 6, "DEGRADED"), (50, 50, "DEGRADED"), (49, 51, "FAILING")],
 )
-def test_health_is_the_share_of_successes(
+def test_health_depends_on_the_share_of_successes(
     api: Api, database: Database, succeeded: int, failed: int, health: str
 ) -> None:
     register(api)
     job = created(api, interval())
-    add_ended(database, job["job_id"], "SUCCESS", [1] * succeeded)
-    add_ended(database, job["job_id"], "FAILED", [1] * failed)
+    add_completed(database, job["job_id"], "SUCCESS", [1] * succeeded)
+    add_completed(database, job["job_id"], "FAILED", [1] * failed)
     assert status(api, job)["health"] == health
 
 
-def test_active_executions_and_the_status_of_one_shots(api: Api, database: Database) -> None:
+def test_status_of_a_one_shot_job_counts_its_active_and_completed_execution(api: Api, database: Database) -> None:
     register(api)
     job = created(api, one_shot("k", trigger="DELAYED", run_at="2090-01-01T00:00:00Z"))
     found = status(api, job)
     assert found["active_executions"] == {"pending": 1, "running": 0, "total": 1}
     assert "cron" not in found
     assert "interval" not in found
-    # Created long ago, ended today: it counts.
+    # An execution of 40 days ago that completed today belongs to the last 24 hours.
     database.fetch(
         text(
             "UPDATE executions SET status = 'SUCCESS', created_at = now() - INTERVAL '40 days', started_at = now(), "
@@ -120,40 +120,40 @@ def test_active_executions_and_the_status_of_one_shots(api: Api, database: Datab
 
 
 @pytest.mark.postgresql_only
-def test_the_status_reads_little_however_long_the_history(api: Api, database: Database, statements: Statements) -> None:
-    """Not timed: the plan is looked at, which reads by index and never the whole history."""
+def test_status_reads_a_bounded_part_of_a_long_history(api: Api, database: Database, statements: Statements) -> None:
+    """Check the plan rather than the time: index scans only, and few buffers."""
     register(api)
     job = created(api, cron())
     rows.add_executions(database, 5_000)
-    add_ended(database, job["job_id"], "SUCCESS", [1] * 20_000, ago="30 days")
-    add_ended(database, job["job_id"], "CANCELLED", [1] * 3_000)
+    add_completed(database, job["job_id"], "SUCCESS", [1] * 20_000, ago="30 days")
+    add_completed(database, job["job_id"], "CANCELLED", [1] * 3_000)
     database.fetch(text("UPDATE executions SET started_at = NULL WHERE status = 'CANCELLED'"))
-    add_ended(database, job["job_id"], "SUCCESS", [1] * 10)
+    add_completed(database, job["job_id"], "SUCCESS", [1] * 10)
     database.fetch(text("ANALYZE executions"))
     statements.clear()
     assert status(api, job)["stats"]["last_24h"]["total"] == 10
-    figures = next(sql for sql in statements.texts if "percentile_disc" in sql)
+    statistics = next(sql for sql in statements.texts if "percentile_disc" in sql)
     params = {"job_id": job["job_id"], "created_within_ms": 48 * 3_600_000, "newest": 5_000}
     with database.engine.begin() as connection:
         connection.execute(REGISTRY["lists.read_in_order"])
         plan = "\n".join(
-            row[0] for row in connection.exec_driver_sql(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) {figures}", params)
+            row[0] for row in connection.exec_driver_sql(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) {statistics}", params)
         )
     assert "Seq Scan" not in plan
     assert "idx_executions_open" in plan
     assert max(int(word.split("=")[1]) for word in plan.split() if word.startswith("hit=")) < 500, plan
 
 
-def test_the_figures_are_those_of_the_newest_executions(api: Api, database: Database) -> None:
+def test_statistics_cover_only_the_newest_executions(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())
-    add_ended(database, job["job_id"], "FAILED", [1] * 20, ago="2 hours")
-    add_ended(database, job["job_id"], "SUCCESS", [1] * 8, ago="1 hour")
-    figures = status_of(database, job["job_id"], newest=10).stats
-    assert (figures.succeeded, figures.failed) == (8, 2)
+    add_completed(database, job["job_id"], "FAILED", [1] * 20, ago="2 hours")
+    add_completed(database, job["job_id"], "SUCCESS", [1] * 8, ago="1 hour")
+    statistics = status_of(database, job["job_id"], newest=10).stats
+    assert (statistics.succeeded, statistics.failed) == (8, 2)
 
 
-def test_next_runs_of_each_trigger(api: Api) -> None:
+def test_next_runs_are_listed_for_each_trigger(api: Api) -> None:
     register(api)
     weekly = created(api, cron(ends_at="2090-01-01T00:00:00Z", starts_at="2089-12-20T00:00:00Z"))
     found = api.get(f"/jobs/{weekly['job_id']}/next-runs").json
@@ -180,7 +180,7 @@ def test_next_runs_of_each_trigger(api: Api) -> None:
         problem(api.get(f"/jobs/{often['job_id']}/next-runs", count=count), 400, "INVALID_REQUEST")
 
 
-def test_a_clock_change_is_noted(api: Api) -> None:
+def test_next_run_moved_by_a_clock_change_has_a_note(api: Api) -> None:
     register(api)
     job = created(api, cron(cron="30 2 * * *", timezone="Europe/Berlin", starts_at="2027-03-27T12:00:00Z"))
     run, *_ = api.get(f"/jobs/{job['job_id']}/next-runs").json["runs"]
@@ -188,7 +188,7 @@ def test_a_clock_change_is_noted(api: Api) -> None:
     assert "do not exist" in run["note"]
 
 
-def test_the_local_time_is_the_jobs(api: Api) -> None:
+def test_next_run_is_in_the_timezone_of_the_job(api: Api) -> None:
     register(api)
     job = created(api, cron())
     assert datetime.fromisoformat(status(api, job)["cron"]["next_run_at"]).utcoffset() == timedelta(hours=5, minutes=30)

@@ -1,4 +1,4 @@
-"""Running a job now: beside its schedule, once for each key, or ahead of its time."""
+"""Manual runs: in addition to the schedule, once per idempotency key, or ahead of a delayed job's time."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +10,7 @@ from tests.integration.client import Api, problem
 from tests.integration.registered import created, cron, one_shot, register
 
 
-def test_a_repeating_job_runs_now_as_well(api: Api, database: Database) -> None:
+def test_manual_run_of_a_repeating_job_keeps_its_schedule(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())
     response = api.post(f"/jobs/{job['job_id']}/run")
@@ -19,7 +19,7 @@ def test_a_repeating_job_runs_now_as_well(api: Api, database: Database) -> None:
     assert api.get(f"/jobs/{job['job_id']}").json["next_run_at"] == job["next_run_at"]
 
 
-def test_a_key_makes_one_run_of_two(api: Api) -> None:
+def test_repeated_run_with_a_key_creates_one_execution(api: Api) -> None:
     register(api)
     job = created(api, cron())
     first = api.post(f"/jobs/{job['job_id']}/run", headers={"Idempotency-Key": "now"})
@@ -28,7 +28,7 @@ def test_a_key_makes_one_run_of_two(api: Api) -> None:
     assert again.json == first.json
 
 
-def test_a_delayed_job_is_brought_forward(api: Api, database: Database) -> None:
+def test_manual_run_brings_a_delayed_job_forward(api: Api, database: Database) -> None:
     register(api)
     at = (datetime.now(UTC) + timedelta(days=1)).isoformat()
     job = created(api, one_shot("k", trigger="DELAYED", run_at=at))

@@ -1,4 +1,4 @@
-"""Updating a job: the new version takes over, and the old one is retired."""
+"""Update of a job: a new version takes over, and the old version is retired."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import created, cron, http_endpoint, interval, one_shot, register, register_all
 
 
-def test_an_update_makes_a_version_and_retires_the_old_one(api: Api, database: Database) -> None:
+def test_update_creates_a_version_and_retires_the_old_version(api: Api, database: Database) -> None:
     register_all(api)
     old = created(api, cron(overlap="skip", ends_at="2090-01-01T00:00:00Z"))
     before = ("QUEUED", "RETRYING", "RUNNING")
@@ -35,9 +35,7 @@ def test_an_update_makes_a_version_and_retires_the_old_one(api: Api, database: D
     assert [rows.execution(database, tick).status for tick in ticks] == ["CANCELLED", "RETRYING", "RUNNING"]
 
 
-def test_a_fixed_delay_begins_anew_with_the_next_version_whatever_the_old_one_is_doing(
-    api: Api, database: Database
-) -> None:
+def test_new_version_with_a_fixed_delay_starts_one_interval_after_the_update(api: Api, database: Database) -> None:
     register(api)
     old = created(api, interval(every="1h", fixed_delay=True))
     database.fetch(text("UPDATE jobs SET cron_next_run_at = NULL, cron_last_tick_at = now()"))
@@ -48,12 +46,13 @@ def test_a_fixed_delay_begins_anew_with_the_next_version_whatever_the_old_one_is
     hour = timedelta(hours=1)
     assert before + hour <= datetime.fromisoformat(new["next_run_at"]) <= rows.database_now(database) + hour
     assert rows.execution(database, begun).status == "RETRYING"
-    api.post(f"/executions/{begun}/cancel")  # its end sets no tick of a version that is retired, nor of the new one
+    # The completion of the old execution sets no tick, neither of the retired version nor of the new version.
+    api.post(f"/executions/{begun}/cancel")
     assert api.get(f"/jobs/{new['job_id']}").json["next_run_at"] == new["next_run_at"]
     assert api.get(f"/jobs/{old['job_id']}").json["next_run_at"] is None
 
 
-def test_versions_are_listed_from_any_of_them(api: Api) -> None:
+def test_versions_are_listed_by_the_id_of_any_version(api: Api) -> None:
     register(api)
     ids = [created(api, cron())["job_id"]]
     for hour in range(4):
@@ -70,7 +69,7 @@ def test_versions_are_listed_from_any_of_them(api: Api) -> None:
     problem(api.get("/jobs/job_none/versions"), 404, "JOB_NOT_FOUND")
 
 
-def test_only_repeating_jobs_that_live_are_updated(api: Api) -> None:
+def test_only_live_repeating_jobs_are_updated(api: Api) -> None:
     register(api)
     single = created(api, one_shot("k"))
     problem(api.put(f"/jobs/{single['job_id']}", {"input": {}}), 409, "JOB_NOT_UPDATABLE")
@@ -82,7 +81,7 @@ def test_only_repeating_jobs_that_live_are_updated(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "code", "where"),
+    ("body", "status", "code", "expected_pointers"),
     [
         ({"cron": "61 * * * *"}, 422, "INVALID_CRON", ["/cron"]),
         ({"timezone": "Mars/Olympus"}, 400, "INVALID_REQUEST", ["/timezone"]),
@@ -93,17 +92,17 @@ def test_only_repeating_jobs_that_live_are_updated(api: Api) -> None:
         ({"trigger": "CRON"}, 400, "INVALID_REQUEST", ["/trigger"]),
     ],
 )
-def test_an_update_that_cannot_be_changes_nothing(
-    api: Api, body: dict[str, Any], status: int, code: str, where: list[str]
+def test_invalid_update_changes_nothing(
+    api: Api, body: dict[str, Any], status: int, code: str, expected_pointers: list[str]
 ) -> None:
     register_all(api)
     job = created(api, cron())
-    assert pointers(problem(api.put(f"/jobs/{job['job_id']}", body), status, code)) == where
+    assert pointers(problem(api.put(f"/jobs/{job['job_id']}", body), status, code)) == expected_pointers
     assert api.get(f"/jobs/{job['job_id']}").json == job
     assert len(api.get("/jobs").json["items"]) == 1
 
 
-def test_a_paused_job_stays_paused_in_its_next_version(api: Api) -> None:
+def test_next_version_of_a_paused_job_is_paused(api: Api) -> None:
     register(api)
     job = created(api, interval())
     api.post(f"/jobs/{job['job_id']}/pause")

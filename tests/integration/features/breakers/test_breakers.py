@@ -1,4 +1,4 @@
-"""Breakers in the API: the list, one of them, what became of it, and closing it by hand."""
+"""Breakers in the API: list, details, events, and manual closing."""
 
 from datetime import timedelta
 from typing import Any
@@ -25,16 +25,16 @@ def items(api: Api, path: str, **query: Any) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def opened(database: Database) -> str:
-    """A breaker that a worker has opened."""
-    led = [(TARGET, "send-mail"), (TARGET, "remind")]
-    breakers_store.publish(database, {TARGET: 60_000}, [Counted(TARGET, 1, "remind", 4, 6)], led)
-    (noted,) = breakers_store.notable(database)
-    wanted = Transition(BreakerState.OPEN, Reason.FAILURES, 30_000, 6, 10)
-    assert breakers_store.change(database, noted, wanted, "wrk_1") is not None
+    """Open a breaker as a worker does, and return its target."""
+    endpoints = [(TARGET, "send-mail"), (TARGET, "remind")]
+    breakers_store.publish(database, {TARGET: 60_000}, [Counted(TARGET, 1, "remind", 4, 6)], endpoints)
+    (breaker,) = breakers_store.notable(database)
+    transition = Transition(BreakerState.OPEN, Reason.FAILURES, 30_000, 6, 10)
+    assert breakers_store.change(database, breaker, transition, "wrk_1") is not None
     return TARGET
 
 
-def test_an_open_breaker_is_shown_with_its_figures(api: Api, opened: str) -> None:
+def test_open_breaker_is_shown_with_its_counts(api: Api, opened: str) -> None:
     shown = api.get(f"/breakers/{opened}").get_json()
     assert {name: shown[name] for name in ("target", "state", "reason", "failed", "results", "endpoints")} == {
         "target": TARGET,
@@ -60,8 +60,8 @@ def test_an_open_breaker_is_shown_with_its_figures(api: Api, opened: str) -> Non
     }
 
 
-def test_closing_by_hand_is_an_event_with_its_author(api: Api, database: Database, opened: str) -> None:
-    for _ in range(2):  # once is enough
+def test_manual_close_is_an_event_with_its_actor(api: Api, database: Database, opened: str) -> None:
+    for _ in range(2):  # a repeated close adds no event
         closed = api.post(f"/breakers/{opened}/close")
         assert closed.status_code == 200
         assert (closed.get_json()["state"], closed.get_json()["open_until"]) == ("closed", None)
@@ -69,43 +69,43 @@ def test_closing_by_hand_is_an_event_with_its_author(api: Api, database: Databas
         ("closed", "CLOSED_BY_HAND"),
         ("open", "FAILURES"),
     ]
-    (by,) = {event["actor"] for event in items(api, f"/breakers/{opened}/events") if event["to_state"] == "closed"}
-    assert not by.startswith("wrk_")
-    # What failed before is forgotten.
+    (actor,) = {event["actor"] for event in items(api, f"/breakers/{opened}/events") if event["to_state"] == "closed"}
+    assert not actor.startswith("wrk_")
+    # Closing resets the counts of failures.
     assert not database.fetch(text("SELECT 1 FROM breaker_counts"))
     assert breakers_store.of_endpoint(database, "remind") == []
     assert not any(breakers_store.count_by_state(database).values())
 
 
-def test_events_outlive_their_breaker(api: Api, database: Database, opened: str) -> None:
+def test_events_remain_after_their_breaker_is_deleted(api: Api, database: Database, opened: str) -> None:
     database.fetch(text("DELETE FROM breakers RETURNING 1"))
     problem(api.get(f"/breakers/{opened}"), 404, "BREAKER_NOT_FOUND")
     assert len(items(api, f"/breakers/{opened}/events")) == 1
 
 
-def test_pages_follow_each_other(api: Api, database: Database) -> None:
+def test_list_is_paged_newest_first(api: Api, database: Database) -> None:
     names = [f"http:host-{number}:80" for number in range(5)]
     for name in names:
         rows.add_breaker(database, name, "open", open_for=timedelta(hours=1))
-    seen, query = list[str](), {"limit": 2}
+    listed, query = list[str](), {"limit": 2}
     while query:
         page = api.get("/breakers", **query).get_json()
-        seen += [item["target"] for item in page["items"]]
+        listed += [item["target"] for item in page["items"]]
         query = {"limit": 2, "cursor": page["cursor"]} if page["cursor"] else {}
-    assert seen == names[::-1]
+    assert listed == names[::-1]
 
 
 @pytest.mark.parametrize("path", ["/breakers/{}", "/breakers/{}/events"])
 @pytest.mark.parametrize("target", ["https:nowhere.example:443", "a" * 3000, "kafka:a:1,b:2~0123abcd"])
-def test_a_target_that_never_failed_has_none(api: Api, path: str, target: str) -> None:
+def test_target_without_a_breaker_is_404(api: Api, path: str, target: str) -> None:
     problem(api.get(path.format(target)), 404, "BREAKER_NOT_FOUND")
 
 
-def test_an_unknown_state_is_refused(api: Api) -> None:
+def test_unknown_state_is_refused(api: Api) -> None:
     assert pointers(problem(api.get("/breakers", state="ajar"), 400, "INVALID_REQUEST")) == ["state"]
 
 
-def test_what_an_endpoint_waits_for_is_found(database: Database, opened: str) -> None:
+def test_open_breaker_of_an_endpoint_is_found(database: Database, opened: str) -> None:
     (found,) = breakers_store.of_endpoint(database, "remind")
     assert (found.target, found.state, found.reason) == (opened, BreakerState.OPEN, "FAILURES")
     assert breakers_store.of_endpoint(database, "other") == []
@@ -116,11 +116,11 @@ def test_what_an_endpoint_waits_for_is_found(database: Database, opened: str) ->
     "change",
     [
         "UPDATE endpoints SET breaker = CAST('\"off\"' AS JSONB) RETURNING 1",
-        # It leads elsewhere now: nobody has probed it, although its time has come.
+        # Nobody probed the breaker although its probe is overdue: the endpoint resolves to another target now.
         "UPDATE breakers SET open_until = now() - INTERVAL '2 minutes' RETURNING 1",
     ],
 )
-def test_a_breaker_that_nothing_waits_for_is_no_reason(database: Database, opened: str, change: str) -> None:
+def test_breaker_that_holds_no_endpoint_back_is_ignored(database: Database, opened: str, change: str) -> None:
     rows.add_endpoint(database, "remind")
     assert [found.target for found in breakers_store.of_endpoint(database, "remind")] == [opened]
     database.fetch(text(change))

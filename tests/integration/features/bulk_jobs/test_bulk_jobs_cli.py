@@ -1,4 +1,4 @@
-"""`flask redrives` and `flask bulk`."""
+"""Commands of `flask redrives` and `flask bulk`."""
 
 from app.kernel.db import Database
 from tests import rows
@@ -7,25 +7,25 @@ from tests.integration.command_line import Cli
 from tests.integration.registered import register
 
 
-def test_a_redrive_is_tried_begun_and_steered(api: Api, cli: Cli, database: Database) -> None:
+def test_redrive_is_previewed_started_and_controlled(api: Api, cli: Cli, database: Database) -> None:
     register(api)
     letter_id = rows.add_letter(database, labels={"team": "a"})
     rows.add_letter(database)
-    of_team = ("--labels", "team=a", "--failed-after", "1h")
-    seen = cli.json("redrives", "start", *of_team, "--dry-run")
-    assert (seen["count"], [each["letter_id"] for each in seen["sample"]]) == (1, [letter_id])
+    team_filter = ("--labels", "team=a", "--failed-after", "1h")
+    preview = cli.json("redrives", "start", *team_filter, "--dry-run")
+    assert (preview["count"], [each["letter_id"] for each in preview["sample"]]) == (1, [letter_id])
     assert "2 would be redriven" in cli.run("redrives", "start", "--all", "--dry-run").stdout
-    for given in ((), ("--all", *of_team)):
+    for given in ((), ("--all", *team_filter)):
         assert "all: " in cli.run("redrives", "start", *given, "--yes", expect=2).stderr
-    cli.run("redrives", "start", *of_team, expect=2)
+    cli.run("redrives", "start", *team_filter, expect=2)
     assert api.get("/redrives").json["items"] == []
     cli.run("redrives", "start", "--all", "--to-endpoint", "nope", "--yes", expect=3)
-    begun = cli.json("redrives", "start", *of_team, "--rate", "7", "--yes")
-    assert (begun["status"], begun["rate"], begun["wanted"]["labels"]) == ("RUNNING", 7, {"team": "a"})
-    steer("redrives", begun["redrive_id"], api, cli)
+    started = cli.json("redrives", "start", *team_filter, "--rate", "7", "--yes")
+    assert (started["status"], started["rate"], started["wanted"]["labels"]) == ("RUNNING", 7, {"team": "a"})
+    check_control("redrives", started["redrive_id"], api, cli)
 
 
-def steer(group: str, bulk_job_id: str, api: Api, cli: Cli) -> None:
+def check_control(group: str, bulk_job_id: str, api: Api, cli: Cli) -> None:
     shown = api.get(f"/{'bulk-operations' if group == 'bulk' else group}/{bulk_job_id}").json
     assert cli.json(group, "show", bulk_job_id) == shown
     assert cli.json(group, "list") == {"items": [shown], "more": False}
@@ -41,23 +41,23 @@ def steer(group: str, bulk_job_id: str, api: Api, cli: Cli) -> None:
         cli.run(group, verb, "nope", expect=3)
 
 
-def test_a_bulk_operation_is_tried_begun_and_steered(api: Api, cli: Cli, database: Database) -> None:
+def test_bulk_operation_is_previewed_started_and_controlled(api: Api, cli: Cli, database: Database) -> None:
     register(api)
     (execution_id,) = rows.add_executions(database)
-    seen = cli.json("bulk", "start", "cancel", "--endpoint", "target", "--dry-run")
-    assert (seen["count"], [each["execution_id"] for each in seen["sample"]]) == (1, [execution_id])
+    preview = cli.json("bulk", "start", "cancel", "--endpoint", "target", "--dry-run")
+    assert (preview["count"], [each["execution_id"] for each in preview["sample"]]) == (1, [execution_id])
     assert "0 would be changed" in cli.run("bulk", "start", "retry", "--all", "--dry-run").stdout
     assert "all" in cli.run("bulk", "start", "cancel", "--yes", expect=2).stderr
     cli.run("bulk", "start", "reschedule", "--endpoint", "target", "--later", "1h", "--sooner", "1h", expect=2)
     cli.run("bulk", "start", "cancel", "--endpoint", "target", expect=2)
     assert api.get("/bulk-operations").json["items"] == []
-    moved = ("--sooner", "30m", "--spread", "10m", "--created-after", "1d")
-    begun = cli.json("bulk", "start", "reschedule", *moved, "--status", "queued", "--yes")
-    assert (begun["delay_seconds"], begun["spread_seconds"], begun["rate"]) == (-1_800, 600, 100)
-    assert begun["wanted"].keys() == {"status", "created_after"}
-    steer("bulk", begun["operation_id"], api, cli)
+    new_times = ("--sooner", "30m", "--spread", "10m", "--created-after", "1d")
+    started = cli.json("bulk", "start", "reschedule", *new_times, "--status", "queued", "--yes")
+    assert (started["delay_seconds"], started["spread_seconds"], started["rate"]) == (-1_800, 600, 100)
+    assert started["wanted"].keys() == {"status", "created_after"}
+    check_control("bulk", started["operation_id"], api, cli)
     rows.add_letter(database, error_type="TIMEOUT")
     timeouts = ("bulk", "start", "archive", "--error-type", "TIMEOUT", "--failed-after", "1h")
     assert "note" in cli.run(*timeouts, "--yes", expect=2).stderr
-    begun = cli.json(*timeouts, "--note", "gone", "--yes")
-    assert (begun["action"], begun["note"]) == ("archive", "gone")
+    started = cli.json(*timeouts, "--note", "gone", "--yes")
+    assert (started["action"], started["note"]) == ("archive", "gone")

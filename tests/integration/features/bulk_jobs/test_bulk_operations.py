@@ -1,4 +1,4 @@
-"""Bulk operations by the API: what is asked for, looked at and steered, and what is refused."""
+"""Bulk operations in the API: preview, start, control, and invalid requests."""
 
 from typing import Any
 
@@ -13,117 +13,121 @@ from tests.integration.registered import created, one_shot, register
 
 
 def run(database: Database) -> None:
-    """Do what the scheduler does every second."""
+    """Run all batches of the bulk jobs, as the scheduler does every second."""
     kind = OperationJob(Creator(database, shards=1, look_ahead_ms=0))
     BulkJobRunner(database=database, kind=kind, who="one", hint=lambda _queue: None, stopping=lambda: False).run()
 
 
-def test_one_is_previewed_begun_looked_at_and_steered(api: Api, database: Database) -> None:
+def test_bulk_operation_is_previewed_started_paused_and_resumed(api: Api, database: Database) -> None:
     register(api)
-    mine = created(api, one_shot("mine", labels={"team": "a"}))["execution"]["execution_id"]
+    matching = created(api, one_shot("matching", labels={"team": "a"}))["execution"]["execution_id"]
     created(api, one_shot("other"))
     body = {"action": "cancel", "wanted": {"labels": {"team": "a"}, "created_after": "2020-01-01T00:00:00Z"}}
-    seen = api.post("/bulk-operations/preview", body).json
-    assert (seen["count"], seen["is_complete"], [each["execution_id"] for each in seen["sample"]]) == (1, True, [mine])
-    begun = api.post("/bulk-operations", body)
-    assert begun.status_code == 202
-    path = f"/bulk-operations/{begun.json['operation_id']}"
-    shown = {name: begun.json[name] for name in ("action", "status", "rate", "actor", "wanted", "run_at")}
+    preview = api.post("/bulk-operations/preview", body).json
+    assert (preview["count"], preview["is_complete"], [each["execution_id"] for each in preview["sample"]]) == (
+        1,
+        True,
+        [matching],
+    )
+    started = api.post("/bulk-operations", body)
+    assert started.status_code == 202
+    path = f"/bulk-operations/{started.json['operation_id']}"
+    shown = {name: started.json[name] for name in ("action", "status", "rate", "actor", "wanted", "run_at")}
     assert shown == body | {"status": "RUNNING", "rate": 100, "actor": "test", "run_at": None}
     assert [api.post(f"{path}/{verb}").json["status"] for verb in ("pause", "resume")] == ["PAUSED", "RUNNING"]
     run(database)
-    ended = api.get(path).json
-    assert (ended["status"], ended["changed"], ended["refused"]) == ("DONE", 1, 0)
-    assert api.get(f"/executions/{mine}").json["status"] == "CANCELLED"
+    completed = api.get(path).json
+    assert (completed["status"], completed["changed"], completed["refused"]) == ("DONE", 1, 0)
+    assert api.get(f"/executions/{matching}").json["status"] == "CANCELLED"
     problem(api.post(f"{path}/stop"), 409, "CONFLICT")
-    history = api.get(f"/executions/{mine}/history").json["items"]
+    history = api.get(f"/executions/{matching}/history").json["items"]
     assert (history[-1]["reason"], history[-1]["actor"]) == ("CANCELLED", "test")
 
 
 def test_dead_letters_are_archived_with_a_note(api: Api, database: Database) -> None:
     register(api)
-    mine = rows.add_letter(database, error_type="TIMEOUT")
+    matching = rows.add_letter(database, error_type="TIMEOUT")
     other = rows.add_letter(database, error_type="HTTP_ERROR")
     wanted = {"error_type": "TIMEOUT", "failed_after": "2020-01-01T00:00:00Z"}
     body = {"action": "archive", "wanted": wanted, "note": "The customer was deleted."}
-    seen = api.post("/bulk-operations/preview", body).json
-    shown = api.get(f"/dead-letters/{mine}").json
-    assert (seen["count"], [each["execution_id"] for each in seen["sample"]]) == (1, [shown["execution_id"]])
-    begun = api.post("/bulk-operations", body).json
-    assert (begun["note"], begun["wanted"]) == (body["note"], wanted)
+    preview = api.post("/bulk-operations/preview", body).json
+    shown = api.get(f"/dead-letters/{matching}").json
+    assert (preview["count"], [each["execution_id"] for each in preview["sample"]]) == (1, [shown["execution_id"]])
+    started = api.post("/bulk-operations", body).json
+    assert (started["note"], started["wanted"]) == (body["note"], wanted)
     run(database)
-    assert api.get(f"/bulk-operations/{begun['operation_id']}").json["changed"] == 1
-    shown = api.get(f"/dead-letters/{mine}").json
+    assert api.get(f"/bulk-operations/{started['operation_id']}").json["changed"] == 1
+    shown = api.get(f"/dead-letters/{matching}").json
     assert (shown["resolution"], shown["resolved_by"], shown["note"]) == ("ARCHIVED", "test", body["note"])
     assert [each["letter_id"] for each in api.get("/dead-letters").json["items"]] == [other]
     assert api.post(f"/executions/{shown['execution_id']}/retry").status_code == 409
 
 
-def test_what_is_moved_shows_when_it_is_due_and_why(api: Api, database: Database) -> None:
+def test_rescheduled_job_shows_its_new_time_and_reason(api: Api, database: Database) -> None:
     register(api)
-    job = created(api, one_shot("mine", trigger="DELAYED", run_at="2099-01-01T00:00:00Z"))
-    mine = job["execution"]["execution_id"]
+    job = created(api, one_shot("matching", trigger="DELAYED", run_at="2099-01-01T00:00:00Z"))
+    matching = job["execution"]["execution_id"]
     assert job["run_at"] == "2099-01-01T00:00:00Z"
     body = {"action": "reschedule", "wanted": {"endpoint": "target"}, "run_at": "2100-01-01T00:00:00Z"}
     assert api.post("/bulk-operations", body).json["run_at"] == "2100-01-01T00:00:00Z"
     run(database)
-    shown = api.get(f"/executions/{mine}").json
+    shown = api.get(f"/executions/{matching}").json
     assert (shown["status"], shown["run_at"], shown["scheduled_at"]) == ("PENDING", body["run_at"], body["run_at"])
     assert api.get(f"/jobs/{job['job_id']}").json["run_at"] == body["run_at"]
     assert api.get(f"/jobs/{job['job_id']}/next-runs").json["runs"][0]["run_at"] == body["run_at"]
     api.post("/bulk-operations", body | {"run_at": "2020-01-01T00:00:00Z"})
     run(database)
-    history = api.get(f"/executions/{mine}/history").json["items"]
+    history = api.get(f"/executions/{matching}/history").json["items"]
     assert [(step["to"], step["reason"]) for step in history] == [
         *(("PENDING", "CREATED"), ("PENDING", "RESCHEDULED"), ("QUEUED", "RESCHEDULED")),
     ]
 
 
-def test_a_filter_that_matches_nothing_is_done_at_once(api: Api, database: Database) -> None:
+def test_filter_without_matches_is_done_at_once(api: Api, database: Database) -> None:
     rows.add_executions(database, endpoint=rows.add_endpoint(database))
     for action in ("cancel", "retry"):
-        begun = api.post("/bulk-operations", {"action": action, "wanted": {"endpoint": "nobody"}}).json
+        started = api.post("/bulk-operations", {"action": action, "wanted": {"endpoint": "nobody"}}).json
         run(database)
-        ended = api.get(f"/bulk-operations/{begun['operation_id']}").json
-        assert (ended["status"], ended["changed"], ended["reached_at"]) == ("DONE", 0, None)
+        completed = api.get(f"/bulk-operations/{started['operation_id']}").json
+        assert (completed["status"], completed["changed"], completed["reached_at"]) == ("DONE", 0, None)
     everything = {"action": "cancel", "wanted": {}, "all": True}
     assert api.post("/bulk-operations/preview", everything).json["count"] == 1
 
 
-OF_TARGET = {"endpoint": "target"}
+TARGET_FILTER = {"endpoint": "target"}
 
 
 @each_case(
-    ("body", "where"),
+    ("body", "pointer"),
     [
         ({"action": "cancel"}, "/wanted"),
-        ({"action": "delete", "wanted": OF_TARGET}, "/action"),
+        ({"action": "delete", "wanted": TARGET_FILTER}, "/action"),
         ({"action": "cancel", "wanted": {}}, "/all"),
         ({"action": "retry", "wanted": {"status": "FAILED"}}, "/all"),
         ({"action": "retry", "wanted": {"labels": {}}}, "/all"),
-        ({"action": "retry", "wanted": OF_TARGET, "all": True}, "/all"),
-        ({"action": "retry", "wanted": {"status": "QUEUED", **OF_TARGET}}, "/wanted/status"),
-        ({"action": "cancel", "wanted": {"status": "SUCCESS", **OF_TARGET}}, "/wanted/status"),
-        ({"action": "cancel", "wanted": {"status": "RUNNING", **OF_TARGET}}, "/if_running"),
-        ({"action": "retry", "wanted": OF_TARGET, "if_running": "abort"}, "/if_running"),
-        ({"action": "retry", "wanted": OF_TARGET, "delay_seconds": 1}, "/delay_seconds"),
-        ({"action": "reschedule", "wanted": OF_TARGET}, "/run_at"),
+        ({"action": "retry", "wanted": TARGET_FILTER, "all": True}, "/all"),
+        ({"action": "retry", "wanted": {"status": "QUEUED", **TARGET_FILTER}}, "/wanted/status"),
+        ({"action": "cancel", "wanted": {"status": "SUCCESS", **TARGET_FILTER}}, "/wanted/status"),
+        ({"action": "cancel", "wanted": {"status": "RUNNING", **TARGET_FILTER}}, "/if_running"),
+        ({"action": "retry", "wanted": TARGET_FILTER, "if_running": "abort"}, "/if_running"),
+        ({"action": "retry", "wanted": TARGET_FILTER, "delay_seconds": 1}, "/delay_seconds"),
+        ({"action": "reschedule", "wanted": TARGET_FILTER}, "/run_at"),
         (
-            {"action": "reschedule", "wanted": OF_TARGET, "run_at": "2100-01-01T00:00:00Z", "delay_seconds": 1},
+            {"action": "reschedule", "wanted": TARGET_FILTER, "run_at": "2100-01-01T00:00:00Z", "delay_seconds": 1},
             "/delay_seconds",
         ),
-        ({"action": "reschedule", "wanted": OF_TARGET, "spread_seconds": 10**9}, "/spread_seconds"),
+        ({"action": "reschedule", "wanted": TARGET_FILTER, "spread_seconds": 10**9}, "/spread_seconds"),
         ({"action": "cancel", "wanted": {"nope": 1}}, "/wanted/nope"),
-        ({"action": "archive", "wanted": OF_TARGET}, "/note"),
-        ({"action": "archive", "wanted": OF_TARGET, "note": ""}, "/note"),
+        ({"action": "archive", "wanted": TARGET_FILTER}, "/note"),
+        ({"action": "archive", "wanted": TARGET_FILTER, "note": ""}, "/note"),
         ({"action": "archive", "wanted": {}, "note": "gone"}, "/all"),
-        ({"action": "archive", "wanted": {"queue": "http", **OF_TARGET}, "note": "gone"}, "/wanted/queue"),
-        ({"action": "archive", "wanted": {"status": "FAILED", **OF_TARGET}, "note": "gone"}, "/wanted/status"),
+        ({"action": "archive", "wanted": {"queue": "http", **TARGET_FILTER}, "note": "gone"}, "/wanted/queue"),
+        ({"action": "archive", "wanted": {"status": "FAILED", **TARGET_FILTER}, "note": "gone"}, "/wanted/status"),
         ({"action": "retry", "wanted": {"error_type": "TIMEOUT"}}, "/wanted/error_type"),
-        ({"action": "retry", "wanted": OF_TARGET, "note": "gone"}, "/note"),
-        ({"action": "cancel", "wanted": OF_TARGET, "rate": 0}, "/rate"),
+        ({"action": "retry", "wanted": TARGET_FILTER, "note": "gone"}, "/note"),
+        ({"action": "cancel", "wanted": TARGET_FILTER, "rate": 0}, "/rate"),
     ],
 )
-def test_what_does_not_fit_is_named(shared_api: Api, body: Any, where: str) -> None:
+def test_invalid_field_of_a_bulk_operation_is_named(shared_api: Api, body: Any, pointer: str) -> None:
     for path in ("/bulk-operations", "/bulk-operations/preview"):
-        assert pointers(problem(shared_api.post(path, body), 400, "INVALID_REQUEST")) == [where]
+        assert pointers(problem(shared_api.post(path, body), 400, "INVALID_REQUEST")) == [pointer]

@@ -1,4 +1,4 @@
-"""`flask doctor`: callbacks to endpoints that are gone."""
+"""`flask doctor`: callbacks to deleted endpoints."""
 
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
@@ -7,7 +7,7 @@ from tests.integration.command_line import Cli, doctor_findings
 from tests.integration.registered import created, interval, one_shot, register
 
 
-def test_callbacks_to_endpoints_that_are_gone_are_found(api: Api, cli: Cli, database: Database) -> None:
+def test_callbacks_to_deleted_endpoints_are_reported(api: Api, cli: Cli, database: Database) -> None:
     worker_lease.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
     for name in ("target", "kept", "gone", "never"):
         register(api, name)

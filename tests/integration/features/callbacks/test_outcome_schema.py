@@ -1,4 +1,4 @@
-"""GET /callbacks/schema: the schema of outcomes, which payload specs may use."""
+"""GET /callbacks/schema: the schema of outcomes, for payload specs."""
 
 from jsonschema import Draft202012Validator
 
@@ -8,7 +8,7 @@ from tests.integration.client import Api
 from tests.integration.registered import register
 
 
-def test_the_schema_of_outcomes_is_served_and_fits(api: Api) -> None:
+def test_served_schema_is_a_valid_payload_spec_and_matches_all_outcomes(api: Api) -> None:
     schema = api.get("/callbacks/schema").json["schema"]
     assert schema == OUTCOME_SCHEMA
     assert api.post("/payload-specs", {"name": "outcome", "schema": schema}).status_code == 201

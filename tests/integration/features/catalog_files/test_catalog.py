@@ -1,4 +1,4 @@
-"""`flask catalog`, and `flask endpoints test`."""
+"""Commands of `flask catalog`, and `flask endpoints test`."""
 
 import json
 import threading
@@ -26,7 +26,7 @@ ROUTES = [{"pattern": "billing-*", "queue": "bulk"}]
 
 @pytest.fixture
 def filled(api: Api) -> Api:
-    """A catalogue with one of each kind, and a secret."""
+    """Fill the catalog with a resource of each kind, a secret and a channel."""
     register_all(api)
     assert api.send("PATCH", "/endpoints/target", json=FLOW).status_code == 200
     assert api.put("/routes", {"routes": ROUTES}).status_code == 200
@@ -36,14 +36,14 @@ def filled(api: Api) -> Api:
     return api
 
 
-def exported(cli: Cli, at: Path) -> dict[str, Any]:
+def export_to(cli: Cli, at: Path) -> dict[str, Any]:
     at.write_text(cli.run("catalog", "export").stdout)
     document: dict[str, Any] = yaml.safe_load(at.read_text())
     return document
 
 
 def shown(api: Api) -> dict[str, Any]:
-    """What the API shows of the catalogue, but for what differs between two databases."""
+    """Return the catalog as the API shows it, without the times, which differ between two databases."""
     found = {path: api.get(path).json for path in ("/payload-specs", "/configs", "/endpoints")}
     for page in found.values():
         for item in page["items"]:
@@ -51,11 +51,11 @@ def shown(api: Api) -> dict[str, Any]:
     return found | {"/routes": api.get("/routes").json}
 
 
-def test_an_export_builds_the_same_catalogue_elsewhere(
+def test_export_recreates_the_catalog_in_another_database(
     filled: Api, cli: Cli, tmp_path: Path, empty_database_url: str
 ) -> None:
     file = tmp_path / "catalog.yaml"
-    document = exported(cli, file)
+    document = export_to(cli, file)
     assert document["secrets"] == ["token"]
     assert "s3cret" not in file.read_text()
     assert cli.json("catalog", "diff", str(file)) == {"changes": []}
@@ -84,30 +84,30 @@ def test_an_export_builds_the_same_catalogue_elsewhere(
         assert shown(there) | {"/endpoints": None} == shown(filled) | {"/endpoints": None}
         ours, theirs = (shown(each)["/endpoints"]["items"] for each in (filled, there))
         assert sorted(ours, key=itemgetter("name")) == sorted(theirs, key=itemgetter("name"))
-        assert cli.json("catalog", "apply", str(file), "--yes") == {"changes": []}, "again it changes nothing"
+        assert cli.json("catalog", "apply", str(file), "--yes") == {"changes": []}, "a repeated apply changes nothing"
         log = there.get("/audit").json["items"]
         assert {each["actor_name"] for each in log if each["resource_type"] == "endpoint"} == {actor().name}
     cli.settings = here
 
 
-def test_a_change_is_shown_before_it_is_made(filled: Api, cli: Cli, tmp_path: Path) -> None:
+def test_diff_shows_the_changes_that_apply_makes(filled: Api, cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "catalog.yaml"
-    document = exported(cli, file)
+    document = export_to(cli, file)
     document["endpoints"]["target"] |= {"priority": 10, "retry_policy": {"max_attempts": 7}}
     del document["endpoints"]["target"]["limits"]
     document["configs"] = {"other": {"day": "2030-01-01"}, "config": document["configs"]["config"]}
     document["payload_specs"]["loose"] = {"type": "object"}
     file.write_text(yaml.safe_dump(document).replace("'2030-01-01'", "2030-01-01"))
-    told = cli.run("catalog", "diff", str(file), expect=1).stdout
+    output = cli.run("catalog", "diff", str(file), expect=1).stdout
     for line in ("create config other", "change endpoint target", "-priority: 200", "+priority: 10", "-limits:"):
-        assert line in told
+        assert line in output
     before = shown(filled)
     cli.run("catalog", "apply", str(file), expect=2)
     assert shown(filled) == before
     cli.run("catalog", "apply", str(file), "--yes")
     target = filled.get("/endpoints/target").json
     assert (target["priority"], target["limits"], target["retry_policy"]["max_attempts"]) == (10, None, 7)
-    assert filled.get("/configs/other").json["values"] == {"day": "2030-01-01"}, "YAML's dates are texts here"
+    assert filled.get("/configs/other").json["values"] == {"day": "2030-01-01"}, "a YAML date is stored as text"
     cli.run("catalog", "diff", str(file))
 
     del document["configs"]["other"], document["payload_specs"]["loose"]
@@ -119,7 +119,7 @@ def test_a_change_is_shown_before_it_is_made(filled: Api, cli: Cli, tmp_path: Pa
 
 
 @each_case(
-    ("document", "said"),
+    ("document", "message"),
     [
         ("endpoints: [", "not valid YAML"),
         ("endpoints: {a: {}, a: {}}", "duplicate key"),
@@ -132,36 +132,36 @@ def test_a_change_is_shown_before_it_is_made(filled: Api, cli: Cli, tmp_path: Pa
         ("routes: [{pattern: a}]", "/routes/0/queue"),
     ],
 )
-def test_what_is_no_catalogue_is_refused_where_it_is_wrong(
-    api: Api, cli: Cli, tmp_path: Path, document: str, said: str
+def test_invalid_catalog_is_refused_with_its_pointer(
+    api: Api, cli: Cli, tmp_path: Path, document: str, message: str
 ) -> None:
     file = tmp_path / "catalog.yaml"
     file.write_text(document)
-    assert said in cli.run("catalog", "apply", str(file), "--yes", expect=1).stderr
+    assert message in cli.run("catalog", "apply", str(file), "--yes", expect=1).stderr
     assert api.get("/audit").json["items"][0]["resource_type"] == "api_key", "nothing was changed"
 
 
-def calling(**called: str | None) -> str:
+def catalog_of(**callbacks: str | None) -> str:
     spec = {"url": "http://127.0.0.1:9/", "method": "POST"}
     endpoints = {
         name: {"type": "HTTP", "spec": spec} | ({"callbacks": {"on_failure": target}} if target else {})
-        for name, target in called.items()
+        for name, target in callbacks.items()
     }
     return yaml.safe_dump({"endpoints": endpoints})
 
 
 def chain(names: str) -> dict[str, str | None]:
-    """Endpoints of one letter, each of which calls the next one back."""
+    """Return endpoints named by one letter each, of which each calls back the next."""
     return dict(zip(names, [*names[1:], None], strict=True))
 
 
-def test_callbacks_are_checked_as_they_will_be_and_none_is_refused_on_the_way(
+def test_callbacks_are_checked_in_the_final_state_and_never_exceed_the_limit_on_the_way(
     api: Api, cli: Cli, tmp_path: Path
 ) -> None:
-    """Of at most eight that follow each other: what is stored is left behind."""
+    """At most eight callbacks may follow each other. Stored endpoints that the file leaves out count too."""
     file = tmp_path / "catalog.yaml"
     stored = chain("abcdefghi")
-    file.write_text(calling(**stored))
+    file.write_text(catalog_of(**stored))
     cli.run("catalog", "apply", str(file), "--yes")
     before = api.get("/audit").json["items"][0]
     for wrong, where in (
@@ -169,48 +169,46 @@ def test_callbacks_are_checked_as_they_will_be_and_none_is_refused_on_the_way(
         (chain("ixyz"), "/endpoints/i/callbacks: more than 8"),
         (chain("ixe"), "lead back to it"),
     ):
-        file.write_text(calling(**{name: to or stored.get(name) for name, to in wrong.items()}))
+        file.write_text(catalog_of(**{name: to or stored.get(name) for name, to in wrong.items()}))
         for verb in ("diff", "apply"):
             assert where in cli.run("catalog", verb, str(file), *["--yes"] * (verb == "apply"), expect=1).stderr
     assert api.get("/audit").json["items"][0] == before, "nothing was changed"
-    # The second half goes on only once the first one, which is about to call others, has let go of it; then all turn.
-    file.write_text(calling(**chain("abcdxyz"), **chain("efghijk")))
+    # Apply changes the callback of `d` before it extends the chain that starts with `e`. The next file reverses chains.
+    file.write_text(catalog_of(**chain("abcdxyz"), **chain("efghijk")))
     cli.run("catalog", "apply", str(file), "--yes")
-    file.write_text(calling(**chain("ihgfedcba"), j=None, x=None))
+    file.write_text(catalog_of(**chain("ihgfedcba"), j=None, x=None))
     cli.run("catalog", "apply", str(file), "--yes")
     cli.run("catalog", "diff", str(file))
-    # What is deleted goes last, and would be in front of too many until then.
-    file.write_text(calling(**chain("hgfedcbaj")))
+    # Deletions run last: until then, the deleted endpoints count towards the limit.
+    file.write_text(catalog_of(**chain("hgfedcbaj")))
     assert "without some" in cli.run("catalog", "apply", str(file), "--delete", "--yes", expect=1).stderr
-    file.write_text(calling(**chain("hgfedcba"), j=None))
+    file.write_text(catalog_of(**chain("hgfedcba"), j=None))
     cli.run("catalog", "apply", str(file), "--delete", "--yes")
-    file.write_text(calling(**chain("hgfedcbaj")))
+    file.write_text(catalog_of(**chain("hgfedcbaj")))
     cli.run("catalog", "apply", str(file), "--yes")
 
 
-def test_nobody_overwrites_a_change_that_the_plan_has_not_shown(
+def test_apply_does_not_overwrite_a_change_made_after_the_plan(
     filled: Api, cli: Cli, tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "catalog.yaml"
-    document = exported(cli, file)
+    document = export_to(cli, file)
     document["configs"]["config"] = {"base": "http://ours"}
     file.write_text(yaml.safe_dump(document))
     replace = type(CONFIGS).replace
 
-    def later(*arguments: Any) -> Any:
+    def replace_after_another_change(*arguments: Any) -> Any:
         monkeypatch.undo()
         assert filled.put("/configs/config", {"values": {"base": "http://theirs"}}).status_code == 200
         return replace(*arguments)
 
-    monkeypatch.setattr(type(CONFIGS), "replace", later)
+    monkeypatch.setattr(type(CONFIGS), "replace", replace_after_another_change)
     refused = cli.run("catalog", "apply", str(file), "--yes", expect=4)
     assert "change config config" in refused.stderr
     assert filled.get("/configs/config").json["values"] == {"base": "http://theirs"}
 
 
-def test_an_endpoint_is_shown_as_it_would_be_sent_without_its_secrets(
-    filled: Api, cli: Cli, database: Database
-) -> None:
+def test_endpoint_test_shows_the_request_with_masked_secrets(filled: Api, cli: Cli, database: Database) -> None:
     shown = cli.json("endpoints", "test", "target", "--input", '{"user_id": "u_9"}')
     assert shown["spec"]["headers"] == {"Authorization": "Bearer [secret]"}
     assert shown["spec"]["body_template"] == {"user": "u_9"}
@@ -228,12 +226,14 @@ def test_an_endpoint_is_shown_as_it_would_be_sent_without_its_secrets(
 
 
 @pytest.mark.parametrize(("status", "code"), [("SUCCESS", 0), ("FAILED", 1)])
-def test_it_is_sent_once_and_waited_for(filled: Api, cli: Cli, database: Database, status: str, code: int) -> None:
-    """In place of a worker the test ends what was sent."""
-    over = threading.Event()
+def test_endpoint_test_sends_one_delivery_and_waits_for_its_result(
+    filled: Api, cli: Cli, database: Database, status: str, code: int
+) -> None:
+    """The test completes the execution in place of a worker."""
+    is_over = threading.Event()
 
     def work() -> None:
-        while not over.wait(0.05):
+        while not is_over.wait(0.05):
             for row in database.fetch(text("SELECT job_id FROM jobs")):
                 rows.set_status(database, row.job_id, status)
                 return
@@ -241,27 +241,27 @@ def test_it_is_sent_once_and_waited_for(filled: Api, cli: Cli, database: Databas
     worker = threading.Thread(target=work)
     worker.start()
     done = cli.run("endpoints", "test", "target", "--input", '{"user_id": "u_9"}', "--send", "--json", expect=code)
-    over.set()
+    is_over.set()
     worker.join()
     sent = json.loads(done.stdout)["sent"]
     assert sent["status"] == status
     (job,) = filled.get("/jobs").json["items"]
     assert job["execution"]["execution_id"] == sent["execution_id"]
     (most,) = database.fetch(text("SELECT max_attempts FROM executions"))
-    assert most.max_attempts == 1, "whatever its retry policy says"
+    assert most.max_attempts == 1, "the retry policy of the endpoint is ignored"
 
 
-def test_a_channel_is_shown_with_the_name_of_its_breaker(filled: Api, cli: Cli) -> None:
+def test_channel_is_shown_with_the_target_of_its_breaker(filled: Api, cli: Cli) -> None:
     spec = {"url": "slack://{{secret.token}}/#ops", "title": "t", "body": "b"}
     assert filled.post("/endpoints", {"name": "tell", "type": "NOTIFICATION", "spec": spec}).status_code == 201
     assert cli.json("endpoints", "test", "tell")["target"] == with_digest("slack", spec["url"])
     many = {**spec, "url": [f"json://{'h' * 40}{number}.example.com/" for number in range(8)]}
     assert filled.post("/endpoints", {"name": "many", "type": "NOTIFICATION", "spec": many}).status_code == 201
     shown, _, digest = cli.json("endpoints", "test", "many")["target"].rpartition("~")
-    assert (len(shown), len(digest)) == (150, 8), "a name that is too long is cut as that of the breaker"
+    assert (len(shown), len(digest)) == (150, 8), "a long name is cut, like the name of the breaker"
 
 
-def test_a_url_that_is_a_secret_as_a_whole_is_shown_as_one(filled: Api, cli: Cli) -> None:
+def test_url_from_a_secret_is_masked_as_a_whole(filled: Api, cli: Cli) -> None:
     register(filled, "hook", spec={"url": "{{secret.token}}/a", "method": "POST"})
     shown = cli.json("endpoints", "test", "hook")
     assert (shown["spec"]["url"], shown["target"]) == ("[secret]/a", None)

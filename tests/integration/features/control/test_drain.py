@@ -1,4 +1,4 @@
-"""POST /workers/{worker_id}/drain, and what becomes of it: never pending for ever."""
+"""POST /workers/{worker_id}/drain: a command that ends as acknowledged or expired, never pending for ever."""
 
 from typing import Any
 
@@ -33,26 +33,26 @@ def shown(api: Api, worker_id: str = "well") -> tuple[str, list[str]]:
     return found["state"], [each["state"] for each in found["commands"]]
 
 
-def heartbeat(database: Database) -> None:
-    """What the worker does with a command that has come: it acknowledges it."""
+def acknowledge_commands(database: Database) -> None:
+    """Acknowledge the pending commands, as the worker's heartbeat does."""
     found = [row.command_id for row in worker_commands.pending(database, "well")]
     worker_commands.acknowledge(database, "well", found)
 
 
-def served(api: Api) -> int:
+def served_queues(api: Api) -> int:
     return sum(queue["workers"] for queue in api.get("/queues").json["items"])
 
 
-def test_a_drain_is_acknowledged_and_told_until_the_worker_has_ended(api: Api, database: Database) -> None:
-    asked = drain(api)
-    assert (asked["worker_id"], asked["command"], asked["state"]) == ("well", "drain", "PENDING")
-    assert (asked["asked_by"], asked["acknowledged_at"]) == ("test", None)
-    assert drain(api) == asked, "again it changes nothing"
-    assert (shown(api), served(api)) == (("ALIVE", ["PENDING"]), 1)
-    heartbeat(database)
+def test_drain_is_acknowledged_and_shown_until_the_worker_has_ended(api: Api, database: Database) -> None:
+    command = drain(api)
+    assert (command["worker_id"], command["command"], command["state"]) == ("well", "drain", "PENDING")
+    assert (command["asked_by"], command["acknowledged_at"]) == ("test", None)
+    assert drain(api) == command, "a repeated drain changes nothing"
+    assert (shown(api), served_queues(api)) == (("ALIVE", ["PENDING"]), 1)
+    acknowledge_commands(database)
     assert shown(api) == ("DRAINING", ["ACKNOWLEDGED"])
-    assert served(api) == 0, "it claims nothing"
-    assert drain(api)["command_id"] == asked["command_id"]
+    assert served_queues(api) == 0, "a draining worker serves no queue"
+    assert drain(api)["command_id"] == command["command_id"]
     assert [each["worker_id"] for each in api.get("/workers", state="DRAINING").json["items"]] == ["well"]
     worker_lease.leave(database, "well")
     assert shown(api) == ("DRAINED", ["ACKNOWLEDGED"])
@@ -60,7 +60,7 @@ def test_a_drain_is_acknowledged_and_told_until_the_worker_has_ended(api: Api, d
     assert (entry["action"], entry["resource"], entry["actor_name"]) == ("drain", "well", "test")
 
 
-def test_a_command_to_a_worker_that_dies_or_does_not_listen_expires(api: Api, database: Database) -> None:
+def test_unacknowledged_command_expires(api: Api, database: Database) -> None:
     drain(api)
     database.fetch(text("UPDATE worker_commands SET expires_at = now() RETURNING 1"))
     assert shown(api) == ("ALIVE", ["EXPIRED"])
@@ -81,12 +81,14 @@ def test_a_command_to_a_worker_that_dies_or_does_not_listen_expires(api: Api, da
         ("gone", 409, "WORKER_NOT_ALIVE", "GET /workers?state=ALIVE"),
     ],
 )
-def test_who_cannot_drain(api: Api, database: Database, worker_id: str, status: int, code: str, fix: str) -> None:
+def test_drain_of_an_unknown_or_dead_worker_is_refused(
+    api: Api, database: Database, worker_id: str, status: int, code: str, fix: str
+) -> None:
     assert fix in problem(api.post(f"/workers/{worker_id}/drain"), status, code)["message"]
     assert worker_commands.latest(database, worker_id) == []
 
 
-def test_who_may_not(api: Api, database: Database) -> None:
+def test_drain_needs_the_scope_admin(api: Api, database: Database) -> None:
     for scope in (Scope.READ, Scope.JOBS_WRITE):
         other = Api(api.app, api_keys.create(services(api.app).database, scope, [scope], None))
         problem(other.post("/workers/well/drain"), 403, "FORBIDDEN")
@@ -95,12 +97,12 @@ def test_who_may_not(api: Api, database: Database) -> None:
 
 
 @pytest.mark.postgresql_only
-def test_asking_waits_for_no_lock_on_the_worker_and_takes_none(api: Api, database: Database) -> None:
-    """The lease is renewed in that row."""
+def test_drain_neither_waits_for_the_row_of_the_worker_nor_locks_it(api: Api, database: Database) -> None:
+    """The worker renews its lease in its row, so a lock there would delay the renewal."""
     with database.engine.begin() as connection:
         connection.execute(text("SELECT 1 FROM workers WHERE worker_id = 'well' FOR UPDATE"))
         assert drain(api)["state"] == "PENDING"
-        heartbeat(database)
+        acknowledge_commands(database)
         assert shown(api) == ("DRAINING", ["ACKNOWLEDGED"])
     with database.engine.begin() as connection:
         connection.execute(text("LOCK TABLE worker_commands IN ACCESS EXCLUSIVE MODE"))

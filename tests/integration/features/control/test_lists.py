@@ -1,4 +1,4 @@
-"""GET /queues, GET /workers, GET /schedulers and GET /processes."""
+"""Lists of queues, workers, schedulers and processes: GET /queues, /workers, /schedulers, /processes."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def add_worker(database: Database, worker_id: str, *queues: str, lease_ms: int =
     worker_lease.register(database, worker_id=worker_id, host="h", pid=1, queues=queues, capacity=9, lease_ms=lease_ms)
 
 
-def test_queues_by_name_with_what_is_due_and_who_serves(api: Api, database: Database) -> None:
+def test_queues_are_listed_by_name_with_due_executions_and_workers(api: Api, database: Database) -> None:
     assert api.get("/queues").json == {"items": [], "cursor": None}
     register(api)
     assert api.send("PATCH", "/endpoints/target", json={"queue": "named"}).status_code == 200
@@ -27,8 +27,8 @@ def test_queues_by_name_with_what_is_due_and_who_serves(api: Api, database: Data
     add_worker(database, "two", "http")
     add_worker(database, "lost", "kafka", "nowhere", lease_ms=0)
     executions = rows.add_executions(database, 6)
-    # Two shards, of which the second is beyond those of the setting and of a statement. What is due later counts no
-    # more than what runs.
+    # The queue `bulk` has executions in two shards. Shard 40 is above the configured number of shards, and above
+    # the number that one statement reads. Neither the later execution nor the running execution counts as due.
     change = (
         "UPDATE executions SET queue = 'bulk', shard = :shard, run_at = now() - :age WHERE execution_id = ANY (:ids)"
     )
@@ -50,7 +50,7 @@ def test_queues_by_name_with_what_is_due_and_who_serves(api: Api, database: Data
     assert read_all_pages(api, "/queues", "queue") == ["bulk", "http", "kafka", "named"]
 
 
-def test_workers_that_started_last_first_and_how_they_ended(api: Api, database: Database) -> None:
+def test_workers_are_listed_newest_first_with_their_states(api: Api, database: Database) -> None:
     add_worker(database, "well", "http", "bulk")
     add_worker(database, "silent", "http", lease_ms=0)
     add_worker(database, "gone", "http")
@@ -73,7 +73,7 @@ def test_workers_that_started_last_first_and_how_they_ended(api: Api, database: 
     }
 
 
-def test_schedulers_and_how_they_ended(api: Api, database: Database) -> None:
+def test_schedulers_are_listed_newest_first_with_their_states(api: Api, database: Database) -> None:
     for kind, names in ((ProcessKind.SCHEDULER, ("gone", "silent", "well")), (ProcessKind.WORKER, ("other",))):
         for name in names:
             process_heartbeat.beat(database, Component("default", kind, name))
@@ -83,14 +83,16 @@ def test_schedulers_and_how_they_ended(api: Api, database: Database) -> None:
     for name, seconds in (("silent", LOST_SECONDS + 1), ("well", LOST_SECONDS - 5)):
         database.fetch(text(query), {"component": f"scheduler/{name}", "seconds": int(seconds)})
     assert read_all_pages(api, "/schedulers", "scheduler_id", limit=1) == ["well", "silent", "gone"]
-    by_state = {state: read_all_pages(api, "/schedulers", "scheduler_id", state=state) for state in ("ALIVE", "LOST", "DEAD")}
+    by_state = {
+        state: read_all_pages(api, "/schedulers", "scheduler_id", state=state) for state in ("ALIVE", "LOST", "DEAD")
+    }
     assert by_state == {"ALIVE": ["well"], "LOST": ["silent"], "DEAD": ["gone"]}
     (well,) = api.get("/schedulers", state="ALIVE").json["items"]
     assert set(well) == {"scheduler_id", "state", "region", "host", "pid", "version", "started_at", "last_beat_at"}
     assert (well["region"], well["version"]) == ("default", version())
 
 
-def test_processes_of_each_kind_and_their_clocks(api: Api, database: Database) -> None:
+def test_processes_are_listed_by_kind_and_state_with_their_clocks(api: Api, database: Database) -> None:
     for kind in (ProcessKind.WEB, ProcessKind.SCHEDULER, ProcessKind.WORKER):
         process_heartbeat.beat(database, Component("default", kind, f"p-{kind.value}"))
     process_heartbeat.leave(database, Component("default", ProcessKind.SCHEDULER, "p-scheduler"))
@@ -99,15 +101,15 @@ def test_processes_of_each_kind_and_their_clocks(api: Api, database: Database) -
     assert read_all_pages(api, "/processes", "process_id", state="DEAD") == ["p-scheduler"]
     (web,) = api.get("/processes", kind="web").json["items"]
     assert (web["kind"], web["state"], web["version"]) == ("web", "ALIVE", version())
-    assert abs(web["clock_ahead_seconds"]) <= web["clock_bound_seconds"] < 5, "the clock is that of the same machine"
+    assert abs(web["clock_ahead_seconds"]) <= web["clock_bound_seconds"] < 5, "process and database share a clock"
     old = "UPDATE region_heartbeats SET metadata = metadata - 'ahead' WHERE component = 'web/p-web' RETURNING 1"
     database.fetch(text(old))
     (web,) = api.get("/processes", kind="web").json["items"]
-    assert web["clock_ahead_seconds"] is web["clock_bound_seconds"] is None, "as of a release that does not tell"
+    assert web["clock_ahead_seconds"] is web["clock_bound_seconds"] is None, "an older release reports no clock"
 
 
 @pytest.mark.parametrize(
-    ("path", "query", "where"),
+    ("path", "query", "field"),
     [
         ("/workers", {"state": "TIRED"}, "state"),
         ("/queues", {"cursor": "x"}, "cursor"),
@@ -118,5 +120,5 @@ def test_processes_of_each_kind_and_their_clocks(api: Api, database: Database) -
         ("/stats", {"endpoint": "a b"}, "endpoint"),
     ],
 )
-def test_what_is_malformed_is_refused(api: Api, path: str, query: dict[str, Any], where: str) -> None:
-    assert pointers(problem(api.get(path, **query), 400, "INVALID_REQUEST")) == [where]
+def test_invalid_query_is_refused(api: Api, path: str, query: dict[str, Any], field: str) -> None:
+    assert pointers(problem(api.get(path, **query), 400, "INVALID_REQUEST")) == [field]

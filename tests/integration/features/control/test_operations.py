@@ -1,4 +1,4 @@
-"""GET /health/operations: what delivers nothing although nothing is broken."""
+"""GET /health/operations: states in which nothing is broken but nothing is delivered."""
 
 import pytest
 from sqlalchemy import text
@@ -12,7 +12,9 @@ from tests.integration.registered import created, one_shot, register
 from tests.integration.statements import Statements
 
 
-def test_queues_without_workers_and_paused_endpoints(api: Api, database: Database, statements: Statements) -> None:
+def test_operations_list_unserved_queues_and_paused_endpoints(
+    api: Api, database: Database, statements: Statements
+) -> None:
     for name in ("target", "other"):
         register(api, name)
     nothing = {"unserved_queues": [], "open_breakers": 0, "paused_endpoints": [], "paused_queues": []}
@@ -27,7 +29,7 @@ def test_queues_without_workers_and_paused_endpoints(api: Api, database: Databas
     created(api, one_shot("z", queue="zulu"))
     for number in range(16):
         created(api, one_shot(f"served-{number}"))
-    # Each of the queues that are not served in two shards, the one that is in all.
+    # Each unserved queue has executions in two shards, the served queue in all 16.
     database.fetch(text("UPDATE executions SET shard = 1 WHERE idempotency_key = 'bulk-1'"))
     for number in range(16):
         params = {"shard": number, "key": f"served-{number}"}
@@ -36,25 +38,25 @@ def test_queues_without_workers_and_paused_endpoints(api: Api, database: Databas
     statements.clear()
     found = api.get("/health/operations").json
     assert len(statements.texts) == 1 + 5 + 3 + 4, (
-        "who serves, a hop for each queue, all shards of each of theirs, breakers, pauses of endpoints and queues"
+        "queues of workers, a hop per queue, all shards per unserved queue, breakers, pauses of endpoints and queues"
     )
     assert found["paused_endpoints"] == [{"name": "other", "paused_at": paused_at}]
-    assert [(one["queue"], one["due"]) for one in found["unserved_queues"]] == [("bulk", 2), ("zulu", 1)]
-    assert all(one["oldest_due_seconds"] >= 0 for one in found["unserved_queues"])
+    assert [(queue["queue"], queue["due"]) for queue in found["unserved_queues"]] == [("bulk", 2), ("zulu", 1)]
+    assert all(queue["oldest_due_seconds"] >= 0 for queue in found["unserved_queues"])
     problem(Api(api.app, None).get("/health/operations"), 401, "UNAUTHORIZED")
 
 
 @pytest.mark.postgresql_only
-def test_what_is_due_in_all_shards_is_counted_up_to_a_bound(database: Database) -> None:
+def test_due_executions_of_all_shards_are_counted_up_to_a_bound(database: Database) -> None:
     rows.add_endpoint(database)
     rows.add_executions(database, 20_000, shards=16)
     database.fetch(text("UPDATE executions SET queue = 'a' WHERE shard = 3"))
     database.fetch(text("UPDATE executions SET run_at = run_at - INTERVAL '1 hour' WHERE shard = 7"))
     database.fetch(text("ANALYZE executions"))
-    one, all_others = queues_store.unserved(database)
+    in_one_shard, in_all_shards = queues_store.unserved(database)
     most = queues_store.MAX_UNSERVED
-    assert [(found.queue, found.due) for found in (one, all_others)] == [("a", most), ("http", most)]
-    assert all_others.oldest_due_seconds is not None
-    assert all_others.oldest_due_seconds >= 3600
-    one, all_others = queues_store.read(database, {"a": 0, "http": 0}, 16)
-    assert (one.due, all_others.due) == (1_000, queues_store.MAX_DUE)
+    assert [(found.queue, found.due) for found in (in_one_shard, in_all_shards)] == [("a", most), ("http", most)]
+    assert in_all_shards.oldest_due_seconds is not None
+    assert in_all_shards.oldest_due_seconds >= 3600
+    in_one_shard, in_all_shards = queues_store.read(database, {"a": 0, "http": 0}, 16)
+    assert (in_one_shard.due, in_all_shards.due) == (1_000, queues_store.MAX_DUE)

@@ -1,4 +1,4 @@
-"""`flask queues`, `workers` and `status`."""
+"""Commands `flask queues`, `workers` and `status`."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ from tests.integration.command_line import Cli
 
 @pytest.fixture(autouse=True)
 def busy(database: Database) -> None:
-    """A queue that is served, one that nobody serves, and what has ended a moment ago."""
+    """Create a served queue, an unserved queue, two workers, a scheduler, and an execution that has just completed."""
     rows.add_endpoint(database)
     rows.add_executions(database, 3, due_in=timedelta(seconds=-5))
     (bulk,) = rows.add_executions(database, due_in=timedelta(seconds=-5))
@@ -30,18 +30,20 @@ def busy(database: Database) -> None:
     rows.set_status(database, rows.job_of(database, ended).job_id, "FAILED")
 
 
-def test_they_tell_what_the_api_tells(api: Api, cli: Cli) -> None:
+def test_queues_and_workers_equal_the_lists_of_the_api(api: Api, cli: Cli) -> None:
     listed = cli.json("queues", expect=1)["items"]
-    there = api.get("/queues").json["items"]
+    expected = api.get("/queues").json["items"]
     assert [(each["queue"], each["workers"], each["due"]) for each in listed] == [("bulk", 0, 1), ("http", 1, 3)]
-    assert [each | {"oldest_due_seconds": 0} for each in listed] == [each | {"oldest_due_seconds": 0} for each in there]
+    assert [each | {"oldest_due_seconds": 0} for each in listed] == [
+        each | {"oldest_due_seconds": 0} for each in expected
+    ]
     assert "no worker serves it" in cli.run("queues", expect=1).stdout
     assert cli.json("workers")["items"] == api.get("/workers").json["items"]
     assert [each["worker_id"] for each in cli.json("workers", "--state", "alive")["items"]] == ["w1"]
     assert "0/9" in cli.run("workers").stdout
 
 
-def test_status_is_one_screen(cli: Cli) -> None:
+def test_status_summarises_workers_queues_and_deliveries(cli: Cli) -> None:
     shown = cli.run("status").stdout
     for part in (
         "1 ALIVE, 1 DEAD; 0 of 9 slots busy",
@@ -50,16 +52,16 @@ def test_status_is_one_screen(cli: Cli) -> None:
         "of the last 60 s",
     ):
         assert part in shown
-    told = json.loads(cli.run("status", "--json").stdout)
-    assert told["workers"] == {
+    status = json.loads(cli.run("status", "--json").stdout)
+    assert status["workers"] == {
         "by_state": {"ALIVE": 1, "DRAINING": 0, "LOST": 0, "DRAINED": 0, "DEAD": 1},
         "capacity": 9,
         "in_flight": 0,
     }
-    assert (told["deliveries"]["overall"]["ended"], told["deliveries"]["overall"]["failed"]) == (1, 1)
+    assert (status["deliveries"]["overall"]["ended"], status["deliveries"]["overall"]["failed"]) == (1, 1)
 
 
-def test_it_is_watched_until_ctrl_c(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watched_status_repeats_until_ctrl_c(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[object] = []
 
     def interrupt(*args: object, **options: object) -> None:

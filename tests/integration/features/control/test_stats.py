@@ -1,4 +1,4 @@
-"""GET /stats: how deliveries fare, from a bounded number of those that ended last."""
+"""GET /stats: statistics of recent deliveries, from a bounded number of completed executions."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ NONE = {"p50": None, "p95": None, "p99": None}
 
 
 def end(database: Database, executions: list[str], status: str, ended: str, *, late_ms: int, took_ms: int) -> None:
-    """Let executions have ended so long ago, each after one attempt that was late."""
+    """Complete executions this long ago, each after one attempt that was `late_ms` late and took `took_ms`."""
     change = f"""
         UPDATE executions SET status = :status, attempt_count = 1, worker_id = 'w', duration_ms = CAST(:took AS BIGINT),
                completed_at = now() - INTERVAL '{ended}', started_at = now() - INTERVAL '{ended}',
@@ -30,7 +30,7 @@ def get(api: Api, **query: Any) -> dict[str, Any]:
     return found
 
 
-def test_what_ended_of_late_and_what_runs(api: Api, database: Database) -> None:
+def test_statistics_cover_recent_deliveries_and_running_executions(api: Api, database: Database) -> None:
     for name in ("busy", "calm", "idle"):
         rows.add_endpoint(database, name)
     nothing = {"ended": 0, "succeeded": 0, "failed": 0, "per_second": 0, "in_flight": 0}
@@ -42,7 +42,7 @@ def test_what_ended_of_late_and_what_runs(api: Api, database: Database) -> None:
     end(database, busy[98:], "SUCCESS", "50 seconds", late_ms=4000, took_ms=30)
     calm = rows.add_executions(database, 5, endpoint="calm")
     end(database, calm[:1], "SUCCESS", "5 seconds", late_ms=7, took_ms=1)
-    # It expired while it waited for another attempt: how late that would have been is not known.
+    # The execution expired while it waited for another attempt, so its lateness is unknown.
     end(database, calm[1:2], "FAILED", "5 seconds", late_ms=-60_000, took_ms=1)
     never_begun = (
         "UPDATE executions SET status = 'CANCELLED', completed_at = now() WHERE execution_id = :id RETURNING 1"
@@ -62,7 +62,7 @@ def test_what_ended_of_late_and_what_runs(api: Api, database: Database) -> None:
         "duration_ms": {"p50": 10, "p95": 20, "p99": 30},
         "in_flight": 1,
     }
-    of_calm = {
+    calm_statistics = {
         "ended": 3,
         "succeeded": 1,
         "failed": 1,
@@ -71,19 +71,19 @@ def test_what_ended_of_late_and_what_runs(api: Api, database: Database) -> None:
         "duration_ms": {"p50": 1, "p95": 1, "p99": 1},
         "in_flight": 1,
     }
-    assert [one["endpoint"] for one in found["endpoints"]] == ["busy", "calm"]
-    assert found["endpoints"][1] == {"endpoint": "calm", **of_calm}
-    assert get(api, endpoint="calm") == {"covered_seconds": 60, "overall": of_calm, "endpoints": []}
+    assert [row["endpoint"] for row in found["endpoints"]] == ["busy", "calm"]
+    assert found["endpoints"][1] == {"endpoint": "calm", **calm_statistics}
+    assert get(api, endpoint="calm") == {"covered_seconds": 60, "overall": calm_statistics, "endpoints": []}
     assert get(api, endpoint="idle")["overall"] == get(api, endpoint="nope")["overall"] == nothing
     assert get(api, seconds=10)["overall"]["lateness_ms"] == {"p50": 2, "p95": 7, "p99": 500}
     assert get(api, seconds=600)["overall"]["duration_ms"]["p99"] == 30
     assert get(api, seconds=600)["overall"]["ended"] == 104
 
 
-def test_where_more_has_ended_than_is_looked_at_the_figures_are_about_less_time(api: Api, database: Database) -> None:
+def test_statistics_of_many_deliveries_cover_a_shorter_time(api: Api, database: Database) -> None:
     rows.add_endpoint(database)
     rows.add_executions(database, deliveries.NEWEST + 2_000, shards=2)
-    # A millisecond apart from each other, the newest now; in two shards, of which the second has few.
+    # Completions one millisecond apart, up to now, in two shards; the second shard has one in a hundred.
     change = """
         UPDATE executions AS e SET status = 'SUCCESS', completed_at = now() - u.place * INTERVAL '1 millisecond',
                shard = CASE WHEN u.place % 100 = 0 THEN 1 ELSE 0 END
@@ -93,9 +93,11 @@ def test_where_more_has_ended_than_is_looked_at_the_figures_are_about_less_time(
     found = get(api, seconds=3600)
     assert found["overall"]["ended"] == deliveries.NEWEST
     report = deliveries.report(database, 3600, 16)
-    # Both shards from the instant on from which the first is complete.
+    # The report covers both shards, from the oldest completion that was read of the first shard.
     assert deliveries.MIN_OF_SHARD <= report.overall.ended <= deliveries.MIN_OF_SHARD * 1.02
-    assert deliveries.report(database, 3600, 17).overall.ended == report.overall.ended, "parts that are not written out"
+    assert deliveries.report(database, 3600, 17).overall.ended == report.overall.ended, (
+        "17 shards need the statement for many shards"
+    )
     assert report.overall.per_second == round(report.overall.ended / report.covered_seconds, 3)
     assert report.covered_seconds < found["covered_seconds"] < 3600
     assert get(api, seconds=3600, endpoint="target")["overall"]["ended"] == deliveries.NEWEST_OF_ENDPOINT
