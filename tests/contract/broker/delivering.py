@@ -26,7 +26,7 @@ def attempts_of(message: MessageProxy | None) -> Sequence[Attempt]:
 
 
 class Attempts:
-    """A consumer of a queue, which returns the attempts of its messages one by one."""
+    """A consumer of a queue, and an iterator over the attempts of its messages."""
 
     def __init__(self, process: WorkerProcess, queue: str = "http") -> None:
         self.consumer = ClaimConsumer(process, queue, LONG_MS)

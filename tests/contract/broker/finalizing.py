@@ -1,4 +1,4 @@
-"""A running finalizer, and claims whose results it writes."""
+"""A running finalizer, and claims with results for the finalizer to write."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ OUTPUT = {"status_code": 200, "body": "as it was answered"}
 
 
 class Running:
-    """A running finalizer, and claims whose results it writes."""
+    """A running finalizer, and claims with results for the finalizer to write."""
 
     def __init__(self, database: Database, finalizer_database: Database) -> None:
         self.database = database

@@ -1,4 +1,4 @@
-"""Endpoints whose server accepts connections and never answers."""
+"""Endpoints of a server that accepts connections and never answers."""
 
 import socket
 from typing import Any

@@ -110,7 +110,7 @@ def test_close_is_idempotent_and_accepts_a_later_ack(process: WorkerProcess, sha
 def test_attempt_in_flight_or_being_written_is_not_released_as_orphaned(
     database: Database, process: WorkerProcess, shards: int
 ) -> None:
-    """After a claim whose answer was lost, only claims unknown to the process are released."""
+    """After the lost answer of a claim, only claims unknown to the process are released."""
     if database.is_cockroach:
         pytest.skip("needs a view of the sessions that wait for a lock")
     rows.add_executions(database, 3, shards=shards)

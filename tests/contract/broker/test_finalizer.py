@@ -12,7 +12,7 @@ from tests.contract.broker.faults import Faults
 from tests.contract.broker.finalizing import Run
 from tests.waiting import eventually
 
-# SQLSTATEs whose cause is never a row, but the server, the cluster, the disk, the network or another session.
+# SQLSTATEs never caused by a row, but by the server, the cluster, the disk, the network or another session.
 DATABASE_FAULTS = [
     *("08P01", "0A000", "25006", "40001", "40003", "53100", "53200", "53300", "55P03", "55000", "57014", "57P01"),
     *("58030", "58C00", "58C01", "F0000", "P0001", "XX000", "XXUUU"),

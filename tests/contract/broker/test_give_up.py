@@ -25,7 +25,7 @@ threading.Thread(target=process.give_up, args=["the test says so"]).start()
 """
 
 
-# A process in which a second thread gives up the lease while the first thread ends the process.
+# A process with two threads: the second gives up the lease while the first ends the process.
 TWO_THREADS = """
 import threading
 from app.kernel import db

@@ -1,4 +1,4 @@
-"""Values that travel to the database as the text of an array."""
+"""Values sent to the database as the text of an array."""
 
 from datetime import UTC, datetime
 
@@ -20,6 +20,6 @@ INSTANT = datetime(2026, 2, 28, 23, 59, 59, 123456, tzinfo=UTC)
         ("TIMESTAMPTZ", [INSTANT, INSTANT.replace(microsecond=0)]),
     ],
 )
-def test_each_value_arrives_as_it_was(database: Database, type_: str, values: list[object]) -> None:
+def test_database_reads_each_value_unchanged(database: Database, type_: str, values: list[object]) -> None:
     select = text(f"SELECT CAST(:given AS {type_}[]) AS given")
     assert database.fetch(select, {"given": array_literal(values)})[0].given == values

@@ -1,4 +1,4 @@
-"""Retries by SQLSTATE: what is tried again, what is not, and what the caller is told."""
+"""Statements by SQLSTATE of their error: retries, and the exception for the caller; waits for connections."""
 
 import sys
 import threading
@@ -22,7 +22,7 @@ from tests.contract.races.racing import schedulers
 
 
 def raising(state: str) -> str:
-    """A statement that counts its runs in a sequence (which no rollback takes back) and fails with a SQLSTATE."""
+    """Return a statement that counts its runs in a sequence, unaffected by rollbacks, and fails with a SQLSTATE."""
     return f"DO $$ BEGIN PERFORM nextval('runs'); RAISE EXCEPTION 'x' USING ERRCODE = '{state}'; END $$"
 
 
@@ -35,7 +35,7 @@ def runs(database: Database) -> Callable[[], int]:
 
 
 @pytest.mark.parametrize(("state", "tries"), [("40001", MAX_TRIES), ("40P01", MAX_TRIES), ("55P03", MAX_LOCK_WAITS)])
-def test_a_conflict_is_tried_again_and_ends_as_unavailable(
+def test_conflict_is_retried_and_then_raises_unavailable(
     database: Database, runs: Callable[[], int], state: str, tries: int
 ) -> None:
     before = PROCESS.total(STATEMENT_RETRIES, state)
@@ -48,38 +48,38 @@ def test_a_conflict_is_tried_again_and_ends_as_unavailable(
 @pytest.mark.parametrize(
     "state", ["40003", "53300", "57014", "08006", "25006", "58030", "58C00", "XXUUU", "0A000", "P0001"]
 )
-def test_a_lost_outcome_is_unavailable(database: Database, runs: Callable[[], int], state: str) -> None:
+def test_unknown_outcome_raises_unavailable(database: Database, runs: Callable[[], int], state: str) -> None:
     with pytest.raises(UnavailableError, match="cannot be reached"):
         database.fetch(text(raising(state)), repeatable=False)
     assert runs() == 1
 
 
 @pytest.mark.parametrize("state", ["22P02", "23514", "42P01", "54000"])
-def test_what_blames_the_statement_is_the_callers(
+def test_error_caused_by_the_statement_is_raised_to_the_caller(
     database: Database, runs: Callable[[], int], caplog: pytest.LogCaptureFixture, state: str
 ) -> None:
-    """Of an unknown table or a missing permission an operator must hear too."""
+    """An unknown table or a missing permission is also logged, for an operator."""
     with pytest.raises(DBAPIError):
         database.fetch(text(raising(state)))
     assert runs() == 1
     assert [record.levelname for record in caplog.records] == (["ERROR"] if state.startswith("42") else [])
 
 
-def test_a_read_only_server_is_left_for_a_new_connection(database: Database, runs: Callable[[], int]) -> None:
-    """After a failover the old primary still answers; whoever listens at its address next is asked."""
+def test_connection_to_a_read_only_server_is_replaced(database: Database, runs: Callable[[], int]) -> None:
+    """After a failover the former primary still answers; a new connection reaches the new primary at its address."""
     backend = text("SELECT pg_backend_pid() AS pid")
-    one = db.connect(database.engine.url, pool_size=1, application_name="te-one")
-    before = one.fetch(backend)[0].pid
+    pool = db.connect(database.engine.url, pool_size=1, application_name="te-one")
+    before = pool.fetch(backend)[0].pid
     with pytest.raises(UnavailableError):
-        one.fetch(text(raising("25006")), repeatable=False)
-    assert one.fetch(backend)[0].pid != before
-    one.close()
+        pool.fetch(text(raising("25006")), repeatable=False)
+    assert pool.fetch(backend)[0].pid != before
+    pool.close()
 
 
-def test_an_error_tells_its_state_and_no_value(database: Database) -> None:
-    """The server's own text may hold the whole row."""
+def test_error_shows_its_sqlstate_and_no_value(database: Database) -> None:
+    """The server's own error text may contain the whole row."""
     if database.is_cockroach:
-        pytest.skip("its texts differ")
+        pytest.skip("CockroachDB has other error texts")
     database.fetch(text("CREATE TABLE picky (a TEXT CHECK (a <> 'hunter2'), b BIGINT)"))
     for statement, params in [
         ("INSERT INTO picky VALUES (:a, 1)", {"a": "hunter2"}),
@@ -94,7 +94,7 @@ def test_an_error_tells_its_state_and_no_value(database: Database) -> None:
 
 
 @pytest.mark.postgresql_only
-def test_a_pooled_connection_that_died_is_replaced_unseen(database: Database, database_url: str) -> None:
+def test_dead_pooled_connection_is_replaced_without_an_error(database: Database, database_url: str) -> None:
     other = db.connect(database_url, pool_size=1, application_name="te-killer")
     database.fetch(text("SELECT 1"))
     kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'te-test'"
@@ -104,7 +104,7 @@ def test_a_pooled_connection_that_died_is_replaced_unseen(database: Database, da
 
 
 @pytest.mark.postgresql_only
-def test_a_statement_that_may_not_be_repeated_is_not(database: Database, database_url: str) -> None:
+def test_statement_that_is_not_repeatable_runs_once(database: Database, database_url: str) -> None:
     other = db.connect(database_url, pool_size=1, application_name="te-killer")
     database.fetch(text("SELECT 1"))
     other.fetch(text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'te-test'"))
@@ -120,7 +120,7 @@ def test_sessions_are_read_committed_in_utc(database: Database) -> None:
 
 @contextmanager
 def all_connections_in_use(database_url: str) -> Iterator[Database]:
-    """A pool of one connection, which another thread does not give back."""
+    """Yield a pool of one connection, which another thread holds."""
     narrow = db.connect(database_url, pool_size=1, application_name="te-narrow", statement_timeout_seconds=2)
     taken, done = threading.Event(), threading.Event()
 
@@ -136,17 +136,17 @@ def all_connections_in_use(database_url: str) -> Iterator[Database]:
     finally:
         done.set()
         holder.join()
-    assert narrow.fetch(text("SELECT 2 AS two"))[0].two == 2, "what was waited for in vain is free again"
+    assert narrow.fetch(text("SELECT 2 AS two"))[0].two == 2, "the connection is free again"
     narrow.close()
 
 
-def test_a_connection_is_not_waited_for_longer_than_for_a_statement(database_url: str) -> None:
+def test_wait_for_a_connection_ends_with_the_statement_timeout(database_url: str) -> None:
     with all_connections_in_use(database_url) as narrow, pytest.raises(UnavailableError, match="in use"):
         narrow.fetch(text("SELECT 1"))
 
 
-def test_a_connection_is_not_waited_for_longer_than_the_caller_has(database_url: str) -> None:
-    """The pool's own timeout would end as UnavailableError, and be granted to each statement of the request anew."""
+def test_wait_for_a_connection_ends_with_the_deadline_of_the_request(database_url: str) -> None:
+    """The pool's own timeout would raise UnavailableError, and would start again for each statement of the request."""
     with all_connections_in_use(database_url) as narrow:
         deadline.begin(0.1)
         try:
@@ -156,29 +156,29 @@ def test_a_connection_is_not_waited_for_longer_than_the_caller_has(database_url:
             deadline.end()
 
 
-def test_a_statement_costs_few_functions_of_ours(database: Database) -> None:
-    """Each is a jump for whoever reads along; what SQLAlchemy and the driver call does not count."""
-    select_one, ours = text("SELECT 1"), set[str]()
+def test_statement_calls_few_functions_of_the_service(database: Database) -> None:
+    """Each function is one more jump for a reader. Calls inside SQLAlchemy and the driver are not counted."""
+    select_one, called = text("SELECT 1"), set[str]()
     database.fetch(select_one)
 
-    def note(frame: FrameType, what: str, _argument: object) -> None:
+    def note(frame: FrameType, event: str, _argument: object) -> None:
         module = frame.f_globals.get("__name__", "")
-        if what == "call" and module.partition(".")[0] in {"app", "schema"}:
-            ours.add(f"{module}.{frame.f_code.co_qualname}")
+        if event == "call" and module.partition(".")[0] in {"app", "schema"}:
+            called.add(f"{module}.{frame.f_code.co_qualname}")
 
     sys.setprofile(note)
     try:
         database.fetch(select_one)
     finally:
         sys.setprofile(None)
-    assert len(ours) <= 6, sorted(ours)
-    assert "app.kernel.db.Database.fetch" in ours
+    assert len(called) <= 6, sorted(called)
+    assert "app.kernel.db.Database.fetch" in called
 
 
 @pytest.mark.parametrize("level", ["read committed", "serializable"])
-def test_a_server_says_its_version_and_the_level_that_transactions_get(database_url: str, level: str) -> None:
-    with schedulers(database_url, level, 1) as (ours,):
-        version, isolation = ours.transact(facts)
-        assert version.startswith("CockroachDB" if ours.is_cockroach else "PostgreSQL")
+def test_server_reports_its_version_and_the_isolation_level_of_transactions(database_url: str, level: str) -> None:
+    with schedulers(database_url, level, 1) as (scheduler,):
+        version, isolation = scheduler.transact(facts)
+        assert version.startswith("CockroachDB" if scheduler.is_cockroach else "PostgreSQL")
         assert isolation == level
-        assert ours.is_cockroach or doubts(ours) == []
+        assert scheduler.is_cockroach or doubts(scheduler) == []

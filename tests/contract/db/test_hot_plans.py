@@ -1,4 +1,4 @@
-"""The plans of the hot statements, which are kept: right for tables of every size, and renewed where they are not."""
+"""Cached plans of hot statements are right for tables of every size, or are replaced."""
 
 import re
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def claimed(one: Database, limit: int = 1) -> list[Claim]:
 
 
 def run_all(one: Database) -> int:
-    """Run each hot statement once, a job through most of them; returns how many executions took effect."""
+    """Run each hot statement once, most of them for one job; return the number of completed executions."""
     creator = Creator(one, shards=1, look_ahead_ms=5000)
     creator.create(NewJob(endpoint="target", trigger=Trigger.IMMEDIATE, input={}))
     create_many(creator, [NewJob(endpoint="target", trigger=Trigger.DELAYED, input={}, run_at=LATER)] * 2)
@@ -50,15 +50,15 @@ def run_all(one: Database) -> int:
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("state", [never_analysed, due, later, over, running])
-def test_the_plan_for_all_values_goes_by_keys_and_by_the_index_of_the_claim(
+def test_generic_plan_uses_keys_and_the_index_of_claims(
     database: Database, one: Database, state: Callable[[Database], None]
 ) -> None:
     state(database)
     assert run_all(one) == 1
     found = plans(one)
     creation = {"jobs_create_one_shot", "jobs_create_one_shots"}
-    looks = {"executions_poll_1", "executions_poll_16"}
-    partitions = looks | {
+    polls = {"executions_poll_1", "executions_poll_16"}
+    partitions = polls | {
         "executions_claim_1",
         "executions_claim_4",
         "executions_claim_16",
@@ -66,8 +66,8 @@ def test_the_plan_for_all_values_goes_by_keys_and_by_the_index_of_the_claim(
     }
     assert set(found) == creation | partitions | {"executions_conclude"}
     for name, plan in found.items():
-        assert not re.search(r"Seq Scan on (executions|jobs)|Sort", plan) or name in looks, plan
-    # By nested loops a batch would compare each of its jobs with each other one.
+        assert not re.search(r"Seq Scan on (executions|jobs)|Sort", plan) or name in polls, plan
+    # A nested loop would compare each job of a batch with each other job.
     assert re.search(r"Hash Cond: \(\w+\.job_id = \w+\.job_id\)", found["jobs_create_one_shots"])
     for arms in (1, 4, 16):
         claim = found[f"executions_claim_{arms}"]
@@ -86,10 +86,10 @@ def test_the_plan_for_all_values_goes_by_keys_and_by_the_index_of_the_claim(
 
 
 @pytest.mark.postgresql_only
-def test_a_plan_from_a_small_table_is_given_up_once_an_answer_was_slow(
+def test_plan_of_a_small_table_is_replaced_after_a_slow_answer(
     database: Database, one: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing tells the server before its tables are analysed again, which may be a minute later."""
+    """PostgreSQL itself replaces the plan only at the next ANALYZE of the table, possibly a minute later."""
     rows.add_executions(database, 5)
     database.fetch(text("ANALYZE"))
     claimed(one)
@@ -114,7 +114,7 @@ def test_a_plan_from_a_small_table_is_given_up_once_an_answer_was_slow(
         "ANALYZE",
     ],
 )
-def test_a_migration_changes_the_plans_and_no_answer(database: Database, one: Database, change: str) -> None:
+def test_migration_changes_plans_but_no_answer(database: Database, one: Database, change: str) -> None:
     assert run_all(one) == 1
     names = one.fetch(PREPARED)
     database.fetch(text(change))

@@ -1,4 +1,4 @@
-"""Hot statements: prepared once per connection, and in all else as the same statement run by SQLAlchemy."""
+"""Hot statements are prepared once per connection; otherwise they behave as the same statement under SQLAlchemy."""
 
 import json
 import traceback
@@ -28,31 +28,31 @@ HOSTILE = ["", "NULL", "{}", '"', "'", "\\", '\\"', "a,b", "%s", "%(one)s", "$1"
 
 
 @pytest.fixture
-def one(database: Database, database_url: str) -> Iterator[Database]:
-    """A pool of one connection, so that each statement meets what the one before has prepared."""
+def pool(database: Database, database_url: str) -> Iterator[Database]:
+    """A pool of one connection, so that each statement runs where the previous statement was prepared."""
     if database.is_cockroach:
-        pytest.skip("prepares nothing there")
-    found = db.connect(database_url, pool_size=1, application_name="te-one")
-    yield found
-    found.close()
+        pytest.skip("hot statements are not prepared on CockroachDB")
+    pool = db.connect(database_url, pool_size=1, application_name="te-one")
+    yield pool
+    pool.close()
 
 
 @pytest.fixture
-def fails(one: Database) -> HotStatement:
-    """Counts its runs in a sequence, which no rollback takes back, and fails with a SQLSTATE."""
-    one.fetch(text("CREATE SEQUENCE runs"))
+def failing(pool: Database) -> HotStatement:
+    """A statement that counts its runs in a sequence, unaffected by rollbacks, and fails with a SQLSTATE."""
+    pool.fetch(text("CREATE SEQUENCE runs"))
     body = "BEGIN PERFORM nextval('runs'); RAISE EXCEPTION 'x' USING ERRCODE = state; END"
-    one.fetch(text(f"CREATE FUNCTION fail(state TEXT) RETURNS BIGINT LANGUAGE plpgsql AS $${body}$$"))
+    pool.fetch(text(f"CREATE FUNCTION fail(state TEXT) RETURNS BIGINT LANGUAGE plpgsql AS $${body}$$"))
     return HotStatement("test.fails", "SELECT fail(CAST(:state AS TEXT))")
 
 
-def runs(one: Database) -> int:
-    return int(one.fetch(text("SELECT last_value FROM runs"))[0].last_value)
+def runs(pool: Database) -> int:
+    return int(pool.fetch(text("SELECT last_value FROM runs"))[0].last_value)
 
 
-def prepared(one: Database) -> dict[str, int]:
-    """The names of what its connection has prepared, and how often each ran by the plan that is kept."""
-    return {row.name: row.generic_plans for row in one.fetch(PREPARED)}
+def prepared(pool: Database) -> dict[str, int]:
+    """Return the names of the connection's prepared statements, and how often each ran with its cached plan."""
+    return {row.name: row.generic_plans for row in pool.fetch(PREPARED)}
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def prepared(one: Database) -> dict[str, int]:
         {"many": [None], "numbers": [], "instants": [], "json": json.dumps({"a": [1e300, 2**120, "\\"], "é": None})},
         {"many": [], "numbers": [None, None], "instants": [None]},
     ],
-    ids=["nothing", "hostile", "some", "json", "no type to see"],
+    ids=["nothing", "hostile", "some", "json", "values without a type"],
 )
-def test_values_go_and_come_as_with_sqlalchemy(one: Database, given: dict[str, Any]) -> None:
+def test_values_are_sent_and_returned_as_with_sqlalchemy(pool: Database, given: dict[str, Any]) -> None:
     params = NOTHING | given
-    (expected,) = one.fetch(text(VALUES), params)
+    (expected,) = pool.fetch(text(VALUES), params)
     hot = HotStatement("test.values", VALUES)
     for _ in range(2):
-        (found,) = one.fetch(hot, params)
+        (found,) = pool.fetch(hot, params)
         assert found._asdict() == expected._asdict()
         assert (found.one, found.many, found.json) == (expected.one, expected.many, expected.json)
     assert [type(value) for value in found] == [type(value) for value in expected]
@@ -92,13 +92,13 @@ REFUSED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("given", REFUSED, ids=repr)
-def test_a_value_is_refused_as_with_sqlalchemy_and_told_to_nobody(one: Database, given: dict[str, Any]) -> None:
+def test_value_is_refused_as_with_sqlalchemy_and_not_shown(pool: Database, given: dict[str, Any]) -> None:
     caught = []
     hot = HotStatement("test.values", VALUES)
-    one.fetch(hot, NOTHING)
+    pool.fetch(hot, NOTHING)
     for statement in (text(VALUES), hot):
-        with pytest.raises(Exception) as error:  # noqa: PT011 - which one is compared
-            one.fetch(statement, NOTHING | given)
+        with pytest.raises(Exception) as error:  # noqa: PT011 - the types are compared below
+            pool.fetch(statement, NOTHING | given)
         caught.append(error.value)
     expected, found = caught
     assert type(found) is type(expected)
@@ -107,57 +107,59 @@ def test_a_value_is_refused_as_with_sqlalchemy_and_told_to_nobody(one: Database,
         assert str(found.orig) == str(expected.orig)
         shown = "".join(traceback.format_exception(found)) + repr(found)
         assert "hunter2" not in shown
-    assert one.fetch(hot, NOTHING)[0].rest == 3
-    assert len(prepared(one)) == 1
+    assert pool.fetch(hot, NOTHING)[0].rest == 3
+    assert len(prepared(pool)) == 1
 
 
-def test_it_is_prepared_once_and_planned_once(one: Database) -> None:
+def test_statement_is_prepared_once_and_planned_once(pool: Database) -> None:
     hot, other = HotStatement("test.hot", "SELECT CAST(:n AS BIGINT) AS n"), HotStatement("test.hot", "SELECT 1 AS n")
-    assert [one.fetch(hot, {"n": n})[0].n for n in range(9)] == list(range(9))
-    assert list(prepared(one).values()) == [9]
-    one.fetch(other)
-    assert len(prepared(one)) == 2, "another release has another text of that name"
+    assert [pool.fetch(hot, {"n": n})[0].n for n in range(9)] == list(range(9))
+    assert list(prepared(pool).values()) == [9]
+    pool.fetch(other)
+    assert len(prepared(pool)) == 2, (
+        "the same name with another text, as another release could have, is prepared separately"
+    )
 
 
-def test_a_new_connection_prepares_anew(one: Database, database: Database) -> None:
+def test_new_connection_prepares_the_statement_again(pool: Database, database: Database) -> None:
     hot = HotStatement("test.hot", "SELECT CAST(:n AS BIGINT) AS n")
-    one.fetch(hot, {"n": 1})
+    pool.fetch(hot, {"n": 1})
     kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'te-one'"
     database.fetch(text(kill))
-    assert one.fetch(hot, {"n": 2})[0].n == 2
-    assert list(prepared(one).values()) == [1]
+    assert pool.fetch(hot, {"n": 2})[0].n == 2
+    assert list(prepared(pool).values()) == [1]
     database.fetch(text(kill))
     with pytest.raises(UnavailableError):
-        one.fetch(hot, {"n": 2}, repeatable=False)
+        pool.fetch(hot, {"n": 2}, repeatable=False)
 
 
-def replaced(one: Database) -> None:
-    """What a pooler does that hands connections around: this one is without what was prepared."""
-    one.fetch(text("DEALLOCATE ALL"))
+def deallocated(pool: Database) -> None:
+    """Drop the prepared statements, as if a pooler had switched to another server connection."""
+    pool.fetch(text("DEALLOCATE ALL"))
 
 
-def taken(one: Database) -> None:
-    """The opposite: it has been prepared on this connection for somebody else."""
-    with one.engine.connect() as connection:
+def already_prepared(pool: Database) -> None:
+    """Forget the prepared statement in the client only, as if another client had prepared it on this connection."""
+    with pool.engine.connect() as connection:
         connection.info.clear()
 
 
-def migrated(one: Database) -> None:
-    """The plan that is kept would return other columns."""
-    one.fetch(text("ALTER TABLE counted ADD COLUMN more BIGINT"))
+def migrated(pool: Database) -> None:
+    """Add a column, so that the cached plan no longer matches the columns of the result."""
+    pool.fetch(text("ALTER TABLE counted ADD COLUMN more BIGINT"))
 
 
-@pytest.mark.parametrize("change", [replaced, taken, migrated])
-def test_what_is_not_prepared_any_more_runs_once_all_the_same(
-    one: Database, change: Callable[[Database], None]
+@pytest.mark.parametrize("change", [deallocated, already_prepared, migrated])
+def test_statement_runs_once_although_its_preparation_changed(
+    pool: Database, change: Callable[[Database], None]
 ) -> None:
-    one.fetch(text("CREATE TABLE counted (n BIGINT)"))
+    pool.fetch(text("CREATE TABLE counted (n BIGINT)"))
     hot = HotStatement("test.hot", "INSERT INTO counted VALUES (CAST(:n AS BIGINT)) RETURNING *")
-    one.fetch(hot, {"n": 1}, repeatable=False)
-    change(one)
+    pool.fetch(hot, {"n": 1}, repeatable=False)
+    change(pool)
     for n in (2, 3):
-        assert one.fetch(hot, {"n": n}, repeatable=False)[0].n == n
-    assert [row.n for row in one.fetch(text("SELECT n FROM counted"))] == [1, 2, 3]
+        assert pool.fetch(hot, {"n": n}, repeatable=False)[0].n == n
+    assert [row.n for row in pool.fetch(text("SELECT n FROM counted"))] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -166,32 +168,32 @@ def test_what_is_not_prepared_any_more_runs_once_all_the_same(
     + [(state, 1, UnavailableError) for state in ("40003", "57014", "08006", "25006", "XXUUU")]
     + [(state, 1, DBAPIError) for state in ("22P02", "23514", "42P01", "54000")],
 )
-def test_an_error_ends_as_with_sqlalchemy(
-    one: Database, fails: HotStatement, state: str, tries: int, expected: type[Exception]
+def test_error_is_raised_as_with_sqlalchemy(
+    pool: Database, failing: HotStatement, state: str, tries: int, expected: type[Exception]
 ) -> None:
     with pytest.raises(expected):
-        one.fetch(fails, {"state": state}, repeatable=False)
-    assert runs(one) == tries
+        pool.fetch(failing, {"state": state}, repeatable=False)
+    assert runs(pool) == tries
 
 
-def test_a_lost_connection_takes_those_that_are_older_with_it(database: Database, fails: HotStatement) -> None:
-    """After a failover all of them lead to the old primary."""
+def test_lost_connection_closes_all_older_connections(database: Database, failing: HotStatement) -> None:
+    """After a failover all older connections lead to the former primary."""
     backend = text("SELECT pg_backend_pid() AS pid")
     first = database.transact(lambda connection: (database.fetch(backend)[0].pid, connection.scalar(backend)))
     with pytest.raises(UnavailableError):
-        database.fetch(fails, {"state": "25006"}, repeatable=False)
+        database.fetch(failing, {"state": "25006"}, repeatable=False)
     later = database.transact(lambda connection: (database.fetch(backend)[0].pid, connection.scalar(backend)))
     assert not set(first) & set(later)
 
 
-def test_it_belongs_to_the_transaction_that_it_is_part_of(one: Database) -> None:
-    one.fetch(text("CREATE TABLE counted (n BIGINT)"))
+def test_statement_is_rolled_back_with_its_transaction(pool: Database) -> None:
+    pool.fetch(text("CREATE TABLE counted (n BIGINT)"))
     hot = HotStatement("test.hot", "INSERT INTO counted VALUES (CAST(:n AS BIGINT)) RETURNING n")
 
     def body() -> None:
-        assert one.fetch(hot, {"n": 1})[0].n == 1
+        assert pool.fetch(hot, {"n": 1})[0].n == 1
         raise KeyError
 
     with pytest.raises(KeyError):
-        one.transact_jointly(body)
-    assert one.fetch(text("SELECT n FROM counted")) == []
+        pool.transact_jointly(body)
+    assert pool.fetch(text("SELECT n FROM counted")) == []

@@ -1,4 +1,4 @@
-"""A server that neither answers nor hangs up: nobody waits for it longer than stated."""
+"""A server that neither answers nor closes its connections: each wait ends with its timeout."""
 
 import os
 import signal
@@ -21,16 +21,18 @@ TWO = [text("SELECT 2 AS two"), HotStatement("test.two", "SELECT 2 AS two")]
 
 @pytest.fixture
 def impatient(database_url: str) -> Iterator[Database]:
-    """Statements may take half a second."""
-    found = db.connect(database_url, pool_size=1, application_name="te-frozen", statement_timeout_seconds=0.5)
-    if found.is_cockroach:
+    """A pool with a statement timeout of half a second."""
+    impatient = db.connect(database_url, pool_size=1, application_name="te-frozen", statement_timeout_seconds=0.5)
+    if impatient.is_cockroach:
         pytest.skip("needs a server process for each connection")
-    yield found
-    found.close()
+    yield impatient
+    impatient.close()
 
 
 @pytest.mark.parametrize("statement", TWO)
-def test_a_frozen_server_process_is_given_up_and_another_one_asked(impatient: Database, statement: TextClause) -> None:
+def test_statement_is_repeated_on_a_new_connection_after_a_server_froze(
+    impatient: Database, statement: TextClause
+) -> None:
     impatient.fetch(statement)
     with frozen(impatient) as since:
         assert impatient.fetch(statement)[0].two == 2
@@ -38,22 +40,23 @@ def test_a_frozen_server_process_is_given_up_and_another_one_asked(impatient: Da
 
 
 @pytest.mark.parametrize("statement", TWO)
-def test_what_may_not_be_repeated_ends_as_unavailable(impatient: Database, statement: TextClause) -> None:
+def test_statement_that_is_not_repeatable_raises_unavailable_after_a_server_froze(
+    impatient: Database, statement: TextClause
+) -> None:
     impatient.fetch(statement)
     with frozen(impatient) as since, pytest.raises(UnavailableError):
         impatient.fetch(statement, repeatable=False)
     assert time.monotonic() - since < HUNG_SECONDS
 
 
-def test_a_frozen_ping_is_given_up(impatient: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ping_of_a_frozen_server_times_out(impatient: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     with frozen(impatient) as since:
         monkeypatch.setattr(engine, "PING_AFTER_IDLE_SECONDS", 0.0)
         assert impatient.fetch(text("SELECT 2 AS two"))[0].two == 2
         assert time.monotonic() - since < HUNG_SECONDS
 
 
-def test_a_frozen_commit_is_given_up(impatient: Database) -> None:
-    """The transaction runs again, whole."""
+def test_transaction_is_repeated_after_its_server_froze_before_the_commit(impatient: Database) -> None:
     pids: list[int] = []
 
     def freeze_once(connection: Connection) -> None:
@@ -70,7 +73,7 @@ def test_a_frozen_commit_is_given_up(impatient: Database) -> None:
     assert len(set(pids)) == 2
 
 
-def test_an_answer_in_time_costs_no_connection(impatient: Database) -> None:
+def test_answer_within_the_timeout_keeps_the_connection(impatient: Database) -> None:
     (first,) = impatient.fetch(PID)
     impatient.fetch(text("SELECT pg_sleep(0.1)"))
     time.sleep(0.5 + ANSWER_SECONDS)

@@ -1,4 +1,4 @@
-"""The backlogs that measurements drain: as many rows as asked for, though several connections write them."""
+"""A backlog for measurements has the requested number of rows, although several connections write it."""
 
 import pytest
 from sqlalchemy import text
@@ -9,10 +9,10 @@ from benchmarks import backlog
 
 @pytest.mark.postgresql_only
 def test_a_backlog_has_each_number_once_for_each_endpoint(database: Database, database_url: str) -> None:
-    each = 5_003  # more than a portion
-    made = "INSERT INTO endpoints (name, endpoint_type, spec) VALUES ('{0}', 'HTTP', '{{}}')"
+    each = 5_003  # more than one chunk
+    insert = "INSERT INTO endpoints (name, endpoint_type, spec) VALUES ('{0}', 'HTTP', '{{}}')"
     for name in ("a", "b"):
-        backlog.execute(database_url, made.format(name))
+        backlog.execute(database_url, insert.format(name))
     backlog.fill(database_url, ["a", "b"], each, "{}", columns={"limit_key": "'=' || n"})
     counts = "count(*), count(DISTINCT limit_key), count(DISTINCT job_id)"
     query = f"SELECT endpoint, {counts} FROM executions GROUP BY endpoint"

@@ -1,4 +1,4 @@
-"""The demo's proof: what it reads back, what it misses, what it masks."""
+"""The demo's proof reads deliveries back from their targets, reports missing deliveries, and masks secrets."""
 
 import io
 import json
@@ -36,7 +36,7 @@ def terminal(printed: io.StringIO) -> Terminal:
 
 
 def jobs() -> list[DemoJob]:
-    """Two jobs for each transport, `a` and `b`."""
+    """Return two jobs for each transport, `a` and `b`."""
     transports = ("HTTP", "KAFKA", "REDIS_STREAM", "NOTIFICATION")
     return [DemoJob(f"{transport}-{name}", "any", transport, "IMMEDIATE") for transport in transports for name in "ab"]
 
@@ -54,7 +54,9 @@ def deliver(targets: LocalTargets, name: str) -> None:
         client_of_redis.xadd(STREAM, {"order_id": f"REDIS_STREAM-{name}"})
 
 
-def test_everything_arrived(targets: LocalTargets, terminal: Terminal, printed: io.StringIO) -> None:
+def test_all_deliveries_are_found_and_secrets_are_masked(
+    targets: LocalTargets, terminal: Terminal, printed: io.StringIO
+) -> None:
     deliver(targets, "a")
     deliver(targets, "b")
     assert show_deliveries(jobs(), targets, SECRET, terminal) == []
@@ -64,13 +66,13 @@ def test_everything_arrived(targets: LocalTargets, terminal: Terminal, printed: 
     assert SECRET not in shown
 
 
-def test_what_did_not_arrive_is_named(targets: LocalTargets, terminal: Terminal) -> None:
+def test_missing_deliveries_are_reported(targets: LocalTargets, terminal: Terminal) -> None:
     deliver(targets, "a")
     missing = ["HTTP-b", "KAFKA-b", "REDIS_STREAM-b", "NOTIFICATION-b"]
     assert show_deliveries(jobs(), targets, SECRET, terminal, patience=1.0) == missing
 
 
-def test_lateness_is_that_of_the_first_attempt() -> None:
+def test_lateness_is_measured_at_the_first_attempt() -> None:
     job = DemoJob("a", "any", "HTTP", "DELAYED", job_id="job_1")
     assert job.lateness_ms is None
     job.execution = {

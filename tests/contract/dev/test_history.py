@@ -1,4 +1,4 @@
-"""The history that measurements run on: as many rows of each kind as asked for."""
+"""A history for measurements has the requested number of rows of each kind."""
 
 import pytest
 from sqlalchemy import text
@@ -9,7 +9,7 @@ from benchmarks import history
 
 
 @pytest.mark.postgresql_only
-def test_a_history_has_as_many_rows_of_each_kind_as_asked_for(database: Database, database_url: str) -> None:
+def test_history_has_the_requested_number_of_rows_of_each_kind(database: Database, database_url: str) -> None:
     history.build(database_url, finished=10_000, future=1_000, shards=2)
     counts = {
         "status": text("SELECT status, count(*) FROM executions GROUP BY status"),
@@ -27,7 +27,7 @@ def test_a_history_has_as_many_rows_of_each_kind_as_asked_for(database: Database
 
 
 @pytest.mark.postgresql_only
-def test_nothing_of_a_history_is_due_within_a_day(database: Database, database_url: str) -> None:
+def test_no_row_of_a_history_is_due_within_a_day(database: Database, database_url: str) -> None:
     history.build(database_url, finished=100, future=100)
     (row,) = database.fetch(
         text(
@@ -39,9 +39,7 @@ def test_nothing_of_a_history_is_due_within_a_day(database: Database, database_u
 
 
 @pytest.mark.postgresql_only
-def test_its_ids_are_in_the_order_of_creation_and_before_those_of_new_rows(
-    database: Database, database_url: str
-) -> None:
+def test_ids_of_a_history_follow_creation_time_and_precede_new_ids(database: Database, database_url: str) -> None:
     history.build(database_url, finished=200, future=20)
     stored = [
         database.fetch(text(f"SELECT execution_id FROM executions ORDER BY {order}"))

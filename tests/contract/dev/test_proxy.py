@@ -1,4 +1,4 @@
-"""The TCP proxy: passing, cut, stalled, a black hole, redirected, and one that edits what passes."""
+"""The TCP proxy: it passes, cuts, stalls, drops, redirects or edits the data of its connections."""
 
 import socket
 import threading
@@ -12,7 +12,7 @@ from app.dev.process.proxy import Mode, Passage, Proxy
 
 @pytest.fixture
 def echo() -> Iterator[int]:
-    """A server that sends back what it gets."""
+    """A server that returns the data that it receives."""
 
     def serve(connection: socket.socket) -> None:
         with connection:
@@ -49,20 +49,20 @@ def ask(connection: socket.socket, data: bytes = b"hello") -> bytes:
 
 
 def is_over(connection: socket.socket) -> bool:
-    """Wait for what comes next: data, or the end."""
+    """Wait for data or the end of the connection; return whether the connection has ended."""
     try:
         return connection.recv(100) == b""
     except ConnectionError:
         return True
 
 
-def test_it_passes_everything(proxy: Proxy) -> None:
+def test_proxy_passes_data(proxy: Proxy) -> None:
     with closing(connect(proxy)) as connection:
         assert ask(connection) == b"hello"
         assert ask(connection, b"again") == b"again"
 
 
-def test_a_cut_ends_connections_and_takes_no_new_ones(proxy: Proxy) -> None:
+def test_cut_closes_connections_and_refuses_new_connections(proxy: Proxy) -> None:
     with closing(connect(proxy)) as connection:
         assert ask(connection) == b"hello"
         proxy.set(Mode.CUT)
@@ -74,7 +74,7 @@ def test_a_cut_ends_connections_and_takes_no_new_ones(proxy: Proxy) -> None:
         assert ask(connection) == b"hello"
 
 
-def test_a_stall_delays_and_loses_nothing(proxy: Proxy) -> None:
+def test_stall_delays_data_and_loses_nothing(proxy: Proxy) -> None:
     with closing(connect(proxy)) as connection:
         assert ask(connection) == b"hello"
         proxy.set(Mode.STALL)
@@ -87,7 +87,7 @@ def test_a_stall_delays_and_loses_nothing(proxy: Proxy) -> None:
         assert connection.recv(100) == b"late"
 
 
-def test_a_black_hole_says_nothing_and_resets_at_its_end(proxy: Proxy) -> None:
+def test_drop_loses_data_and_resets_connections_when_it_ends(proxy: Proxy) -> None:
     with closing(connect(proxy)) as connection:
         assert ask(connection) == b"hello"
         proxy.set(Mode.DROP)
@@ -110,7 +110,7 @@ def test_new_connections_are_redirected(proxy: Proxy) -> None:
 
 
 class Editor(Passage):
-    """Changes what it is sent, loses one word and hangs up at another."""
+    """A passage that changes data, drops the request `lose`, and closes the connection after the request `bye`."""
 
     async def request(self, data: bytes) -> bytes:
         if data == b"lose":
@@ -125,7 +125,7 @@ class Editor(Passage):
         return data + b"!"
 
 
-def test_a_passage_may_change_lose_and_end_what_passes(echo: int) -> None:
+def test_passage_can_change_data_drop_data_and_close_connections(echo: int) -> None:
     with Proxy(echo, passage=Editor) as proxy, closing(connect(proxy)) as connection:
         assert ask(connection) == b"HELLO!"
         assert ask(connection, b"lose") == b"lost"
@@ -133,7 +133,7 @@ def test_a_passage_may_change_lose_and_end_what_passes(echo: int) -> None:
         assert is_over(connection)
 
 
-def test_a_url_leads_through_it(proxy: Proxy) -> None:
+def test_url_is_rewritten_to_the_proxy(proxy: Proxy) -> None:
     assert proxy.url("postgresql://me:secret@db.example:5432/jobs?a=b") == (
         f"postgresql://me:secret@127.0.0.1:{proxy.port}/jobs?a=b"
     )

@@ -1,4 +1,4 @@
-"""The recording receiver: what tests rely on it to do wrong."""
+"""The recording receiver: its records, and the failures that other tests rely on."""
 
 import socket
 import subprocess
@@ -17,7 +17,7 @@ from tests.waiting import HUNG_SECONDS
 
 @pytest.fixture
 def own() -> Iterator[Receiver]:
-    """A receiver of this test alone."""
+    """A receiver that no other test uses."""
     with Receiver() as receiver:
         yield receiver
 
@@ -29,7 +29,7 @@ def client() -> Iterator[requests.Session]:
         yield session
 
 
-def test_records_everything_of_a_request(own: Receiver, client: requests.Session) -> None:
+def test_request_is_recorded_completely(own: Receiver, client: requests.Session) -> None:
     before = time.monotonic()
     client.put(own.url("/ok/a?x=1"), data=b"\x00\xff", headers={"Idempotency-Key": "k"})
     [received] = own.wait_for(1)
@@ -51,34 +51,34 @@ def test_records_everything_of_a_request(own: Receiver, client: requests.Session
         ("/unheard-of", [404]),
     ],
 )
-def test_statuses(own: Receiver, client: requests.Session, path: str, statuses: list[int]) -> None:
+def test_path_decides_the_statuses(own: Receiver, client: requests.Session, path: str, statuses: list[int]) -> None:
     assert [client.post(own.url(path), allow_redirects=False).status_code for _ in statuses] == statuses
 
 
-def test_flaky_counts_each_idempotency_key_by_itself(own: Receiver, client: requests.Session) -> None:
+def test_flaky_counts_requests_per_idempotency_key(own: Receiver, client: requests.Session) -> None:
     keys = ["a", "b", "a", "b"]
     answers = [client.post(own.url("/flaky/1"), headers={"Idempotency-Key": key}).status_code for key in keys]
     assert answers == [503, 503, 200, 200]
 
 
-def test_lost_takes_a_request_and_answers_only_when_it_comes_again(own: Receiver) -> None:
+def test_lost_leaves_the_first_request_unanswered_and_answers_its_repeat(own: Receiver) -> None:
     with pytest.raises(requests.ConnectionError):
         requests.post(own.url("/lost/1"), headers={"Idempotency-Key": "a"}, timeout=5)
     assert requests.post(own.url("/lost/1"), headers={"Idempotency-Key": "a"}, timeout=5).status_code == 200
     assert len(own.requests) == 2
 
 
-def test_retry_after_is_sent(own: Receiver, client: requests.Session) -> None:
+def test_retry_after_is_sent_as_seconds_or_as_date(own: Receiver, client: requests.Session) -> None:
     assert client.get(own.url("/retry-after/7")).headers["Retry-After"] == "7"
     assert client.get(own.url("/retry-after/8?date=1")).headers["Retry-After"].endswith("GMT")
 
 
-def test_echo_and_big(own: Receiver, client: requests.Session) -> None:
+def test_echo_returns_the_body_and_big_sends_ten_mebibytes(own: Receiver, client: requests.Session) -> None:
     assert client.post(own.url("/echo"), json={"a": 1}).json()["body"] == '{"a": 1}'
     assert len(client.get(own.url("/big")).content) == 10 * 1024 * 1024
 
 
-def test_slow_and_hang(own: Receiver, client: requests.Session) -> None:
+def test_slow_answers_after_its_delay_and_hang_never(own: Receiver, client: requests.Session) -> None:
     started = time.monotonic()
     client.get(own.url("/slow/200"))
     assert time.monotonic() - started >= 0.2
@@ -86,7 +86,7 @@ def test_slow_and_hang(own: Receiver, client: requests.Session) -> None:
         client.get(own.url("/hang"), timeout=0.2)
 
 
-def test_held_answers_once_it_is_released(own: Receiver, client: requests.Session) -> None:
+def test_held_path_answers_once_it_is_released(own: Receiver, client: requests.Session) -> None:
     with pytest.raises(requests.ReadTimeout):
         client.get(own.url("/held/one"), timeout=0.2)
     own.release("/held/one")
@@ -95,14 +95,14 @@ def test_held_answers_once_it_is_released(own: Receiver, client: requests.Sessio
         client.get(own.url("/held/other"), timeout=0.2)
 
 
-def test_a_request_is_open_until_its_answer_or_the_end_of_its_connection(
+def test_request_counts_as_open_until_its_answer_or_the_end_of_its_connection(
     own: Receiver, client: requests.Session
 ) -> None:
     with ThreadPoolExecutor() as pool:
-        held = [pool.submit(requests.post, own.url("/held/one"), timeout=HUNG_SECONDS) for _ in range(3)]
+        futures = [pool.submit(requests.post, own.url("/held/one"), timeout=HUNG_SECONDS) for _ in range(3)]
         own.wait_for(3)
         own.release("/held/one")
-        assert {each.result().status_code for each in held} == {200}
+        assert {future.result().status_code for future in futures} == {200}
     with pytest.raises(requests.ReadTimeout):
         client.post(own.url("/hang"), timeout=0.2)
     client.close()

@@ -1,4 +1,4 @@
-"""The embedded servers: usable by an ordinary client, alive again after a crash, gone after stop()."""
+"""The embedded servers: an ordinary client can use them, they restart after a crash, and stop() removes them."""
 
 import os
 import pwd
@@ -33,7 +33,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether the process runs; a zombie that nobody has reaped doesn't."""
+    """Return whether the process runs; a zombie does not count as running."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
@@ -64,13 +64,13 @@ def test_stop_leaves_no_process_and_no_file(server: Server) -> None:
     assert ports.is_free(port)
 
 
-def test_stop_twice_is_fine(server: Server) -> None:
+def test_stop_is_idempotent(server: Server) -> None:
     server.stop()
     server.stop()
     assert not server.is_running
 
 
-def test_comes_back_on_its_port_after_kill(server: Server) -> None:
+def test_server_restarts_on_its_port_after_kill(server: Server) -> None:
     pid, port = server.pid, server.port
     server.kill()
     assert not server.is_running
@@ -80,7 +80,7 @@ def test_comes_back_on_its_port_after_kill(server: Server) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.name)
-def test_a_taken_port_is_chosen_around(kind: type[Server]) -> None:
+def test_server_avoids_an_occupied_port(kind: type[Server]) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         taken = other.getsockname()[1]
         with kind(port=taken) as server:
@@ -88,7 +88,7 @@ def test_a_taken_port_is_chosen_around(kind: type[Server]) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.name)
-def test_a_port_taken_between_choice_and_start_is_chosen_around(
+def test_server_avoids_a_port_occupied_between_choice_and_start(
     kind: type[Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
@@ -113,9 +113,9 @@ def test_kill_9_of_the_owner_leaves_no_server(kind: type[Server]) -> None:
     wait_until_gone(pid)
 
 
-def test_postgres_that_keeps_its_data_starts_with_it_again() -> None:
+def test_postgres_starts_again_with_its_kept_data() -> None:
     with tempfile.TemporaryDirectory() as directory:
-        Path(directory).chmod(0o755)  # its user must be able to enter
+        Path(directory).chmod(0o755)  # the user of the server must be able to enter the directory
         with Postgres(keep_in=Path(directory)) as server:
             run(server.url, "CREATE TABLE kept AS SELECT 1 AS one")
             with pytest.raises(BlockingIOError):
@@ -124,7 +124,7 @@ def test_postgres_that_keeps_its_data_starts_with_it_again() -> None:
             assert run(server.url, "SELECT one FROM kept") == [(1,)]
 
 
-def test_postgres_is_utf8_durable_and_wants_a_password() -> None:
+def test_postgres_is_utf8_durable_and_requires_a_password() -> None:
     with Postgres() as server:
         shown = {
             name: run(server.url, f"SHOW {name}")[0][0] for name in ("fsync", "server_encoding", "max_connections")
@@ -137,21 +137,21 @@ def test_postgres_is_utf8_durable_and_wants_a_password() -> None:
 
 
 def test_fast_postgres_gives_up_durability() -> None:
-    assert memory(2**62) is None, "nowhere is that much room"
+    assert memory(2**62) is None, "no memory-backed directory has this much space"
     with Postgres(fast=True) as server:
         assert server.directory.parent == (memory(FAST_BYTES) or Path(tempfile.gettempdir()))
         names = ("fsync", "synchronous_commit", "full_page_writes")
         assert [run(server.url, f"SHOW {name}")[0][0] for name in names] == ["off"] * 3
 
 
-@pytest.mark.parametrize("how", ["immediate", "kill"])
-def test_postgres_keeps_what_was_committed(how: str) -> None:
+@pytest.mark.parametrize("ending", ["immediate", "kill"])
+def test_postgres_keeps_committed_rows(ending: str) -> None:
     with Postgres() as server:
         run(server.url, "CREATE TABLE kept (n int)")
         with closing(psycopg2.connect(server.url)) as open_connection, open_connection.cursor() as cursor:
             cursor.execute("INSERT INTO kept VALUES (1)")
             open_connection.commit()
-            if how == "kill":
+            if ending == "kill":
                 server.kill()
                 server.start()
             else:
@@ -162,7 +162,7 @@ def test_postgres_keeps_what_was_committed(how: str) -> None:
 
 
 def test_postgres_starts_after_a_kill_with_a_busy_backend() -> None:
-    """A backend in mid-calculation outlives the postmaster, and with it the shared memory."""
+    """A busy backend outlives the postmaster, and keeps the shared memory in use."""
     with Postgres(fast=True) as server:
         with closing(psycopg2.connect(server.url, async_=True)) as busy:
             psycopg2.extras.wait_select(busy)
@@ -178,7 +178,7 @@ def test_postgres_starts_after_a_kill_with_a_busy_backend() -> None:
         assert run(server.url, "SELECT 1") == [(1,)]
 
 
-def test_valkey_takes_stream_entries_and_scripts(valkey: Valkey) -> None:
+def test_valkey_accepts_stream_entries_and_scripts(valkey: Valkey) -> None:
     with redis.Redis.from_url(valkey.url, decode_responses=True) as client:
         message_id = client.eval("return redis.call('XADD', KEYS[1], '*', 'a', ARGV[1])", 1, "stream", "b")
         assert client.xrange("stream") == [(message_id, {"a": "b"})]
@@ -197,7 +197,7 @@ def read_one(bootstrap: str, topic: str) -> tuple[bytes | None, bytes | None, li
         consumer.close()
 
 
-def test_tansu_takes_an_idempotent_producer_and_gives_the_record_back(kafka: Tansu) -> None:
+def test_tansu_accepts_an_idempotent_producer_and_returns_its_record(kafka: Tansu) -> None:
     kafka.create_topic("contract.orders", partitions=3)
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True})
     producer.produce("contract.orders", key=b"k", value=b"v", headers=[("h", b"1")], partition=0)
@@ -205,7 +205,7 @@ def test_tansu_takes_an_idempotent_producer_and_gives_the_record_back(kafka: Tan
     assert read_one(kafka.bootstrap, "contract.orders") == (b"k", b"v", [("h", b"1")])
 
 
-def test_a_server_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_cannot_start_reports_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Valkey, "_command", lambda *_: ["/bin/sh", "-c", "echo out of luck; exit 3"])
     server = Valkey()
     with pytest.raises(ServerError, match="out of luck"):
@@ -215,14 +215,15 @@ def test_a_server_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.name)
-def test_an_ordinary_user_can_run_it(kind: type[Server]) -> None:
-    # Our own Python may lie under /root; then the system's launches the server, for which any version will do.
+def test_ordinary_user_can_run_the_server(kind: type[Server]) -> None:
+    # The Python of the tests may lie under /root, closed to other users. Any Python can launch the server, so the
+    # system's is the fallback.
     python = next((path for path in (sys.executable, "/usr/bin/python3") if _world_can_enter(Path(path))), None)
     if python is None:
         pytest.skip("every Python here is closed to other users")
     user = pwd.getpwnam("daemon")
     program = (
-        "import email.parser, encodings.idna, os, sys\n"  # what is imported later, it could no longer read
+        "import email.parser, encodings.idna, os, sys\n"  # read now: the other user may be unable to read these modules
         f"from app.dev.servers import {kind.__name__} as Kind\n"
         f"sys.executable = {python!r}\n"
         f"os.setgroups([]); os.setgid({user.pw_gid}); os.setuid({user.pw_uid})\n"
@@ -239,7 +240,9 @@ def _world_can_enter(path: Path) -> bool:
     )
 
 
-def test_sigterm_to_the_child_is_not_sent_to_us() -> None:
+def test_server_has_its_own_process_group() -> None:
     with Valkey() as server:
-        os.killpg(server.pid, signal.SIGTERM)  # raises if it had no group of its own
+        os.killpg(
+            server.pid, signal.SIGTERM
+        )  # raises without a process group of this id; SIGTERM must not reach the process of the test
         wait_until_gone(server.pid)

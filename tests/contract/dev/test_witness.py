@@ -1,4 +1,4 @@
-"""The verifier's witness in the database, and what it refuses to run on."""
+"""The verifier's witness in the database, and the check that no other work uses the database."""
 
 import pytest
 
@@ -13,13 +13,13 @@ from tests.claiming import release, take
 S = ExecutionStatus
 
 
-def test_it_notes_each_change_and_leaves_no_trace(database: Database) -> None:
+def test_witness_records_each_change_and_can_be_removed(database: Database) -> None:
     witness = Witness(database, "test")
     witness.install()
     (execution_id,) = rows.add_executions(database)
     worker_lease.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
     claimed = take(database, "w1", 1)
-    release(database, "w1", [one.key for one in claimed.claims])
+    release(database, "w1", [claim.key for claim in claimed.claims])
     changes = witness.changes(["target"])
     assert changes is not None
     assert [(c.before, c.after, c.attempt_after, c.worker_after, c.lease_valid) for c in changes] == [
@@ -33,12 +33,12 @@ def test_it_notes_each_change_and_leaves_no_trace(database: Database) -> None:
     assert take(database, "w1", 1).claims
 
 
-def test_a_database_that_does_other_work_is_refused(database: Database, database_url: str) -> None:
+def test_database_with_other_work_is_refused(database: Database, database_url: str) -> None:
     refuse_other_work(database_url)
     rows.add_executions(database)
     with pytest.raises(OtherWorkError, match="1 unfinished executions"):
         refuse_other_work(database_url)
 
 
-def test_a_database_that_is_not_migrated_is_empty(empty_database_url: str) -> None:
+def test_database_without_tables_is_accepted(empty_database_url: str) -> None:
     refuse_other_work(empty_database_url)
