@@ -1,4 +1,4 @@
-"""Where the service is and with which key: what cannot be one is refused, and never repeated."""
+"""Address and key of the service: invalid values are refused and never repeated in the error."""
 
 import pytest
 from task_executor_client import AsyncClient, Client
@@ -18,7 +18,7 @@ from tests.cases import each_case
         ("https://te.example.org", "hunter2\n"),
     ],
 )
-def test_a_wrong_address_or_key_is_refused_without_repeating_it(class_: type, base_url: str, key: str) -> None:
+def test_invalid_address_or_key_is_refused_without_repeating_it(class_: type, base_url: str, key: str) -> None:
     with pytest.raises(ValueError, match=r"base_url|api_key") as refused:
         class_(base_url, key)
     assert "hunter2" not in str(refused.value)

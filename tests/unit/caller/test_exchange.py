@@ -1,4 +1,4 @@
-"""When a call of the client is tried again."""
+"""Retries of the client: when a call is tried again, and after which wait."""
 
 import pytest
 from task_executor_client.answer import Reply, retry_after
@@ -32,7 +32,7 @@ def answered(status: int, seconds: str | None = None) -> Reply:
         (KEYED, answered(502), True),
         (KEYED, answered(504, "1"), True),
         (CHANGES, answered(500), False),
-        (CHANGES, answered(504, "1"), False),  # it may have been done
+        (CHANGES, answered(504, "1"), False),  # the change may have happened
         (CHANGES, answered(503, "1"), True),
         (CHANGES, answered(429, "1"), True),
         (CHANGES, answered(503), False),
@@ -43,18 +43,18 @@ def answered(status: int, seconds: str | None = None) -> Reply:
         (READS, answered(200), False),
     ],
 )
-def test_which_calls_are_tried_again(call: Call, outcome: Reply | ConnectionFailedError, again: bool) -> None:
+def test_only_safe_calls_are_tried_again(call: Call, outcome: Reply | ConnectionFailedError, again: bool) -> None:
     assert (wait_before_next(call, outcome, 1, RETRIES, 0.0) is not None) is again
 
 
-def test_the_wait_is_random_up_to_a_bound_that_doubles() -> None:
+def test_wait_is_random_up_to_a_bound_that_doubles() -> None:
     for tried, bound in ((1, 1), (2, 2), (3, 4), (9, 4)):
         waits = [wait_before_next(READS, LOST, tried, RETRIES, 0.0) or 0.0 for _ in range(200)]
         assert 0 <= min(waits) < bound * 0.2
         assert bound * 0.8 < max(waits) <= bound
 
 
-def test_what_the_service_asks_for_is_the_least() -> None:
+def test_wait_is_at_least_the_retry_after_of_the_service() -> None:
     assert (wait_before_next(READS, answered(429, "7"), 1, RETRIES, 0.0) or 0.0) >= 7
     date = answered(503, "Thu, 01 Jan 1970 00:01:00 GMT")
     assert retry_after(date, 50.0) == 10
@@ -63,7 +63,7 @@ def test_what_the_service_asks_for_is_the_least() -> None:
 
 
 class Steps:
-    """Runs an exchange on a clock of its own, on which each try takes as long as it may, up to four seconds."""
+    """Runs an exchange on a simulated clock, on which each try takes its timeout, but at most four seconds."""
 
     def __init__(self, outcome: Reply | ConnectionFailedError) -> None:
         self.now = 0.0
@@ -83,7 +83,7 @@ class Steps:
         return drive(exchange(READS, retries, lambda: self.now, lambda: 0.0), self.do)
 
 
-def test_the_deadline_bounds_all_tries() -> None:
+def test_deadline_bounds_all_tries() -> None:
     steps = Steps(LOST)
     with pytest.raises(ConnectionFailedError):
         steps.run(RETRIES)
@@ -103,7 +103,7 @@ def test_the_deadline_bounds_all_tries() -> None:
         ({"wait": "soon"}, {}, 0),
     ],
 )
-def test_what_the_service_is_asked_to_wait_cuts_no_try_off(
+def test_try_timeout_is_extended_by_the_requested_wait(
     query: dict[str, str], headers: dict[str, str], held: float
 ) -> None:
     call = Call.of(
@@ -116,18 +116,18 @@ def test_what_the_service_is_asked_to_wait_cuts_no_try_off(
     assert next(exchange(bounded, short, lambda: 0.0, lambda: 0.0)) == Send(2)
 
 
-def test_the_number_of_tries_is_bounded() -> None:
+def test_number_of_tries_is_bounded() -> None:
     steps = Steps(answered(500))
     assert steps.run(Retries(timeout=10, first_wait=0.001, max_tries=2)).status == 500
     assert steps.tries == 2
 
 
 @pytest.mark.parametrize("value", ["", ".", "..", None, 7])
-def test_a_part_of_a_path_cannot_lead_elsewhere(value: str) -> None:
+def test_path_parameter_cannot_lead_elsewhere(value: str) -> None:
     with pytest.raises(ValueError, match="job_id must be a non-empty name or id"):
         Call.of("jobs.get", "GET", "/jobs/{job_id}", path={"job_id": value})
 
 
-def test_a_name_in_a_path_is_escaped() -> None:
+def test_name_in_a_path_is_escaped() -> None:
     call = Call.of("b", "GET", "/breakers/{target}", path={"target": "http://a:1/ä?#"}, query={"limit": 1})
     assert call.target == "/breakers/http%3A%2F%2Fa%3A1%2F%C3%A4%3F%23?limit=1"

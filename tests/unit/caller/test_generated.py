@@ -1,4 +1,4 @@
-"""The generated modules of the client: those of today's OpenAPI document, and twins of each other."""
+"""Generated modules of the client: up to date with the OpenAPI document, and equal for sync and async."""
 
 import re
 from typing import Any
@@ -18,13 +18,13 @@ def written() -> dict[str, str]:
     return modules_of(document())
 
 
-def test_they_are_those_of_the_document(written: dict[str, str]) -> None:
-    """Whoever changes an operation runs `make client`."""
+def test_generated_modules_match_the_document(written: dict[str, str]) -> None:
+    """After a change of an operation, run `make client`."""
     stale = [name for name, text in written.items() if (FOLDER / name).read_text() != text]
-    assert stale == [], "run `make client` and commit what it writes"
+    assert stale == [], "run `make client` and commit the files that it writes"
 
 
-def test_one_twin_is_the_other_with_await(written: dict[str, str]) -> None:
+def test_synchronous_module_is_the_asynchronous_module_without_await(written: dict[str, str]) -> None:
     plain = re.sub(
         r"async def|await |Async|async_",
         lambda found: "def" if "def" in found[0] else "",
@@ -46,7 +46,7 @@ def test_every_operation_can_be_called() -> None:
             assert callable(getattr(group, operation.name))
 
 
-def test_every_code_has_its_class() -> None:
+def test_every_error_code_has_its_class() -> None:
     codes = set(re.findall(r'"([A-Z_]+)": \w+Error', (FOLDER / "errors.py").read_text()))
     assert {"JOB_NOT_FOUND", "RATE_LIMITED", "URI_TOO_LONG", "SERVICE_UNAVAILABLE"} < codes
     assert issubclass(task_executor_client.errors.JobNotFoundError, task_executor_client.errors.NotFoundError)
@@ -64,6 +64,6 @@ def test_every_code_has_its_class() -> None:
         ({}, "Any", "Any"),
     ],
 )
-def test_schemas_as_types(schema: dict[str, Any], sent: str, read: str) -> None:
+def test_schema_becomes_a_python_type(schema: dict[str, Any], sent: str, read: str) -> None:
     assert type_of(schema, sent=True, models="models.") == sent
     assert type_of(schema, sent=False, models="models.") == read

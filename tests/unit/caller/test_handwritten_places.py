@@ -1,4 +1,4 @@
-"""Hand-written places of the client that repeat what the service has: each test names the forgotten one."""
+"""Hand-written modules of the client that repeat definitions of the service: each failure names the module."""
 
 import inspect
 import re
@@ -13,19 +13,19 @@ from schema.states import EndpointType
 
 @pytest.mark.parametrize("client", [Client, AsyncClient])
 def test_endpoint_decorator_takes_every_transport(client: type) -> None:
-    """Else add it to the Literal of `endpoint` in client.py and async_client.py."""
+    """If it fails, add the transport to the Literal of `endpoint` in client.py and async_client.py."""
     hint = get_type_hints(inspect.unwrap(client.endpoint), include_extras=True)["type"]
     assert set(get_args(hint)) == {type_.value for type_ in EndpointType}
 
 
-def test_registration_knows_the_spec_of_every_transport() -> None:
-    """Else add it to SPECS in registration.py: `register()` could not compare an endpoint with the stored one."""
+def test_registration_has_the_spec_of_every_transport() -> None:
+    """If it fails, add the transport to SPECS in registration.py: `register()` could not compare its endpoints."""
     assert registration.SPECS.keys() == {type_.value for type_ in EndpointType}
     assert set(registration.SPECS.values()) <= defaults.DEFAULTS.keys()
 
 
 def test_transaction_passes_every_argument_of_te_enqueue() -> None:
-    """Else add it to Options and to ARGUMENTS in transaction.py, in the order of the function."""
+    """If it fails, add the argument to Options and ARGUMENTS in transaction.py, in the order of the function."""
     text = (Path(__file__).parents[3] / "schema/functions/te_enqueue.sql").read_text()
     signature = text[text.index("te_enqueue(\n") : text.index(") RETURNS")]
     arguments = re.findall(r"^  (\w+) (\w+)", signature, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Terminal: what a file gets, and what a person."""
+"""Output of development tools to a file and to a terminal."""
 
 import io
 
@@ -14,7 +14,7 @@ class Tty(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def ordinary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal of 40 columns, without the settings of whoever runs the tests."""
+    """A terminal of 40 columns, without the settings of the person who runs the tests."""
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
@@ -33,7 +33,7 @@ def report(out: io.StringIO) -> str:
     return out.getvalue()
 
 
-def test_a_file_gets_plain_text_whatever_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_gets_plain_text_of_any_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     shown = report(io.StringIO())
     assert "\x1b" not in shown
@@ -45,19 +45,19 @@ def test_a_file_gets_plain_text_whatever_its_width(monkeypatch: pytest.MonkeyPat
     assert "w" * 200 + " [dim]not markup[/dim] :smile:" in lines
 
 
-def test_a_terminal_gets_colours_and_loses_nothing() -> None:
+def test_terminal_gets_colours_and_complete_text() -> None:
     shown = report(Tty())
     assert "\x1b[32mSUCCESS" in shown
-    assert "w" * 200 in shown, "lines are wrapped by the terminal"
-    assert shown.count("x") == 60, "a column is folded, not cut"
+    assert "w" * 200 in shown, "the program wraps a line, which is left to the terminal"
+    assert shown.count("x") == 60, "a column is cut instead of wrapped"
 
 
-def test_a_terminal_without_colours_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_without_colours_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[3" not in report(Tty())
 
 
-def test_the_status_is_one_line_that_the_next_one_replaces() -> None:
+def test_status_is_one_line_that_the_next_status_replaces() -> None:
     out = Tty()
     terminal = Terminal(out)
     terminal.status("1 of 2")
@@ -65,11 +65,11 @@ def test_the_status_is_one_line_that_the_next_one_replaces() -> None:
     terminal.line("done")
     first, second, done = out.getvalue().split("\r\x1b[0K")
     assert first == "1 of 2"
-    assert len(second) == 39, "cut, so that it stays one line"
+    assert len(second) == 39, "a status must be cut to one line"
     assert done == "done\n"
 
 
-def test_a_file_gets_the_status_now_and_then() -> None:
+def test_file_gets_a_status_only_from_time_to_time() -> None:
     out = io.StringIO()
     terminal = Terminal(out)
     terminal.status("1 of 2")

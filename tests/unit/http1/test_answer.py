@@ -1,4 +1,4 @@
-"""Answers read from bytes: what is taken of each, what is refused, and where reading stops."""
+"""HTTP answers read from bytes: accepted answers, refused answers, and the limits of reading."""
 
 from collections.abc import Iterator
 from itertools import chain, repeat
@@ -58,12 +58,12 @@ def outcome(data: bytes, *, ends: bool = True) -> tuple[int, str, bool]:
         (b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok", (200, "ok", True)),
     ],
 )
-def test_an_answer_is_read_to_its_end(data: bytes, wanted: tuple[int, str, bool]) -> None:
+def test_answer_is_read_to_its_end(data: bytes, wanted: tuple[int, str, bool]) -> None:
     assert outcome(data) == wanted
 
 
 @pytest.mark.parametrize("surplus", [EMPTY, b"x", b"\0", INTERIM])
-def test_what_follows_an_answer_is_not_the_next_one(surplus: bytes) -> None:
+def test_bytes_after_an_answer_are_not_the_next_answer(surplus: bytes) -> None:
     answer = HEAD + b"Content-Length: 2\r\n\r\nok"
     assert outcome(answer + surplus) == (200, "ok", False)
     reader = read(answer)
@@ -72,14 +72,14 @@ def test_what_follows_an_answer_is_not_the_next_one(surplus: bytes) -> None:
     assert (reader.status, reader.text, reader.keeps_alive) == (200, "ok", False)
 
 
-def test_a_wait_is_that_of_the_answer_and_not_of_an_interim_one() -> None:
+def test_retry_after_of_an_interim_answer_does_not_count() -> None:
     interim = b"HTTP/1.1 103 Early Hints\r\nRetry-After: 99\r\n\r\n"
     assert read(interim + HEAD + b"retry-AFTER: 7\r\nContent-Length: 0\r\n\r\n").retry_after == "7"
     assert read(interim + EMPTY).retry_after is None
 
 
 @pytest.mark.parametrize("data", [b"", b"HTTP/1.1 2", HEAD, HEAD + b"Content-Le", INTERIM])
-def test_an_end_before_the_head(data: bytes) -> None:
+def test_connection_that_ends_before_the_head_is_an_error(data: bytes) -> None:
     with pytest.raises(AnswerError, match="without an answer"):
         read(data, ends=True)
 
@@ -87,7 +87,7 @@ def test_an_end_before_the_head(data: bytes) -> None:
 @pytest.mark.parametrize(
     "data", [HEAD + b"Content-Length: 3\r\n\r\nab", CHUNKED, CHUNKED + b"2\r\nok\r\n0\r\nX: y\r\n"]
 )
-def test_an_end_in_the_middle(data: bytes) -> None:
+def test_connection_that_ends_in_the_middle_of_an_answer_is_an_error(data: bytes) -> None:
     with pytest.raises(AnswerError, match="in the middle"):
         read(data, ends=True)
 
@@ -114,7 +114,7 @@ def test_an_end_in_the_middle(data: bytes) -> None:
         CHUNKED + b"1\r\nxy",
     ],
 )
-def test_what_is_not_http(data: bytes) -> None:
+def test_invalid_http_is_an_error(data: bytes) -> None:
     with pytest.raises(AnswerError, match="not valid HTTP"):
         read(data)
 
@@ -138,7 +138,7 @@ def test_what_is_not_http(data: bytes) -> None:
         (CHUNKED + b"0\r\na:", b"b", "longer than 256 KiB", MAX_BYTES),
     ],
 )
-def test_no_answer_is_read_for_ever(begin: bytes, endless: bytes, limit: str, most: int) -> None:
+def test_endless_answer_is_refused(begin: bytes, endless: bytes, limit: str, most: int) -> None:
     reader, count = AnswerReader(), 0
 
     def read_on() -> None:
@@ -162,7 +162,7 @@ def test_no_answer_is_read_for_ever(begin: bytes, endless: bytes, limit: str, mo
         (CHUNKED, b"1\r\nx\r\n", MAX_BYTES),
     ],
 )
-def test_a_body_that_is_too_long_is_cut(begin: bytes, endless: bytes, most: int) -> None:
+def test_too_long_body_is_cut(begin: bytes, endless: bytes, most: int) -> None:
     reader, count = AnswerReader(), 0
     for piece in pieces(begin, endless):
         reader.feed(piece)
@@ -173,11 +173,11 @@ def test_a_body_that_is_too_long_is_cut(begin: bytes, endless: bytes, most: int)
     assert (reader.status, reader.text, reader.keeps_alive) == (200, "x" * KEPT_BYTES, False)
 
 
-def test_a_body_of_the_longest_length_keeps_the_connection() -> None:
+def test_body_of_the_maximum_length_keeps_the_connection() -> None:
     head = HEAD + b"Content-Length: %d\r\n\r\n" % DRAINED_BYTES
     assert outcome(head + b"x" * DRAINED_BYTES) == (200, "x" * KEPT_BYTES, True)
 
 
 def pieces(begin: bytes, endless: bytes) -> Iterator[bytes]:
-    """Yield an answer that never ends, some hundred bytes at a time."""
+    """Yield an endless answer in pieces of some hundred bytes."""
     return chain([begin], repeat(endless * max(1, 512 // len(endless))))

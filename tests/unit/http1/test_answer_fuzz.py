@@ -1,4 +1,4 @@
-"""Answers with bytes changed, dropped, doubled and repeated: each ends, within its limits, however it is cut up."""
+"""Answers with changed, dropped, doubled and repeated bytes: reading ends within its limits, in any pieces."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ Outcome = tuple[str, int, str, str | None]
 
 @st.composite
 def answers(draw: st.DrawFn) -> bytes:
-    """Make an answer that was once in order."""
+    """Generate a mutation of a valid answer."""
     data = draw(st.sampled_from(SEEDS))
     for _ in range(draw(st.integers(0, 4))):
         begin = draw(st.integers(0, len(data)))
@@ -38,7 +38,7 @@ def answers(draw: st.DrawFn) -> bytes:
 
 
 def outcome(pieces: list[bytes]) -> tuple[Outcome, bool]:
-    """Read an answer up to the end of its connection; returns what it says, and whether another request may follow."""
+    """Read an answer up to the end of its connection; return the result, and whether the connection can be reused."""
     reader = AnswerReader()
     try:
         for piece in pieces:
@@ -53,22 +53,22 @@ def outcome(pieces: list[bytes]) -> tuple[Outcome, bool]:
 
 @settings(max_examples=500, deadline=None, derandomize=True)
 @given(answers(), st.lists(st.integers(1, 400), min_size=1, max_size=8))
-def test_an_answer_means_the_same_in_any_pieces(data: bytes, lengths: list[int]) -> None:
+def test_result_does_not_depend_on_the_pieces(data: bytes, lengths: list[int]) -> None:
     pieces, at, n = [], 0, 0
     while at < len(data):
-        # After some hundred pieces the rest comes at once.
+        # After some hundred pieces, feed the rest at once.
         length = lengths[n % len(lengths)] if n < 400 else len(data)
         pieces.append(data[at : at + length])
         at, n = at + length, n + 1
     whole, keeps_alive = outcome([data])
     cut_up, still_keeps_alive = outcome(pieces)
     assert cut_up == whole
-    # Line ends after an answer go unnoticed in one piece with it, and harm nobody.
+    # Line ends that arrive in one piece with the answer are ignored; they do no harm.
     assert keeps_alive or not still_keeps_alive
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.binary(max_size=200), st.sampled_from([b"", *SEEDS]))
-def test_no_bytes_do_anything_else(data: bytes, begin: bytes) -> None:
+def test_arbitrary_bytes_are_read_or_refused(data: bytes, begin: bytes) -> None:
     outcome([begin + data])
     outcome([begin, data])

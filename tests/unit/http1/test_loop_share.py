@@ -1,4 +1,4 @@
-"""The share of a turn of the event loop that reading answers may take."""
+"""Limit on the bytes of answers that are read in one turn of the event loop."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from actors.dispatch.http1.connection import BYTES_AT_ONCE, BYTES_PER_TURN, Http
 
 
 class Reader(HttpConnection):
-    """Connection with an answer that never ends: reads its share in each turn."""
+    """Connection with an endless answer: reads its share in each turn."""
 
     def __init__(self, share: LoopShare, number: int, served: list[int], wanted: int) -> None:
         super().__init__(share, lambda _lost: None)
@@ -19,7 +19,7 @@ class Reader(HttpConnection):
         self._share.line_up(self)
 
 
-def test_a_turn_has_so_much_and_the_next_one_has_it_again() -> None:
+def test_limit_is_per_turn_and_is_reset_by_the_next_turn() -> None:
     async def main() -> None:
         share = LoopShare()
         for _ in range(3):
@@ -32,7 +32,7 @@ def test_a_turn_has_so_much_and_the_next_one_has_it_again() -> None:
     asyncio.run(main())
 
 
-def test_little_is_read_at_once_and_in_any_number() -> None:
+def test_small_reads_are_never_limited() -> None:
     async def main() -> None:
         share = LoopShare()
         assert [share.take(300) for _ in range(400)] == [300] * 400
@@ -53,7 +53,7 @@ def test_connection_is_served_once_in_a_turn() -> None:
 
 
 def test_waiting_connections_are_served_in_order() -> None:
-    """Twenty answers that never end: each turn reads its share of them, and other callbacks run in between."""
+    """Twenty endless answers: each turn reads a part of them, and other callbacks run between turns."""
 
     async def main() -> None:
         share, served, turns = LoopShare(), list[int](), list[int]()

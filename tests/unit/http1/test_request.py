@@ -1,4 +1,4 @@
-"""Requests as bytes, and URLs taken apart."""
+"""HTTP requests written as bytes, and parsing of URLs."""
 
 from datetime import UTC, datetime
 
@@ -27,7 +27,7 @@ from tests.cases import each_case
         ("http://a@b@h/", Origin(False, "h", 80), "h", "/"),
     ],
 )
-def test_a_url_is_taken_apart(text: str, origin: Origin, host_header: str, target: str) -> None:
+def test_url_is_parsed(text: str, origin: Origin, host_header: str, target: str) -> None:
     url = read_url(text)
     assert (url.origin, url.host_header, url.target) == (origin, host_header, target)
 
@@ -64,12 +64,12 @@ def test_user_and_password_become_a_header(user: str, wanted: str) -> None:
         "http://h/\n",
     ],
 )
-def test_a_url_that_nobody_can_use(text: str) -> None:
+def test_unusable_url_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="the URL is not valid"):
         read_url(text)
 
 
-def test_a_head_is_written() -> None:
+def test_head_of_a_request_is_written() -> None:
     headers = {"X-A": "é\t", "b": "", "c": "\ud800"}
     identity = Identity("exec_1", "job_1", 1, datetime(2030, 1, 1, tzinfo=UTC), "")
     origin, request = compose({"method": "PUT", "url": "http://h:1/p?q", "headers": headers}, identity)
@@ -79,6 +79,6 @@ def test_a_head_is_written() -> None:
 
 
 @pytest.mark.parametrize("field", [("a", "b\r\nc: d"), ("a\n", "b"), ("a", "\0"), ("a", "\x7f")])
-def test_no_field_ends_another(field: tuple[str, str]) -> None:
+def test_header_field_cannot_contain_control_characters(field: tuple[str, str]) -> None:
     with pytest.raises(ValueError, match="control character"):
         write_fields([field])

@@ -1,4 +1,4 @@
-"""A column on its way from the table to the API: each test names the place where it was forgotten."""
+"""A column from the table to the API: each failure names the module that lacks the column."""
 
 import re
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ EXECUTION = {
     "execution_run_at": NOW,
 }
 
-# What the database fills in by itself, and what a client is not shown.
+# Columns that the database fills in, and fields that clients do not get.
 BY_DATABASE = {"crdb_region", "created_at"}
 NOT_SHOWN = {"first_version_id", "last_tick_at", "skipped_catch_up", "skipped_overlap"}
 HIDDEN = {
@@ -55,7 +55,7 @@ EXECUTION_DEFAULTS = {
 
 
 class Reads(dict[str, Any]):
-    """A row that notes which columns are read."""
+    """A row that records which columns are read."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__(values)
@@ -83,26 +83,26 @@ def stored(trigger: Trigger) -> Job:
     return Job.from_columns(row(trigger))
 
 
-def test_a_new_jobs_row_has_every_column() -> None:
-    """Else add it to JOB_COLUMNS (or REPEATING_COLUMNS), or to DEFAULTS, in app.queue.jobs.job_insertion."""
+def test_row_of_a_new_job_has_every_column() -> None:
+    """If it fails, add the column to JOB_COLUMNS, REPEATING_COLUMNS or DEFAULTS in app.queue.jobs.job_insertion."""
     assert set(tables.jobs.c.keys()) == {*job_insertion.REPEATING_COLUMNS, *job_insertion.DEFAULTS} | BY_DATABASE
 
 
 @pytest.mark.parametrize("trigger", Trigger)
 def test_every_inserted_column_has_a_value(trigger: Trigger) -> None:
-    """Else give it one in params_of, in app.queue.jobs.job_insertion."""
+    """If it fails, set the column in params_of, in app.queue.jobs.job_insertion."""
     params = job_insertion.params_of(wanted(trigger), TARGET, "job_1", shards=1)
     assert set(job_insertion.REPEATING_COLUMNS) <= params.keys()
 
 
-def test_a_job_holds_every_column() -> None:
-    """Else add a field to Job, in app.queue.jobs.job_model."""
+def test_job_holds_every_column() -> None:
+    """If it fails, add a field to Job, in app.queue.jobs.job_model."""
     read = set()
     for trigger in Trigger:
         reads = Reads(row(trigger))
         Job.from_columns(reads)
         read |= reads.names
-    # Attempts and their greatest age are the endpoint's; the other columns are for executions or events.
+    # The maximum attempts and age come from the endpoint; the other columns are for executions or events.
     assert (
         set(tables.jobs.c.keys())
         - {"crdb_region", "max_attempts", "max_age_ms", "trace_context", "followed", "ended_at", "end_reason"}
@@ -110,36 +110,36 @@ def test_a_job_holds_every_column() -> None:
     )
 
 
-def test_a_timetable_is_read_as_it_was_written() -> None:
+def test_timetable_is_read_as_it_was_written() -> None:
     for table in (DAILY, HOURLY):
         assert Timetable.stored(table.as_columns()) == table
     assert len(DAILY.as_columns()) == len(names_of(Timetable))
 
 
-def test_the_next_version_keeps_every_field_that_a_client_gave() -> None:
-    """Else carry it over in next_version, in app.queue.jobs.job_update: a PUT would drop it."""
+def test_next_version_keeps_every_field_that_a_client_set() -> None:
+    """If it fails, copy the field in next_version, in app.queue.jobs.job_update: a PUT would drop it."""
     marks = {name: object() for name in names_of(Job)}
     old = Job(**marks)  # type: ignore[arg-type]
     new = next_version(old, {})
-    # The key stays with the first version, run_at is of one-shot jobs, and the timetable is made with the clock.
+    # The key stays with the first version; run_at is for one-shot jobs; the timetable depends on the clock.
     kept = names_of(NewJob) & names_of(Job) - {"idempotency_key", "run_at", "timetable"}
     assert {name: getattr(new, name) for name in kept} == {name: marks[name] for name in kept}
 
 
 def test_redriven_job_keeps_every_field_of_its_job() -> None:
-    """Else carry it over in job_of_letter, in app.features.dead_letters.redrive: a redrive would drop it."""
+    """If it fails, copy the field in job_of_letter, in app.features.dead_letters.redrive: a redrive would drop it."""
     marks = {name: object() for name in names_of(Job)}
     labels = {"tenant": "a"}
     letter = DeadLetter(**{**dict.fromkeys(names_of(DeadLetter)), "endpoint": marks["endpoint"], "labels": labels})
     new = job_of_letter(letter, Job(**marks), Replacement(), trace=None)  # type: ignore[arg-type]
-    # A redrive runs once, at once, with a key of its own; its labels are those of the dead letter.
+    # A redrive runs once, at once, with a new key and the labels of the dead letter.
     kept = names_of(NewJob) & names_of(Job) - {"idempotency_key", "run_at", "timetable", "trigger", "labels"}
     assert {name: getattr(new, name) for name in kept} == {name: marks[name] for name in kept}
     assert new.labels == labels
 
 
-def test_every_field_of_a_request_gets_into_the_job() -> None:
-    """Else take it over in new_job, or in changed_fields, in app.web.jobs.request_schemas."""
+def test_every_field_of_a_request_is_stored_in_the_job() -> None:
+    """If it fails, read the field in new_job or changed_fields, in app.web.jobs.request_schemas."""
     body: dict[str, Any] = {name: object() for name in NewJobSchema().fields} | {"trigger": Trigger.CRON}
     new = new_job(body)
     table = new.timetable
@@ -148,20 +148,20 @@ def test_every_field_of_a_request_gets_into_the_job() -> None:
     assert [name for name, value in body.items() if value not in taken] == []
 
 
-def test_every_field_of_a_change_is_taken() -> None:
-    """Else take it in changed_fields, in app.web.jobs.request_schemas."""
+def test_every_field_of_a_change_is_stored() -> None:
+    """If it fails, read the field in changed_fields, in app.web.jobs.request_schemas."""
     body = {name: object() for name in ChangedJobSchema().fields}
     assert set(changed_fields(body).values()) == set(body.values())
 
 
-def test_every_field_of_a_new_job_can_be_asked_for() -> None:
-    """Else add it to NewJobSchema, in app.web.jobs.request_schemas."""
+def test_every_field_of_a_new_job_can_be_requested() -> None:
+    """If it fails, add the field to NewJobSchema, in app.web.jobs.request_schemas."""
     known = (names_of(NewJob) - {"timetable", "starts_now", "first_tick", "trace"}) | names_of(Timetable)
     assert known - {"every_ms"} | {"every"} == NewJobSchema().fields.keys()
 
 
 def test_every_field_of_a_job_is_shown() -> None:
-    """Else add it to JobSchema and to its `dump`, in app.web.jobs.answer_schemas, or to NOT_SHOWN."""
+    """If it fails, add the field to JobSchema and its `dump`, in app.web.jobs.answer_schemas, or to NOT_SHOWN."""
     known = (names_of(Job) - {"timetable"} - NOT_SHOWN) | (names_of(Timetable) - {"every_ms"}) | {"every"}
     assert known == JobSchema().fields.keys()
     shown = set().union(*(JobSchema().dump(stored(trigger)) for trigger in Trigger))
@@ -173,7 +173,7 @@ def test_every_field_of_a_job_is_shown() -> None:
     [job_insertion.ONE_SHOT, job_insertion.ONE_SHOTS, run_now.EXTRA, materialization.MATERIALIZE],
     ids=["one", "several", "run", "materialize"],
 )
-def test_a_new_executions_row_has_every_column(statement: Any) -> None:
+def test_row_of_a_new_execution_has_every_column(statement: Any) -> None:
     """Else add it to OF_JOB or to insert_executions, in `execution_insertion`, or to EXECUTION_DEFAULTS."""
     (inserted,) = re.findall(r"INSERT INTO executions \(([^)]*)\)", statement.text)
     assert set(tables.executions.c.keys()) == set(inserted.split(", ")) | EXECUTION_DEFAULTS
@@ -189,8 +189,10 @@ def test_a_new_executions_row_has_every_column(statement: Any) -> None:
     ],
     ids=["execution", "attempt", "log line"],
 )
-def test_what_is_shown_of_a_row(table: Table, record: type[Any], schema: type[Schema], hidden: set[str]) -> None:
-    """Else add it to the record (`execution_model`) and to the schema (`execution_schemas`), or hide it."""
-    # The one thing of a record that another table holds.
+def test_every_column_of_a_row_is_shown_or_hidden(
+    table: Table, record: type[Any], schema: type[Schema], hidden: set[str]
+) -> None:
+    """If it fails, add the column to the record (`execution_model`) and `execution_schemas`, or to `hidden`."""
+    # `last_error` comes from another table.
     assert names_of(record) - {"last_error"} == set(table.c.keys()) - hidden - {"crdb_region"}
     assert schema().fields.keys() - hidden == names_of(record)

@@ -1,4 +1,4 @@
-"""Group commit: one of the threads that come at the same moment writes for all, and none of them is left behind."""
+"""Group commit: one of several concurrent threads writes for all of them, and no thread waits for ever."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -15,12 +15,12 @@ from tests.waiting import HUNG_SECONDS, eventually
 BAD = "bad"
 
 
-class Died(BaseException):
-    """What no handler of errors catches."""
+class LeaderDiedError(BaseException):
+    """Error that no handler catches."""
 
 
 class Table:
-    """What is written to: each write waits until it is let go, and says what it was given."""
+    """Table whose writes wait until the test releases them, and which records each batch of items."""
 
     def __init__(self) -> None:
         self.writes: list[list[str]] = []
@@ -29,19 +29,19 @@ class Table:
         self.dies = False
 
     def write(self, items: Sequence[str]) -> list[str | None]:
-        """Answer each item with itself in capitals; nothing for one that is taken."""
+        """Return each item in capitals, or None for the item "taken"."""
         self.writes.append(list(items))
         self.began.release()
         assert self.may_end.acquire(timeout=HUNG_SECONDS)
         if self.dies:
             self.dies = False
-            raise Died
+            raise LeaderDiedError
         if BAD in items:
             raise ValueError("a bad item")
         return [None if item == "taken" else item.upper() for item in items]
 
-    def let_go(self, writes: int = 1) -> None:
-        """Let so many writes end."""
+    def release(self, writes: int = 1) -> None:
+        """Let `writes` writes end."""
         self.may_end.release(writes)
 
 
@@ -60,7 +60,7 @@ Submit = Callable[..., Future[str | None]]
 
 @pytest.fixture
 def submit(group: GroupCommit[str, str]) -> Iterator[Submit]:
-    """Write an item on a thread of its own."""
+    """Submit an item on a separate thread."""
     with ThreadPoolExecutor(MAX_GROUP + 9) as pool:
 
         def submit(item: str, name: str = "g", seconds: float | None = None) -> Future[str | None]:
@@ -77,8 +77,10 @@ def submit(group: GroupCommit[str, str]) -> Iterator[Submit]:
         yield submit
 
 
-def gathered(table: Table, submit: Submit, items: Sequence[str], first: str = "first") -> list[Future[str | None]]:
-    """Let the first write alone until the others wait."""
+def submitted_behind_first(
+    table: Table, submit: Submit, items: Sequence[str], first: str = "first"
+) -> list[Future[str | None]]:
+    """Start a write of the first item alone, and return once all other items wait."""
     futures = [submit(first)]
     assert table.began.acquire(timeout=HUNG_SECONDS)
     futures += [submit(item) for item in items]
@@ -90,10 +92,10 @@ def results(futures: Sequence[Future[str | None]]) -> list[str | None]:
     return [future.result(HUNG_SECONDS) for future in futures]
 
 
-def test_the_first_writes_alone_and_the_next_for_all_who_came(table: Table, submit: Submit) -> None:
-    futures = gathered(table, submit, ["a", "taken", "b"])
+def test_first_item_is_written_alone_and_waiting_items_together(table: Table, submit: Submit) -> None:
+    futures = submitted_behind_first(table, submit, ["a", "taken", "b"])
     assert table.writes == [["first"]]
-    table.let_go(2)
+    table.release(2)
     assert results(futures) == ["FIRST", "A", None, "B"]
     assert [sorted(items) for items in table.writes] == [["first"], ["a", "b", "taken"]]
 
@@ -103,67 +105,67 @@ def test_groups_do_not_wait_for_each_other(table: Table, submit: Submit) -> None
     assert table.began.acquire(timeout=HUNG_SECONDS)
     other = submit("b", "other")
     assert table.began.acquire(timeout=HUNG_SECONDS)
-    table.let_go(2)
+    table.release(2)
     assert results([one, other]) == ["A", "B"]
 
 
-def test_a_group_has_a_bound(table: Table, submit: Submit) -> None:
+def test_group_has_a_maximum_size(table: Table, submit: Submit) -> None:
     items = [f"i{number}" for number in range(MAX_GROUP + 1)]
-    futures = gathered(table, submit, items)
-    table.let_go(3)
+    futures = submitted_behind_first(table, submit, items)
+    table.release(3)
     assert results(futures) == ["FIRST", *[item.upper() for item in items]]
     assert [len(written) for written in table.writes] == [1, MAX_GROUP, 1]
 
 
-def test_what_fails_together_is_left_to_each(table: Table, submit: Submit) -> None:
-    futures = gathered(table, submit, ["a", BAD, "b"])
-    table.let_go(3)
+def test_failed_group_is_left_to_each_caller(table: Table, submit: Submit) -> None:
+    futures = submitted_behind_first(table, submit, ["a", BAD, "b"])
+    table.release(3)
     assert results(futures) == ["FIRST", None, None, None]
     assert submit("later").result(HUNG_SECONDS) == "LATER"
 
 
-def test_what_fails_alone_is_the_writers_error(table: Table, submit: Submit) -> None:
-    futures = gathered(table, submit, ["a", "b"], first=BAD)
-    table.let_go(2)
+def test_failure_of_a_single_item_is_raised_to_its_writer(table: Table, submit: Submit) -> None:
+    futures = submitted_behind_first(table, submit, ["a", "b"], first=BAD)
+    table.release(2)
     with pytest.raises(ValueError, match="a bad item"):
         futures[0].result(HUNG_SECONDS)
     assert results(futures[1:]) == ["A", "B"]
 
 
 @pytest.mark.parametrize("dies", ["the first", "the next"])
-def test_who_waits_goes_on_when_the_leader_dies(table: Table, submit: Submit, dies: str) -> None:
-    futures = gathered(table, submit, ["a", "b"])
+def test_waiting_threads_continue_when_the_leader_dies(table: Table, submit: Submit, dies: str) -> None:
+    futures = submitted_behind_first(table, submit, ["a", "b"])
     if dies == "the next":
-        table.let_go()
+        table.release()
         assert table.began.acquire(timeout=HUNG_SECONDS)
         futures.append(submit("c"))
         eventually(lambda: parked() == 2)
     table.dies = True
-    table.let_go(3)
+    table.release(3)
     ended = [future.exception(HUNG_SECONDS) for future in futures]
-    assert [type(error) for error in ended if error is not None] == [Died]
-    table.let_go()
+    assert [type(error) for error in ended if error is not None] == [LeaderDiedError]
+    table.release()
     assert submit("later").result(HUNG_SECONDS) == "LATER"
 
 
-def test_a_thread_waits_no_longer_than_its_deadline(table: Table, submit: Submit) -> None:
-    (first,) = gathered(table, submit, [])
+def test_thread_waits_no_longer_than_its_deadline(table: Table, submit: Submit) -> None:
+    (first,) = submitted_behind_first(table, submit, [])
     late = submit("late", seconds=0.05)
     with pytest.raises(TimedOutError):
         late.result(HUNG_SECONDS)
     second = submit("second")
     eventually(lambda: parked() == 1)
-    table.let_go(2)
+    table.release(2)
     assert results([first, second]) == ["FIRST", "SECOND"]
     assert table.writes == [["first"], ["second"]]
 
 
-def test_a_deadline_does_not_wait_for_the_writer(table: Table, submit: Submit) -> None:
-    (first, leader) = gathered(table, submit, ["leader"])
+def test_deadline_does_not_wait_for_the_writer(table: Table, submit: Submit) -> None:
+    (first, leader) = submitted_behind_first(table, submit, ["leader"])
     late = submit("late", seconds=0.5)
     eventually(lambda: parked() == 2 or late.done())
-    table.let_go()
+    table.release()
     with pytest.raises(TimedOutError):
         late.result(HUNG_SECONDS)
-    table.let_go(2)
+    table.release(2)
     assert results([first, leader]) == ["FIRST", "LEADER"]

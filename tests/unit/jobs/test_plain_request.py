@@ -1,4 +1,4 @@
-"""Plain requests for jobs: read without the schema exactly as with it, and whatever is wrong has the schema's words."""
+"""Fast reading of plain job requests: the same result and the same errors as with the full schema."""
 
 import copy
 import itertools
@@ -28,7 +28,7 @@ NAMES = [*NewJobSchema().fields, "unknown", "Endpoint", ""]
 
 
 def mutated(body: dict[str, Any]) -> Iterator[Any]:
-    """Give each field each value, take each away, and do both to a second one."""
+    """Set each field to each value, remove each field, and combine both for pairs of fields."""
     yield body
     for name in NAMES:
         yield {key: value for key, value in body.items() if key != name}
@@ -41,7 +41,7 @@ def mutated(body: dict[str, Any]) -> Iterator[Any]:
 
 
 def outcome(load: Any, body: Any) -> tuple[str, Any]:
-    """Return what a body is loaded as, or what is wrong with it."""
+    """Return the loaded body, or the errors of the body."""
     try:
         return "loaded", load(copy.deepcopy(body))
     except ValidationError as error:
@@ -49,24 +49,24 @@ def outcome(load: Any, body: Any) -> tuple[str, Any]:
 
 
 @pytest.mark.parametrize("body", BODIES, ids=["now", "later", "daily", "empty", "no key"])
-def test_a_mutated_body_is_read_as_the_schema_reads_it(body: dict[str, Any]) -> None:
+def test_mutated_body_is_read_as_the_schema_reads_it(body: dict[str, Any]) -> None:
     schema = NewJobSchema()
     for each in mutated(body):
         assert outcome(schema.load, each) == outcome(lambda given: Schema.load(schema, given), each), each
 
 
 @pytest.mark.parametrize("body", [None, 7, "text", [], [NOW], True])
-def test_what_is_no_object_is_left_to_the_schema(body: Any) -> None:
+def test_body_that_is_no_object_is_left_to_the_schema(body: Any) -> None:
     schema = NewJobSchema()
     assert outcome(schema.load, body) == outcome(lambda given: Schema.load(schema, given), body)
 
 
 @pytest.mark.parametrize("body", [NOW, LATER, {"endpoint": "mail", "trigger": "IMMEDIATE"}])
-def test_the_usual_body_is_plain(body: dict[str, Any]) -> None:
+def test_usual_body_is_plain(body: dict[str, Any]) -> None:
     assert read_plain(body) is not None
 
 
-def test_the_body_stays_as_it_was() -> None:
+def test_body_is_not_changed() -> None:
     body = copy.deepcopy(LATER)
     read_plain(body)
     assert body == LATER

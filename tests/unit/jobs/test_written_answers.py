@@ -1,4 +1,4 @@
-"""Jobs in answers: written exactly as the schema that describes them would dump their fields."""
+"""Hand-written serialisation of jobs: the same text as a generic dump of the schema."""
 
 import json
 from dataclasses import replace
@@ -76,12 +76,12 @@ JOBS = [
 
 
 def dumped(schema: Schema, values: object) -> Any:
-    """Dump field by field, as a schema does that is not written."""
+    """Dump field by field, as schemas without hand-written serialisation do."""
     return Schema.dump(schema, values)
 
 
 def given(job: Job) -> dict[str, Any]:
-    """Return the values of the fields that are shown; those that are texts of another form as they are shown."""
+    """Return the values of the shown fields; fields that are shown in another text form have their shown values."""
     shown, owners = JobSchema().dump(job), (job, job.timetable)
     values = {
         name: next(getattr(owner, name) for owner in owners if hasattr(owner, name))
@@ -91,19 +91,19 @@ def given(job: Job) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_a_job_is_written_as_its_schema_would_dump_it(job: Job) -> None:
+def test_job_is_written_as_its_schema_would_dump_it(job: Job) -> None:
     schema = JobSchema()
     assert json.dumps(schema.dump(job)) == json.dumps(dumped(schema, given(job)))
 
 
-def test_the_jobs_have_every_field_between_them() -> None:
+def test_example_jobs_cover_every_field() -> None:
     assert set().union(*(JobSchema().dump(job) for job in JOBS)) == JobSchema().fields.keys()
     execution = JobSchema().dump(ONCE)["execution"]
     assert list(execution) == list(ExecutionSummarySchema().fields)
 
 
-def test_a_batch_describes_what_it_answers() -> None:
-    """Its fields are compared with those that the view returns."""
+def test_schema_of_a_batch_lists_the_fields_of_its_answer() -> None:
+    """The fields are compared with the fields that the view returns."""
     assert list(BatchResultSchema().fields) == ["items"]
     assert list(BatchItemSchema().fields) == ["status", "job", "error"]
     nested = BatchItemSchema().fields["error"]

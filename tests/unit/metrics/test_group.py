@@ -1,4 +1,4 @@
-"""A group: what its processes have counted is told as one, whoever of them lives."""
+"""Metrics of a process group: merged over all processes, including the counters of finished processes."""
 
 import fcntl
 import logging
@@ -19,7 +19,7 @@ from app.kernel.metrics.values import Values
 
 
 class Process:
-    """What one process of a group has: the lock that says it lives is that of its open file."""
+    """One process of a group; the lock on its open file shows that it lives."""
 
     def __init__(self, path: Path, most_endpoints: int = 100) -> None:
         self.values = Values(most_endpoints)
@@ -27,7 +27,7 @@ class Process:
         self.group = Group(self.values, self._folder)
 
     def die(self) -> None:
-        """As by kill -9: what it has left stays as it is."""
+        """Leave the files behind, as after kill -9."""
         self._folder.leave()
 
     def attempt(self, *endpoints: str) -> None:
@@ -44,15 +44,15 @@ def start(tmp_path: Path) -> Start:
     return lambda **options: Process(tmp_path / "group", **options)
 
 
-def value(figures: MergedMetrics, of: Series, *labels: str) -> float:
-    return figures.get(of, {}).get(labels, [0.0])[0]
+def value(metrics: MergedMetrics, of: Series, *labels: str) -> float:
+    return metrics.get(of, {}).get(labels, [0.0])[0]
 
 
-def by_endpoint(figures: MergedMetrics) -> dict[str, float]:
-    return {endpoint: count for (_, endpoint), (count,) in figures.get(series.STARTED, {}).items()}
+def by_endpoint(metrics: MergedMetrics) -> dict[str, float]:
+    return {endpoint: count for (_, endpoint), (count,) in metrics.get(series.STARTED, {}).items()}
 
 
-def test_what_was_counted_outlives_its_process_and_gauges_do_not(start: Start) -> None:
+def test_counters_outlive_their_process_and_gauges_do_not(start: Start) -> None:
     first, second = start(), start()
     for process, count in ((first, 3), (second, 4)):
         process.values.add(series.RELEASED, amount=count)
@@ -61,25 +61,25 @@ def test_what_was_counted_outlives_its_process_and_gauges_do_not(start: Start) -
         process.values.read(series.UTILIZATION, lambda count=count: count)
         process.values.replace(series.CHORE_AT, {("promote",): count})
         process.group.publish()
-    told = second.group.merged_metrics()
-    assert value(told, series.RELEASED) == value(told, series.IN_FLIGHT) == 7
-    assert value(told, series.UTILIZATION) == 3.5
-    assert value(told, series.CHORE_AT, "promote") == 4, "the newest one's"
-    assert value(told, series.PROCESSES) == 2
+    merged = second.group.merged_metrics()
+    assert value(merged, series.RELEASED) == value(merged, series.IN_FLIGHT) == 7
+    assert value(merged, series.UTILIZATION) == 3.5
+    assert value(merged, series.CHORE_AT, "promote") == 4, "not the value of the newest process"
+    assert value(merged, series.PROCESSES) == 2
 
     first.die()
     third = start()
-    for process in (second, third, second):  # also once its files are gone
-        told = process.group.merged_metrics()
-        assert value(told, series.RELEASED) == 7
-        assert sum(told[series.CONCLUDE_SECONDS][()][1:]) == 2
-        assert value(told, series.IN_FLIGHT) == 4
+    for process in (second, third, second):  # the last pass runs after the files of `first` were removed
+        merged = process.group.merged_metrics()
+        assert value(merged, series.RELEASED) == 7
+        assert sum(merged[series.CONCLUDE_SECONDS][()][1:]) == 2
+        assert value(merged, series.IN_FLIGHT) == 4
     second.die()
     assert value(third.group.merged_metrics(), series.RELEASED) == 7
     assert value(third.group.merged_metrics(), series.PROCESSES) == 1
 
 
-def test_very_many_values_are_left_as_they_are(start: Start) -> None:
+def test_very_many_values_with_odd_names_are_kept(start: Start) -> None:
     process = start(most_endpoints=10_000)
     odd = [f'"quoted" \\ line\n{number}' for number in range(1_201)]
     process.attempt(*odd)
@@ -87,20 +87,20 @@ def test_very_many_values_are_left_as_they_are(start: Start) -> None:
     assert by_endpoint(start(most_endpoints=10_000).group.merged_metrics()) == dict.fromkeys(odd, 1)
 
 
-def test_who_dies_while_it_adds_up_makes_nothing_count_twice(start: Start, tmp_path: Path) -> None:
+def test_crash_while_adding_up_counts_nothing_twice(start: Start, tmp_path: Path) -> None:
     first, second = start(), start()
     first.values.add(series.RELEASED, amount=3)
     first.group.publish()
     shutil.copytree(tmp_path / "group", tmp_path / "before")
     first.die()
     assert value(second.group.merged_metrics(), series.RELEASED) == 3
-    # Its files are there again, as if they had not been removed after they were added up.
+    # Restore the files, as if the process had crashed between adding the counters up and removing the files.
     shutil.copytree(tmp_path / "before", tmp_path / "group", dirs_exist_ok=True)
     assert value(second.group.merged_metrics(), series.RELEASED) == 3
     assert value(second.group.merged_metrics(), series.RELEASED) == 3
 
 
-def test_nobody_waits_for_a_process_that_stands_still(start: Start, tmp_path: Path) -> None:
+def test_locked_folder_of_a_frozen_process_blocks_no_other_process(start: Start, tmp_path: Path) -> None:
     first, second = start(), start()
     first.values.add(series.RELEASED, amount=3)
     first.group.publish()
@@ -115,7 +115,7 @@ def test_nobody_waits_for_a_process_that_stands_still(start: Start, tmp_path: Pa
     assert by_endpoint(second.group.merged_metrics()) == {"new": 1}
 
 
-def test_the_bound_on_endpoints_holds_for_the_group_and_labels_stay(start: Start) -> None:
+def test_limit_on_endpoints_holds_for_the_group_and_labels_stay(start: Start) -> None:
     first, second = start(most_endpoints=2), start(most_endpoints=2)
     first.attempt("a", "b", "c")
     second.attempt("x", "a", "a")
@@ -126,9 +126,9 @@ def test_the_bound_on_endpoints_holds_for_the_group_and_labels_stay(start: Start
     assert by_endpoint(third.group.merged_metrics()) == {"a": 3, "b": 2, "other": 3}
 
 
-def test_what_is_newer_is_not_overwritten_by_what_is_older(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+def test_older_values_never_overwrite_newer_values(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     busy, other = start(), start()
-    told: list[float] = []
+    counts: list[float] = []
 
     def publish() -> None:
         for _ in range(200):
@@ -138,15 +138,15 @@ def test_what_is_newer_is_not_overwritten_by_what_is_older(start: Start, caplog:
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        told.append(by_endpoint(other.group.merged_metrics()).get("a", 0.0))
+        counts.append(by_endpoint(other.group.merged_metrics()).get("a", 0.0))
     for thread in threads:
         thread.join()
-    assert told == sorted(told), "a counter has become less"
+    assert counts == sorted(counts), "a counter has decreased"
     assert by_endpoint(other.group.merged_metrics()) == {"a": 800}
     assert caplog.messages == []
 
 
-def test_without_its_folder_a_process_tells_of_itself(
+def test_process_without_its_folder_reports_only_its_own_metrics(
     start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "group").write_text("not a folder")
@@ -154,12 +154,12 @@ def test_without_its_folder_a_process_tells_of_itself(
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             alone.values.add(series.RELEASED)
-            told = alone.group.merged_metrics()
-    assert value(told, series.RELEASED) == 3
-    assert len(caplog.records) == 1, "said once"
+            merged = alone.group.merged_metrics()
+    assert value(merged, series.RELEASED) == 3
+    assert len(caplog.records) == 1, "the warning must be logged once"
 
 
-def test_folders_of_dead_groups_are_removed_and_no_others(tmp_path: Path) -> None:
+def test_only_folders_of_dead_groups_are_removed(tmp_path: Path) -> None:
     mine = folder_of("worker", tmp_path)
     mine.join()
     living = Folder(tmp_path / "worker-1-0")

@@ -1,4 +1,4 @@
-"""The declarations: what Prometheus reads is what they say, and each is counted somewhere."""
+"""Declared metric series: Prometheus can read them, each is documented, and each is used."""
 
 import re
 from pathlib import Path
@@ -13,12 +13,12 @@ ROOT = Path(__file__).parents[3]
 ODD = 'a "quoted" \\ name\n'
 
 
-def figures_of(declared: Series) -> dict[tuple[str, ...], list[float]]:
+def values_of(declared: Series) -> dict[tuple[str, ...], list[float]]:
     return {tuple(ODD for _ in declared.labels): [float(n) for n in range(1, declared.cell_size + 1)]}
 
 
-def test_prometheus_reads_what_is_declared() -> None:
-    text = rendered({declared: figures_of(declared) for declared in SERIES.values()}).decode()
+def test_prometheus_reads_the_declared_series() -> None:
+    text = rendered({declared: values_of(declared) for declared in SERIES.values()}).decode()
     families = {family.name: family for family in text_string_to_metric_families(text)}
     assert len(families) == len(SERIES)
     for declared in SERIES.values():
@@ -43,14 +43,14 @@ def test_names_follow_the_conventions_of_prometheus() -> None:
         assert list(declared.buckets) == sorted(declared.buckets), declared.name
 
 
-def test_each_is_counted_somewhere() -> None:
+def test_each_series_is_used_somewhere() -> None:
     names = {name for module in MODULES for name, value in vars(module).items() if isinstance(value, Series)}
     files = [path for package in ("actors", "app", "brokers") for path in (ROOT / package).rglob("*.py")]
     text = "\n".join(path.read_text() for path in files)
     assert {name for name in names if len(re.findall(rf"\b{name}\b(?! = )", text)) == 0} == set()
 
 
-def test_the_document_lists_each_with_its_help() -> None:
+def test_document_lists_each_series_with_its_help() -> None:
     text = (ROOT / "docs" / "metrics.md").read_text().partition("## All series")[2].partition("\n## ")[0]
     listed = [tuple(row) for row in re.findall(r"^\| `(\w+(?:\{[\w,]+\})?)` \| (\w+) \| (.*) \|$", text, re.MULTILINE)]
     names = {name: f"{name}{{{','.join(each.labels)}}}" if each.labels else name for name, each in SERIES.items()}

@@ -1,4 +1,4 @@
-"""The server of metrics: each client gets what it asks for, or is cut off; none of them holds up another."""
+"""Metrics server: each client gets its answer or is disconnected, and no client delays another."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from app.kernel.metrics.scrape_server import MAX_CONNECTIONS, MetricsServer
 from tests.slow_scrapers import slow_scrapers
 from tests.waiting import eventually
 
-TEXT = b"# a long answer\n" * 200_000  # more than sockets buffer
+TEXT = b"# a long answer\n" * 200_000  # larger than the buffers of the sockets
 
 Serve = Callable[[int], MetricsServer]
 
@@ -40,7 +40,7 @@ def ask(port: int, path: str = "/metrics", method: str = "GET") -> requests.Resp
         return None
 
 
-def test_it_answers_metrics_and_nothing_else(serve: Serve) -> None:
+def test_server_answers_metrics_and_nothing_else(serve: Serve) -> None:
     port = free_port()
     serve(port)
     answer = eventually(lambda: ask(port, "/metrics?x=1"))
@@ -52,25 +52,25 @@ def test_it_answers_metrics_and_nothing_else(serve: Serve) -> None:
         assert refused.status_code == status
     with closing(socket.create_connection(("127.0.0.1", port), timeout=60)) as endless:
         endless.sendall(b"GET /metrics HTTP/1.1\r\n" + b"X: y\r\n" * 2000)
-        assert endless.recv(1) == b"", "a head without an end is cut off"
+        assert endless.recv(1) == b"", "a request head without an end must be cut off"
 
 
-def test_scrapers_that_read_nothing_make_place_for_one_that_does(serve: Serve) -> None:
+def test_connections_that_read_nothing_are_dropped_for_a_working_client(serve: Serve) -> None:
     port = free_port()
     serve(port)
     eventually(lambda: ask(port))
     with slow_scrapers(port):
         assert eventually(lambda: ask(port)).content == TEXT
-        assert 1 < held_by_the_server(port) <= MAX_CONNECTIONS
+        assert 1 < connections_of_the_server(port) <= MAX_CONNECTIONS
 
 
-def held_by_the_server(port: int) -> int:
-    """Count its connections, which are in this process."""
+def connections_of_the_server(port: int) -> int:
+    """Count the connections of the server, which runs in this process."""
     found = psutil.Process().net_connections(kind="tcp")
     return sum(each.laddr.port == port and each.status != psutil.CONN_LISTEN for each in found)
 
 
-def test_another_one_takes_the_address_over(serve: Serve) -> None:
+def test_second_server_takes_the_address_over(serve: Serve) -> None:
     port = free_port()
     first = serve(port)
     eventually(lambda: ask(port))
