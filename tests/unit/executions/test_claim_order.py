@@ -1,4 +1,4 @@
-"""The order of the claim: the statements and the index that depend on it agree."""
+"""Order of claims: the statements agree with the index that they depend on."""
 
 import re
 
@@ -17,7 +17,7 @@ BY_NAME = {index.name: index for index in executions.indexes}
 
 
 def columns_behind(index: str, *leading: str) -> list[str]:
-    """Return the columns of an index, which begins with others."""
+    """Return the columns of an index after its leading columns."""
     columns = [column.name for column in BY_NAME[index].columns]
     assert columns[: len(leading)] == list(leading)
     return columns[len(leading) :]
@@ -27,12 +27,12 @@ ORDER = columns_behind("idx_executions_pickup", "queue", "shard")
 
 
 def orders_in(sql: str) -> list[list[str]]:
-    """Return the columns of each ORDER BY … LIMIT, without the names of tables."""
+    """Return the columns of each ORDER BY … LIMIT, without table names."""
     return [re.findall(r"(\w+)(?:,|$)", order) for order in re.findall(r"ORDER BY ([\w., ]+) LIMIT", sql)]
 
 
-def test_the_explanation_counts_what_a_claim_takes_earlier_of_the_partition() -> None:
-    """Else change AHEAD in app.queue.reading.waiting_reasons: the count and its comparison."""
+def test_explanation_counts_the_executions_that_a_claim_takes_first() -> None:
+    """If it fails, change AHEAD in app.queue.reading.waiting_reasons: the count and its comparison."""
     behind = columns_behind("idx_executions_lanes", "queue", "shard", "endpoint", "limit_key", "priority")
     assert orders_in(AHEAD.text) == [behind]
     (compared,) = re.findall(r"\(([\w., ]+)\)\s*<", AHEAD.text)
@@ -40,21 +40,21 @@ def test_the_explanation_counts_what_a_claim_takes_earlier_of_the_partition() ->
 
 
 @pytest.mark.parametrize(("claim", "arms"), [(CLAIM_1, 1), (CLAIM_4, 4), (CLAIM_16, 16)])
-def test_each_arm_of_a_claim_is_ordered_as_a_partition_is_in_its_index(claim: HotStatement, arms: int) -> None:
-    """Else an arm sorts; see app.queue.claiming.arms and the index in schema.tables.executions."""
+def test_each_arm_of_a_claim_has_the_order_of_the_partition_index(claim: HotStatement, arms: int) -> None:
+    """Otherwise an arm sorts; see app.queue.claiming.arms and the index in schema.tables.executions."""
     behind = columns_behind("idx_executions_lanes", "queue", "shard", "endpoint", "limit_key", "priority")
     assert orders_in(claim.text) == [behind] * arms
 
 
-def test_looks_and_sweeps_are_ordered_as_their_indexes_are() -> None:
-    for look, shards in ((POLL_1, 1), (POLL_16, 16)):
-        assert orders_in(look.text.replace(" DESC", "")) == [ORDER] * 2 * shards
-        assert look.text.count(f"ORDER BY {' DESC, '.join(ORDER)} DESC LIMIT") == shards, "what is due, backwards"
+def test_polls_and_full_scans_have_the_order_of_their_indexes() -> None:
+    for statement, shards in ((POLL_1, 1), (POLL_16, 16)):
+        assert orders_in(statement.text.replace(" DESC", "")) == [ORDER] * 2 * shards
+        assert statement.text.count(f"ORDER BY {' DESC, '.join(ORDER)} DESC LIMIT") == shards, "no descending arm"
     assert orders_in(NEXT_PARTITIONS.text) == [columns_behind("idx_executions_lanes", "queue", "shard")] * 16
 
 
-def test_both_indexes_of_what_can_be_claimed_hold_the_same() -> None:
-    """One says what is in it and the other what is not: a new status belongs to one of the two lists."""
+def test_both_indexes_of_claimable_executions_have_the_same_rows() -> None:
+    """One predicate lists included statuses, the other excluded statuses: a new status needs an entry in one list."""
     conditions = {name: str(BY_NAME[name].dialect_options["postgresql"]["where"]) for name in BY_NAME}
     assert conditions["idx_executions_lanes"] == CLAIMABLE
     left_out = re.findall(r"'(\w+)'", CLAIMABLE)

@@ -1,4 +1,4 @@
-"""What a retry policy wants done about an error or an answer: the first list that names it decides."""
+"""Actions of a retry policy for an error or an answer: the first list with a matching entry decides."""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ def failed(answer: dict[str, Any], **policy: list[Any]) -> RetryAction | None:
 
 
 @pytest.mark.parametrize(
-    ("matcher", "status", "body", "is_named"),
+    ("matcher", "status", "body", "matches"),
     [
         (503, 503, None, True),
         (503, 502, None, False),
@@ -63,23 +63,23 @@ def failed(answer: dict[str, Any], **policy: list[Any]) -> RetryAction | None:
         (OK | {"status": "4xx"}, 500, {"ok": False}, False),
     ],
 )
-def test_what_a_matcher_names(matcher: Any, status: int, body: Any, is_named: bool) -> None:
-    assert (failed(answered(status, body), fail_on=[matcher]) is RetryAction.FAIL) is is_named
+def test_matcher_matches_status_type_or_body(matcher: Any, status: int, body: Any, matches: bool) -> None:
+    assert (failed(answered(status, body), fail_on=[matcher]) is RetryAction.FAIL) is matches
 
 
 ANY = st.sampled_from([503, "5xx", "HTTP_ERROR", OK, 200, "TIMEOUT", {"pointer": "/ok", "equals": True}])
 
 
 @given(policy=st.fixed_dictionaries({}, optional={name: st.lists(ANY, max_size=3) for name in LISTS}))
-def test_the_first_list_that_names_an_error_decides(policy: dict[str, list[Any]]) -> None:
-    """Against the rule as a sentence; whatever the lists hold there is one answer, the same for the same."""
+def test_first_list_that_matches_an_error_decides(policy: dict[str, list[Any]]) -> None:
+    """The lists may hold any matchers; the action depends on the lists and the error alone."""
     answer = answered(503, {"ok": False})
     naming = [action for name, action in LISTS.items() if failed(answer, fail_on=policy.get(name, []))]
     unnamed = RetryAction.FAIL if policy.get("retry_on") else None
     assert failed(answer, **policy) is (naming[0] if naming else unnamed)
 
 
-def test_with_retry_on_nothing_else_is_tried_again() -> None:
+def test_retry_on_excludes_all_other_errors_from_retries() -> None:
     policy = RetryPolicy.from_json({"retry_on": ["5xx", "STUCK"]})
     assert [outcome(DeliveryError(type_, ""), {}, policy) for type_ in ("STUCK", "WORKER_LOST", "TIMEOUT")] == [
         RetryAction.RETRY,
@@ -99,7 +99,7 @@ def test_with_retry_on_nothing_else_is_tried_again() -> None:
         ({}, None),
     ],
 )
-def test_an_answer_that_was_expected_is_refused_for_what_it_says_only(
+def test_expected_answer_is_refused_only_because_of_its_body(
     policy: dict[str, list[Any]], action: RetryAction | None
 ) -> None:
     answer = answered(200, {"ok": False})
@@ -110,6 +110,6 @@ def test_an_answer_that_was_expected_is_refused_for_what_it_says_only(
         assert (error.type, error.permanent, error.extra) == ("ANSWER_REFUSED", False, answer)
 
 
-def test_a_policy_knows_whether_answers_have_to_be_read() -> None:
+def test_policy_reports_whether_answers_must_be_read() -> None:
     policies = ({}, {"fail_on": [503]}, {"ignore_on": [OK]}, *({name: [OK]} for name in ("fail_on", "retry_on")))
     assert [RetryPolicy.from_json(policy).reads_answers for policy in policies] == [False, False, False, True, True]

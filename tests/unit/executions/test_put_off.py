@@ -1,4 +1,4 @@
-"""For how long an execution is put off that its worker cannot run."""
+"""Delay of an execution that its worker cannot run."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -6,7 +6,7 @@ from itertools import pairwise
 from app.queue.claiming.release import LONGEST_PUT_OFF_MS, SHORTEST_PUT_OFF_MS, put_off_ms
 
 
-def test_what_waits_is_put_off_for_ever_longer_and_never_for_ever() -> None:
+def test_delay_grows_with_the_age_of_an_execution_up_to_a_maximum() -> None:
     ages = [timedelta(seconds=-1), timedelta(0), *(timedelta(seconds=10 * 2**n) for n in range(20))]
     delays = [put_off_ms(age) for age in ages]
     assert delays[:2] == [SHORTEST_PUT_OFF_MS] * 2

@@ -1,4 +1,4 @@
-"""How many late ticks of a job run in one pass."""
+"""Number of late ticks of a job that run in one pass."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -25,7 +25,7 @@ def take(pace: CatchUpPace, late: DueJob, ticks: int, then: datetime | None = NO
     return advance
 
 
-def test_a_lone_job_takes_the_whole_portion_once() -> None:
+def test_lone_job_takes_the_whole_portion_once() -> None:
     pace, late = CatchUpPace(1), job()
     assert pace.portion(late, 1) == LATE_PER_PASS
     advance = take(pace, late, LATE_PER_PASS)
@@ -33,14 +33,14 @@ def test_a_lone_job_takes_the_whole_portion_once() -> None:
     assert not pace.continues(advance, 1)
 
 
-def test_late_jobs_share_and_what_one_leaves_is_for_the_next_page() -> None:
+def test_late_jobs_share_the_portion_and_the_rest_is_for_the_next_page() -> None:
     pace = CatchUpPace(1)
     assert pace.portion(job("a"), 100) == LATE_PER_PASS // 100
     take(pace, job("a"), 3)
     assert pace.portion(job("b"), 1) == LATE_PER_PASS - 3
 
 
-def test_a_job_catches_up_twice_as_fast_as_it_ticks_whatever_others_take() -> None:
+def test_job_catches_up_at_least_twice_as_fast_as_it_ticks() -> None:
     pace = CatchUpPace(1)
     take(pace, job("a"), LATE_PER_PASS)
     assert pace.portion(job("b", every=timedelta(milliseconds=10)), 100) == 200
@@ -57,7 +57,7 @@ def test_ticks_ahead_are_no_part_of_the_portion() -> None:
     assert not pace.continues(Advance(due, (), None), 1)
 
 
-def test_the_next_pass_begins_with_the_job_that_was_left_furthest_behind() -> None:
+def test_next_pass_begins_with_the_job_that_is_furthest_behind() -> None:
     pace = CatchUpPace(1)
     assert pace.reached(NOW) == NOW
     take(pace, job("a"), 2, then=NOW - SECOND)
@@ -69,7 +69,7 @@ def test_the_next_pass_begins_with_the_job_that_was_left_furthest_behind() -> No
     assert pace.reached(NOW) == NOW
 
 
-def test_job_that_could_not_take_its_ticks_leaves_them_to_the_others() -> None:
+def test_job_that_could_not_take_its_ticks_leaves_them_to_other_jobs() -> None:
     pace, late = CatchUpPace(1), job()
     pace.put_back(take(pace, late, LATE_PER_PASS))
     assert pace.portion(late, 1) == LATE_PER_PASS

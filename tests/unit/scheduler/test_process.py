@@ -1,4 +1,4 @@
-"""The process around the chores: a failure stays with its chore, and the process shuts down cleanly."""
+"""Scheduler process: a failure stays within its chore, and the process shuts down cleanly."""
 
 import logging
 import signal
@@ -25,7 +25,7 @@ def unreachable() -> Counts:
 
 
 class Running:
-    """A process in a thread; its signal handlers belong to the main thread, which is the test's."""
+    """A process in a thread; its signal handlers run on the main thread, which runs the test."""
 
     def __init__(self) -> None:
         self.process = SchedulerProcess()
@@ -82,7 +82,7 @@ def test_run_with_changes_is_one_line_and_counted(caplog: pytest.LogCaptureFixtu
         "scheduler_chore_failures_total": 1,
     }
     assert PROCESS.total(FAILED, "sweep") == 2
-    assert at_first["tasks_failed_total"]["sweep",] == [0.0], "before the first failure, for rates"
+    assert at_first["tasks_failed_total"]["sweep",] == [0.0], "rates need a 0 before the first failure"
     assert at_first["scheduler_chore_failures_total"]["sweep",] == [0.0]
 
 
@@ -97,9 +97,11 @@ def test_changes_of_a_run_count_although_the_run_fails_later(caplog: pytest.LogC
         ChoreRunner().run(chore("in batches", body))
         ChoreRunner().run(chore("in one", unreachable))
     assert PROCESS.total(FAILED, "in batches") == 1000
-    assert PROCESS.total(CHORE_AT, "in batches") > PROCESS.total(CHORE_AT, "in one") == 0, "a long run is no dead run"
+    assert PROCESS.total(CHORE_AT, "in batches") > PROCESS.total(CHORE_AT, "in one") == 0, (
+        "a long run must count as alive"
+    )
     assert "in batches: 1000 failed" in caplog.messages
-    assert counts_so_far() == Counts(), "no run: new counts"
+    assert counts_so_far() == Counts(), "outside a run the counts must be empty"
 
 
 TRYING = "first: the database cannot be reached; the scheduler retries"

@@ -45,7 +45,7 @@ def test_heartbeat_belongs_to_the_chore_of_its_thread() -> None:
 
 
 def test_failing_runs_are_no_stall() -> None:
-    """As all runs do during an outage of the database."""
+    """During an outage of the database, all runs fail."""
     runner = ChoreRunner(PATIENCE)
     for _ in range(3 * PATIENCE):
         with suppress(ZeroDivisionError), runner.running("promote"):

@@ -1,4 +1,4 @@
-"""Breaker: its settings, and its decisions compared with a model that keeps every result."""
+"""Breakers: settings, and decisions compared with a model that keeps every result."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def test_invalid_settings_of_an_edited_row_are_the_defaults(stored: Any, caplog:
     assert caplog.messages[0].startswith("invalid breaker settings of endpoint, using the defaults: ")
 
 
-def test_only_settings_of_its_own_make_a_separate_breaker() -> None:
+def test_endpoint_with_different_settings_has_a_separate_breaker() -> None:
     keys = [
         BreakerSettings.of("endpoint", stored).key_of("http:host:80")
         for stored in (None, SHOWN, {"min_results": 3}, {"min_results": 3}, {"min_results": 4})
@@ -49,34 +49,34 @@ def test_only_settings_of_its_own_make_a_separate_breaker() -> None:
     ("ok", "failed", "opens"),
     [(5, 5, False), (4, 5, False), (4, 6, True), (0, 9, False), (0, 10, True), (50, 51, True), (10, 0, False)],
 )
-def test_more_than_half_of_at_least_ten_open(ok: int, failed: int, opens: bool) -> None:
+def test_breaker_opens_when_more_than_half_of_at_least_ten_fail(ok: int, failed: int, opens: bool) -> None:
     transition = DEFAULTS.opened_by({"endpoint": Counts(ok, failed)})
     expected = (BreakerState.OPEN, Reason.FAILURES, 30_000, failed, ok + failed)
     assert transition == (expected if opens else None)
 
 
 @pytest.mark.parametrize(("ok", "opens"), [(0, True), (1, False)])
-def test_with_a_ratio_of_one_all_must_fail(ok: int, opens: bool) -> None:
+def test_ratio_of_one_opens_only_when_all_fail(ok: int, opens: bool) -> None:
     assert (BreakerSettings(failure_ratio=1).opened_by({"endpoint": Counts(ok, 20)}) is not None) is opens
 
 
 @pytest.mark.parametrize(
     ("by_endpoint", "opens"),
     [
-        pytest.param({"bad": (0, 30), "good": (1, 0)}, False, id="it works for another"),
-        pytest.param({"bad": (0, 30), "": (1, 0)}, False, id="it works for others"),
-        pytest.param({"bad": (0, 30)}, True, id="there are no others"),
-        pytest.param({"bad": (0, 30), "idle": (0, 0)}, True, id="the others are idle"),
-        pytest.param({"bad": (0, 30), "other": (0, 1)}, True, id="it fails for another too"),
-        pytest.param({"bad": (0, 30), "other": (3, 4)}, True, id="it fails more often for others too"),
-        pytest.param({"bad": (0, 30), "other": (4, 4)}, False, id="it fails as often as allowed for others"),
+        pytest.param({"bad": (0, 30), "good": (1, 0)}, False, id="another endpoint succeeds"),
+        pytest.param({"bad": (0, 30), "": (1, 0)}, False, id="unnamed endpoints succeed"),
+        pytest.param({"bad": (0, 30)}, True, id="only one endpoint"),
+        pytest.param({"bad": (0, 30), "idle": (0, 0)}, True, id="other endpoints are idle"),
+        pytest.param({"bad": (0, 30), "other": (0, 1)}, True, id="another endpoint fails too"),
+        pytest.param({"bad": (0, 30), "other": (3, 4)}, True, id="another endpoint fails more often than allowed"),
+        pytest.param({"bad": (0, 30), "other": (4, 4)}, False, id="another endpoint fails as often as allowed"),
         pytest.param({"": (9, 30)}, True, id="very many endpoints"),
-        pytest.param({"bad": (0, 30), "worse": (0, 40), "good": (9, 0)}, True, id="two of three"),
-        pytest.param(dict.fromkeys("abcdefghij", (0, 1)), True, id="each once"),
+        pytest.param({"bad": (0, 30), "worse": (0, 40), "good": (9, 0)}, True, id="two of three endpoints fail"),
+        pytest.param(dict.fromkeys("abcdefghij", (0, 1)), True, id="each endpoint fails once"),
     ],
 )
-def test_one_endpoint_that_fails_alone_opens_nothing(by_endpoint: dict[str, tuple[int, int]], opens: bool) -> None:
-    """Its path may be wrong, or its time limit too short."""
+def test_one_endpoint_that_fails_alone_opens_no_breaker(by_endpoint: dict[str, tuple[int, int]], opens: bool) -> None:
+    """The path of that endpoint may be wrong, or its time limit too short."""
     counts = {name: Counts(*pair) for name, pair in by_endpoint.items()}
     for order in (counts, dict(reversed(counts.items()))):
         assert (DEFAULTS.opened_by(order) is not None) is opens
@@ -89,10 +89,10 @@ settings_strategy = st.builds(
 
 
 @given(settings_strategy, results)
-def test_it_opens_when_too_many_fail_with_and_without_any_one_endpoint(
+def test_breaker_opens_when_too_many_fail_with_and_without_any_single_endpoint(
     settings: BreakerSettings, each: list[tuple[str, bool]]
 ) -> None:
-    """Compared with a model that keeps every result."""
+    """The decision is compared with a model that keeps every result."""
 
     def is_too_much(failures: list[bool]) -> bool:
         return any(failures) and (all(failures) or sum(failures) > settings.failure_ratio * len(failures))
@@ -105,11 +105,11 @@ def test_it_opens_when_too_many_fail_with_and_without_any_one_endpoint(
     if transition is None:
         most = max((counts[name].failed for name in counts), default=0)
         noisy = [name for name in counts if counts[name].failed == most]
-        rest = [[failed for name, failed in each if name != one] for one in noisy]
+        rest = [[failed for name, failed in each if name != excluded] for excluded in noisy]
         assert (
             len(each) < settings.min_results
             or not is_too_much(everything)
-            or any(others and not is_too_much(others) for others in rest)
+            or any(remaining and not is_too_much(remaining) for remaining in rest)
         )
     else:
         assert len(each) >= settings.min_results

@@ -1,4 +1,4 @@
-"""The page of callbacks: its example is what the service sends."""
+"""Page of callbacks: its example matches the schema of a callback's input."""
 
 import json
 import re

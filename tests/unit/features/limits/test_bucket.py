@@ -1,4 +1,4 @@
-"""The token bucket as pure functions, against a model that keeps every start."""
+"""Token bucket as pure functions, compared with a model that keeps every start."""
 
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -28,7 +28,7 @@ ASKS = st.lists(st.tuples(st.integers(0, 100 * NS_PER_MS), st.integers(0, 200)),
 
 @dataclass
 class Limiter:
-    """Allows starts by the pure functions and keeps each of them."""
+    """Limiter that admits starts by the pure functions and records each start."""
 
     rate: Rate
     tat: int = 0
@@ -42,14 +42,16 @@ class Limiter:
 
 
 @given(st.integers(1, MOST), st.integers(1_000, LONGEST_PER_MS))
-def test_so_many_starts_take_all_of_their_time(count: int, per_ms: int) -> None:
+def test_the_whole_count_takes_the_whole_period(count: int, per_ms: int) -> None:
     rate = Rate(count, per_ms * NS_PER_MS, 1, is_sliding=False)
     assert rate.count * rate.period_ns >= rate.per_ns > rate.count * (rate.period_ns - 1)
 
 
 @settings(deadline=None)
 @given(rates(), ASKS, st.integers(0, 100 * SECOND))
-def test_no_window_has_more_than_the_count_and_the_burst(rate: Rate, asks: list[tuple[int, int]], now: int) -> None:
+def test_no_window_has_more_starts_than_the_count_and_the_burst(
+    rate: Rate, asks: list[tuple[int, int]], now: int
+) -> None:
     limiter = Limiter(rate)
     for gap, wanted in asks:
         now += gap
@@ -59,8 +61,8 @@ def test_no_window_has_more_than_the_count_and_the_burst(rate: Rate, asks: list[
 
 @settings(deadline=None)
 @given(rates(longest_ms=1_001), st.lists(st.integers(5 * NS_PER_MS, 100 * NS_PER_MS), min_size=1, max_size=20))
-def test_endless_work_uses_all_of_it_and_no_more(rate: Rate, gaps: list[int]) -> None:
-    """However it is asked, up to 100 ms apart; a period that is rounded up is less than a start in ten windows."""
+def test_endless_work_uses_the_whole_rate_and_no_more(rate: Rate, gaps: list[int]) -> None:
+    """Requests come up to 100 ms apart; the rounding of the period loses less than one start in ten windows."""
     limiter, began = Limiter(rate), 10**18
     until, now = began + 10 * rate.per_ns, began
     for gap in cycle(gaps):
@@ -69,13 +71,13 @@ def test_endless_work_uses_all_of_it_and_no_more(rate: Rate, gaps: list[int]) ->
         if now > until:
             break
     assert sum(start < until for start in limiter.starts) >= 10 * rate.count - 1
-    # Nor do more arrive where the first of them are late, by no more than is kept back of the burst.
+    # Late starts do not raise the maximum: part of the burst is held back for lateness.
     if rate.burst * rate.period_ns >= LATENESS_NS:
         assert most_within(limiter.starts, rate.per_ns + LATENESS_NS) <= rate.count + rate.burst
 
 
 @given(rates(), st.integers(0, 10 * SECOND), st.integers(0, SECOND), st.integers(0, SECOND), st.integers(1, 50))
-def test_later_means_no_sooner_a_start_and_no_fewer_tokens(
+def test_later_time_never_gives_an_earlier_start_or_fewer_tokens(
     rate: Rate, tat: int, now: int, later: int, place: int
 ) -> None:
     assert rules.starts(tat, now, rate, place) < rules.starts(tat, now, rate, place + 1)
@@ -85,7 +87,7 @@ def test_later_means_no_sooner_a_start_and_no_fewer_tokens(
 
 
 @given(rates(), st.integers(0, 200), st.integers(0, LONGEST_PER_MS * NS_PER_MS))
-def test_a_clock_set_back_gives_nothing_extra(rate: Rate, wanted: int, back: int) -> None:
+def test_clock_set_back_gives_no_extra_starts(rate: Rate, wanted: int, back: int) -> None:
     limiter, now = Limiter(rate), 10**18
     before = limiter.ask(now, wanted, 0)
     assert before + limiter.ask(now - back, MOST, 0) <= rate.burst
@@ -93,7 +95,9 @@ def test_a_clock_set_back_gives_nothing_extra(rate: Rate, wanted: int, back: int
 
 
 @given(rates(), st.integers(0, 10 * SECOND), st.integers(0, SECOND), st.integers(0, SECOND))
-def test_so_many_start_by_an_instant_as_have_their_place_by_it(rate: Rate, tat: int, now: int, ahead: int) -> None:
+def test_number_of_starts_until_an_instant_agrees_with_the_start_times(
+    rate: Rate, tat: int, now: int, ahead: int
+) -> None:
     fits = rules.most_until(tat, now, now + ahead, rate)
     assert rules.starts(tat, now, rate, fits + 1) > now + ahead
     if fits:

@@ -1,4 +1,4 @@
-"""The sliding window as pure functions, against a model that keeps every start."""
+"""Sliding window as pure functions, compared with a model that keeps every start."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ RATES = st.builds(
 
 @dataclass
 class Limiter:
-    """Allows starts by the pure functions and keeps each of them."""
+    """Limiter that admits starts by the pure functions and records each start."""
 
     rate: Rate
     started: Counter[int] = field(default_factory=Counter)
@@ -39,25 +39,25 @@ class Limiter:
         return fits
 
 
-# In thousandths of a window: anywhere, and about where a window ends.
+# In thousandths of a window: any time, or near the end of a window.
 GAPS = st.integers(0, 1_100) | st.integers(970, 1_030)
 
 
 @settings(max_examples=300, deadline=None)
 @given(RATES, st.lists(st.tuples(GAPS, st.integers(1, 200)), max_size=20), st.integers(0, 100 * SECOND))
-def test_no_window_has_more_than_the_count(rate: Rate, asks: list[tuple[int, int]], now: int) -> None:
+def test_no_window_has_more_starts_than_the_count(rate: Rate, asks: list[tuple[int, int]], now: int) -> None:
     limiter = Limiter(rate)
     for gap, wanted in asks:
         now += gap * rate.per_ns // 1_000
         limiter.ask(now, wanted)
-    # Nor one that is longer by what a start may be under way.
+    # Not even a window that is longer by the allowed lateness of a start.
     assert most_within(limiter.starts, rate.per_ns + rate.per_ns // BUCKETS) <= rate.count
 
 
 @settings(deadline=None)
 @given(RATES, st.lists(st.integers(1, 100), min_size=1, max_size=20))
-def test_endless_work_uses_97_percent_of_it(rate: Rate, wanted: list[int]) -> None:
-    """It is asked when the oldest part of the window is over, and in between whenever there is work."""
+def test_endless_work_uses_97_percent_of_the_rate(rate: Rate, wanted: list[int]) -> None:
+    """The limiter is asked when the oldest bucket expires, and in between whenever there is work."""
     limiter, began = Limiter(rate), 10**18
     until, now = began + 10 * rate.per_ns, began
     for some in cycle(wanted):
@@ -68,19 +68,19 @@ def test_endless_work_uses_97_percent_of_it(rate: Rate, wanted: list[int]) -> No
             now += 5 * NS_PER_MS
         if now > until:
             break
-    # Windows that are in use, so that a start of the last one is not missing.
+    # Compare with full windows only: the last window may still lack starts.
     assert sum(start < until for start in limiter.starts) >= 10 * rate.count * 0.97 - most_within(limiter.starts, 1)
 
 
 @given(RATES, st.integers(1, 1_000), st.integers(0, 24 * 3600 * SECOND))
-def test_a_clock_set_back_gives_nothing_extra(rate: Rate, wanted: int, back: int) -> None:
+def test_clock_set_back_gives_no_extra_starts(rate: Rate, wanted: int, back: int) -> None:
     limiter, now = Limiter(rate), 10**18
     before = limiter.ask(now, wanted)
     assert before + limiter.ask(now - back, MOST) <= rate.count
 
 
 @given(RATES, st.integers(0, 100 * SECOND))
-def test_what_is_counted_opens_when_it_is_said_to(rate: Rate, now: int) -> None:
+def test_bucket_stops_counting_at_the_calculated_time(rate: Rate, now: int) -> None:
     begin = bucket(now, rate)
     assert begin <= now < begin + rate.bucket_ns
     opens_at = opens(begin, rate)

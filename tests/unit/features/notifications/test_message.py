@@ -1,4 +1,4 @@
-"""The message: whatever it is made of, it is what its schema says."""
+"""Notification messages match their schema for any content."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -20,7 +20,7 @@ AT = datetime(2030, 1, 31, 11, tzinfo=timezone(timedelta(hours=1)))
     st.lists(st.tuples(st.text(), st.integers(0, 10)), min_size=1, max_size=20, unique_by=lambda subject: subject[0]),
     st.lists(st.text(), max_size=9),
 )
-def test_whatever_it_is_made_of_it_fits_the_schema(
+def test_message_of_any_content_matches_the_schema(
     title: str, body: str, subjects: list[tuple[str, int]], examples: list[str]
 ) -> None:
     group = EventGroup()
@@ -33,7 +33,7 @@ def test_whatever_it_is_made_of_it_fits_the_schema(
     assert "\n" not in made["title"]
 
 
-def test_a_test_says_that_it_is_one() -> None:
+def test_sample_message_is_marked_as_a_test() -> None:
     made = sample_message("mail-ops", datetime.now(UTC))
     VALID.validate(made)
     assert (made["event"], made["subjects"]) == ("test", [{"name": "mail-ops", "count": 1}])

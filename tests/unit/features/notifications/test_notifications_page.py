@@ -1,4 +1,4 @@
-"""The page of notifications: its example is what the service sends."""
+"""Page of notifications: its example matches the schema of a message."""
 
 import json
 import re

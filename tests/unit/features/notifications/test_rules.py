@@ -1,4 +1,4 @@
-"""Rules: what they match, what is refused, how events become messages and when."""
+"""Notification rules: matching events, refused rules, and the grouping of events into messages."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -76,7 +76,7 @@ def test_rule_matches_by_event_severity_and_conditions(
         ({"quiet_hours": {"from": "22:00", "to": "22:00", "timezone": "UTC"}}, ["/quiet_hours/to"]),
     ],
 )
-def test_a_rule_that_matches_everything_or_nothing_is_refused(values: dict[str, Any], pointers: list[str]) -> None:
+def test_rule_that_matches_everything_or_nothing_is_refused(values: dict[str, Any], pointers: list[str]) -> None:
     assert [pointer for pointer, _ in rule_faults(rule(**values))] == pointers
 
 
@@ -93,10 +93,10 @@ OCCURRENCES = st.lists(
 
 
 @given(st.lists(OCCURRENCES, max_size=5))
-def test_no_event_is_lost_or_counted_twice_whatever_the_parts(parts: list[list[Occurrence]]) -> None:
-    group, every = EventGroup(), [each for part in parts for each in part]
-    for part in parts:
-        group.add(counts_from_json(counts_as_json(count_by_subject(part))))
+def test_no_event_is_lost_or_counted_twice_in_any_batches(batches: list[list[Occurrence]]) -> None:
+    group, every = EventGroup(), [each for batch in batches for each in batch]
+    for batch in batches:
+        group.add(counts_from_json(counts_as_json(count_by_subject(batch))))
         if group.count:
             group = EventGroup.from_json(group.as_json())
     assert group.counts == Counter(each.event for each in every)
@@ -113,7 +113,7 @@ def test_no_event_is_lost_or_counted_twice_whatever_the_parts(parts: list[list[O
             assert shown == sorted(of_subjects.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_SUBJECTS]
 
 
-def test_what_a_message_says() -> None:
+def test_message_has_title_severity_examples_and_counts() -> None:
     group = EventGroup()
     failed = [event(subject=f"billing-{number % 12}", after=number, example=f"exec_{number}") for number in range(2500)]
     group.add(count_by_subject(failed))
@@ -126,44 +126,50 @@ def test_what_a_message_says() -> None:
     assert "    417  others" in message["body"]
 
 
-def simulate(values: dict[str, Any], what: Iterable[Occurrence], now: datetime) -> RuleSimulation:
+def simulate(values: dict[str, Any], occurrences: Iterable[Occurrence], now: datetime) -> RuleSimulation:
     simulation = RuleSimulation(rule(**values))
-    simulation.run(what, now)
+    simulation.run(occurrences, now)
     return simulation
 
 
-def told(values: dict[str, Any], *what: Occurrence, until: float = 7200) -> list[tuple[int, float | None]]:
-    """Return of each message how many events it has, and after how many seconds it is sent."""
-    found = simulate(values, what, NOW + timedelta(seconds=until))
+def sent_messages(
+    values: dict[str, Any], *occurrences: Occurrence, until: float = 7200
+) -> list[tuple[int, float | None]]:
+    """Return the number of events of each message, and after how many seconds the message is sent."""
+    found = simulate(values, occurrences, NOW + timedelta(seconds=until))
     return [
         (sent.group.count, None if sent.sent_at is None else (sent.sent_at - NOW).total_seconds())
         for sent in found.groups
     ]
 
 
-def test_what_comes_within_the_window_is_one_message() -> None:
+def test_events_within_the_window_are_one_message() -> None:
     storm = [event(after=number * 0.006) for number in range(10_000)]
-    assert told({}, *storm) == [(10_000, 60)]
-    assert told({}, event(), event(after=59), event(after=60), event(after=130)) == [(2, 60), (1, 120), (1, 190)]
-    assert told({"group_seconds": 0}, event(), event(after=1)) == [(1, 0), (1, 1)]
-    assert told({}, event(), until=59) == [(1, None)]
+    assert sent_messages({}, *storm) == [(10_000, 60)]
+    assert sent_messages({}, event(), event(after=59), event(after=60), event(after=130)) == [
+        (2, 60),
+        (1, 120),
+        (1, 190),
+    ]
+    assert sent_messages({"group_seconds": 0}, event(), event(after=1)) == [(1, 0), (1, 1)]
+    assert sent_messages({}, event(), until=59) == [(1, None)]
 
 
-def test_what_is_beyond_the_rate_is_in_the_next_message() -> None:
+def test_events_beyond_the_rate_are_in_the_next_message() -> None:
     every_minute = [event(after=60 * number) for number in range(90)]
-    sent = told({"group_seconds": 0, "max_per_hour": 3}, *every_minute)
+    sent = sent_messages({"group_seconds": 0, "max_per_hour": 3}, *every_minute)
     assert sent == [(1, 0), (1, 60), (1, 120), (57, 3600), (1, 3660), (1, 3720), (28, 7200)]
 
 
-def test_what_comes_in_quiet_hours_is_one_message_at_their_end() -> None:
+def test_events_in_quiet_hours_are_one_message_at_their_end() -> None:
     night = {"quiet_hours": {"from": "12:30", "to": "13:30", "timezone": "UTC"}, "group_seconds": 60}
-    sent = told(night, event(after=1770), event(after=2000), event(after=5300), event(after=5400))
+    sent = sent_messages(night, event(after=1770), event(after=2000), event(after=5300), event(after=5400))
     assert sent == [(3, 5400), (1, 5460)]
     assert simulate(night, [event(after=2000)], NOW + HOUR).groups[0].waits_for is Wait.QUIET
 
 
-def test_a_subject_is_not_told_of_again_within_a_while() -> None:
+def test_subject_is_not_reported_again_within_the_repeat_interval() -> None:
     values = {"repeat_after_seconds": 600, "group_seconds": 60}
-    what = [event(after=0), event(after=30), event(after=100), event(after=200, subject="other"), event(after=661)]
-    assert told(values, *what) == [(2, 60), (1, 260), (1, 721)]
-    assert simulate(values, what, NOW + HOUR).repeated == 1
+    events = [event(after=0), event(after=30), event(after=100), event(after=200, subject="other"), event(after=661)]
+    assert sent_messages(values, *events) == [(2, 60), (1, 260), (1, 721)]
+    assert simulate(values, events, NOW + HOUR).repeated == 1

@@ -1,4 +1,4 @@
-"""The page of the simulation names options that exist."""
+"""Page of the simulation: each option that it names exists."""
 
 import re
 from pathlib import Path

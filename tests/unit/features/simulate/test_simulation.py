@@ -1,4 +1,4 @@
-"""Simulation of repeating jobs: the ticks that a scheduler would start, counted."""
+"""Simulation of repeating jobs: counts of the ticks that a scheduler would start."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ def outage(hours: float) -> tuple[datetime, datetime]:
     return START + timedelta(hours=6), START + timedelta(hours=6 + hours)
 
 
-def test_a_month_is_counted_by_the_hour() -> None:
+def test_starts_of_a_month_are_counted_by_the_hour() -> None:
     load = simulate(every(10), MONTH)
     assert load.starts == 30 * 86_400 * 100
     assert set(load.hours.values()) == {360_000}
@@ -51,17 +51,17 @@ def test_a_month_is_counted_by_the_hour() -> None:
     ],
 )
 @each_case("table", [every(60_000), cron("* * * * *")])
-def test_what_an_outage_leaves_is_made_up_by_the_rule_of_the_job(
+def test_missed_ticks_of_an_outage_follow_the_catch_up_rule_of_the_job(
     table: Timetable, catch_up: CatchUp, most: int | None, made_up: int, skipped: int
 ) -> None:
-    """`none` still starts what was missed by less than the grace of a minute."""
+    """`none` still runs a tick that was missed by less than the grace of a minute."""
     load = simulate(replace(table, catch_up=catch_up, max_catch_up=most), replace(DAY, outage=outage(2)))
     assert (load.made_up, load.skipped_catch_up) == (made_up, skipped)
     assert load.starts == 22 * 60 + made_up
     assert load.seconds[outage(2)[1]] == made_up + 1
 
 
-def test_overlaps_are_skipped_and_delays_count_from_the_end() -> None:
+def test_overlaps_are_skipped_and_fixed_delays_count_from_the_end() -> None:
     slow = replace(DAY, takes=timedelta(seconds=90))
     for table in (every(60_000, overlap=Overlap.SKIP), cron("* * * * *", overlap=Overlap.SKIP)):
         load = simulate(table, slow)
@@ -77,17 +77,19 @@ def test_overlaps_are_skipped_and_delays_count_from_the_end() -> None:
     st.sampled_from([None, 3_600_000, 10**8]),
     st.integers(0, 3 * 3600),
 )
-def test_counting_agrees_with_walking(milliseconds: int, ahead_ms: int, ends_ms: int | None, length: int) -> None:
-    """Ticks one after the other, as a scheduler takes them."""
+def test_counted_ticks_agree_with_listed_ticks(
+    milliseconds: int, ahead_ms: int, ends_ms: int | None, length: int
+) -> None:
+    """The listed ticks are computed one by one, as the scheduler does."""
     ends_at = None if ends_ms is None else START + timedelta(milliseconds=ends_ms)
     table = every(max(milliseconds, length * 10), ends_at=ends_at)
     stretch = SimulatedPeriod(START + timedelta(milliseconds=ahead_ms), START + timedelta(seconds=length))
-    walked, tick = [], table.next_after(stretch.start - MICROSECOND)
+    listed, tick = [], table.next_after(stretch.start - MICROSECOND)
     while tick is not None and tick < stretch.end:
-        walked.append(tick)
+        listed.append(tick)
         tick = table.next_after(tick)
     load = simulate(table, stretch)
-    assert load.starts == len(walked)
+    assert load.starts == len(listed)
     assert load.hours == {
-        hour: sum(each.replace(minute=0, second=0, microsecond=0) == hour for each in walked) for hour in load.hours
+        hour: sum(each.replace(minute=0, second=0, microsecond=0) == hour for each in listed) for hour in load.hours
     }
