@@ -1,4 +1,4 @@
-"""Heartbeats: a row for each process, DEAD at a clean end; nobody waits for them, and they do not pile up."""
+"""Heartbeats: one row per process, DEAD after a clean end; a heartbeat delays nothing, and old rows are deleted."""
 
 import threading
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def only(database: Database, kind: ProcessKind) -> ProcessRecord:
     return process
 
 
-def test_a_worker_beats_until_its_end_and_says_that_it_has_ended(
+def test_worker_writes_heartbeats_until_its_end_and_marks_itself_dead(
     database: Database, database_url: str, lease: Database
 ) -> None:
     own = db.connect(database_url, pool_size=5, application_name="te-test-worker")
@@ -38,14 +38,14 @@ def test_a_worker_beats_until_its_end_and_says_that_it_has_ended(
     process.open(["http"])
     found = only(database, ProcessKind.WORKER)
     assert (found.region, found.id, found.status) == (REGION, process.worker_id, "ALIVE")
-    eventually(lambda: only(database, ProcessKind.WORKER).last_beat_at > found.last_beat_at, what="the next beat")
+    eventually(lambda: only(database, ProcessKind.WORKER).last_beat_at > found.last_beat_at, what="the next heartbeat")
     process.close()
     ended = only(database, ProcessKind.WORKER)
     assert (ended.status, ended.started_at, ended.pid) == ("DEAD", found.started_at, found.pid)
     assert found.started_at <= rows.database_now(database)
 
 
-def test_a_locked_table_costs_no_lease_and_holds_up_no_end(
+def test_locked_heartbeat_table_does_not_delay_lease_renewals_or_the_end(
     database: Database, database_url: str, lease: Database
 ) -> None:
     own = db.connect(database_url, pool_size=5, application_name="te-test-worker")
@@ -61,27 +61,27 @@ def test_a_locked_table_costs_no_lease_and_holds_up_no_end(
 
 
 @pytest.mark.postgresql_only  # freezes the server process of one connection
-def test_a_database_that_hangs_holds_up_no_end(database: Database, database_url: str) -> None:
+def test_hanging_database_does_not_delay_the_end(database: Database, database_url: str) -> None:
     own = db.connect(database_url, pool_size=1, application_name="te-test-web")
     thread = HealthThread(own, Component(REGION, ProcessKind.WEB))
     thread.start()
     only(database, ProcessKind.WEB)
     with frozen(own):
-        assert not thread.stop(), "it waited for the database"
+        assert not thread.stop(), "stop() waited for the database"
     eventually(lambda: only(database, ProcessKind.WEB).status == "DEAD", what="the last heartbeat")
     own.close()
 
 
-def test_a_database_out_of_reach_is_told_once_and_the_thread_ends(caplog: pytest.LogCaptureFixture) -> None:
-    away = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test-away")
-    thread = HealthThread(away, Component(REGION, ProcessKind.WEB))
+def test_unreachable_database_is_logged_once_and_the_thread_ends(caplog: pytest.LogCaptureFixture) -> None:
+    unreachable = db.connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1, application_name="te-test-away")
+    thread = HealthThread(unreachable, Component(REGION, ProcessKind.WEB))
     thread.start()
     eventually(lambda: "could not write the heartbeat" in caplog.text, what="the warning")
     assert thread.stop(30)
     assert caplog.text.count("could not write the heartbeat") == 1
 
 
-def test_what_is_late_of_a_process_that_has_ended_changes_nothing(database: Database) -> None:
+def test_late_heartbeat_of_an_ended_process_changes_nothing(database: Database) -> None:
     component = Component(REGION, ProcessKind.SCHEDULER)
     beat(database, component)
     leave(database, component)
@@ -91,14 +91,14 @@ def test_what_is_late_of_a_process_that_has_ended_changes_nothing(database: Data
     assert (ended.status, ended.id) == ("DEAD", component.id)
 
 
-def test_what_a_later_release_tells_in_its_own_way_hides_no_process(database: Database) -> None:
-    """In the middle of an upgrade, or of the way back."""
+def test_heartbeat_rows_of_a_newer_release_hide_no_process(database: Database) -> None:
+    """Two releases run at once during an upgrade or a downgrade."""
     other = """
         INSERT INTO region_heartbeats (region, component, status, metadata)
-        SELECT 'default', component, status, CAST(told AS JSONB) || jsonb_build_object('started_at', now())
+        SELECT 'default', component, status, CAST(metadata AS JSONB) || jsonb_build_object('started_at', now())
           FROM (VALUES ('archiver/1', 'ALIVE', '{"host": "h", "pid": 1, "version": "9"}'),
                        ('web/2', 'FROZEN', '{"host": "h", "pid": 1, "version": "9"}'),
-                       ('web/3', 'ALIVE', '{}'), ('web/4', 'ALIVE', NULL)) AS t (component, status, told)"""
+                       ('web/3', 'ALIVE', '{}'), ('web/4', 'ALIVE', NULL)) AS t (component, status, metadata)"""
     database.fetch(text(other + " RETURNING 1"))
     component = Component(REGION, ProcessKind.WEB)
     beat(database, component)
@@ -106,12 +106,12 @@ def test_what_a_later_release_tells_in_its_own_way_hides_no_process(database: Da
     assert only(database, ProcessKind.WEB).id == component.id
 
 
-def test_a_crowd_that_started_again_and_again_leaves_no_rows(database: Database) -> None:
-    crowd = """
+def test_old_heartbeats_of_dead_processes_are_deleted(database: Database) -> None:
+    dead = """
         INSERT INTO region_heartbeats (region, component, status, last_beat_at)
         SELECT 'default', 'worker/' || n, 'DEAD', now() - (5 + n % 2 * 10) * INTERVAL '1 minute'
           FROM generate_series(1, 5000) AS n"""
-    database.fetch(text(crowd))
+    database.fetch(text(dead))
     component = Component(REGION, ProcessKind.WORKER)
     beat(database, component)
     assert chores(database).prune_heartbeats()["heartbeats"] == 2500
@@ -120,10 +120,10 @@ def test_a_crowd_that_started_again_and_again_leaves_no_rows(database: Database)
     database.fetch(text("UPDATE region_heartbeats SET last_beat_at = now() - INTERVAL '1 hour'"))
     chores(database).prune_heartbeats()
     beat(database, component)
-    assert only(database, ProcessKind.WORKER).id == component.id, "who was only cut off has a row again"
+    assert only(database, ProcessKind.WORKER).id == component.id, "a living process writes a new row"
 
 
-def test_the_evaluator_goes_round_and_ends() -> None:
+def test_evaluator_ends_when_it_is_stopped() -> None:
     stopping = threading.Event()
     thread = threading.Thread(target=evaluate, args=[stopping])
     thread.start()

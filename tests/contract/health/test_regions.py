@@ -1,4 +1,4 @@
-"""Regions: with one nothing is narrowed; with others what chooses work sees theirs only, and nothing else changes."""
+"""Regions: statements that choose work read only rows of the active regions; one region adds no condition."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -33,7 +33,7 @@ EVERY_ROW = """
     UNION ALL SELECT job_id, crdb_region, to_jsonb(j) FROM jobs AS j"""
 
 
-def test_with_one_region_each_statement_is_the_other_without_the_condition() -> None:
+def test_statements_for_one_region_equal_the_regional_statements_without_their_condition() -> None:
     names = {clause: name for name, clause in REGISTRY.items()}
     assert {names[plain] for plain in IN_REGIONS} >= {f"executions.{name}" for name in CHOOSING}
     for plain, narrowed in IN_REGIONS.items():
@@ -45,7 +45,7 @@ def test_with_one_region_each_statement_is_the_other_without_the_condition() -> 
 
 
 def running(database: Database) -> None:
-    """Let a worker claim two executions."""
+    """Prepare two executions claimed by a worker."""
     rows.add_executions(database, 2, max_attempts=2)
     worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     assert len(take(database, WORKER).claims) == 2
@@ -84,18 +84,18 @@ def too_late(database: Database) -> None:
 
 ACTS: dict[str, tuple[Callable[[Database], None], Callable[[Database], object]]] = {
     "claim": (waiting, lambda database: take(database, WORKER, partitions=(TARGET,))),
-    "claim what a poll finds": (waiting, lambda database: take(database, WORKER)),
-    "claim through gates": (waiting, lambda database: take_limited(database, WORKER, LIMITS)),
+    "claim partitions of a poll": (waiting, lambda database: take(database, WORKER)),
+    "claim through limiters": (waiting, lambda database: take_limited(database, WORKER, LIMITS)),
     "promote": (delayed, lambda database: chores(database).promote()),
     "materialise": (repeating, lambda database: chores(database).materialize()),
-    "take back from dead workers": (lost, lambda database: chores(database).reclaim_from_dead_workers()),
-    "take back what is stuck": (stuck, lambda database: chores(database).reclaim_stuck()),
+    "reclaim from dead workers": (lost, lambda database: chores(database).reclaim_from_dead_workers()),
+    "reclaim stuck executions": (stuck, lambda database: chores(database).reclaim_stuck()),
     "expire": (too_late, lambda database: chores(database).expire()),
 }
 
 
-def move_one(database: Database) -> None:
-    """Give one of the two jobs a home in another region."""
+def move_one_job(database: Database) -> None:
+    """Move one of the two jobs, with its executions, to another region."""
     database.fetch(text("UPDATE jobs SET crdb_region = :eu WHERE job_id = (SELECT min(job_id) FROM jobs)"), {"eu": EU})
     database.fetch(
         text("UPDATE executions AS e SET crdb_region = j.crdb_region FROM jobs AS j WHERE j.job_id = e.job_id")
@@ -105,10 +105,10 @@ def move_one(database: Database) -> None:
 @pytest.mark.parametrize(
     ("active", "touched"),
     [((REGION,), {REGION, EU}), ((EU,), {EU}), ((EU, REGION), {REGION, EU}), ((), set())],
-    ids=["one region", "another", "both", "none"],
+    ids=["own region", "another region", "both", "none"],
 )
 @pytest.mark.parametrize(("prepare", "act"), ACTS.values(), ids=ACTS)
-def test_what_the_active_regions_are_decides_alone_whose_rows_are_touched(
+def test_only_rows_of_the_active_regions_are_changed(
     database: Database,
     prepare: Callable[[Database], None],
     act: Callable[[Database], object],
@@ -116,7 +116,7 @@ def test_what_the_active_regions_are_decides_alone_whose_rows_are_touched(
     touched: set[str],
 ) -> None:
     prepare(database)
-    move_one(database)
+    move_one_job(database)
     before = {row.id: row.content for row in database.fetch(text(EVERY_ROW))}
     RegionStatus(database, active).refresh()
     act(database)
@@ -124,27 +124,27 @@ def test_what_the_active_regions_are_decides_alone_whose_rows_are_touched(
     assert {row.crdb_region for row in after if row.id in before and row.content != before[row.id]} == touched
 
 
-def test_nobody_looks_for_what_is_another_regions(database: Database) -> None:
+def test_work_of_another_region_is_not_found(database: Database) -> None:
     add_to(database, TARGET)
 
     def found() -> list[bool]:
-        walk, _now = FullScan(1).step(database, "http")
-        seen = (partitions_of(database), walk, claimable_queues(database, 9), claimable_of(database, ["http"], 9))
-        return [bool(some) for some in seen]
+        scanned, _now = FullScan(1).step(database, "http")
+        seen = (partitions_of(database), scanned, claimable_queues(database, 9), claimable_of(database, ["http"], 9))
+        return [bool(each) for each in seen]
 
     assert found() == [True] * 4
     RegionStatus(database, (EU,)).refresh()
     assert found() == [False] * 4
 
 
-def test_the_region_is_read_and_one_region_narrows_nothing(database: Database) -> None:
+def test_single_region_filters_no_rows(database: Database) -> None:
     status = RegionStatus(database)
     status.refresh()
     assert (status.alive, status.active_regions, database.regions) == ({REGION: True}, (REGION,), None)
 
 
-def test_a_process_is_narrowed_as_soon_as_it_has_other_regions(database: Database) -> None:
+def test_process_filters_by_its_active_regions_from_the_first_heartbeat(database: Database) -> None:
     thread = HealthThread(database, Component(REGION, ProcessKind.WORKER), RegionStatus(database, (EU,)))
     thread.start()
-    eventually(lambda: database.regions == (EU,), what="the filter")
+    eventually(lambda: database.regions == (EU,), what="the filter by region")
     assert thread.stop(30)

@@ -1,4 +1,4 @@
-"""Fixtures of the receiver's side: an empty database, and an execution that no other test has."""
+"""Fixtures of the receiver's tests: an empty database, and the id of a new execution."""
 
 import secrets
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tests.servers import Cluster
 
 @pytest.fixture(scope="module")
 def url(cluster: Cluster) -> Iterator[str]:
-    """An empty database of a module."""
+    """URL of an empty database per module."""
     url = cluster.create()
     yield url
     cluster.drop(url)

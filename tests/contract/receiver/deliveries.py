@@ -1,4 +1,4 @@
-"""Deliveries to an inbox, and what it answers."""
+"""Deliveries to an inbox, and checks of its answers."""
 
 import json
 import time
@@ -7,7 +7,7 @@ from typing import Any
 from task_executor_receiver import Answer, Delivery
 
 
-def of(execution: str, attempt: int = 1) -> Delivery:
+def new_delivery(execution: str, attempt: int = 1) -> Delivery:
     return Delivery(execution, attempt, int(time.time()), b"{}")
 
 
@@ -22,4 +22,4 @@ def reason(answer: Answer) -> Any:
 
 
 def fail(*_arguments: Any) -> None:
-    raise LookupError("the handler's own")
+    raise LookupError("the handler's own error")

@@ -1,4 +1,4 @@
-"""Stores of the receiver's side, as its tests use them: an inbox, an effect beside it, and how often it was had."""
+"""Stores of the receiver's tests: an inbox, a handler with an effect in the same store, and a count of effects."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ COUNT = "SELECT count(*) FROM effects WHERE execution_id = :execution_id"
 
 @dataclass
 class Store:
-    """An inbox with an effect in its store; `others_wait` where one transaction writes at a time."""
+    """Inbox with an effect in its store; `others_wait` if the store runs one writing transaction at a time."""
 
     inbox: TransactionalInbox[Any]
     effect: Callable[[Delivery, Any], Any]
@@ -57,13 +57,13 @@ def over_sqlalchemy(engine: Engine) -> Store:
 
 
 def over_django(url: str) -> Store:
-    """Django's ORM over the database at a URL, its table made by the migration."""
+    """Make a store of Django's ORM over the database at a URL; the migration creates its table."""
     from django.core.management import call_command
     from django.db import connections
 
     stack = ExitStack()
     connection = stack.enter_context(connected("default", url))
-    # It asks for the settings when it is imported.
+    # The import reads Django's settings.
     from task_executor_receiver.django.inbox import DjangoInbox
 
     call_command("migrate", verbosity=0)

@@ -1,4 +1,4 @@
-"""The receiver's package, built and installed alone: it verifies a delivery with nothing but the standard library."""
+"""Package of the receiver, installed alone: it verifies a delivery with the standard library only."""
 
 import json
 import shutil
@@ -23,19 +23,19 @@ print(json.dumps([delivery.execution_id, delivery.attempt, delivery.json(), part
 """
 
 
-def test_it_is_installed_alone_and_verifies(tmp_path: Path) -> None:
-    # A copy: setuptools leaves files beside the sources.
+def test_package_installed_alone_verifies_a_delivery(tmp_path: Path) -> None:
+    # Build a copy, because setuptools leaves files beside the sources.
     source = shutil.copytree(ROOT / "receiver", tmp_path / "source", ignore=shutil.ignore_patterns("__pycache__"))
     built = subprocess.run([*PIP, tmp_path / "installed", source], capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     assert {path.name.split("-")[0] for path in (tmp_path / "installed").iterdir()} == {"task_executor_receiver"}
-    assert [*(tmp_path / "installed").glob("*.dist-info/licenses/LICENSE")], "it goes with the package"
+    assert [*(tmp_path / "installed").glob("*.dist-info/licenses/LICENSE")], "the package contains its licence"
 
     secret, body = "whsec_c2VjcmV0IG9mIHRoZSBob3VzZQ==", '{"a":"ü"}'
     headers = signed({"secret": secret}, "exec_1", int(time.time()), body.encode(), 3) | {
         "X-Task-Executor-Attempt": "3"
     }
-    # Isolated, and without site-packages.
+    # -I and -S: isolated, without site-packages.
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", PROGRAM, tmp_path / "installed"],
         input=json.dumps({"secret": secret, "headers": headers, "body": body}),

@@ -1,4 +1,4 @@
-"""The examples of the receiver's side, and so the adapters: started as they say, and sent to as a worker sends."""
+"""Examples of the receiver and its adapters: started as documented, with deliveries sent as by a worker."""
 
 import json
 import os
@@ -23,7 +23,7 @@ SIGNING = {"secret": "of tomorrow", "previous_secret": SECRET}
 
 @pytest.fixture(scope="module", params=["flask", "fastapi", "django"])
 def base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an example that runs."""
+    """URL of a running example."""
     if not os.environ.get("CI"):
         pytest.importorskip(request.param)
     folder, port = tmp_path_factory.mktemp(request.param), free_port()
@@ -45,7 +45,7 @@ def base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     child.kill()
 
 
-def test_a_delivery_has_its_effect_once_and_a_forged_one_has_none(base: str) -> None:
+def test_delivery_has_its_effect_once_and_a_forged_delivery_has_none(base: str) -> None:
     url = f"{base}/deliveries"
     body = {"order_id": "ö-1"}
     for attempt in (1, 2):
@@ -62,10 +62,10 @@ def test_a_delivery_has_its_effect_once_and_a_forged_one_has_none(base: str) -> 
     assert requests.get(f"{base}/shipments", timeout=5).json() == ["ö-1"]
 
 
-def test_what_is_too_long_or_no_post_is_refused(base: str) -> None:
+def test_too_long_body_or_another_method_is_refused(base: str) -> None:
     url = f"{base}/deliveries"
     assert requests.post(url, data=b"x" * (4 * 1024 * 1024 + 1), timeout=30).status_code == 413
     assert requests.get(url, timeout=5).status_code == 405
-    # Django has a bound of its own, and is the only one to name it.
+    # Django has a lower bound of its own, and is the only framework that names its bound.
     longer = requests.post(url, data=b"x" * 3_000_000, timeout=30)
     assert (longer.status_code, "2621440 bytes" in longer.text) in {(401, False), (413, True)}

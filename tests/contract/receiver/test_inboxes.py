@@ -1,4 +1,4 @@
-"""Inboxes of the receiver's side: one protocol over each store."""
+"""Inboxes of the receiver: one protocol over each store."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ from sqlalchemy import create_engine
 from task_executor_receiver import Delivery, Refused
 from task_executor_receiver.sql import SqlInbox, is_sqlite
 
-from tests.contract.receiver.deliveries import fail, is_replayed, of, reason
+from tests.contract.receiver.deliveries import fail, is_replayed, new_delivery, reason
 from tests.contract.receiver.stores import Store, over_django, over_redis, over_sqlalchemy
 from tests.racing import at_once
 
@@ -36,83 +36,83 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     store.close()
 
 
-def test_an_effect_is_had_once_and_its_result_told_again(store: Store, execution: str) -> None:
-    first = store.inbox.process(of(execution), store.effect)
+def test_effect_happens_once_and_its_result_is_replayed(store: Store, execution: str) -> None:
+    first = store.inbox.process(new_delivery(execution), store.effect)
     assert (first.status, json.loads(first.body), is_replayed(first)) == (200, {"by": 1}, False)
     for attempt in (1, 2):
-        again = store.inbox.process(of(execution, attempt), fail)
+        again = store.inbox.process(new_delivery(execution, attempt), fail)
         assert (again.status, json.loads(again.body), is_replayed(again)) == (200, {"by": 1}, True)
     assert store.count(execution) == 1
 
 
 @pytest.mark.parametrize("status", [410, 503])
-def test_what_is_refused_has_no_effect_and_may_come_again(store: Store, execution: str, status: int) -> None:
+def test_refused_delivery_has_no_effect_and_may_be_sent_again(store: Store, execution: str, status: int) -> None:
     def refuse(delivery: Delivery, tx: Any) -> None:
         store.effect(delivery, tx)
         raise Refused("not today", status, retry_after=7)
 
-    answer = store.inbox.process(of(execution), refuse)
+    answer = store.inbox.process(new_delivery(execution), refuse)
     assert (answer.status, answer.headers["Retry-After"]) == (status, "7")
     assert store.count(execution) == 0
-    assert not is_replayed(store.inbox.process(of(execution, 2), store.effect))
+    assert not is_replayed(store.inbox.process(new_delivery(execution, 2), store.effect))
     assert store.count(execution) == 1
 
 
 @pytest.mark.parametrize("result", [fail, lambda *_: object(), lambda *_: "x" * 20_000, lambda *_: float("nan")])
-def test_a_handler_that_fails_has_no_effect_and_may_try_again(store: Store, execution: str, result: Any) -> None:
+def test_failed_handler_has_no_effect_and_may_be_retried(store: Store, execution: str, result: Any) -> None:
     def work(delivery: Delivery, tx: Any) -> Any:
         store.effect(delivery, tx)
         return result()
 
     with pytest.raises((LookupError, ValueError), match=r"handler's"):
-        store.inbox.process(of(execution), work)
+        store.inbox.process(new_delivery(execution), work)
     assert store.count(execution) == 0
-    assert not is_replayed(store.inbox.process(of(execution), store.effect))
+    assert not is_replayed(store.inbox.process(new_delivery(execution), store.effect))
     assert store.count(execution) == 1
 
 
-def test_an_attempt_that_comes_while_another_is_at_work_is_told_to_come_again(store: Store, execution: str) -> None:
+def test_attempt_during_another_attempt_is_answered_busy(store: Store, execution: str) -> None:
     if store.others_wait:
-        pytest.skip("one transaction at a time: it would wait for the one that it is in")
+        pytest.skip("one transaction at a time: the inner attempt would wait for the outer transaction")
     seen = []
 
     def work(delivery: Delivery, tx: Any) -> None:
-        others = [of(execution, 1), of(execution, 2)]
+        others = [new_delivery(execution, 1), new_delivery(execution, 2)]
         seen.extend(map(reason, at_once(*(partial(store.process_elsewhere, other) for other in others))))
         store.effect(delivery, tx)
 
-    assert not is_replayed(store.inbox.process(of(execution), work))
+    assert not is_replayed(store.inbox.process(new_delivery(execution), work))
     assert seen == ["busy", "busy"]
-    assert is_replayed(store.inbox.process(of(execution, 2), store.effect))
+    assert is_replayed(store.inbox.process(new_delivery(execution, 2), store.effect))
     assert store.count(execution) == 1
 
 
-def test_a_late_attempt_has_no_effect_once_a_newer_one_was_here(store: Store, execution: str) -> None:
+def test_late_attempt_has_no_effect_after_a_newer_attempt(store: Store, execution: str) -> None:
     with pytest.raises(LookupError):
-        store.inbox.process(of(execution, 3), fail)
-    assert reason(store.inbox.process(of(execution, 2), store.effect)) == "stale"
+        store.inbox.process(new_delivery(execution, 3), fail)
+    assert reason(store.inbox.process(new_delivery(execution, 2), store.effect)) == "stale"
     assert store.count(execution) == 0
-    assert not is_replayed(store.inbox.process(of(execution, 3), store.effect))
-    assert is_replayed(store.inbox.process(of(execution, 2), store.effect))
+    assert not is_replayed(store.inbox.process(new_delivery(execution, 3), store.effect))
+    assert is_replayed(store.inbox.process(new_delivery(execution, 2), store.effect))
     assert store.count(execution) == 1
 
 
-def test_of_attempts_at_the_same_moment_one_has_the_effect(store: Store) -> None:
+def test_one_of_several_concurrent_attempts_has_the_effect(store: Store) -> None:
     for _ in range(10):
         execution = f"exec_{secrets.token_hex(8)}"
-        deliveries = [of(execution, attempt) for attempt in (1, 1, 2, 2, 3, 3)]
+        deliveries = [new_delivery(execution, attempt) for attempt in (1, 1, 2, 2, 3, 3)]
         answers = at_once(*(partial(store.process_elsewhere, delivery) for delivery in deliveries))
         assert store.count(execution) <= 1
         working = [answer for answer in answers if answer.status == 200 and not is_replayed(answer)]
         assert len(working) == store.count(execution)
         assert {answer.status for answer in answers} <= {200, 409}
-        assert store.inbox.process(of(execution, 3), store.effect).status == 200
+        assert store.inbox.process(new_delivery(execution, 3), store.effect).status == 200
         assert store.count(execution) == 1
 
 
-def test_a_handler_that_commits_against_the_rules_has_its_effect_once(store: Store, execution: str) -> None:
+def test_handler_that_commits_against_the_rules_has_its_effect_once(store: Store, execution: str) -> None:
     if not store.may_commit:
-        pytest.skip("it cannot")
+        pytest.skip("a handler cannot commit in this store")
 
     def work(delivery: Delivery, tx: Any) -> None:
         store.effect(delivery, tx)
@@ -120,45 +120,43 @@ def test_a_handler_that_commits_against_the_rules_has_its_effect_once(store: Sto
         raise LookupError
 
     with pytest.raises(LookupError):
-        store.inbox.process(of(execution), work)
-    assert is_replayed(store.inbox.process(of(execution, 2), store.effect))
+        store.inbox.process(new_delivery(execution), work)
+    assert is_replayed(store.inbox.process(new_delivery(execution, 2), store.effect))
     assert store.count(execution) == 1
 
 
-def test_a_transaction_that_failed_behind_the_handlers_back_is_not_said_to_be_done(
-    store: Store, execution: str
-) -> None:
-    """PostgreSQL rolls a transaction back in which a statement failed, and takes COMMIT without a word."""
+def test_transaction_with_a_suppressed_error_is_not_answered_as_done(store: Store, execution: str) -> None:
+    """PostgreSQL rolls back a transaction with a failed statement, but accepts its COMMIT without an error."""
     inbox = store.inbox
     if not isinstance(inbox, SqlInbox):
-        pytest.skip("its commands are sent at the end")
+        pytest.skip("Redis runs the commands of a transaction at its end")
 
     def work(delivery: Delivery, tx: Any) -> None:
         store.effect(delivery, tx)
         with contextlib.suppress(Exception):
-            inbox._rows(tx, "SELECT no_such_column", {})  # noqa: SLF001 - what the handler's own statement would do
+            inbox._rows(tx, "SELECT no_such_column", {})  # noqa: SLF001 - a failing statement of the handler
 
     answered = None
     with contextlib.suppress(Exception):
-        answered = inbox.process(of(execution), work).status
+        answered = inbox.process(new_delivery(execution), work).status
     assert (answered == 200) == (store.count(execution) == 1)
-    assert inbox.process(of(execution, 2), store.effect).status == 200
+    assert inbox.process(new_delivery(execution, 2), store.effect).status == 200
     assert store.count(execution) == 1
 
 
 def test_prune_deletes_executions_without_recent_attempts_in_batches(store: Store) -> None:
     if not isinstance(store.inbox, SqlInbox):
-        pytest.skip("its store expires keys by itself")
+        pytest.skip("Redis expires keys by itself")
     store.inbox.prune(timedelta(seconds=-10))
     for number in range(5):
-        store.inbox.process(of(f"exec_{number}"), store.effect)
+        store.inbox.process(new_delivery(f"exec_{number}"), store.effect)
     assert store.inbox.prune() == 0
-    assert is_replayed(store.inbox.process(of("exec_4", 2), store.effect))
+    assert is_replayed(store.inbox.process(new_delivery("exec_4", 2), store.effect))
     assert store.inbox.prune(timedelta(seconds=-10), batch=2) == 5
-    assert not is_replayed(store.inbox.process(of("exec_4", 2), store.effect))
+    assert not is_replayed(store.inbox.process(new_delivery("exec_4", 2), store.effect))
     store.inbox.prune(timedelta(seconds=-10))
 
 
-def test_another_database_is_refused() -> None:
+def test_unsupported_database_is_refused() -> None:
     with pytest.raises(NotImplementedError, match="mysql is not supported: use PostgreSQL, CockroachDB or SQLite"):
         is_sqlite("mysql")

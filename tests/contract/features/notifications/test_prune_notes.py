@@ -1,14 +1,14 @@
-"""Pruning of notifications: rows of deleted rules go, except sent groups."""
+"""Pruning of notifications: rows of deleted rules are deleted, except sent groups."""
 
 from sqlalchemy import text
 
 from app.kernel.db import Database
-from tests.contract.features.notifications.telling import add_rule
+from tests.contract.features.notifications.notification_rows import add_rule
 from tests.contract.scheduler.conftest import chores
 
 
-def test_notes_of_deleted_rules_are_pruned_and_sent_groups_stay(database: Database) -> None:
-    """A new rule of the same name would take them over."""
+def test_rows_of_deleted_rules_are_pruned_and_sent_groups_stay(database: Database) -> None:
+    """A new rule of the same name would take over the rows of the deleted rule."""
     add_rule(database, "kept")
     for rule in ("kept", "gone"):
         for put in (

@@ -1,4 +1,4 @@
-"""What goes on for a while is told once when it begins, by one of several schedulers, and again only after its end."""
+"""Open alerts: one of several schedulers reports a condition once, and again only after the condition has ended."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from schema.states import NotificationEvent
 from tests import rows
-from tests.contract.features.notifications.telling import add_rule, fail, handle, messages, tell
+from tests.contract.features.notifications.notification_rows import add_rule, fail, handle, messages, send_due
 from tests.contract.races.racing import WAYS, schedulers
 from tests.racing import at_once
 
@@ -44,7 +44,7 @@ def add_repeating(database: Database, *, next_run: str = "NULL", name: str = "Re
 
 
 def fail_tick(database: Database, job_id: str) -> None:
-    """Let a tick fail, with all that follows."""
+    """Add a failed tick of a job and run all handlers of its completion event."""
     execution_id = rows.add_tick(database, job_id, "FAILED")
     database.fetch(
         text(
@@ -56,19 +56,19 @@ def fail_tick(database: Database, job_id: str) -> None:
     handle(database, [execution_id])
 
 
-def told(database: Database, rule: str = "r") -> list[tuple[str, list[str]]]:
-    """Send what is to be sent; returns the event and the subjects of each new message."""
+def new_messages(database: Database, rule: str = "r") -> list[tuple[str, list[str]]]:
+    """Send the due messages of a rule; returns the event and the subjects of each new message."""
     before = len(messages(database))
-    tell(database, rule)
-    return [(each["event"], [one["name"] for one in each["subjects"]]) for each in messages(database)[before:]]
+    send_due(database, rule)
+    return [(each["event"], [subject["name"] for subject in each["subjects"]]) for each in messages(database)[before:]]
 
 
-def look(database: Database) -> None:
+def poll(database: Database) -> None:
     Detector(database).poll()
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if "without" not in way])
-def test_each_occurrence_is_told_once_by_several_schedulers(database: Database, database_url: str, way: str) -> None:
+def test_several_schedulers_report_each_condition_once(database: Database, database_url: str, way: str) -> None:
     add_rule(database, endpoint=None, all=True, events=list(EVENTS))
     add_rule(database, "queue", endpoint=None, queue="ht*", events=["worker.lost", "queue.late"], late_seconds=60)
     add_rule(database, "else", endpoint=None, queue="bulk", events=["worker.lost", "queue.late"])
@@ -85,41 +85,41 @@ def test_each_occurrence_is_told_once_by_several_schedulers(database: Database, 
         )
     )
     database.fetch(text("INSERT INTO breaker_endpoints (target, endpoint) VALUES ('http:h:80', 'target')"))
-    with schedulers(database_url, way, 3) as others:
+    with schedulers(database_url, way, 3) as databases:
         for _ in range(3):
-            at_once(*(Detector(one).poll for one in others))
+            at_once(*(Detector(each).poll for each in databases))
     assert waiting(database) == ["breaker", "queue", "r"]
-    ((_, subjects),) = told(database)
+    ((_, subjects),) = new_messages(database)
     lost = [f"wrk_{number} on box" for number in range(3)]
     assert sorted(subjects) == ["Report", "http", "http:h:80", *lost]
-    ((event, subjects),) = told(database, "queue")
+    ((event, subjects),) = new_messages(database, "queue")
     assert (event, sorted(subjects)) == ("worker.lost", ["http", *lost])
-    assert told(database, "breaker") == [("breaker.opened", ["http:h:80"])]
+    assert new_messages(database, "breaker") == [("breaker.opened", ["http:h:80"])]
     assert {message["count"] for message in messages(database)} == {6, 4, 1}
 
     database.fetch(text("UPDATE breakers SET state = 'half_open' WHERE target = 'http:h:80'"))
-    look(database)
-    assert waiting(database) == [], "it has not closed meanwhile"
+    poll(database)
+    assert waiting(database) == [], "a half-open breaker is still the same condition"
 
 
 def test_alert_of_a_changed_rule_is_closed_and_opened_again(database: Database) -> None:
-    """Else a rule that is narrowed for a maintenance would report nothing that began before."""
+    """Otherwise a rule that was narrowed during a maintenance would miss conditions that began earlier."""
     add_rule(database, endpoint=None, all=True, events=["worker.lost", "job.failing"], failing_after=1)
     fail_tick(database, add_repeating(database))
     lose_worker(database, "wrk_1")
-    look(database)
+    poll(database)
     alerts = text("SELECT event FROM notification_conditions ORDER BY event")
     assert [row.event for row in database.fetch(alerts)] == ["job.failing", "worker.lost"]
-    told(database)
+    new_messages(database)
     change = text("UPDATE notification_rules SET rule_json = rule_json || CAST(:change AS JSONB) RETURNING 1")
     for change_to in ('{"events": ["queue.late"]}', '{"events": ["worker.lost", "job.failing"]}'):
         database.fetch(change, {"change": change_to})
-        look(database)
-    assert told(database) == [("worker.lost", ["wrk_1 on box"])]
+        poll(database)
+    assert new_messages(database) == [("worker.lost", ["wrk_1 on box"])]
     assert [row.event for row in database.fetch(alerts)] == ["worker.lost"]
 
 
-def test_very_many_alerts_are_opened_and_closed_by_statements_of_bounded_size(database: Database) -> None:
+def test_many_alerts_are_opened_and_closed_by_statements_of_bounded_size(database: Database) -> None:
     for number in range(3):
         lose_worker(database, f"wrk_{number}")
     names = ["a", "b", "c"]
@@ -130,27 +130,27 @@ def test_very_many_alerts_are_opened_and_closed_by_statements_of_bounded_size(da
         detector.poll()
         assert len(database.fetch(text("SELECT 1 FROM notification_conditions"))) == opened
     assert len(database.fetch(text("SELECT 1 FROM notification_conditions"))) == 9
-    assert [len(told(database, name)[0][1]) for name in names] == [3, 3, 3]
+    assert [len(new_messages(database, name)[0][1]) for name in names] == [3, 3, 3]
     database.fetch(text("UPDATE workers SET status = 'DEAD'"))
     for _ in range(3):
         detector.poll()
         left.append(len(database.fetch(text("SELECT 1 FROM notification_conditions"))))
     assert left == [5, 1, 0]
-    assert [told(database, name) for name in names] == [[], [], []]
+    assert [new_messages(database, name) for name in names] == [[], [], []]
 
 
-def test_each_poll_checks_a_part_of_the_failing_jobs_and_the_next_one_continues(database: Database) -> None:
+def test_each_poll_checks_some_failing_jobs_and_the_next_poll_continues(database: Database) -> None:
     add_rule(database, events=["job.failing", "job.recovered"], failing_after=1)
     jobs = sorted(add_repeating(database, name=f"job {number}") for number in range(5))
     for job_id in jobs:
         fail_tick(database, job_id)
-    ((_, subjects),) = told(database)
+    ((_, subjects),) = new_messages(database)
     assert len(subjects) == 5
     for job_id in jobs[2:]:
         rows.add_tick(database, job_id, "SUCCESS")
     detector = Detector(database, max_streaks=2)
     assert [detector.poll()["noted"] for _ in range(4)] == [0, 2, 1, 0]
-    ((event, subjects),) = told(database)
+    ((event, subjects),) = new_messages(database)
     assert (event, len(subjects)) == ("job.recovered", 3)
 
 
@@ -181,80 +181,80 @@ MANY = {
 
 
 @pytest.mark.parametrize("event", MANY)
-def test_of_more_than_is_looked_at_the_end_is_noticed_too(database: Database, event: str) -> None:
-    """Those that are looked at are the ones with the highest numbers."""
+def test_alerts_beyond_the_maximum_per_poll_are_closed_too(database: Database, event: str) -> None:
+    """A poll reads at most MAX_FACTS conditions: the rows with the highest numbers."""
     add_rule(database, endpoint=None, all=True, events=[event])
     insert, end = MANY[event]
 
     def add(first: int, last: int) -> None:
         database.fetch(text(f"{insert} FROM generate_series({first}, {last}) AS n"))
 
-    def noted() -> set[int]:
-        rows_ = database.fetch(text("SELECT subject FROM notification_conditions"))
-        return {int(re.split("[_:]", row.subject)[-1]) for row in rows_}
+    def open_alerts() -> set[int]:
+        alerts = database.fetch(text("SELECT subject FROM notification_conditions"))
+        return {int(re.split("[_:]", row.subject)[-1]) for row in alerts}
 
     add(1, facts.MAX_FACTS)
-    look(database)
+    poll(database)
     add(facts.MAX_FACTS + 1, facts.MAX_FACTS + 3)
-    look(database)
-    assert noted() == set(range(1, facts.MAX_FACTS + 4)), "what goes on is not over because it is not looked at"
-    for over in (2, facts.MAX_FACTS):
-        database.fetch(text(end), {"n": str(over)})
-    look(database)
-    assert noted() == set(range(1, facts.MAX_FACTS + 4)) - {2, facts.MAX_FACTS}
+    poll(database)
+    assert open_alerts() == set(range(1, facts.MAX_FACTS + 4)), "an alert beyond the maximum per poll stays open"
+    for number in (2, facts.MAX_FACTS):
+        database.fetch(text(end), {"n": str(number)})
+    poll(database)
+    assert open_alerts() == set(range(1, facts.MAX_FACTS + 4)) - {2, facts.MAX_FACTS}
 
 
-def test_what_is_over_is_told_when_it_begins_again(database: Database) -> None:
+def test_condition_is_reported_again_when_it_recurs_after_its_end(database: Database) -> None:
     add_rule(database, endpoint=None, all=True, events=["queue.late"])
     for _ in range(2):
         rows.add_executions(database)
         database.fetch(text(f"UPDATE executions SET run_at = {LATE} WHERE status = 'QUEUED'"))
-        look(database)
-        look(database)
-        assert told(database) == [("queue.late", ["http"])]
+        poll(database)
+        poll(database)
+        assert new_messages(database) == [("queue.late", ["http"])]
         database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now() WHERE status = 'QUEUED'"))
-        look(database)
-        assert told(database) == []
+        poll(database)
+        assert new_messages(database) == []
 
 
-def test_a_job_is_failing_after_so_many_failures_in_a_row_until_it_works(database: Database) -> None:
+def test_job_is_failing_from_the_configured_number_of_failures_until_a_success(database: Database) -> None:
     add_rule(database, events=["job.failing", "job.recovered"], failing_after=3, endpoint=None, label="team=pay")
     add_rule(database, "recovered", events=["job.recovered"], failing_after=2)
     job_id = add_repeating(database)
     fail_tick(database, job_id)
     fail_tick(database, job_id)
     rows.add_tick(database, job_id, "SUCCESS")
-    look(database)
-    assert waiting(database) == ["recovered"], "two were enough for this rule"
-    assert told(database, "recovered") == [("job.recovered", ["Report"])]
+    poll(database)
+    assert waiting(database) == ["recovered"], "two failures in a row open the alert of this rule"
+    assert new_messages(database, "recovered") == [("job.recovered", ["Report"])]
     for _ in range(5):
         fail_tick(database, job_id)
-        look(database)
-    assert told(database) == [("job.failing", ["Report"])]
+        poll(database)
+    assert new_messages(database) == [("job.failing", ["Report"])]
     rows.add_tick(database, job_id, "QUEUED")
-    look(database)
-    assert told(database) == []
+    poll(database)
+    assert new_messages(database) == []
     rows.add_tick(database, job_id, "SUCCESS")
-    look(database)
-    look(database)
-    assert told(database) == [("job.recovered", ["Report"])]
-    assert told(database, "recovered") == [("job.recovered", ["Report"])]
+    poll(database)
+    poll(database)
+    assert new_messages(database) == [("job.recovered", ["Report"])]
+    assert new_messages(database, "recovered") == [("job.recovered", ["Report"])]
 
 
-def test_a_one_shot_job_is_never_failing_and_a_job_that_is_gone_never_recovers(database: Database) -> None:
+def test_one_shot_job_is_never_failing_and_a_retired_job_never_recovers(database: Database) -> None:
     add_rule(database, events=["job.failing", "job.recovered"], failing_after=1)
     handle(database, fail(database, 3))
-    assert told(database) == []
+    assert new_messages(database) == []
     job_id = add_repeating(database)
     fail_tick(database, job_id)
-    assert told(database) == [("job.failing", ["Report"])]
+    assert new_messages(database) == [("job.failing", ["Report"])]
     database.fetch(text("UPDATE jobs SET status = 'RETIRED', retired_at = now(), cron_next_run_at = NULL"))
-    look(database)
+    poll(database)
     assert database.fetch(text("SELECT 1 FROM notification_conditions")) == []
-    assert told(database) == []
+    assert new_messages(database) == []
 
 
-def test_a_preview_is_what_was_told(database: Database) -> None:
+def test_preview_counts_past_events_of_each_kind(database: Database) -> None:
     every = list(EVENTS)
     add_rule(database, endpoint=None, all=True, events=every, failing_after=2, group_seconds=3600)
     job_id = add_repeating(database)
@@ -283,7 +283,7 @@ def test_a_preview_is_what_was_told(database: Database) -> None:
     assert found.simulation.events == 14
 
 
-def test_a_preview_of_very_many_is_about_the_latest(database: Database) -> None:
+def test_preview_of_too_many_events_covers_the_latest_only(database: Database) -> None:
     add_rule(database, endpoint=None, all=True)
     handle(database, fail(database, 550))
     database.fetch(

@@ -1,4 +1,4 @@
-"""Notification rules over the API: stored, changed and deleted as other things of the catalogue are, and tried."""
+"""Notification rules in the API: stored, changed, deleted and previewed."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from app.features.notifications.store import MAX_RULES
 from app.kernel.db import Database
 from tests import rows
 from tests.cases import each_case
-from tests.contract.features.notifications.telling import fill_rules
+from tests.contract.features.notifications.notification_rows import fill_rules
 from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import register
 
@@ -21,7 +21,7 @@ def registered(api: Api) -> None:
     register(api)
 
 
-def test_a_rule_is_stored_changed_and_deleted(api: Api) -> None:
+def test_rule_is_created_changed_and_deleted(api: Api) -> None:
     made = api.post("/notification-rules", {"name": "r", **RULE, "quiet_hours": QUIET, "label": "team=pay"})
     assert made.status_code == 201
     shown = {name: made.json[name] for name in ("name", "events", "channels", "endpoint", "label", "quiet_hours")}
@@ -45,7 +45,7 @@ def test_a_rule_is_stored_changed_and_deleted(api: Api) -> None:
 
 
 @each_case(
-    ("changes", "where"),
+    ("changes", "pointer"),
     [
         ({"events": []}, "/events"),
         ({"events": ["test"]}, "/events/0"),
@@ -64,21 +64,23 @@ def test_a_rule_is_stored_changed_and_deleted(api: Api) -> None:
         ({"min_severity": "WARNING"}, "/min_severity"),
     ],
 )
-def test_what_is_malformed_is_refused_where_it_is(api: Api, changes: dict[str, Any], where: str) -> None:
+def test_invalid_field_of_a_rule_is_named(api: Api, changes: dict[str, Any], pointer: str) -> None:
     for path, body in (("/notification-rules", {"name": "r"}), ("/notification-rules/preview", {})):
         error = problem(api.post(path, {**body, **RULE, **changes}), 400, "INVALID_REQUEST")
-        assert pointers(error) == [where]
+        assert pointers(error) == [pointer]
 
 
-def test_what_can_never_work_is_refused_with_a_hint(api: Api, database: Database) -> None:
+def test_rule_that_cannot_work_is_refused_with_a_hint(api: Api, database: Database) -> None:
     everything = {"name": "r", "events": ["execution.failed"], "channels": ["target"]}
     for path in ("/notification-rules", "/notification-rules/preview"):
         error = problem(api.post(path, everything), 422, "INVALID_NOTIFICATION_RULE")
         assert '"all": true' in error["message"]
     assert api.post("/notification-rules", {**everything, "all": True}).status_code == 201
-    api.post("/payload-specs", {"name": "deaf", "schema": {"type": "object", "required": ["text"]}})
-    register(api, "deaf", payload_spec="deaf")
-    error = problem(api.put("/notification-rules/r", {**RULE, "channels": ["deaf"]}), 422, "INVALID_NOTIFICATION_RULE")
+    api.post("/payload-specs", {"name": "needs-text", "schema": {"type": "object", "required": ["text"]}})
+    register(api, "needs-text", payload_spec="needs-text")
+    error = problem(
+        api.put("/notification-rules/r", {**RULE, "channels": ["needs-text"]}), 422, "INVALID_NOTIFICATION_RULE"
+    )
     assert pointers(error) == ["/channels/0"]
     assert "GET /notifications/schema" in error["message"]
     fill_rules(database, MAX_RULES - 1)
@@ -86,7 +88,7 @@ def test_what_can_never_work_is_refused_with_a_hint(api: Api, database: Database
     assert api.put("/notification-rules/r", RULE).status_code == 200
 
 
-def test_a_preview_shows_what_the_day_would_have_brought(api: Api, database: Database) -> None:
+def test_preview_shows_the_messages_of_the_last_day(api: Api, database: Database) -> None:
     for _ in range(3):
         rows.add_letter(database)
     rule = {"events": ["execution.failed", "queue.late"], "channels": ["nobody-yet"], "all": True}

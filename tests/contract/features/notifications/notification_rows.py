@@ -1,4 +1,4 @@
-"""Rules, failures and messages, straight in the database."""
+"""Rows of notification rules, failed executions and messages, written and read in the database directly."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ CHANNEL = "ops"
 
 
 def add_rule(database: Database, name: str = "r", **values: Any) -> None:
-    """Store a rule for failures of `target`, which is one message each time unless `values` say otherwise."""
+    """Store a rule that sends one message at once for failures of `target`; `values` change its fields."""
     found = database.fetch(text("SELECT 1 FROM endpoints WHERE name = :name"), {"name": CHANNEL})
     if not found:
         rows.add_endpoint(database, CHANNEL)
@@ -27,14 +27,14 @@ def add_rule(database: Database, name: str = "r", **values: Any) -> None:
 
 
 def fill_rules(database: Database, count: int) -> None:
-    """Store rules that match nothing, without their checks."""
+    """Store rules that match nothing, bypassing the checks of rules."""
     value = '{"events": ["execution.failed"], "channels": ["ops"], "endpoint": "nobody"}'
     insert = "INSERT INTO notification_rules (name, rule_json) SELECT 'fill-' || n, CAST(:value AS JSONB) "
     database.fetch(text(f"{insert} FROM generate_series(1, :count) AS n"), {"value": value, "count": count})
 
 
 def fail(database: Database, count: int = 1, *, endpoint: str = "target", followed: int | None = None) -> list[str]:
-    """Let so many new executions fail, at no attempt; returns the ids of their ends, which are in the outbox."""
+    """Create executions that failed without an attempt; returns the ids of their completion events in the outbox."""
     params = {"ids": rows.add_executions(database, count, endpoint=endpoint), "followed": followed}
     database.fetch(
         text(
@@ -57,12 +57,12 @@ def fail(database: Database, count: int = 1, *, endpoint: str = "target", follow
 
 
 def handle(database: Database, ends: list[str]) -> None:
-    """Let all effects of these ends come about."""
+    """Run all handlers of these completion events."""
     assert OutboxProcessor(database, handlers=completion_handlers(FEATURES)).handle(ends).ends == len(ends)
 
 
-def tell(database: Database, rule: str = "r") -> Step:
-    """Let a scheduler gather what was noted for a rule, and send what is to be sent."""
+def send_due(database: Database, rule: str = "r") -> Step:
+    """Group all event batches of a rule and send the messages that are due; returns the sum of the steps."""
     total = Step(is_all=False)
     while not total.is_all:
         done = advance(database, rule)
@@ -77,7 +77,7 @@ def tell(database: Database, rule: str = "r") -> Step:
 
 
 def messages(database: Database, channel: str = CHANNEL) -> list[dict[str, Any]]:
-    """Return what a channel was told, the earliest first."""
+    """Return the messages to a channel, earliest first."""
     found = database.fetch(
         text(
             "SELECT j.input FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id "
@@ -89,7 +89,7 @@ def messages(database: Database, channel: str = CHANNEL) -> list[dict[str, Any]]
 
 
 def pass_time(database: Database, seconds: int) -> None:
-    """Let a time pass for all groups."""
+    """Make all groups older by this number of seconds."""
     database.fetch(
         text(
             "UPDATE notification_groups SET opened_at = opened_at - :s * INTERVAL '1 second', "
