@@ -15,7 +15,7 @@ from tests.racing import at_once
         ({"on_success": "nope"}, "There is no endpoint named 'nope'."),
         ({"on_success": "target"}, "target -> target"),
         ({"on_success": "second"}, "target -> second -> third -> target"),
-        ({"on_success": "needs_order"}, "GET /callbacks/schema"),
+        ({"on_success": "needs-order"}, "GET /callbacks/schema"),
         ({"on_failure": "attempted"}, "without an attempt: /error"),
         ({"on_failure": "message"}, "{{input.title}} at /spec/title, which no outcome has"),
     ],
@@ -24,8 +24,8 @@ def test_invalid_callback_is_refused(api: Api, named: dict[str, str], words: str
     register(api)
     register(api, "third", callbacks={"on_failure": "target"})
     register(api, "second", callbacks={"on_attempt_failed": "third"})
-    api.post("/payload-specs", {"name": "needs_order", "schema": {"type": "object", "required": ["order"]}})
-    register(api, "needs_order", payload_spec="needs_order")
+    api.post("/payload-specs", {"name": "needs-order", "schema": {"type": "object", "required": ["order"]}})
+    register(api, "needs-order", payload_spec="needs-order")
     api.post("/payload-specs", {"name": "attempted", "schema": {"properties": {"error": {"type": "object"}}}})
     register(api, "attempted", payload_spec="attempted")
     assert api.post("/secrets", {"name": "hook", "value": "json://127.0.0.1:9/"}).status_code == 201

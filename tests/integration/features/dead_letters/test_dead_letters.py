@@ -1,4 +1,4 @@
-"""Dead letters: found by whatever is known of them, redriven once, archived with a reason."""
+"""Dead letters: filtered by endpoint, error, labels and time; redriven once, or archived with a note."""
 
 from datetime import timedelta
 from typing import Any
@@ -25,7 +25,7 @@ HANDLERS = completion_handlers(FEATURES)
 
 @pytest.fixture
 def letter_id(api: Api, database: Database, execution_id: str) -> str:
-    """The letter of an execution that has failed at its second attempt."""
+    """Return the dead letter of an execution that failed at its second attempt."""
     end(database, claim(database), Verdict.retry(ERROR, 0))
     end(database, claim(database), Verdict.fail(ERROR))
     OutboxProcessor(database, handlers=HANDLERS).handle(
@@ -35,13 +35,13 @@ def letter_id(api: Api, database: Database, execution_id: str) -> str:
     return str(found["letter_id"])
 
 
-def ids_of(api: Api, **query: Any) -> list[str]:
+def listed_ids(api: Api, **query: Any) -> list[str]:
     response = api.get("/dead-letters", **query)
     assert response.status_code == 200, response.get_data(as_text=True)
     return [item["letter_id"] for item in response.json["items"]]
 
 
-def test_a_letter_tells_what_failed_and_how_with_every_attempt(
+def test_dead_letter_shows_its_error_execution_and_attempts(
     api: Api, database: Database, letter_id: str, execution_id: str
 ) -> None:
     shown = api.get(f"/dead-letters/{letter_id}").json
@@ -51,11 +51,11 @@ def test_a_letter_tells_what_failed_and_how_with_every_attempt(
     assert shown["execution"]["input"] == INPUT
     assert shown["attempts"] == api.get(f"/executions/{execution_id}/attempts").json["items"]
     (listed,) = api.get("/dead-letters").json["items"]
-    of_view = {"execution", "attempts", "more_attempts"}
-    assert listed == {name: value for name, value in shown.items() if name not in of_view}
+    only_in_details = {"execution", "attempts", "more_attempts"}
+    assert listed == {name: value for name, value in shown.items() if name not in only_in_details}
 
 
-def test_letter_of_more_attempts_than_it_shows_names_the_full_list(
+def test_dead_letter_with_many_attempts_links_the_full_list(
     api: Api, database: Database, letter_id: str, execution_id: str
 ) -> None:
     for number in range(3 - MOST_ATTEMPTS, 1):
@@ -68,26 +68,26 @@ def test_letter_of_more_attempts_than_it_shows_names_the_full_list(
     assert read_all_pages(api, shown["more_attempts"], "attempt_number", limit=200) == numbers
 
 
-def test_letters_are_found_by_what_is_known_of_them(api: Api, database: Database) -> None:
+def test_dead_letters_are_filtered_by_state_endpoint_error_labels_and_time(api: Api, database: Database) -> None:
     register(api)
     register(api, "other")
     now = rows.database_now(database)
-    mine = rows.add_letter(database, error_type="TIMEOUT", labels={"team": "a", "env": "x"}, failed_at=now)
+    matching = rows.add_letter(database, error_type="TIMEOUT", labels={"team": "a", "env": "x"}, failed_at=now)
     other = rows.add_letter(database, endpoint="other", failed_at=now - timedelta(hours=1))
     old = rows.add_letter(database, labels={"team": "b"}, failed_at=now - timedelta(days=2))
-    seen = rows.add_letter(database, resolution="ARCHIVED", resolved_at=now, failed_at=now)
-    assert ids_of(api) == [mine, other, old]
-    assert ids_of(api, state="resolved") == [seen]
-    assert ids_of(api, endpoint="other") == [other]
-    assert ids_of(api, error_type="HTTP_ERROR") == [other, old]
-    assert ids_of(api, endpoint="target", error_type="HTTP_ERROR") == [old]
-    assert ids_of(api, labels="team=a,env=x") == [mine]
-    assert ids_of(api, failed_after=(now - timedelta(hours=2)).isoformat()) == [mine, other]
-    assert ids_of(api, failed_before=(now - timedelta(hours=2)).isoformat(), endpoint="target") == [old]
+    resolved = rows.add_letter(database, resolution="ARCHIVED", resolved_at=now, failed_at=now)
+    assert listed_ids(api) == [matching, other, old]
+    assert listed_ids(api, state="resolved") == [resolved]
+    assert listed_ids(api, endpoint="other") == [other]
+    assert listed_ids(api, error_type="HTTP_ERROR") == [other, old]
+    assert listed_ids(api, endpoint="target", error_type="HTTP_ERROR") == [old]
+    assert listed_ids(api, labels="team=a,env=x") == [matching]
+    assert listed_ids(api, failed_after=(now - timedelta(hours=2)).isoformat()) == [matching, other]
+    assert listed_ids(api, failed_before=(now - timedelta(hours=2)).isoformat(), endpoint="target") == [old]
     assert pointers(problem(api.get("/dead-letters", state="lost"), 400, "INVALID_REQUEST")) == ["state"]
 
 
-def test_a_page_of_rare_letters_among_very_many_is_bounded_and_the_bulk_job_finds_all(
+def test_pages_of_rare_dead_letters_are_bounded_in_time_and_complete(
     api: Api, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register(api)
@@ -105,7 +105,7 @@ def test_a_page_of_rare_letters_among_very_many_is_bounded_and_the_bulk_job_find
     assert pages > 2
 
 
-def test_redriving_lets_the_execution_go_on_and_resolves_the_letter_once(
+def test_concurrent_redrives_queue_the_execution_and_resolve_the_letter_once(
     api: Api, database: Database, letter_id: str, execution_id: str
 ) -> None:
     answers = at_once(*[lambda: api.post(f"/dead-letters/{letter_id}/redrive", {})] * 3)
@@ -115,12 +115,12 @@ def test_redriving_lets_the_execution_go_on_and_resolves_the_letter_once(
     assert (shown["resolution"], shown["resolved_by"], shown["redriven_as"]) == ("REDRIVEN", "test", execution_id)
     execution = api.get(f"/executions/{execution_id}").json
     assert (execution["status"], execution["attempt_count"], execution["max_attempts"]) == ("QUEUED", 2, 5)
-    assert ids_of(api) == []
+    assert listed_ids(api) == []
     problem(api.post(f"/dead-letters/{letter_id}/archive", {"note": "no"}), 409, "CONFLICT")
     problem(api.post(f"/dead-letters/{letter_id}/redrive", {"endpoint": "target"}), 409, "CONFLICT")
 
 
-def test_redriving_to_another_endpoint_makes_one_new_job(
+def test_redrive_to_another_endpoint_creates_one_job(
     api: Api, database: Database, letter_id: str, execution_id: str
 ) -> None:
     database.fetch(text('UPDATE dead_letters SET labels = \'{"team": "a"}\''))
@@ -134,15 +134,15 @@ def test_redriving_to_another_endpoint_makes_one_new_job(
     problem(api.post(f"/dead-letters/{letter_id}/redrive", {}), 409, "CONFLICT")
 
 
-def test_redriving_with_another_input_takes_the_newest_version_of_the_endpoint(
+def test_redrive_with_another_input_uses_the_newest_version_of_the_endpoint(
     api: Api, database: Database, letter_id: str, execution_id: str
 ) -> None:
     endpoint = api.get("/endpoints/target").json
     spec = endpoint["spec"] | {"timeout_ms": 1000}
     assert api.put("/endpoints/target", {"name": "target", "type": "HTTP", "spec": spec}).status_code == 200
     register(api, "alarm")
-    own = "callbacks = '{\"on_failure\": \"alarm\"}', queue = 'slow', priority = 7, name = 'Welcome'"
-    database.fetch(text(f"UPDATE jobs SET {own}"))
+    job_fields = "callbacks = '{\"on_failure\": \"alarm\"}', queue = 'slow', priority = 7, name = 'Welcome'"
+    database.fetch(text(f"UPDATE jobs SET {job_fields}"))
     given = {"user_id": "u_2"}
     shown = api.post(f"/dead-letters/{letter_id}/redrive", {"input": given}).json
     new = api.get(f"/executions/{shown['redriven_as']}").json
@@ -153,7 +153,7 @@ def test_redriving_with_another_input_takes_the_newest_version_of_the_endpoint(
     assert (job["name"], followed) == ("Welcome", Followed.FAILURE)
 
 
-def test_what_cannot_be_redriven_leaves_the_letter_open(api: Api, database: Database, letter_id: str) -> None:
+def test_refused_redrive_leaves_the_letter_open(api: Api, database: Database, letter_id: str) -> None:
     path = f"/dead-letters/{letter_id}/redrive"
     problem(api.post(path, {"endpoint": "nope"}), 404, "ENDPOINT_NOT_FOUND")
     api.post("/payload-specs", {"name": "strict", "schema": {"required": ["order"]}})
@@ -162,14 +162,14 @@ def test_what_cannot_be_redriven_leaves_the_letter_open(api: Api, database: Data
     problem(api.post(path, {"when": "now"}), 400, "INVALID_REQUEST")
     database.fetch(text("UPDATE endpoints SET deleted_at = now() WHERE name = 'target'"))
     assert "target" in problem(api.post(path, {}), 409, "CONFLICT")["message"]
-    assert ids_of(api) == [letter_id], "and it can be read although its endpoint is gone"
+    assert listed_ids(api) == [letter_id], "a letter of a deleted endpoint is still listed"
     assert api.get(f"/dead-letters/{letter_id}").json["execution"]["status"] == "FAILED"
 
 
-def test_archiving_says_why_and_by_whom(api: Api, letter_id: str) -> None:
+def test_archived_letter_has_its_note_and_actor(api: Api, letter_id: str) -> None:
     path = f"/dead-letters/{letter_id}/archive"
-    for body, where in (({}, "/note"), ({"note": ""}, "/note"), ({"note": "x" * 1001}, "/note")):
-        assert pointers(problem(api.post(path, body), 400, "INVALID_REQUEST")) == [where]
+    for body, pointer in (({}, "/note"), ({"note": ""}, "/note"), ({"note": "x" * 1001}, "/note")):
+        assert pointers(problem(api.post(path, body), 400, "INVALID_REQUEST")) == [pointer]
     for _ in range(2):
         shown = api.post(path, {"note": "the customer is gone"}).json
         assert (shown["resolution"], shown["note"], shown["resolved_by"]) == (
@@ -182,14 +182,14 @@ def test_archiving_says_why_and_by_whom(api: Api, letter_id: str) -> None:
     problem(api.post("/dead-letters/att_nope/archive", {"note": "n"}), 404, "DEAD_LETTER_NOT_FOUND")
 
 
-def test_a_manual_retry_resolves_the_letter(api: Api, letter_id: str, execution_id: str) -> None:
+def test_manual_retry_resolves_the_letter(api: Api, letter_id: str, execution_id: str) -> None:
     assert api.post(f"/executions/{execution_id}/retry").status_code == 200
     shown = api.get(f"/dead-letters/{letter_id}").json
     assert (shown["resolution"], shown["resolved_by"], shown["redriven_as"]) == ("RETRIED", "test", execution_id)
 
 
 @pytest.mark.parametrize(("verb", "body"), [("archive", {"note": "gone"}), ("redrive", {"endpoint": "target"})])
-def test_what_was_seen_to_otherwise_is_not_retried(
+def test_execution_with_a_resolved_letter_is_not_retried(
     api: Api, letter_id: str, execution_id: str, verb: str, body: dict[str, Any]
 ) -> None:
     shown = api.post(f"/dead-letters/{letter_id}/{verb}", body).json
@@ -200,7 +200,7 @@ def test_what_was_seen_to_otherwise_is_not_retried(
     assert api.get(f"/dead-letters/{letter_id}").json["resolution"] == shown["resolution"]
 
 
-def test_the_letter_of_a_tick_is_redriven_as_that_tick(api: Api, database: Database) -> None:
+def test_letter_of_a_tick_is_redriven_unless_its_job_is_paused(api: Api, database: Database) -> None:
     register(api)
     job_id = created(api, cron())["job_id"]
     letter_id = rows.add_letter(database, rows.add_tick(database, job_id))
@@ -212,18 +212,22 @@ def test_the_letter_of_a_tick_is_redriven_as_that_tick(api: Api, database: Datab
     assert created(api, one_shot("more"))["trigger"] == "IMMEDIATE"
 
 
-def test_a_redrive_of_several_is_begun_looked_at_and_steered(api: Api, database: Database) -> None:
+def test_bulk_redrive_is_previewed_started_and_controlled(api: Api, database: Database) -> None:
     register(api)
-    mine = rows.add_letter(database, labels={"team": "a"})
+    matching = rows.add_letter(database, labels={"team": "a"})
     rows.add_letter(database)
     wanted = {"labels": {"team": "a"}, "failed_after": "2020-01-01T00:00:00Z"}
-    seen = api.post("/redrives/preview", {"wanted": wanted}).json
-    assert (seen["count"], seen["is_complete"], [each["letter_id"] for each in seen["sample"]]) == (1, True, [mine])
-    begun = api.post("/redrives", {"wanted": wanted, "rate": 5})
-    assert begun.status_code == 202
-    path = f"/redrives/{begun.json['redrive_id']}"
-    assert (begun.json["status"], begun.json["rate"], begun.json["actor"]) == ("RUNNING", 5, "test")
-    assert begun.json["wanted"] == {"labels": {"team": "a"}, "failed_after": "2020-01-01T00:00:00Z"}
+    preview = api.post("/redrives/preview", {"wanted": wanted}).json
+    assert (preview["count"], preview["is_complete"], [each["letter_id"] for each in preview["sample"]]) == (
+        1,
+        True,
+        [matching],
+    )
+    started = api.post("/redrives", {"wanted": wanted, "rate": 5})
+    assert started.status_code == 202
+    path = f"/redrives/{started.json['redrive_id']}"
+    assert (started.json["status"], started.json["rate"], started.json["actor"]) == ("RUNNING", 5, "test")
+    assert started.json["wanted"] == {"labels": {"team": "a"}, "failed_after": "2020-01-01T00:00:00Z"}
     assert [api.post(f"{path}/{verb}").json["status"] for verb in ("pause", "resume", "stop")] == [
         *("PAUSED", "RUNNING", "STOPPED"),
     ]
@@ -232,12 +236,12 @@ def test_a_redrive_of_several_is_begun_looked_at_and_steered(api: Api, database:
 
 
 @pytest.mark.parametrize("path", ["/redrives", "/redrives/preview"])
-def test_a_redrive_of_everything_says_so_and_what_does_not_fit_is_named(
+def test_bulk_redrive_without_a_filter_needs_all_and_invalid_fields_are_named(
     api: Api, database: Database, path: str
 ) -> None:
     register(api)
     rows.add_letter(database)
-    for body, where in (
+    for body, pointer in (
         ({}, "/wanted"),
         ({"endpoint": "target"}, "/wanted"),
         ({"wanted": {"state": "open"}}, "/wanted/state"),
@@ -246,7 +250,7 @@ def test_a_redrive_of_everything_says_so_and_what_does_not_fit_is_named(
         ({"wanted": {"labels": {}}, "all": False}, "/all"),
         ({"wanted": {"endpoint": "target"}, "all": True}, "/all"),
     ):
-        assert pointers(problem(api.post(path, body), 400, "INVALID_REQUEST"))[:1] == [where]
+        assert pointers(problem(api.post(path, body), 400, "INVALID_REQUEST"))[:1] == [pointer]
     problem(api.post(path, {"wanted": {}, "all": True, "to_endpoint": "nope"}), 404, "ENDPOINT_NOT_FOUND")
     assert api.get("/redrives").json["items"] == []
     everything = api.post(path, {"wanted": {}, "all": True}).json

@@ -1,4 +1,4 @@
-"""`flask doctor`."""
+"""Command `flask doctor`: findings, suggested fixes, and repairs."""
 
 import contextlib
 import json
@@ -28,14 +28,14 @@ from tests.integration.registered import created, interval, one_shot, register, 
 from tests.waiting import eventually
 
 
-def test_a_healthy_service_has_no_findings(api: Api, cli: Cli) -> None:
+def test_healthy_service_has_no_findings(api: Api, cli: Cli) -> None:
     register_all(api)
     created(api, interval())
     assert doctor_findings(cli, expect=0) == {}
     assert "all is well" in cli.run("doctor").stdout
 
 
-def test_ends_of_which_something_has_not_followed_are_told(cli: Cli, database: Database) -> None:
+def test_completion_events_without_handlers_run_are_reported(cli: Cli, database: Database) -> None:
     for end_id, age in (("att_1", "2 minutes"), ("att_2", "1 second")):
         rows.add_end(database, end_id, age)
     ((problem, found),) = doctor_findings(cli).items()
@@ -47,41 +47,41 @@ def test_stalled_bulk_jobs_are_reported(api: Api, cli: Cli, database: Database) 
     register(api)
     rows.add_letters(database, 60)
     database.fetch(text("UPDATE dead_letters SET failed_at = failed_at - INTERVAL '2 hours'"))
-    left, kept, stuck = (
+    abandoned, progressing, failing = (
         redrives.begin(database, LetterFilter(), to_endpoint=None, rate=1, actor=None).redrive_id for _ in range(3)
     )
     ago = "UPDATE redrives SET created_at = now() - INTERVAL '1 hour', {} WHERE redrive_id = :id"
-    database.fetch(text(ago.format("held_until = NULL")), {"id": left})
-    database.fetch(text(ago.format("status = 'PAUSED'")), {"id": kept})
-    database.fetch(text(ago.format("""wanted = '{"failed_after": "?"}'""")), {"id": stuck})
+    database.fetch(text(ago.format("held_until = NULL")), {"id": abandoned})
+    database.fetch(text(ago.format("status = 'PAUSED'")), {"id": progressing})
+    database.fetch(text(ago.format("""wanted = '{"failed_after": "?"}'""")), {"id": failing})
     creator = Creator(database, shards=1, look_ahead_ms=0)
     runner = BulkJobRunner(
         database=database, kind=RedriveJob(creator), who="sched", hint=lambda _queue: None, stopping=lambda: False
     )
-    over = threading.Event()
+    is_over = threading.Event()
 
-    def walk() -> None:
-        while not over.wait(0.2):
+    def run_until_over() -> None:
+        while not is_over.wait(0.2):
             with contextlib.suppress(ValueError):
                 runner.run()
 
-    REDRIVES.change(database, kept, BulkJobStatus.RUNNING)
-    assert list(doctor_findings(cli)) == [f"no scheduler continues the redrive {left}, the redrive {stuck}"]
-    REDRIVES.change(database, left, BulkJobStatus.STOPPED)
-    scheduler = threading.Thread(target=walk)
+    REDRIVES.change(database, progressing, BulkJobStatus.RUNNING)
+    assert list(doctor_findings(cli)) == [f"no scheduler continues the redrive {abandoned}, the redrive {failing}"]
+    REDRIVES.change(database, abandoned, BulkJobStatus.STOPPED)
+    scheduler = threading.Thread(target=run_until_over)
     scheduler.start()
     try:
         eventually(lambda: database.fetch(text("SELECT 1 FROM redrives WHERE holder = 'sched'")))
         found = doctor_findings(cli)
     finally:
-        over.set()
+        is_over.set()
         scheduler.join()
-    assert REDRIVES.get(database, kept).redriven > 1, "it got on meanwhile"
-    told = [problem for problem, each in found.items() if each["check"] == "bulk_jobs"]
-    assert told == [f"schedulers try to continue the redrive {stuck} and fail"]
+    assert REDRIVES.get(database, progressing).redriven > 1, "one failing redrive does not stop the other redrive"
+    reported = [problem for problem, each in found.items() if each["check"] == "bulk_jobs"]
+    assert reported == [f"schedulers try to continue the redrive {failing} and fail"]
 
 
-def test_states_that_no_statement_leaves_are_found_and_repaired(api: Api, cli: Cli, database: Database) -> None:
+def test_inconsistent_states_are_reported_and_repaired(api: Api, cli: Cli, database: Database) -> None:
     worker_lease.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
     register(api)
     over, held, waits = (created(api, one_shot(key))["job_id"] for key in ("over", "held", "waits"))
@@ -110,20 +110,20 @@ def test_states_that_no_statement_leaves_are_found_and_repaired(api: Api, cli: C
     assert doctor_findings(cli, expect=0) == {}
 
 
-def test_a_schema_that_drifted_is_told_with_what_puts_it_right(cli: Cli, database: Database) -> None:
+def test_missing_index_or_table_is_reported_with_its_fix(cli: Cli, database: Database) -> None:
     database.fetch(text("DROP INDEX idx_executions_pickup"))
     ((problem, found),) = doctor_findings(cli).items()
     assert "idx_executions_pickup" in problem
-    made = found["fix"]
-    assert made.startswith("CREATE INDEX CONCURRENTLY idx_executions_pickup ON executions (queue, shard, run_at")
-    database.fetch(text(made))
+    statement = found["fix"]
+    assert statement.startswith("CREATE INDEX CONCURRENTLY idx_executions_pickup ON executions (queue, shard, run_at")
+    database.fetch(text(statement))
     assert doctor_findings(cli, expect=0) == {}
     database.fetch(text("DROP TABLE gate_windows"))
     (problem,) = doctor_findings(cli)
     assert "gate_windows" in problem
 
 
-def test_constraints_that_drifted_are_told_with_what_puts_them_right(cli: Cli, database: Database) -> None:
+def test_drifted_constraints_are_reported_with_their_fixes(cli: Cli, database: Database) -> None:
     for change in (
         "executions DROP CONSTRAINT fk_executions_job",
         "jobs DROP CONSTRAINT fk_jobs_endpoint",
@@ -148,8 +148,8 @@ def test_constraints_that_drifted_are_told_with_what_puts_them_right(cli: Cli, d
     }
     revision = "UPDATE alembic_version SET version_num = :to"
     database.fetch(text(revision), {"to": "9999"})
-    told = [problem for problem in doctor_findings(cli) if "was never validated" not in problem]
-    assert told == [f"the database is at revision 9999, which is newer than this code ({schema_version.head()})"]
+    reported = [problem for problem in doctor_findings(cli) if "was never validated" not in problem]
+    assert reported == [f"the database is at revision 9999, which is newer than this code ({schema_version.head()})"]
     database.fetch(text(revision), {"to": schema_version.head()})
     for each in found.values():
         for step in each["fix"].removeprefix("unless you know what it is for, ").split("; "):
@@ -158,7 +158,7 @@ def test_constraints_that_drifted_are_told_with_what_puts_them_right(cli: Cli, d
     assert doctor_findings(cli, expect=0) == {}
 
 
-def test_without_a_schema_it_says_only_that(empty_database_url: str) -> None:
+def test_database_without_a_schema_gives_one_finding(empty_database_url: str) -> None:
     done = flask_app(empty_database_url, "doctor")
     assert done.exit_code == 1
     assert "db upgrade" in done.stdout
@@ -166,25 +166,25 @@ def test_without_a_schema_it_says_only_that(empty_database_url: str) -> None:
     assert flask_app("postgresql://nobody:hunter2@127.0.0.1:1/none", "doctor").exit_code == 5
 
 
-def test_secrets_without_their_key_are_named_and_not_shown(api: Api, cli: Cli) -> None:
+def test_secrets_that_no_key_decrypts_are_named(api: Api, cli: Cli) -> None:
     register_all(api)
     for key in (Fernet.generate_key().decode(), ""):
         ((problem, found),) = doctor_findings(cli, TE_SECRET_ENCRYPTION_KEY=key).items()
         assert problem == "1 secrets cannot be decrypted: token"
         assert not found["fixable"]
     key = Fernet.generate_key().decode()
-    told = json.loads(cli.run("secrets", "status", "--json", expect=1, TE_SECRET_ENCRYPTION_KEY=key).stdout)
-    assert (list(told["keys"].values()), told["unreadable"]) == ([0], ["token"])
+    status = json.loads(cli.run("secrets", "status", "--json", expect=1, TE_SECRET_ENCRYPTION_KEY=key).stdout)
+    assert (list(status["keys"].values()), status["unreadable"]) == ([0], ["token"])
 
 
-def test_rows_that_stand_still_are_found_and_moved(api: Api, cli: Cli, database: Database) -> None:
+def test_stalled_rows_are_reported_and_repaired(api: Api, cli: Cli, database: Database) -> None:
     register(api)
     job = created(api, interval())["job_id"]
     lost, exhausted, waits = (rows.add_tick(database, job, status) for status in ("RUNNING", "RETRYING", "QUEUED"))
     pending = rows.add_tick(database, job, "PENDING")
     database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '1 hour'"))
-    spent = "UPDATE executions SET attempt_count = 3 WHERE execution_id = :id"
-    database.fetch(text(spent), {"id": exhausted})
+    use_up = "UPDATE executions SET attempt_count = 3 WHERE execution_id = :id"
+    database.fetch(text(use_up), {"id": exhausted})
     database.fetch(text("UPDATE jobs SET cron_next_run_at = now() - INTERVAL '1 hour'"))
     found = doctor_findings(cli)
     assert [(each["check"], each["fixable"]) for each in found.values()] == [
@@ -194,26 +194,26 @@ def test_rows_that_stand_still_are_found_and_moved(api: Api, cli: Cli, database:
         ("queues", False),
         ("executions", True),
     ]
-    overdue, late, gone, unserved, spent_ = found
+    overdue, late, gone, unserved, used_up = found
     assert "'http'" in unserved
     assert job in overdue
     assert "1 executions are due, but PENDING" in late
     assert "1 executions run on workers that are gone" in gone
-    assert "1 executions wait although their attempts are used up" in spent_
-    assert rows.execution(database, lost).status == "RUNNING", "it only looks"
+    assert "1 executions wait although their attempts are used up" in used_up
+    assert rows.execution(database, lost).status == "RUNNING", "doctor without --fix changes nothing"
 
     worker_lease.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
     assert "Repair 2 of these 4 findings?" in cli.run("doctor", "--fix", expect=2).stderr
-    assert rows.execution(database, lost).status == "RUNNING", "nobody could be asked"
+    assert rows.execution(database, lost).status == "RUNNING", "doctor without a confirmation changes nothing"
     fixed = doctor_findings(cli, "--fix", "--yes")
     assert [each["repaired"] for each in fixed.values()] == [None, None, 1, 1]
     by_id = {each: rows.execution(database, each).status for each in (lost, exhausted, waits, pending)}
     assert list(by_id.values()) == ["RETRYING", "FAILED", "QUEUED", "PENDING"]
-    assert len(doctor_findings(cli)) == 2, "no scheduler runs yet"
+    assert len(doctor_findings(cli)) == 2, "two findings need a running scheduler"
 
 
 @pytest.mark.postgresql_only
-def test_what_keeps_dead_rows_is_named(cli: Cli, database: Database) -> None:
+def test_invalid_index_and_dead_rows_are_reported(cli: Cli, database: Database) -> None:
     database.fetch(text("CREATE INDEX idx_broken ON workers (pid)"))
     database.fetch(text("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'idx_broken'::regclass"))
     (problem,) = doctor_findings(cli)
@@ -224,7 +224,7 @@ def test_what_keeps_dead_rows_is_named(cli: Cli, database: Database) -> None:
     assert any(each.fix.startswith("VACUUM (ANALYZE) executions") for each in found)
 
 
-def test_a_service_without_its_scheduler_is_told_before_anything_is_late(cli: Cli, database: Database) -> None:
+def test_missing_scheduler_is_reported_before_anything_is_late(cli: Cli, database: Database) -> None:
     first, second = (Component("default", ProcessKind.SCHEDULER, name) for name in ("first", "second"))
     for each in (first, second):
         process_heartbeat.beat(database, each)
@@ -238,19 +238,19 @@ def test_a_service_without_its_scheduler_is_told_before_anything_is_late(cli: Cl
     assert " fell silent at 20" in problem
 
 
-def test_the_clock_of_each_process_is_told_by_its_host(cli: Cli, database: Database) -> None:
+def test_wrong_clocks_are_reported_by_host(cli: Cli, database: Database) -> None:
     def beat(name: str, host: str, ahead_ms: float, bound_ms: float, *, silent: bool = False) -> None:
         component = Component("default", ProcessKind.WEB, name)
         process_heartbeat.beat(database, component)
-        told = json.dumps({"host": host, "ahead": ahead_ms, "bound": bound_ms})
-        change = """UPDATE region_heartbeats SET metadata = metadata || CAST(:told AS JSONB),
+        metadata = json.dumps({"host": host, "ahead": ahead_ms, "bound": bound_ms})
+        change = """UPDATE region_heartbeats SET metadata = metadata || CAST(:metadata AS JSONB),
                            last_beat_at = now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'
                      WHERE component = :component RETURNING 1"""
-        params = {"told": told, "seconds": 60 if silent else 0, "component": component.name}
+        params = {"metadata": metadata, "seconds": 60 if silent else 0, "component": component.name}
         database.fetch(text(change), params)
 
     beat("fine", "a", 900, 1)
-    beat("unsure", "b", 2500, 1600)  # its answer was under way for more than 3 s
+    beat("unsure", "b", 2500, 1600)  # the clock may be less than 1 s ahead: 2.5 s, give or take 1.6 s
     beat("gone", "c", 60_000, 1, silent=True)
     assert doctor_findings(cli, expect=0) == {}
     beat("fast", "d", 2500, 1400)

@@ -1,4 +1,4 @@
-"""Streams of events in a real gunicorn: many of them, and what is sent again after a kill -9."""
+"""Event streams of a real gunicorn: many streams at once, and resumption after kill -9."""
 
 import contextlib
 import json
@@ -41,16 +41,16 @@ def key(store: Database) -> str:
 def web(module_database_url: str, key: str) -> Iterator[Web]:
     with Web(module_database_url, TE_WEB_THREADS="8", TE_WEB_QUEUE="400") as web:
         eventually(web.is_ready, what="the API")
-        assert requests.post(f"{web.base}/endpoints", json=http_endpoint(), headers=of(key), timeout=60).ok
+        assert requests.post(f"{web.base}/endpoints", json=http_endpoint(), headers=authorization(key), timeout=60).ok
         yield web
 
 
-def of(key: str) -> dict[str, str]:
+def authorization(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
 class Reader:
-    """A client of a stream: raw, so that it may read as little as it likes."""
+    """Client of a stream that uses a raw socket, so that the test controls how much it reads."""
 
     def __init__(self, web: Web, key: str, query: str = "", last: str | None = None) -> None:
         self.socket = socket.socket()
@@ -62,10 +62,10 @@ class Reader:
         self.file: BinaryIO = self.socket.makefile("rb")
         self.last = last
         self.events: list[dict[str, Any]] = []
-        self.is_whole = False
+        self.has_ended_cleanly = False
 
     def begin(self) -> "Reader":
-        """Read the head, and the id from which the stream begins."""
+        """Read the head of the answer and the first message, which has the id at which the stream starts."""
         status = self.file.readline()
         assert b" 200 " in status, status + self.file.read(2000)
         while self.file.readline() != b"\r\n":
@@ -74,13 +74,13 @@ class Reader:
         return self
 
     def message(self) -> bool:
-        """Read the next message, a chunk of its own; returns whether there was one, and not the end."""
+        """Read the next message, one chunk of the answer; return False at the end of the stream."""
         size = self.file.readline()
         if not size:
             return False
         chunk = self.file.read(int(size, 16) + 2)
         if int(size, 16) == 0:
-            self.is_whole = True
+            self.has_ended_cleanly = True
             return False
         fields = dict(line.split(": ", 1) for line in chunk.decode().strip().splitlines())
         self.last = fields["id"]
@@ -90,7 +90,7 @@ class Reader:
         return True
 
     def read(self, count: int) -> list[str]:
-        """Read until there are so many events; returns their jobs."""
+        """Read until the client has `count` events; return their jobs."""
         while len(self.events) < count:
             assert self.message()
         return [event["job_id"] for event in self.events]
@@ -101,38 +101,38 @@ class Reader:
 
 
 def create(web: Web, key: str, session: Any = requests) -> str:
-    answer = session.post(f"{web.base}/jobs", json=one_shot(ids.job_id()), headers=of(key), timeout=HUNG_SECONDS)
+    answer = session.post(
+        f"{web.base}/jobs", json=one_shot(ids.job_id()), headers=authorization(key), timeout=HUNG_SECONDS
+    )
     assert answer.status_code == 201, answer.text
     found: str = answer.json()["job_id"]
     return found
 
 
-def figure(web: Web, key: str, name: str) -> int:
-    lines = requests.get(f"{web.base}/metrics", headers=of(key), timeout=HUNG_SECONDS).text.splitlines()
+def read_metric(web: Web, key: str, name: str) -> int:
+    lines = requests.get(f"{web.base}/metrics", headers=authorization(key), timeout=HUNG_SECONDS).text.splitlines()
     return sum(int(float(line.rpartition(" ")[2])) for line in lines if line.startswith(f"task_executor_{name}"))
 
 
-def test_two_hundred_streams_cost_no_thread_and_each_has_every_event_once(web: Web, key: str) -> None:
+def test_200_streams_use_no_threads_and_each_gets_every_event_once(web: Web, key: str) -> None:
     with ExitStack() as stack, requests.Session() as session:
-        # One after the other: of very many at once, a slow machine refuses those that wait 5 s for a thread.
+        # Open one stream after another: a slow machine refuses a request that waits 5 s for a thread.
         readers = [stack.enter_context(closing(Reader(web, key, "?kind=job"))).begin() for _ in range(STREAMS)]
-        # A stream is counted a moment after its head was sent: by the main thread, once it has the connection again.
-        eventually(lambda: figure(web, key, "http_streams_open") == STREAMS, what="the count of the streams")
+        # The main thread counts a stream shortly after its head was sent, when it gets the connection back.
+        eventually(lambda: read_metric(web, key, "http_streams_open") == STREAMS, what="the count of the streams")
         created, took = [], []
         for _ in range(JOBS):
-            began = time.perf_counter()
+            started = time.perf_counter()
             created.append(create(web, key, session))
-            took.append(time.perf_counter() - began)
+            took.append(time.perf_counter() - started)
         p50, most = sorted(took)[JOBS // 2] * 1000, max(took) * 1000
-        print(f"POST /jobs beside {STREAMS} streams: p50 {p50:.0f} ms, {most:.0f} ms at most")
+        print(f"POST /jobs with {STREAMS} open streams: p50 {p50:.0f} ms, {most:.0f} ms at most")
         for reader in readers:
             assert reader.read(JOBS) == created
-    eventually(lambda: figure(web, key, "http_streams_open") == 0, what="the end of the streams whose clients went")
+    eventually(lambda: read_metric(web, key, "http_streams_open") == 0, what="the end of the closed streams")
 
 
-def test_who_comes_back_after_a_kill_misses_nothing_and_gets_nothing_twice(
-    module_database_url: str, key: str, web: Web
-) -> None:
+def test_client_that_resumes_after_a_kill_gets_each_event_once(module_database_url: str, key: str, web: Web) -> None:
     with Web(module_database_url) as other:
         eventually(other.is_ready, what="the API")
         first = Reader(other, key, "?kind=job").begin()
@@ -146,7 +146,9 @@ def test_who_comes_back_after_a_kill_misses_nothing_and_gets_nothing_twice(
     created += [create(web, key) for _ in range(3)]
     with closing(Reader(web, key, "?kind=job", last)) as again:
         assert again.begin().read(5) == created[3:]
-    listed = requests.get(f"{web.base}/events?kind=job&after={last}&limit=2", headers=of(key), timeout=60).json()
+    listed = requests.get(
+        f"{web.base}/events?kind=job&after={last}&limit=2", headers=authorization(key), timeout=60
+    ).json()
     assert [event["job_id"] for event in listed["items"]] == created[3:5]
 
 
@@ -155,7 +157,7 @@ def kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def test_streams_end_in_an_orderly_way_when_the_process_stops(module_database_url: str, key: str) -> None:
+def test_streams_end_cleanly_when_the_process_stops(module_database_url: str, key: str) -> None:
     with Web(module_database_url) as web:
         eventually(web.is_ready, what="the API")
         with closing(Reader(web, key).begin()) as reader:
@@ -163,13 +165,13 @@ def test_streams_end_in_an_orderly_way_when_the_process_stops(module_database_ur
             ended.start()
             assert web.stop() == 0
             ended.join(HUNG_SECONDS)
-            assert reader.is_whole
+            assert reader.has_ended_cleanly
 
 
-def test_a_stream_of_a_revoked_key_ends(web: Web, key: str, store: Database) -> None:
+def test_stream_of_a_revoked_key_ends(web: Web, key: str, store: Database) -> None:
     revoked = api_keys.create(store, "revoked", [Scope.READ], None)
     with closing(Reader(web, revoked, "?kind=breaker").begin()) as reader:
         api_keys.revoke(store, revoked.split("_")[1])
         while reader.message():
             pass
-        assert reader.is_whole
+        assert reader.has_ended_cleanly

@@ -1,4 +1,4 @@
-"""The list of events, and what a stream is where no connection can be kept."""
+"""List of events, and the stream through the test client, which cannot keep a connection open."""
 
 import json
 from datetime import timedelta
@@ -21,7 +21,7 @@ ERROR = {"type": "TIMEOUT", "message": "no answer", "retryable": True}
 
 
 def events(api: Api, **query: Any) -> list[dict[str, Any]]:
-    """Walk through all pages that there are now."""
+    """Return the events of all current pages."""
     found: list[dict[str, Any]] = []
     query = {"limit": 2} | query
     while True:
@@ -33,7 +33,7 @@ def events(api: Api, **query: Any) -> list[dict[str, Any]]:
         query["after"] = page.json["next"]
 
 
-def test_events_tell_what_has_happened_in_its_order(api: Api, database: Database, execution_id: str) -> None:
+def test_events_are_listed_in_order_with_their_details(api: Api, database: Database, execution_id: str) -> None:
     job_id = api.get(f"/executions/{execution_id}").json["job_id"]
     end(database, claim(database), Verdict(ExecutionStatus.RETRYING, 0, None, ERROR))
     end(database, claim(database), Verdict(ExecutionStatus.FAILED, None, None, ERROR))
@@ -71,12 +71,12 @@ def test_events_tell_what_has_happened_in_its_order(api: Api, database: Database
     assert events(api, after=last) == []
 
 
-def test_what_processes_from_before_events_wrote_is_told_as_far_as_it_can_be(
+def test_events_are_inferred_from_attempts_without_an_outcome(
     api: Api,
     database: Database,
     execution_id: str,
 ) -> None:
-    """They do not note what an attempt led to; beside newer ones, during an upgrade, they write still."""
+    """Processes of an older release, which also run during an upgrade, do not store the outcome of an attempt."""
     cancelled = created(api, one_shot("cancelled"))["execution"]["execution_id"]
     for each in [claim(database) for _ in range(2)]:
         end(database, each, Verdict(ExecutionStatus.RETRYING, 0, None, ERROR))
@@ -86,30 +86,36 @@ def test_what_processes_from_before_events_wrote_is_told_as_far_as_it_can_be(
         status = ExecutionStatus.RETRYING if each.execution_id == cancelled else ExecutionStatus.FAILED
         end(database, each, Verdict(status, 0, None, ERROR))
     database.fetch(text("UPDATE attempts SET led_to = NULL RETURNING attempt_id"))
-    found = eventually(lambda: (told := events(api, kind="attempt,execution"))[3:] and told)
-    for of, last in ((execution_id, "execution.failed"), (cancelled, "execution.cancelled")):
-        kinds = [event["kind"] for event in found if event["execution_id"] == of and not event["details"].get("reason")]
+    found = eventually(lambda: (listed := events(api, kind="attempt,execution"))[3:] and listed)
+    for failed_id, last in ((execution_id, "execution.failed"), (cancelled, "execution.cancelled")):
+        kinds = [
+            event["kind"]
+            for event in found
+            if event["execution_id"] == failed_id and not event["details"].get("reason")
+        ]
         assert kinds == ["attempt.failed", last]
 
 
-def test_the_ends_of_repeating_jobs_are_told_and_labels_filter(api: Api, database: Database) -> None:
+def test_ends_of_repeating_jobs_are_events_and_labels_filter_events(api: Api, database: Database) -> None:
     register(api)
     worker_lease.register(database, worker_id="wrk_1", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     labels = {"team": "billing", "env": "prod"}
-    cancelled, over, other = (created(api, cron(labels=each))["job_id"] for each in (labels, labels, {"team": "a"}))
+    cancelled, ended_job, other = (
+        created(api, cron(labels=each))["job_id"] for each in (labels, labels, {"team": "a"})
+    )
     assert api.post(f"/jobs/{cancelled}/cancel").status_code == 200
-    assert api.post(f"/jobs/{cancelled}/cancel").status_code == 200, "a second time changes nothing"
-    assert api.post(f"/jobs/{over}/pause").status_code == 200
-    database.fetch(text("UPDATE jobs SET cron_ends_at = now() WHERE job_id = :id RETURNING job_id"), {"id": over})
-    assert api.post(f"/jobs/{over}/resume").status_code == 200
-    assert api.send("PUT", f"/jobs/{other}", json={"cron": "@daily"}).status_code == 200, "no end: a version follows"
-    once = created(api, one_shot("once", labels=labels))
+    assert api.post(f"/jobs/{cancelled}/cancel").status_code == 200, "a repeated cancel changes nothing"
+    assert api.post(f"/jobs/{ended_job}/pause").status_code == 200
+    database.fetch(text("UPDATE jobs SET cron_ends_at = now() WHERE job_id = :id RETURNING job_id"), {"id": ended_job})
+    assert api.post(f"/jobs/{ended_job}/resume").status_code == 200
+    assert api.send("PUT", f"/jobs/{other}", json={"cron": "@daily"}).status_code == 200, "an updated job has not ended"
+    single = created(api, one_shot("once", labels=labels))
     end(database, claim(database), Verdict(ExecutionStatus.SUCCESS, None, {"status_code": 200}, None))
-    last = eventually(lambda: api.get("/events", kind="execution", job_id=once["job_id"]).json["items"])[0]
+    last = eventually(lambda: api.get("/events", kind="execution", job_id=single["job_id"]).json["items"])[0]
     ended = [event for event in events(api, labels="team=billing,env=prod") if event["kind"] == "job.ended"]
     assert [(event["job_id"], event["details"]["reason"]) for event in ended] == [
         (cancelled, "CANCELLED"),
-        (over, "NO_TICK_LEFT"),
+        (ended_job, "NO_TICK_LEFT"),
     ]
     found = events(api, labels="team=billing")
     assert [event["kind"] for event in found] == 2 * ["job.created"] + 2 * ["job.ended"] + [
@@ -121,12 +127,12 @@ def test_the_ends_of_repeating_jobs_are_told_and_labels_filter(api: Api, databas
     assert events(api, labels="team=billing,env=") == []
 
 
-def test_a_stream_that_cannot_be_kept_tells_what_there_is(api: Api, execution_id: str) -> None:
+def test_stream_without_a_kept_connection_sends_the_stored_events(api: Api, execution_id: str) -> None:
     first = eventually(lambda: api.get("/events", kind="job").json["items"])[0]
     begin = api.get("/events", kind="job", since="1970-01-02T00:00:00Z")
     assert begin.json["items"] == [first]
-    in_front = first["event_id"].partition("-")[0]
-    stream = api.send("GET", f"/events?after={in_front}", headers={"Accept": "text/event-stream"})
+    position_before = first["event_id"].partition("-")[0]
+    stream = api.send("GET", f"/events?after={position_before}", headers={"Accept": "text/event-stream"})
     assert (stream.status_code, stream.mimetype) == (200, "text/event-stream")
     sent = stream.get_data(as_text=True)
     assert sent.startswith("retry: 1000\nid: ")
@@ -136,15 +142,15 @@ def test_a_stream_that_cannot_be_kept_tells_what_there_is(api: Api, execution_id
     assert execution_id
 
 
-def test_what_is_not_kept_any_more_is_not_told(api: Api, database: Database) -> None:
+def test_position_older_than_the_retention_is_410(api: Api, database: Database) -> None:
     long_ago = rows.database_now(database) - timedelta(days=31)
     for headers, query in (({}, f"?after={int(long_ago.timestamp() * 1e6)}"), ({"Last-Event-ID": "1-a-att_1"}, "")):
         sent = headers | ({"Accept": "text/event-stream"} if headers else {})
         problem(api.send("GET", f"/events{query}", headers=sent), 410, "EVENTS_EXPIRED")
 
 
-def test_position_ahead_of_the_clock_is_refused_with_a_fresh_start(api: Api, database: Database) -> None:
-    """As after a failover to a server that is behind: a stream from there would be silent until the clock is there."""
+def test_position_ahead_of_the_clock_is_410_with_a_hint(api: Api, database: Database) -> None:
+    """After a failover to a server with an earlier clock, such a stream would be silent until the clock catches up."""
     now = rows.database_now(database)
     ahead = str(int((now + timedelta(minutes=1)).timestamp() * 1e6))
     stream = {"Accept": "text/event-stream"}
@@ -152,7 +158,7 @@ def test_position_ahead_of_the_clock_is_refused_with_a_fresh_start(api: Api, dat
         sent = headers if query else headers | {"Last-Event-ID": f"{ahead}-a-att_1"}
         refused = problem(api.send("GET", f"/events{query}", headers=sent), 410, "EVENTS_EXPIRED")
         assert "Start again" in refused["message"]
-    # A client's clock may be a little ahead: what it then goes on from is not.
+    # A client's clock may be slightly ahead: `since` in the near future returns a position that is not ahead.
     soon = (now + timedelta(seconds=30)).isoformat()
     page = api.get("/events", since=soon).json
     assert api.get("/events", after=page["next"]).status_code == 200
@@ -170,7 +176,7 @@ def test_position_ahead_of_the_clock_is_refused_with_a_fresh_start(api: Api, dat
         ("labels=team", "labels"),
     ],
 )
-def test_bad_questions_are_refused(api: Api, query: str, parameter: str) -> None:
+def test_invalid_query_is_refused(api: Api, query: str, parameter: str) -> None:
     assert pointers(problem(api.send("GET", f"/events?{query}"), 400, "INVALID_REQUEST")) == [parameter]
     headers = {"Accept": "text/event-stream", "Last-Event-ID": "'"}
     assert pointers(problem(api.send("GET", "/events", headers=headers), 400, "INVALID_REQUEST")) == ["Last-Event-ID"]

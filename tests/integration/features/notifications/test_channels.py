@@ -1,4 +1,4 @@
-"""Channels: endpoints that notify people: what is refused when one is registered, and trying one out."""
+"""Channels, endpoints that notify people: invalid channels are refused, and test messages are jobs."""
 
 from typing import Any
 
@@ -18,19 +18,19 @@ def channel(url: Any, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def named(api: Api) -> Api:
-    """An API with a secret `token` and a config `mail`."""
+def with_secrets(api: Api) -> Api:
+    """Create the secret `token` and the config `mail`."""
     api.post("/secrets", {"name": "token", "value": TOKEN})
     values = {"user": "a@example.com", "url": f"slack://{TOKEN}/#ops", "hook": "in/9f1Kd0Qz7Lm2Xw4B"}
     api.post("/configs", {"name": "mail", "values": values})
     return api
 
 
-def test_the_schema_of_messages_is_served_and_makes_a_payload_spec(api: Api) -> None:
+def test_served_schema_of_messages_is_a_valid_payload_spec(api: Api) -> None:
     schema = api.get("/notifications/schema").json["schema"]
     assert schema == MESSAGE_SCHEMA
     assert api.post("/payload-specs", {"name": "message", "schema": schema}).status_code == 201
-    # What a channel makes of a message by itself is what every message has.
+    # The default templates of a channel use only fields that every message has.
     url = "mailto://mail.example.com?to=ops@example.com"
     assert api.post("/endpoints", channel(url) | {"payload_spec": "message"}).status_code == 201
 
@@ -53,15 +53,15 @@ def test_the_schema_of_messages_is_served_and_makes_a_payload_spec(api: Api) -> 
         ],
     ],
 )
-def test_secrets_are_placeholders(named: Api, url: Any) -> None:
-    answer = named.post("/endpoints", channel(url) | {"config": "mail"})
+def test_secret_parts_of_a_url_may_be_placeholders(with_secrets: Api, url: Any) -> None:
+    answer = with_secrets.post("/endpoints", channel(url) | {"config": "mail"})
     assert answer.status_code == 201, answer.get_data(as_text=True)
     assert answer.json["spec"]["url"] == url
     assert TOKEN not in answer.get_data(as_text=True)
 
 
 @each_case(
-    ("url", "pointer", "says"),
+    ("url", "pointer", "message"),
     [
         ("mailto://me:hunter2@mail.example.com", "/spec/url", "the password"),
         ("mailto://me:{{config.user}}@mail.example.com", "/spec/url", "the password"),
@@ -75,7 +75,7 @@ def test_secrets_are_placeholders(named: Api, url: Any) -> None:
         ("json://h/?+X-Api-Key=abc", "/spec/url", "the parameter '+x-api-key'"),
         ("json://h/?%74oken=abc", "/spec/url", "the parameter 'token'"),
         ("json://h/?token={{secret.token}}&token=abc", "/spec/url", "the parameter 'token'"),
-        # Where a service has no place of its own for its token, by what it looks like.
+        # These services have no fixed part for a token, so a token is recognised by its form.
         ("jsons://h/hooks/catch/9f1Kd0Qz7Lm2Xw4B", "/spec/url", "part 3 of the path"),
         ("jsons://h/{{secret.token}}/9f1c2a7e-5b3d-4c1f-8a6e-0d2b4f6a8c1e", "/spec/url", "part 2 of the path"),
         (["json://h/", "json://9f1Kd0Qz7Lm2Xw4B@h/"], "/spec/url/1", "the part before @"),
@@ -85,11 +85,11 @@ def test_secrets_are_placeholders(named: Api, url: Any) -> None:
         ("json://h/{{config.hook}}", "/spec/url", "part 2 of the path"),
     ],
 )
-def test_a_secret_that_is_written_as_it_is_is_refused(named: Api, url: Any, pointer: str, says: str) -> None:
-    answer = named.post("/endpoints", channel(url) | {"config": "mail"})
+def test_plain_secret_in_a_url_is_refused(with_secrets: Api, url: Any, pointer: str, message: str) -> None:
+    answer = with_secrets.post("/endpoints", channel(url) | {"config": "mail"})
     assert answer.status_code == 422
     assert answer.json["error"]["details"][0]["pointer"] == pointer
-    assert says in answer.json["error"]["message"]
+    assert message in answer.json["error"]["message"]
     assert "POST /secrets" in answer.json["error"]["message"]
     assert not any(secret in answer.get_data(as_text=True) for secret in ("hunter2", "9f1Kd0Qz7Lm2", "9f1c2a7e"))
 
@@ -107,14 +107,14 @@ def test_a_secret_that_is_written_as_it_is_is_refused(named: Api, url: Any, poin
         "xexec://{{secret.token}}",
     ],
 )
-def test_what_is_no_channel_is_refused_with_what_is(named: Api, url: str) -> None:
-    answer = named.post("/endpoints", channel(["json://h/", url]))
+def test_unsupported_scheme_is_refused_with_the_allowed_schemes(with_secrets: Api, url: str) -> None:
+    answer = with_secrets.post("/endpoints", channel(["json://h/", url]))
     assert (answer.status_code, answer.json["error"]["details"][0]["pointer"]) == (422, "/spec/url/1")
     assert all(f"{scheme}://" in answer.json["error"]["message"] for scheme in SCHEMES)
 
 
 @pytest.mark.parametrize(
-    ("url", "says"),
+    ("url", "message"),
     [
         ("slack://{{secret.token}}/#ops?verify=no", "'verify' is not allowed in a slack:// URL; allowed: none"),
         (
@@ -124,18 +124,18 @@ def test_what_is_no_channel_is_refused_with_what_is(named: Api, url: str) -> Non
         ("pover://{{secret.token}}@{{secret.token}}?retry=3", "allowed: priority, sound"),
     ],
 )
-def test_a_parameter_that_a_preset_does_not_have_is_refused(named: Api, url: str, says: str) -> None:
-    answer = named.post("/endpoints", channel(url))
-    assert (answer.status_code, says in answer.json["error"]["message"]) == (422, True)
+def test_parameter_outside_the_preset_is_refused(with_secrets: Api, url: str, message: str) -> None:
+    answer = with_secrets.post("/endpoints", channel(url))
+    assert (answer.status_code, message in answer.json["error"]["message"]) == (422, True)
 
 
 @pytest.mark.parametrize("urls", [[], ["json://h/"] * 11, [1], "", None])
-def test_there_are_one_to_ten_of_them(api: Api, urls: Any) -> None:
+def test_channel_has_1_to_10_urls(api: Api, urls: Any) -> None:
     answer = api.post("/endpoints", channel(urls))
     assert (answer.status_code, answer.json["error"]["details"][0]["pointer"]) == (400, "/spec/url")
 
 
-def test_a_test_is_a_job_with_a_message_as_its_input(api: Api) -> None:
+def test_channel_test_is_a_job_with_a_message_as_its_input(api: Api) -> None:
     register(api)
     first = api.post("/endpoints/target/test", headers={"Idempotency-Key": "once"})
     assert (first.status_code, first.json["endpoint"], first.json["trigger"]) == (201, "target", "IMMEDIATE")
@@ -146,11 +146,11 @@ def test_a_test_is_a_job_with_a_message_as_its_input(api: Api) -> None:
     assert api.post("/endpoints/target/test").json["job_id"] != first.json["job_id"]
     waiting = api.post("/endpoints/target/test", headers={"Prefer": "respond-async"})
     assert (waiting.status_code, "Location" in waiting.headers) == (202, True)
-    # A job of one's own may have the same key.
+    # The keys of tests and the keys of jobs are separate.
     assert created(api, one_shot("once"))["input"] == INPUT
 
 
-def test_a_test_needs_an_endpoint_that_takes_messages(api: Api) -> None:
+def test_channel_test_needs_an_endpoint_that_accepts_messages(api: Api) -> None:
     assert api.post("/endpoints/nobody/test").json["error"]["code"] == "ENDPOINT_NOT_FOUND"
     assert api.post("/payload-specs", {"name": "spec", "schema": SCHEMA}).status_code == 201
     register(api, payload_spec="spec")

@@ -1,4 +1,4 @@
-"""`flask notifications`."""
+"""Commands of `flask notifications`."""
 
 import threading
 from pathlib import Path
@@ -14,28 +14,28 @@ from tests.integration.registered import register
 
 
 @pytest.mark.parametrize(("status", "code"), [("SUCCESS", 0), ("FAILED", 1)])
-def test_a_test_is_sent_and_waited_for(api: Api, cli: Cli, database: Database, status: str, code: int) -> None:
-    """In place of a worker the test ends what was sent."""
+def test_channel_test_is_sent_and_awaited(api: Api, cli: Cli, database: Database, status: str, code: int) -> None:
+    """The test completes the execution in place of a worker."""
     register(api)
-    over = threading.Event()
+    is_over = threading.Event()
 
     def work() -> None:
-        while not over.wait(0.05):
+        while not is_over.wait(0.05):
             for row in database.fetch(text("SELECT job_id FROM jobs")):
                 rows.set_status(database, row.job_id, status)
                 return
 
     worker = threading.Thread(target=work)
     worker.start()
-    told = cli.json("notifications", "test", "target", expect=code)
-    over.set()
+    result = cli.json("notifications", "test", "target", expect=code)
+    is_over.set()
     worker.join()
     (job,) = api.get("/jobs").json["items"]
-    assert (told["status"], told["execution_id"]) == (status, job["execution"]["execution_id"])
+    assert (result["status"], result["execution_id"]) == (status, job["execution"]["execution_id"])
     assert job["input"]["event"] == "test"
 
 
-def test_what_is_not_over_in_time_is_told_as_it_is(api: Api, cli: Cli) -> None:
+def test_channel_test_that_is_not_completed_in_time_shows_its_status(api: Api, cli: Cli) -> None:
     register(api)
     assert "QUEUED" in cli.run("notifications", "test", "target", "--wait", "0").stdout
     cli.run("notifications", "test", "nobody", expect=3)
@@ -43,7 +43,7 @@ def test_what_is_not_over_in_time_is_told_as_it_is(api: Api, cli: Cli) -> None:
     cli.run("notifications", "test", "target", expect=4)
 
 
-def test_rules_are_shown_tried_and_deleted(api: Api, cli: Cli, database: Database, tmp_path: Path) -> None:
+def test_rules_are_shown_previewed_and_deleted(api: Api, cli: Cli, database: Database, tmp_path: Path) -> None:
     register(api)
     rule = {"name": "r", "events": ["execution.failed", "queue.late"], "channels": ["target"], "all": True}
     assert api.post("/notification-rules", rule).status_code == 201
@@ -52,9 +52,9 @@ def test_rules_are_shown_tried_and_deleted(api: Api, cli: Cli, database: Databas
     assert "all" in cli.run("notifications", "list").stdout
     for _ in range(3):
         rows.add_letter(database)
-    told = cli.run("notifications", "preview", "r")
-    assert "3 executions failed: target" in told.stdout
-    assert "queue.late" in told.stderr
+    preview = cli.run("notifications", "preview", "r")
+    assert "3 executions failed: target" in preview.stdout
+    assert "queue.late" in preview.stderr
     file = tmp_path / "rule.yaml"
     file.write_text("{events: [execution.failed], channels: [nobody-yet], endpoint: tar*, group_seconds: 0}")
     assert cli.json("notifications", "preview", "--file", str(file))["messages"][0]["sent_at"] is not None

@@ -28,24 +28,28 @@ def shown(api: Api) -> list[Any]:
     return [{name: value for name, value in item.items() if not name.endswith("_at")} for item in items]
 
 
-def test_an_export_builds_the_same_rules_elsewhere(api: Api, cli: Cli, tmp_path: Path, empty_database_url: str) -> None:
+def test_export_recreates_the_rules_in_another_database(
+    api: Api, cli: Cli, tmp_path: Path, empty_database_url: str
+) -> None:
     fill(api)
     file = tmp_path / "catalog.yaml"
     file.write_text(cli.run("catalog", "export").stdout)
     assert cli.json("catalog", "diff", str(file)) == {"changes": []}
-    here = cli.settings
-    cli.settings = here.__class__(database_url=empty_database_url, secret_encryption_key=here.secret_encryption_key)
+    original = cli.settings
+    cli.settings = original.__class__(
+        database_url=empty_database_url, secret_encryption_key=original.secret_encryption_key
+    )
     cli.run("db", "upgrade")
     with running(cli.settings) as app:
-        there = administrator(app)
-        there.post("/secrets", {"name": "token", "value": "another"})
+        other = administrator(app)
+        other.post("/secrets", {"name": "token", "value": "another"})
         made = cli.json("catalog", "apply", str(file), "--yes")["changes"]
         assert (made[-1]["action"], made[-1]["kind"]) == ("create", "notification rule")
-        assert shown(there) == shown(api)
-    cli.settings = here
+        assert shown(other) == shown(api)
+    cli.settings = original
 
 
-def test_rules_are_changed_and_deleted_by_the_document(api: Api, cli: Cli, tmp_path: Path) -> None:
+def test_rules_are_changed_and_deleted_by_apply(api: Api, cli: Cli, tmp_path: Path) -> None:
     fill(api)
     file = tmp_path / "catalog.yaml"
     document = yaml.safe_load(cli.run("catalog", "export").stdout)
@@ -63,14 +67,16 @@ def test_rules_are_changed_and_deleted_by_the_document(api: Api, cli: Cli, tmp_p
 
 
 @each_case(
-    ("document", "said"),
+    ("document", "message"),
     [
         ("notification_rules: {r: {events: [x], channels: [a]}}", "/notification_rules/r/events/0"),
         ("notification_rules: {r: {events: [queue.late], channels: [a], all: true}}", "/notification_rules/r/channels"),
     ],
 )
-def test_invalid_rule_is_refused_at_its_place(api: Api, cli: Cli, tmp_path: Path, document: str, said: str) -> None:
+def test_invalid_rule_is_refused_with_its_pointer(
+    api: Api, cli: Cli, tmp_path: Path, document: str, message: str
+) -> None:
     file = tmp_path / "catalog.yaml"
     file.write_text(document)
-    assert said in cli.run("catalog", "apply", str(file), "--yes", expect=1).stderr
+    assert message in cli.run("catalog", "apply", str(file), "--yes", expect=1).stderr
     assert api.get("/audit").json["items"][0]["resource_type"] == "api_key", "nothing was changed"

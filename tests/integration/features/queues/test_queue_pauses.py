@@ -1,4 +1,4 @@
-"""POST /queues/{queue}/pause and /resume, and what tells of a queue that is paused."""
+"""Pause of a queue: POST /queues/{queue}/pause and /resume, and every answer that shows the pause."""
 
 from typing import Any
 
@@ -14,38 +14,40 @@ def paused(api: Api) -> dict[str, Any]:
     return {item["queue"]: item["paused_at"] for item in api.get("/queues").json["items"]}
 
 
-def test_a_queue_is_paused_until_it_is_resumed(api: Api, database: Database) -> None:
+def test_queue_is_paused_until_resumed(api: Api, database: Database) -> None:
     register(api)
     waits = created(api, one_shot("waits", queue="bulk"))["execution"]["execution_id"]
     before = current_rules(database)
-    assert [one["queue"] for one in api.get("/health/operations").json["unserved_queues"]] == ["bulk"]
+    assert [queue["queue"] for queue in api.get("/health/operations").json["unserved_queues"]] == ["bulk"]
 
     found = api.post("/queues/bulk/pause").json
     assert (found["queue"], found["due"], found["workers"]) == ("bulk", 1, 0)
     assert found["paused_at"] is not None
-    assert api.post("/queues/bulk/pause").json["paused_at"] == found["paused_at"], "again it changes nothing"
+    assert api.post("/queues/bulk/pause").json["paused_at"] == found["paused_at"], "a repeated pause changes nothing"
     during = current_rules(database)
-    assert (during.revision, during.paused_queues) == (before.revision + 1, {"bulk"}), "workers are told once"
+    assert (during.revision, during.paused_queues) == (before.revision + 1, {"bulk"}), "the revision changes once"
     assert paused(api) == {"bulk": found["paused_at"]}
     operations = api.get("/health/operations").json
     assert operations["paused_queues"] == [{"queue": "bulk", "paused_at": found["paused_at"]}]
-    assert operations["unserved_queues"] == [], "it waits for somebody else than a worker"
+    assert operations["unserved_queues"] == [], "a paused queue is not unserved"
     explained = api.get(f"/executions/{waits}/explain").json
     assert (explained["reason"], explained["since"]) == ("QUEUE_PAUSED", found["paused_at"])
     assert "its queue 'bulk' is paused" in explained["explanation"]
 
     assert api.post("/queues/bulk/resume").json["paused_at"] is None
-    assert api.post("/queues/bulk/resume").status_code == 200, "again it changes nothing"
+    assert api.post("/queues/bulk/resume").status_code == 200, "a repeated resume changes nothing"
     after = current_rules(database)
     assert (after.revision, after.paused_queues) == (during.revision + 1, frozenset())
     assert paused(api) == {"bulk": None}
     assert api.get(f"/executions/{waits}/explain").json["reason"] == "NO_WORKER"
     entries = api.get("/audit", resource_type="queue").json["items"]
-    assert [(one["action"], one["resource"], one["actor_name"]) for one in entries] == [("flow", "bulk", "test")] * 2
+    assert [(entry["action"], entry["resource"], entry["actor_name"]) for entry in entries] == [
+        ("flow", "bulk", "test")
+    ] * 2
     assert entries[0]["before_hash"] == entries[1]["after_hash"] != entries[1]["before_hash"]
 
 
-def test_a_paused_queue_is_listed_although_nothing_else_knows_it(api: Api) -> None:
+def test_paused_queue_without_endpoints_is_listed(api: Api) -> None:
     register(api)
     assert api.send("PATCH", "/endpoints/target", json={"queue": "own"}).status_code == 200
     assert api.post("/queues/own/pause").status_code == 200
@@ -55,7 +57,7 @@ def test_a_paused_queue_is_listed_although_nothing_else_knows_it(api: Api) -> No
     assert paused(api) == {}
 
 
-def test_who_may_not_and_what_there_is_not(api: Api, database: Database) -> None:
+def test_pause_needs_the_scope_admin_and_an_existing_queue(api: Api, database: Database) -> None:
     register(api)
     for verb in ("pause", "resume"):
         error = problem(api.post(f"/queues/nope/{verb}"), 404, "QUEUE_NOT_FOUND")

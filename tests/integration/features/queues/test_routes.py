@@ -1,4 +1,4 @@
-"""Routes: the name of an endpoint decides its queue, by the first pattern that it matches."""
+"""Routes: the first pattern that matches the name of an endpoint gives its queue."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -27,7 +27,7 @@ def execution_queue(api: Api, endpoint: str, key: str) -> str:
     return queue
 
 
-def test_routes_move_endpoints_that_name_no_queue(api: Api) -> None:
+def test_routes_apply_to_endpoints_without_a_queue(api: Api) -> None:
     for name in ("billing-eu", "mail"):
         register(api, name)
     register(api, "billing-own", queue="mine")
@@ -58,8 +58,8 @@ def test_routes_move_endpoints_that_name_no_queue(api: Api) -> None:
     assert [entry["action"] for entry in entries] == ["replace", "replace"]
 
 
-class Late(list[Route]):
-    """Routes that take all of the time that their first reader has."""
+class SlowRoutes(list[Route]):
+    """Routes whose first read uses up the time of the request."""
 
     reads = 0
 
@@ -69,10 +69,10 @@ class Late(list[Route]):
         return super().__iter__()
 
 
-def test_to_try_routes_on_all_endpoints_ends_with_the_request_s_time(api: Api, database: Database) -> None:
+def test_trial_of_routes_ends_at_the_deadline_of_the_request(api: Api, database: Database) -> None:
     for name in ("a", "b", "c"):
         register(api, name)
-    routes = Late([Route("*", "bulk")])
+    routes = SlowRoutes([Route("*", "bulk")])
     try:
         with pytest.raises(TimedOutError):
             list(routing.moves(database, routes))
@@ -81,28 +81,28 @@ def test_to_try_routes_on_all_endpoints_ends_with_the_request_s_time(api: Api, d
     assert routes.reads == 1
 
 
-def test_routes_can_be_tried(api: Api) -> None:
+def test_trial_of_routes_shows_the_route_and_the_moved_endpoints(api: Api) -> None:
     register(api, "billing-eu")
     register(api, "mail")
     register(api, "billing-own", queue="mine")
 
-    def ask(endpoint: str, **body: Any) -> Any:
+    def try_routes(endpoint: str, **body: Any) -> Any:
         return api.post("/routes/test", {"endpoint": endpoint} | body).json
 
     nothing = {"queue": None, "pattern": None, "position": None, "is_default": True}
-    assert ask("unknown") == nothing
-    assert ask("mail") == nothing | {"queue": "http"}
+    assert try_routes("unknown") == nothing
+    assert try_routes("mail") == nothing | {"queue": "http"}
     found = {"queue": "bulk", "pattern": "billing-*", "position": 0, "is_default": False}
     moves = [{"endpoint": "billing-eu", "before": "http", "after": "bulk"}]
-    assert ask("billing-us", routes=BILLING) == found | {"moves": moves, "move_count": 1}
+    assert try_routes("billing-us", routes=BILLING) == found | {"moves": moves, "move_count": 1}
     assert api.get("/routes").json["routes"] == []
     assert api.put("/routes", {"routes": BILLING}).status_code == 200
-    assert ask("billing-us") == found
-    assert ask("mail", routes=BILLING)["moves"] == []
-    assert ask("mail", routes=[])["moves"] == [{"endpoint": "billing-eu", "before": "bulk", "after": "http"}]
+    assert try_routes("billing-us") == found
+    assert try_routes("mail", routes=BILLING)["moves"] == []
+    assert try_routes("mail", routes=[])["moves"] == [{"endpoint": "billing-eu", "before": "bulk", "after": "http"}]
 
 
-def test_the_environment_counts_until_somebody_sets_routes(api: Api, database: Database) -> None:
+def test_routes_of_the_environment_apply_until_routes_are_set(api: Api, database: Database) -> None:
     register(api, "billing-eu")
     for routes, queue in (([Route("billing-*", "bulk")], "bulk"), ([Route("*", "rest")], "rest"), ([], "http")):
         routing.adopt(database, routes)
@@ -128,18 +128,18 @@ def test_the_environment_counts_until_somebody_sets_routes(api: Api, database: D
         ({"pattern": "*", "queue": "bulk", "else": 1}, "/routes/1/else"),
     ],
 )
-def test_what_is_wrong_names_the_field(shared_api: Api, route: Any, pointer: str) -> None:
+def test_invalid_route_is_refused_with_its_field(shared_api: Api, route: Any, pointer: str) -> None:
     routes = [BILLING[0], route]
     assert pointers(problem(shared_api.put("/routes", {"routes": routes}), 400, "INVALID_REQUEST")) == [pointer]
-    asked = shared_api.post("/routes/test", {"endpoint": "a", "routes": routes})
-    assert pointers(problem(asked, 400, "INVALID_REQUEST")) == [pointer]
+    answer = shared_api.post("/routes/test", {"endpoint": "a", "routes": routes})
+    assert pointers(problem(answer, 400, "INVALID_REQUEST")) == [pointer]
 
 
-def test_a_list_of_routes_alone_is_told_what_is_needed(shared_api: Api) -> None:
+def test_bare_list_of_routes_is_refused(shared_api: Api) -> None:
     error = problem(shared_api.put("/routes", BILLING), 400, "INVALID_REQUEST")
     assert error["details"] == [{"pointer": "", "message": "Must be a JSON object."}]
 
 
-def test_there_are_at_most_200_routes(shared_api: Api) -> None:
+def test_number_of_routes_is_from_1_to_200(shared_api: Api) -> None:
     for routes in ([], BILLING * 101):
         assert pointers(problem(shared_api.put("/routes", {"routes": routes}), 400, "INVALID_REQUEST")) == ["/routes"]

@@ -1,4 +1,4 @@
-"""Results of executions, through the test client: a thread waits there, and not for long."""
+"""Results of executions through the test client, which waits in a thread, so waits are short."""
 
 import pytest
 from sqlalchemy import text
@@ -17,7 +17,7 @@ from tests.integration.registered import created, one_shot
 ERROR = {"type": "HTTP_ERROR", "message": "answered 500", "status_code": 500, "body": "all of it", "retryable": False}
 
 
-def test_a_result_is_that_of_the_last_attempt(api: Api, database: Database, execution_id: str) -> None:
+def test_result_belongs_to_the_last_attempt(api: Api, database: Database, execution_id: str) -> None:
     path = f"/executions/{execution_id}/result"
     waiting = api.get(path, wait="10ms")
     assert (waiting.status_code, waiting.json["status"], waiting.headers["Retry-After"]) == (202, "QUEUED", "1")
@@ -25,25 +25,25 @@ def test_a_result_is_that_of_the_last_attempt(api: Api, database: Database, exec
     again = api.get(path)
     assert (again.status_code, again.json["status"], again.json["error"]) == (202, "RETRYING", None)
     end(database, claim(database), Verdict(ExecutionStatus.FAILED, None, None, ERROR))
-    over = api.get(path, wait="60s")
-    assert (over.status_code, over.json["status"], over.json["output"]) == (200, "FAILED", None)
-    assert (over.json["error"], over.json["attempt_count"]) == (ERROR, 2)
-    assert over.json["completed_at"] is not None
+    final = api.get(path, wait="60s")
+    assert (final.status_code, final.json["status"], final.json["output"]) == (200, "FAILED", None)
+    assert (final.json["error"], final.json["attempt_count"]) == (ERROR, 2)
+    assert final.json["completed_at"] is not None
 
 
-def test_what_has_begun_to_wait_is_told_at_once(api: Api, database: Database, execution_id: str) -> None:
+def test_result_of_a_completed_execution_is_returned_at_once(api: Api, database: Database, execution_id: str) -> None:
     end(database, claim(database), Verdict(ExecutionStatus.SUCCESS, None, {"status_code": 204}, None))
     assert api.get(f"/executions/{execution_id}/result", wait="1m").json["output"] == {"status_code": 204}
 
 
 @each_case("wait", ["61s", "2m", "1h", "5", "-1s", "", "1.5s", "soon"])
-def test_a_wait_is_a_duration_of_up_to_a_minute(api: Api, execution_id: str, wait: str) -> None:
+def test_wait_longer_than_a_minute_or_invalid_is_refused(api: Api, execution_id: str, wait: str) -> None:
     error = problem(api.get(f"/executions/{execution_id}/result", wait=wait), 400, "INVALID_REQUEST")
     assert pointers(error) == ["wait"]
     assert "60s" in error["details"][0]["message"]
 
 
-def test_a_job_may_be_answered_later(api: Api, execution_id: str) -> None:
+def test_prefer_header_chooses_an_asynchronous_answer(api: Api, execution_id: str) -> None:
     assert execution_id
     first = api.post("/jobs", one_shot("async"), headers={"Prefer": "respond-async"})
     assert (first.status_code, first.headers["Preference-Applied"]) == (202, "respond-async")
@@ -59,17 +59,17 @@ def test_a_job_may_be_answered_later(api: Api, execution_id: str) -> None:
     assert created(api, one_shot("plain"))["execution"]["status"] == "QUEUED"
 
 
-def test_a_result_is_deleted_when_its_endpoint_says_and_a_manual_retry_has_another(
+def test_result_is_deleted_after_its_retention_and_a_manual_retry_creates_a_new_result(
     api: Api, database: Database, execution_id: str
 ) -> None:
     kept = api.send("PATCH", "/endpoints/target", json={"result_retention": "168h"})
     assert (kept.status_code, kept.json["result_retention"]) == (200, "7d")
     first, second = (created(api, one_shot(key))["execution"]["execution_id"] for key in ("short", "again"))
     for _ in range(3):
-        claimed = claim(database)
-        failed = claimed.execution_id == second
+        taken = claim(database)
+        failed = taken.execution_id == second
         status = ExecutionStatus.FAILED if failed else ExecutionStatus.SUCCESS
-        end(database, claimed, Verdict(status, None, None if failed else {"status_code": 200, "body": "b"}, ERROR))
+        end(database, taken, Verdict(status, None, None if failed else {"status_code": 200, "body": "b"}, ERROR))
     prune = chores_of(
         ChoreContext(database, Settings(queue_shards=1), hint=lambda _queue: None, stopping=lambda: False)
     ).prune_results
@@ -95,7 +95,7 @@ def test_a_result_is_deleted_when_its_endpoint_says_and_a_manual_retry_has_anoth
 
 
 @pytest.mark.parametrize("retention", ["59s", "366d", "0s", "week", 7, ""])
-def test_results_are_kept_for_a_minute_to_a_year(api: Api, execution_id: str, retention: object) -> None:
+def test_retention_must_be_between_a_minute_and_a_year(api: Api, execution_id: str, retention: object) -> None:
     assert execution_id
     error = problem(
         api.send("PATCH", "/endpoints/target", json={"result_retention": retention}), 400, "INVALID_REQUEST"
