@@ -1,4 +1,18 @@
-"""Client of Task Executor: `Client` over requests, and `AsyncClient` over aiohttp (extra `async`)."""
+"""Client of Task Executor: `Client` over requests, and `AsyncClient` over aiohttp (extra `async`).
+
+`errors` has a class for each error code, `models` the types of bodies and answers, `transaction` enqueues in your own
+database transaction. The logger `task_executor_client` reports retries at INFO.
+
+Example:
+    from task_executor_client import Client, errors
+
+    with Client("https://te.example.org", key) as te:
+        job = te.jobs.create(endpoint="mail", trigger="IMMEDIATE", input={"to": "a@example.org"})
+        try:
+            te.jobs.cancel(job["job_id"])
+        except errors.ExecutionNotCancellableError:
+            print(te.wait(job["job_id"])["status"])
+"""
 
 from typing import TYPE_CHECKING, Any
 

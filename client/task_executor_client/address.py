@@ -6,14 +6,22 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Base URL and API key; `repr` hides the key."""
+    """Base URL and API key; `repr` hides the key. Build it with `of`, which checks both."""
 
     base_url: str
     api_key: str = field(repr=False)
 
     @classmethod
     def of(cls, base_url: str, api_key: str) -> "Address":
-        """Check and build an address; raises ValueError with a message without key or password."""
+        """Check and build an address.
+
+        Args:
+            base_url: http or https URL without user, password, query and fragment.
+            api_key: API key of printable ASCII.
+
+        Raises:
+            ValueError: The URL or the key is malformed. The message contains neither the key nor a password.
+        """
         parts = urlsplit(base_url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ValueError("base_url must be an http or https URL, such as https://task-executor.example.org")

@@ -15,7 +15,13 @@ MAX_BYTES = 64 * 1024 * 1024  # of a response body; the largest page of the serv
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """HTTP response; names of headers in lower case."""
+    """HTTP response.
+
+    Attributes:
+        status: HTTP status.
+        headers: Headers, with names in lower case.
+        content: Body, without decoding.
+    """
 
     status: int
     headers: Mapping[str, str]
@@ -23,7 +29,13 @@ class Reply:
 
 
 class Answer(dict[str, Any]):
-    """JSON object with its response headers: see `etag`, `replayed` and `request_id`."""
+    """JSON object with its response headers: see `etag`, `replayed` and `request_id`.
+
+    Operations return it for the TypedDicts of `models`. A copy made by `dict(answer)` loses the headers.
+
+    Attributes:
+        headers: Headers of the response, with names in lower case.
+    """
 
     headers: Mapping[str, str] = {}
 
@@ -31,20 +43,50 @@ class Answer(dict[str, Any]):
 def etag(answer: Mapping[str, Any]) -> str | None:
     """Return the ETag of an answer, for `if_match` and `if_none_match`.
 
+    Args:
+        answer: Return value of an operation.
+
+    Returns:
+        The ETag with its quotes; None if the operation has no ETag, and for an item of a list or a copy.
+
     Example:
-        found = te.endpoints.get("mail")
-        te.endpoints.replace("mail", if_match=etag(found), **changed)
+        found = te.configs.get("mail")
+        values = found["values"] | {"sender": "noreply@example.org"}
+        te.configs.replace("mail", if_match=etag(found), values=values)
     """
     return _header(answer, "etag")
 
 
 def replayed(answer: Mapping[str, Any]) -> bool:
-    """Return whether an earlier request with the same idempotency key produced the answer."""
+    """Return whether an earlier request with the same idempotency key produced the answer.
+
+    Args:
+        answer: Return value of an operation.
+
+    Returns:
+        True for the stored answer of an earlier request, a retry of the same call included. False otherwise, and for a
+        copy of an answer.
+
+    Example:
+        job = te.jobs.create(endpoint="mail", trigger="IMMEDIATE", input={"to": "a@example.org"}, idempotency_key="o-7")
+        if replayed(job):
+            print("created before:", job["job_id"])
+    """
     return _header(answer, "idempotency-replayed") == "true"
 
 
 def request_id(answer: Mapping[str, Any]) -> str | None:
-    """Return the request's id in the log of the service."""
+    """Return the id of the request in the log of the service.
+
+    Args:
+        answer: Return value of an operation.
+
+    Returns:
+        The value of `X-Request-ID`; None for an item of a list or a copy.
+
+    Example:
+        print(request_id(te.stats.get()))
+    """
     return _header(answer, "x-request-id")
 
 
@@ -53,7 +95,14 @@ def _header(answer: Mapping[str, Any], name: str) -> str | None:
 
 
 def read(call: Call, reply: Reply) -> Any:
-    """Return the content of a reply: an Answer, text, another JSON value, or None.
+    """Return the content of a reply.
+
+    Args:
+        call: Call that was sent.
+        reply: Final reply, of any status.
+
+    Returns:
+        An Answer for a JSON object, another JSON value, text for `is_text`, or None without a body.
 
     Raises:
         ApiError: The service refused the request.
@@ -77,7 +126,16 @@ def read(call: Call, reply: Reply) -> Any:
 
 
 def error_of(call: Call, reply: Reply) -> ApiError | UnexpectedAnswerError:
-    """Return the error of a reply with a status outside 200 to 299."""
+    """Return the error of a reply with a status outside 200 to 299.
+
+    Args:
+        call: Call that was sent.
+        reply: Reply with an error.
+
+    Returns:
+        The class of the code in `errors`, or ApiError for an unknown code. UnexpectedAnswerError if the body is not an
+        error of Task Executor.
+    """
     try:
         error = json.loads(reply.content)["error"]
         code, message = str(error["code"]), str(error["message"])
@@ -99,7 +157,15 @@ def error_of(call: Call, reply: Reply) -> ApiError | UnexpectedAnswerError:
 
 
 def retry_after(reply: Reply, now: float | None = None) -> float | None:
-    """Return the seconds of Retry-After, None without it; a date needs `now`, a Unix time in seconds."""
+    """Return the seconds of Retry-After.
+
+    Args:
+        reply: Any reply.
+        now: Unix time in seconds, to which a date is compared; None ignores dates.
+
+    Returns:
+        Seconds, at least 0; None without a valid Retry-After.
+    """
     text = reply.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdecimal() and len(text) < 10:
         return float(text)

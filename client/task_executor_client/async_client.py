@@ -21,16 +21,22 @@ from .waiting import until_ended
 class AsyncClient(AsyncService):
     """Asynchronous client of one service, for one event loop. Use it with `async with`, or close it.
 
+    Needs the extra `async`. Tasks of the loop may share a client; other threads may not use it. Proxies of the
+    environment are not used.
+
     Args:
-        base_url: URL of the service.
-        api_key: API key.
-        retries: Limits of retries; `Retries()` by default.
-        connections: Largest number of open connections; `wait` uses at most half of them.
+        base_url: URL of the service, such as `https://te.example.org`; a path is kept as prefix.
+        api_key: API key; `repr`, log lines and error messages do not contain it.
+        retries: Limits of retries; None for `Retries()`.
+        connections: Largest number of open connections, for which further calls wait within their time limit. Long
+            polls of `wait` use at most half of them.
 
     Raises:
         ValueError: The URL or the key is malformed.
 
     Example:
+        from task_executor_client import AsyncClient
+
         async with AsyncClient("https://te.example.org", key) as te:
             job = await te.jobs.create(endpoint="mail", trigger="IMMEDIATE", input={"to": "a@example.org"})
     """
@@ -62,7 +68,21 @@ class AsyncClient(AsyncService):
         await self._transport.close()
 
     async def send(self, call: Call) -> Any:
-        """Send a call with retries and return its answer; raises TaskExecutorError."""
+        """Send a call with retries. The generated operations use it; an operation without a method can be sent too.
+
+        Args:
+            call: Request; see `Call.of`.
+
+        Returns:
+            An `Answer` for a JSON object, another JSON value, text for `is_text`, or None without a body.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `async_operations.AsyncService`.
+            RuntimeError: The client is closed.
+
+        Example:
+            job = await te.send(Call.of("jobs.get", "GET", "/jobs/{job_id}", path={"job_id": "job_8f3a6c1d2e4b"}))
+        """
         return await self._send(call, self._retries)
 
     async def _send(self, call: Call, retries: Retries) -> Any:
@@ -75,18 +95,29 @@ class AsyncClient(AsyncService):
         return read(call, await drive_async(exchange(call, retries, time.monotonic, time.time), do))
 
     async def wait(self, id_: str, /, *, timeout: float = 60.0) -> models.Execution:
-        """Wait until an execution has ended.
+        """Wait until an execution has ended. Only the calling task waits.
+
+        The wait is a long poll; if the service is too busy for long polls, the client polls at most every 2 s.
 
         Args:
-            id_: Id of an execution, or of a job for its newest execution.
-            timeout: Limit in seconds.
+            id_: Id of an execution, or of a job for its newest execution. A job without an execution is polled until
+                it has an execution.
+            timeout: Limit in seconds, above 0.
 
         Returns:
-            The ended execution.
+            The execution in the state SUCCESS, FAILED or CANCELLED.
 
         Raises:
             WaitTimeoutError: The execution has not ended within `timeout`; it continues.
-            ValueError: The id belongs to neither an execution nor a job.
+            ValueError: The id begins with neither `exec_` nor `job_`.
+            errors.ExecutionNotFoundError: No execution has that id.
+            errors.JobNotFoundError: No job has that id.
+            TaskExecutorError: Other errors of each operation; see `async_operations.AsyncService`.
+
+        Example:
+            execution = await te.wait(job["job_id"], timeout=300)
+            if execution["status"] == "FAILED":
+                print(execution["last_error"])
         """
 
         async def do(step: Call | Pause) -> Any:
@@ -114,19 +145,31 @@ class AsyncClient(AsyncService):
         name: str | None = None,
         **fields: Any,
     ) -> Callable[[Callable[P, R]], Declared[P, R]]:
-        """Declare an endpoint whose input has the arguments of the decorated function; see `register`.
+        """Declare an endpoint whose input has the arguments of the decorated function; nothing is sent.
+
+        `register` creates or updates the declared endpoints. Declare on one thread, before `register`.
 
         Args:
             type: Transport.
-            name: Name of the endpoint; by default the function's name with hyphens.
-            fields: Further fields of `endpoints.create`, such as `spec`.
+            name: Name of the endpoint; None for the function's name with hyphens.
+            **fields: Further fields of `endpoints.create`, such as `spec` or `retry_policy`. `register` resets omitted
+                `spec`, `config`, `retry_policy`, `keep_response` and `callbacks` to their defaults, and leaves omitted
+                `queue`, `priority`, `limits`, `breaker` and `result_retention` unchanged.
 
         Returns:
-            A decorator; the decorated function is still callable and has `input(...)` for the input of a job.
+            A decorator that returns a `Declared`: still callable, with `name`, and `input(...)` for the input of a job.
 
         Raises:
-            TypeError: An argument of the function has no type, or a type that JSON does not have.
-            ValueError: The name is declared already.
+            TypeError: An argument of the function has no type, or a type that JSON does not have. Raised by the
+                decorator.
+            ValueError: The name is declared already. Raised by the decorator.
+
+        Example:
+            @te.endpoint(spec={"url": "https://mail.example.org", "body_template": "{{input}}"})
+            def send_mail(to: str, subject: str) -> None: ...
+
+
+            await te.register()
         """
 
         def declare(function: Callable[P, R]) -> Declared[P, R]:
@@ -138,14 +181,22 @@ class AsyncClient(AsyncService):
     async def register(self, *, dry_run: bool = False) -> list[Change]:
         """Create or update the declared endpoints and their payload specs; unchanged definitions are skipped.
 
+        Several processes may register the same declarations at the same time.
+
         Args:
             dry_run: Only read, and return the changes that would be made.
 
         Returns:
-            A change for each payload spec and endpoint.
+            A change for each payload spec and each endpoint, in the order of the declarations.
 
         Raises:
             RegistrationConflictError: The type differs, or another client changed a definition. Earlier changes of the
                 call stay; call `register` again.
+            TaskExecutorError: The service refused a definition; see `endpoints.create` and `payload_specs.create`.
+                Other errors of each operation: see `async_operations.AsyncService`.
+
+        Example:
+            for change in await te.register(dry_run=True):
+                print(change.kind, change.name, change.action, change.fields)
         """
         return await drive_async(self._declared.register(dry_run=dry_run), self.send)

@@ -11,7 +11,12 @@ from .transport import CONNECT_SECONDS
 
 
 class AsyncTransport:
-    """Connections to the service in one event loop."""
+    """Connections to the service in one event loop, opened by the first call.
+
+    Args:
+        address: Address of the service.
+        connections: Largest number of open connections.
+    """
 
     def __init__(self, address: Address, connections: int) -> None:
         self._address = address
@@ -26,7 +31,19 @@ class AsyncTransport:
             await self._session.close()
 
     async def attempt(self, call: Call, timeout: float) -> Reply | ConnectionFailedError:
-        """Send a call once; raises RuntimeError when closed, UnexpectedAnswerError above MAX_BYTES."""
+        """Send a call once.
+
+        Args:
+            call: Call to send.
+            timeout: Limit in seconds, from the connection to the last byte of the body.
+
+        Returns:
+            The reply, of any status, or the failure to get a reply.
+
+        Raises:
+            RuntimeError: The client is closed.
+            UnexpectedAnswerError: The body is larger than MAX_BYTES.
+        """
         session = self._open()
         try:
             async with session.request(

@@ -19,8 +19,16 @@ _PREFERRED = re.compile(r'(?:^|,)\s*wait\s*=\s*"?([0-9]{1,9})\b', re.ASCII | re.
 class Call:
     """Request of an operation.
 
-    A `repeatable` call may be sent twice without a second effect: it only reads, or it has an idempotency key.
-    `timeout` is in seconds and covers all tries; None selects the client's timeout.
+    Attributes:
+        operation: Name in messages, such as `jobs.get`.
+        method: HTTP method.
+        path: Path, encoded.
+        query: Names and values of the query.
+        headers: Names and values of headers.
+        content: JSON body; None without a body.
+        repeatable: Whether a second sending has no second effect: the call only reads, or has an idempotency key.
+        is_text: Whether the answer is text instead of JSON.
+        timeout: Seconds for all tries; None selects the client's timeout.
     """
 
     operation: str
@@ -51,10 +59,25 @@ class Call:
         is_text: bool = False,
         timeout: float | None = None,
     ) -> "Call":
-        """Build a call; with `takes_key` and no `key` it gets a random idempotency key.
+        """Build a call.
+
+        Args:
+            operation: Name in messages, such as `jobs.get`.
+            method: HTTP method.
+            template: Path with placeholders, such as `/jobs/{job_id}`.
+            path: Values of the placeholders.
+            query: Parameters; None leaves a parameter out, a list repeats the parameter.
+            headers: Headers; None leaves a header out.
+            body: Fields of the JSON body; None for no body.
+            key: Idempotency key; None for a random key.
+            takes_key: Whether the operation takes an idempotency key.
+            key_in_body: Whether the body has a field for the key; a given key is then not sent as header.
+            only_reads: Whether a POST changes nothing.
+            is_text: Whether the answer is text instead of JSON.
+            timeout: Seconds for all tries; None for the client's timeout.
 
         Raises:
-            ValueError: A path segment or a header is malformed.
+            ValueError: A path segment or a header is malformed, or a datetime has no time zone.
             TypeError: The body is not JSON.
         """
         sent = [(name, _text(value)) for name, value in (headers or {}).items() if value is not None]

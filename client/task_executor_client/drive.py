@@ -11,7 +11,18 @@ Result = TypeVar("Result")
 
 
 def drive(steps: Generator[Step, Any, Result], do: Callable[[Step], Any]) -> Result:
-    """Perform each step, send its result or error into the generator, and return the generator's result."""
+    """Perform the steps of a generator.
+
+    Args:
+        steps: Generator that yields steps; the result of a step, or its TaskExecutorError, is sent into the generator.
+        do: Performs a step and returns its result.
+
+    Returns:
+        Return value of the generator.
+
+    Raises:
+        Exception: Errors that the generator does not catch, and errors of `do` other than TaskExecutorError.
+    """
     go_on = partial(steps.send, None)
     while True:
         try:
@@ -26,7 +37,18 @@ def drive(steps: Generator[Step, Any, Result], do: Callable[[Step], Any]) -> Res
 
 
 async def drive_async(steps: Generator[Step, Any, Result], do: Callable[[Step], Awaitable[Any]]) -> Result:
-    """Perform each step, send its result or error into the generator, and return the generator's result."""
+    """Perform the steps of a generator.
+
+    Args:
+        steps: Generator that yields steps; the result of a step, or its TaskExecutorError, is sent into the generator.
+        do: Performs a step and returns its result.
+
+    Returns:
+        Return value of the generator.
+
+    Raises:
+        Exception: Errors that the generator does not catch, and errors of `do` other than TaskExecutorError.
+    """
     go_on = partial(steps.send, None)
     while True:
         try:

@@ -15,15 +15,16 @@ log = logging.getLogger("task_executor_client")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """Limits of the retries of a call; times in seconds.
+    """Limits of the retries of a call; times in seconds. Immutable, so clients and threads may share it.
 
     Waits have full jitter: random between 0 and a bound that doubles from `first_wait` to `longest_wait`, plus
     Retry-After.
 
     Args:
-        timeout: Limit of all tries of a call; long polls extend it.
-        try_timeout: Limit of a single try; long polls extend it.
-        max_tries: Largest number of tries, at least 1.
+        timeout: Limit of all tries of a call, waits included. `timeout` of an operation replaces it. The time for which
+            a call asks the service to delay its answer (`wait`, `prefer`) is added.
+        try_timeout: Limit of a single try, to which the same time is added.
+        max_tries: Largest number of tries, at least 1; 1 for no retries.
         first_wait: Bound of the first wait.
         longest_wait: Largest bound of a wait.
 
@@ -31,7 +32,7 @@ class Retries:
         ValueError: A value is out of range.
 
     Example:
-        Client(url, key, retries=Retries(timeout=10, max_tries=3))
+        te = Client("https://te.example.org", key, retries=Retries(timeout=10, max_tries=3))
     """
 
     timeout: float = 60.0
@@ -67,7 +68,16 @@ Steps = Generator[Send | Pause, Outcome, Reply]
 
 
 def exchange(call: Call, retries: Retries, clock: Callable[[], float], wall_clock: Callable[[], float]) -> Steps:
-    """Yield steps until a reply is final, and return the reply. Each try sends the same idempotency key.
+    """Yield steps until a reply is final. Each try sends the same idempotency key.
+
+    Args:
+        call: Call to send.
+        retries: Limits of the tries.
+        clock: Seconds of a clock that never goes back, such as `time.monotonic`.
+        wall_clock: Unix time in seconds, for a Retry-After with a date.
+
+    Returns:
+        The final reply, of any status.
 
     Raises:
         ConnectionFailedError: The last try received no reply.
@@ -91,7 +101,18 @@ def exchange(call: Call, retries: Retries, clock: Callable[[], float], wall_cloc
 def wait_before_next(
     call: Call, outcome: Reply | ConnectionFailedError, tried: int, retries: Retries, now: float
 ) -> float | None:
-    """Return the seconds before the next try, or None if the outcome is final; `tried` counts from 1."""
+    """Return the seconds before the next try.
+
+    Args:
+        call: Call that was sent.
+        outcome: Reply, or the failure to get a reply.
+        tried: Number of tries so far, from 1.
+        retries: Limits of the waits.
+        now: Unix time in seconds.
+
+    Returns:
+        Seconds; None if the outcome is final.
+    """
     jitter = random.uniform(0, min(retries.longest_wait, retries.first_wait * 2 ** (tried - 1)))
     if isinstance(outcome, ConnectionFailedError):
         return jitter if call.repeatable or not outcome.may_have_been_done else None

@@ -20,14 +20,22 @@ class AsyncSender(Protocol):
 
 
 class Group:
-    """Group of operations."""
+    """Group of operations.
+
+    Args:
+        sender: Client that sends the calls.
+    """
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
 
 
 class AsyncGroup:
-    """Group of asynchronous operations."""
+    """Group of asynchronous operations.
+
+    Args:
+        sender: Client that sends the calls.
+    """
 
     def __init__(self, sender: AsyncSender) -> None:
         self._sender = sender

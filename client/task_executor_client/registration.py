@@ -27,20 +27,27 @@ SPECS = {
 
 
 class RegistrationConflictError(TaskExecutorError):
-    """Conflict with a stored endpoint: its type differs, or another client changed it concurrently."""
+    """Conflict with a stored endpoint: its type differs, or another client changed it concurrently.
+
+    After a concurrent change, call `register` again. An endpoint of another type must be deleted, or the declaration
+    renamed.
+    """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """Change of a payload spec or an endpoint.
+    """Change of a payload spec or an endpoint, as returned by `register`.
 
     Attributes:
         kind: `payload_spec` or `endpoint`.
         name: Name of the definition.
         action: `create`, `replace` or `none`.
-        fields: Fields that differ.
-        version_before: Version of a stored endpoint.
-        version_after: Version of the new endpoint; None in a dry run.
+        fields: Fields that differ; for a new endpoint all declared fields.
+        version_before: Version of the stored endpoint; None for a new endpoint and for a payload spec.
+        version_after: Version of the endpoint afterwards; None for a change in a dry run and for a payload spec.
+
+    Example:
+        changed = [change.name for change in te.register() if change.action != "none"]
     """
 
     kind: str
@@ -52,9 +59,26 @@ class Change:
 
 
 class Declared(Generic[P, R]):
-    """Function declared as an endpoint; calling it calls the function.
+    """Function declared as an endpoint; calling it calls the function. The decorator `endpoint` of a client returns it.
+
+    Args:
+        function: Function whose arguments are the input of the endpoint.
+        body: Fields of `endpoints.create` with `name` and `type`.
+
+    Attributes:
+        function: The declared function.
+        name: Name of the endpoint and of its payload spec.
+        schema: JSON Schema of the input.
+        body: Fields of `endpoints.create`, `payload_spec` included.
+
+    Raises:
+        TypeError: An argument of the function has no type, or a type that JSON does not have.
 
     Example:
+        @te.endpoint(spec={"url": "https://mail.example.org", "body_template": "{{input}}"})
+        def send_mail(to: str) -> None: ...
+
+
         te.jobs.create(endpoint=send_mail.name, trigger="IMMEDIATE", input=send_mail.input(to="a@example.org"))
     """
 
@@ -69,7 +93,24 @@ class Declared(Generic[P, R]):
         return self.function(*args, **kwargs)
 
     def input(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
-        """Return the input of a job for these arguments; raises TypeError like a call."""
+        """Return the input of a job for these arguments.
+
+        Omitted arguments with a default stay out of the input. If a TypedDict or dataclass is the only argument, its
+        fields are the input.
+
+        Args:
+            *args: Arguments as for a call of the function.
+            **kwargs: Arguments as for a call of the function.
+
+        Returns:
+            Input for `jobs.create`; dataclasses are dictionaries.
+
+        Raises:
+            TypeError: The arguments do not fit the function.
+
+        Example:
+            send_mail.input("a@example.org")  # {"to": "a@example.org"}
+        """
         bound = inspect.signature(self.function).bind(*args, **kwargs)
         given: Any = bound.arguments
         if whole_input(self.function) is not None:
@@ -80,13 +121,25 @@ class Declared(Generic[P, R]):
 
 
 class Declarations:
-    """Endpoints declared on a client."""
+    """Endpoints declared on a client, by name. Not thread-safe."""
 
     def __init__(self) -> None:
         self.each: dict[str, Declared[..., Any]] = {}
 
     def add(self, function: Callable[P, R], body: dict[str, Any]) -> Declared[P, R]:
-        """Declare an endpoint; raises ValueError for a repeated name, TypeError for unsupported argument types."""
+        """Declare an endpoint.
+
+        Args:
+            function: Function whose arguments are the input.
+            body: Fields of `endpoints.create` with `name` and `type`.
+
+        Returns:
+            The declared function.
+
+        Raises:
+            ValueError: The name is declared already.
+            TypeError: An argument has no type, or a type that JSON does not have.
+        """
         declared = Declared(function, body)
         if declared.name in self.each:
             raise ValueError(f"the endpoint {declared.name!r} is declared twice")
@@ -94,7 +147,17 @@ class Declarations:
         return declared
 
     def register(self, *, dry_run: bool) -> Generator[Call, Any, list[Change]]:
-        """Yield the calls that create or update the endpoints, and return the changes."""
+        """Yield the calls that create or update the endpoints; see `drive`.
+
+        Args:
+            dry_run: Only yield calls that read.
+
+        Returns:
+            A change for each payload spec and each endpoint.
+
+        Raises:
+            RegistrationConflictError: The type differs, or another client changed a definition.
+        """
         done: list[Change] = []
         for declared in self.each.values():
             done.append((yield from _unless_as_declared(_spec, declared, dry_run)))
@@ -146,7 +209,15 @@ def _endpoint(declared: Declared[..., Any], dry_run: bool) -> Steps:
 
 
 def differing(body: Mapping[str, Any], stored: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the fields that differ between a declared and a stored endpoint; missing fields have their default."""
+    """Return the fields that differ between a declared and a stored endpoint.
+
+    Args:
+        body: Declared fields; missing fields with a default have the default, other missing fields are not compared.
+        stored: Endpoint of the service.
+
+    Returns:
+        Names of the differing fields, sorted. Durations are equal if their milliseconds are.
+    """
     usual: dict[str, Any] = {"config": None, "callbacks": None, "keep_response": "always", "retry_policy": {}}
     wanted = usual | {name: value for name, value in body.items() if value is not None}
     return tuple(

@@ -23,6 +23,12 @@ _PLAIN: dict[Any, dict[str, Any]] = {
 def schema_of_function(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the schema of a function's arguments; a single TypedDict or dataclass is the whole input.
 
+    Args:
+        function: Function with annotated arguments; its return type is ignored.
+
+    Returns:
+        JSON Schema of an object without further properties; arguments without a default are required.
+
     Raises:
         TypeError: An argument has no type, or a type that JSON does not have.
     """
@@ -45,7 +51,17 @@ def whole_input(function: Callable[..., Any]) -> Any:
 
 
 def schema_of(type_: Any) -> dict[str, Any]:
-    """Return the schema of a type; raises TypeError for a type that JSON does not have."""
+    """Return the schema of a type.
+
+    Args:
+        type_: str, bool, int, float, None, datetime, dict, list, Any, a Literal, a union, or a TypedDict or dataclass.
+
+    Returns:
+        JSON Schema; empty for Any.
+
+    Raises:
+        TypeError: JSON does not have the type.
+    """
     if type_ in _PLAIN:
         return dict(_PLAIN[type_])
     if is_typeddict(type_):

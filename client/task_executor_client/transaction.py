@@ -1,4 +1,7 @@
-"""Transactional enqueue: create a job in your own transaction on the PostgreSQL database of the service."""
+"""Transactional enqueue: create a job in your own transaction on the PostgreSQL database of the service.
+
+The role of the connection needs EXECUTE on the function `te_enqueue`, and USAGE on its schema.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -29,8 +32,16 @@ class EnqueueError(TaskExecutorError):
     """Failed enqueue. The transaction can only continue from a savepoint before the call.
 
     Attributes:
-        code: Error code, such as `ENDPOINT_NOT_FOUND`.
+        code: `INVALID_REQUEST`, `ENDPOINT_NOT_FOUND`, `INPUT_VALIDATION_FAILED`, or `SERVICE_UNAVAILABLE` if te_enqueue
+            is missing, may not be executed or cannot answer.
         message: Explanation.
+
+    Example:
+        try:
+            with session.begin_nested():
+                enqueue(session, "mail", {"order": 7})
+        except EnqueueError as error:
+            print(error.code, error.message)
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -45,7 +56,13 @@ class EnqueueError(TaskExecutorError):
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """Job that exists once its transaction commits; without `is_new` it is an earlier job with the same key."""
+    """Job that exists once its transaction commits.
+
+    Attributes:
+        job_id: Id of the job.
+        execution_id: Id of the execution; None for an earlier job without an execution.
+        is_new: False if an earlier job has the same idempotency key; the ids are those of the earlier job.
+    """
 
     job_id: str
     execution_id: str | None
@@ -53,7 +70,18 @@ class Enqueued:
 
 
 class Options(TypedDict, total=False):
-    """Optional fields of a job; `schema` names the schema of te_enqueue if it is not on the search_path."""
+    """Optional fields of a job; None is the same as a missing field.
+
+    Attributes:
+        idempotency_key: Key of the purpose, such as an order's number: a second call with the key creates no job.
+        run_at: Instant at which the job is due, with a time zone; now by default.
+        name: Name of the job.
+        labels: Labels of the job, for filters.
+        queue: Queue of the execution; the endpoint's queue by default.
+        priority: Priority of the execution; the endpoint's priority by default.
+        traceparent: W3C trace context that the delivery continues.
+        schema: Schema of te_enqueue, if it is not on the search_path.
+    """
 
     idempotency_key: str | None
     run_at: datetime | None
@@ -77,14 +105,16 @@ def enqueue(
         connection: SQLAlchemy Connection or Session, psycopg2 or psycopg connection, or Django's connection. In
             autocommit the job exists at once.
         endpoint: Name of the endpoint.
-        input: Input of the job.
-        options: See `Options`.
+        input: Input of the job, of JSON values; a `datetime` needs a time zone. None for `{}`.
+        **options: See `Options`.
 
     Returns:
         Ids of the job.
 
     Raises:
         EnqueueError: te_enqueue refuses the job, or is not available. Other errors of the connection pass unchanged.
+        TypeError: The input has a value that is not JSON.
+        ValueError: The input has a NaN or an infinity, or a `datetime` has no time zone.
 
     Example:
         with engine.begin() as connection:
@@ -109,7 +139,28 @@ async def enqueue_async(
     input: Mapping[str, Any] | None = None,  # noqa: A002 - as the service calls it
     **options: Unpack[Options],
 ) -> Enqueued:
-    """Enqueue like `enqueue`, on an asyncpg, psycopg AsyncConnection, or SQLAlchemy AsyncConnection or AsyncSession."""
+    """Enqueue a job in the current transaction of an asynchronous connection; see `enqueue`.
+
+    Args:
+        connection: asyncpg Connection in `connection.transaction()`, psycopg AsyncConnection, or SQLAlchemy
+            AsyncConnection or AsyncSession. Without a transaction the job exists at once.
+        endpoint: Name of the endpoint.
+        input: Input of the job, of JSON values; a `datetime` needs a time zone. None for `{}`.
+        **options: See `Options`.
+
+    Returns:
+        Ids of the job.
+
+    Raises:
+        EnqueueError: te_enqueue refuses the job, or is not available. Other errors of the connection pass unchanged.
+        TypeError: The input has a value that is not JSON.
+        ValueError: The input has a NaN or an infinity, or a `datetime` has no time zone.
+
+    Example:
+        async with connection.transaction():
+            await connection.execute("INSERT INTO orders (id) VALUES (7)")
+            await enqueue_async(connection, "mail", {"order": 7}, idempotency_key="order-7")
+    """
     if hasattr(connection, "run_sync"):
         found: Enqueued = await connection.run_sync(lambda own: enqueue(own, endpoint, input, **options))
         return found

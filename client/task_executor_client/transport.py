@@ -38,7 +38,12 @@ class _Session(requests.Session):
 
 
 class Transport:
-    """Connections to the service, shared by threads; a forked process opens its own."""
+    """Connections to the service, shared by threads; a forked process opens its own.
+
+    Args:
+        address: Address of the service.
+        connections: Number of connections kept open.
+    """
 
     def __init__(self, address: Address, connections: int) -> None:
         self._address = address
@@ -57,7 +62,19 @@ class Transport:
             self._session = None
 
     def attempt(self, call: Call, timeout: float) -> Reply | ConnectionFailedError:
-        """Send a call once; raises RuntimeError when closed, UnexpectedAnswerError above MAX_BYTES."""
+        """Send a call once.
+
+        Args:
+            call: Call to send.
+            timeout: Limit in seconds, from the connection to the last byte of the body.
+
+        Returns:
+            The reply, of any status, or the failure to get a reply.
+
+        Raises:
+            RuntimeError: The client is closed.
+            UnexpectedAnswerError: The body is larger than MAX_BYTES.
+        """
         try:
             with self._open().request(
                 call.method,

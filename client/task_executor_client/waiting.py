@@ -20,7 +20,15 @@ Waiting = Generator[Call | Pause, Any, models.Execution]
 
 
 def until_ended(id_: str, timeout: float, clock: Callable[[], float] = time.monotonic) -> Waiting:
-    """Yield calls and pauses until an execution has ended; a job's id stands for its newest execution.
+    """Yield calls and pauses until an execution has ended.
+
+    Args:
+        id_: Id of an execution, or of a job for its newest execution.
+        timeout: Limit in seconds.
+        clock: Seconds of a clock that never goes back.
+
+    Returns:
+        The ended execution.
 
     Raises:
         WaitTimeoutError: The execution has not ended within `timeout` seconds.
