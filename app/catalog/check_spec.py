@@ -70,7 +70,7 @@ def _check_timeouts(spec: Mapping[str, Any], timeout_ms: int, stuck_timeout_ms: 
 
 def _refuse(faults: Sequence[Detail]) -> None:
     if faults:
-        raise InvalidRequestError(f"The request is not valid. {faults[0]['pointer']}: {faults[0]['message']}", faults)
+        raise InvalidRequestError.of_faults(*faults)
 
 
 def _config_faults(template: SpecTemplate, config: Mapping[str, Any] | None) -> list[Detail]:

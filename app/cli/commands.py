@@ -72,8 +72,8 @@ def _abandon_output() -> None:
 
 def _worded(error: TaskExecutorError) -> str:
     text = error.explained
-    new = [each for each in error.details if each["pointer"] not in text or each["message"] not in text]
-    return "; ".join([text, *(f"{each['pointer']}: {each['message']}" for each in new)])
+    faults = [f"{each['pointer']}: {each['message'].removesuffix('.')}" for each in error.details]
+    return "; ".join([text, *(fault for fault in faults if fault not in text)])
 
 
 class ServiceCommand(click.Command):

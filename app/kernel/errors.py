@@ -14,8 +14,14 @@ class Detail(TypedDict):
     message: str
 
 
+def clause(sentence: str) -> str:
+    """Return a sentence as a part of a log line: with a small first letter, and without its full stop."""
+    starts_with_word = sentence[1:2].islower() or sentence[:2] == "A "
+    return (sentence[:1].lower() + sentence[1:] if starts_with_word else sentence).removesuffix(".")
+
+
 class TaskExecutorError(Exception):
-    """An error with a message for the client."""
+    """An error with a message for the client: whole sentences, with a capital and a full stop."""
 
     code: ClassVar[str] = "INTERNAL_ERROR"
     status: ClassVar[int] = 500
@@ -32,10 +38,16 @@ class TaskExecutorError(Exception):
         self.message = message
         self.details = list(details)
 
+    @classmethod
+    def of_faults(cls, *faults: Detail) -> Self:
+        """Return the error for faults in a request; the message is about the first fault."""
+        where = f"{faults[0]['pointer']}: " if faults[0]["pointer"] else ""
+        return cls(f"The request is not valid. {where}{faults[0]['message']}", faults)
+
     @property
     def explained(self) -> str:
-        """The message for logs and command lines, which may hold more than the message for the client."""
-        return self.message
+        """The message as a clause for logs and command lines; it may name a reason that clients do not see."""
+        return clause(self.message)
 
     @classmethod
     def summary(cls) -> str:
@@ -93,31 +105,31 @@ class EndpointNotFoundError(NotFoundError, code="ENDPOINT_NOT_FOUND"):
 class JobNotFoundError(NotFoundError, code="JOB_NOT_FOUND"):
     """No job has that id."""
 
-    message_format = "Job with ID {!r} does not exist."
+    message_format = "There is no job with the ID {!r}."
 
 
 class ExecutionNotFoundError(NotFoundError, code="EXECUTION_NOT_FOUND"):
     """No execution has that id."""
 
-    message_format = "Execution with ID {!r} does not exist."
+    message_format = "There is no execution with the ID {!r}."
 
 
 class DeadLetterNotFoundError(NotFoundError, code="DEAD_LETTER_NOT_FOUND"):
     """No dead letter has that id."""
 
-    message_format = "Dead letter with ID {!r} does not exist; GET /dead-letters lists the dead letters."
+    message_format = "There is no dead letter with the ID {!r}. GET /dead-letters lists the dead letters."
 
 
 class RedriveNotFoundError(NotFoundError, code="REDRIVE_NOT_FOUND"):
     """No redrive has that id."""
 
-    message_format = "Redrive with ID {!r} does not exist; GET /redrives lists the redrives."
+    message_format = "There is no redrive with the ID {!r}. GET /redrives lists the redrives."
 
 
 class BulkOperationNotFoundError(NotFoundError, code="BULK_OPERATION_NOT_FOUND"):
     """No bulk operation has that id."""
 
-    message_format = "Bulk operation with ID {!r} does not exist; GET /bulk-operations lists the bulk operations."
+    message_format = "There is no bulk operation with the ID {!r}. GET /bulk-operations lists the bulk operations."
 
 
 class BreakerNotFoundError(NotFoundError, code="BREAKER_NOT_FOUND"):
@@ -129,7 +141,7 @@ class BreakerNotFoundError(NotFoundError, code="BREAKER_NOT_FOUND"):
 class WorkerNotFoundError(NotFoundError, code="WORKER_NOT_FOUND"):
     """No worker process has that id, or it ended more than a day ago."""
 
-    message_format = "Worker with ID {!r} does not exist. GET /workers lists the workers of the last day."
+    message_format = "There is no worker with the ID {!r}. GET /workers lists the workers of the last day."
 
 
 class QueueNotFoundError(NotFoundError, code="QUEUE_NOT_FOUND"):
@@ -234,8 +246,8 @@ class UnavailableError(TaskExecutorError, code="SERVICE_UNAVAILABLE", status=503
 
     @property
     def explained(self) -> str:
-        """The message, and the reason if it is known: the reason may name hosts and users."""
-        return f"{self.message} ({self._reason})" if self._reason else self.message
+        """The clause of the message, and the reason if it is known: the reason may name hosts and users."""
+        return f"{clause(self.message)} ({self._reason})" if self._reason else clause(self.message)
 
 
 class TimedOutError(TaskExecutorError, code="GATEWAY_TIMEOUT", status=504, retryable=True):

@@ -85,7 +85,7 @@ def take(database: Database, request: KeyedRequest) -> KeyClaim:
     database.fetch(TAKE, key | {"fingerprint": request.fingerprint, "request_id": request.request_id})
     rows = database.fetch(READ, key)
     if not rows:
-        raise UnavailableError("The idempotency key has just expired; try again.")
+        raise UnavailableError("The idempotency key has just expired. Retry later.")
     row = rows[0]
     answer = None if row.status is None else StoredAnswer(row.status, row.etag, row.body)
     return KeyClaim(row.request_id == request.request_id, row.fingerprint, answer)

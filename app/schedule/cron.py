@@ -24,7 +24,7 @@ from functools import cache, lru_cache
 
 from croniter import croniter
 
-from app.kernel.errors import InvalidRequestError
+from app.kernel.errors import Detail, InvalidRequestError
 from app.kernel.formats import MICROSECOND
 from app.schedule.cron_expression import CronExpression, listed
 
@@ -54,8 +54,8 @@ class Schedule:
         """
         fields = CronExpression.parse(expression)
         if not is_time_zone(timezone):
-            message = "not a time zone of the IANA database; for example Europe/Berlin or UTC"
-            raise InvalidRequestError(f"timezone is {message}", [{"pointer": "/timezone", "message": message}])
+            message = "Must be a time zone of the IANA database, such as Europe/Berlin or UTC."
+            raise InvalidRequestError.of_faults(Detail(pointer="/timezone", message=message))
         return cls(expression, timezone, fields, zoneinfo.ZoneInfo(timezone), _calendar(fields))
 
     def next_after(self, instant: datetime) -> datetime | None:

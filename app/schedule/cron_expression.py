@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.kernel.errors import InvalidCronError
+from app.kernel.errors import Detail, InvalidCronError
 
 MAX_LENGTH = 512
 
@@ -23,9 +23,9 @@ WORDS = {
     "@annually": "0 0 1 1 *",
 }
 SUPPORTED = (
-    "five fields are needed: minute (0-59), hour (0-23), day of month (1-31), month (1-12 or JAN-DEC), "
+    "Use five fields: minute (0-59), hour (0-23), day of month (1-31), month (1-12 or JAN-DEC), "
     "day of week (0-7 or SUN-SAT); each is *, a value, a range a-b, a step */n, a-b/n or a/n, "
-    f"or a comma-separated list of these; or one of {', '.join(WORDS)}"
+    f"or a comma-separated list of these. Or use one of {', '.join(WORDS)}."
 )
 
 _MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
@@ -77,11 +77,11 @@ class CronExpression:
     def parse(cls, text: str) -> "CronExpression":
         """Parse an expression; raises InvalidCronError if it is malformed or matches no date."""
         if len(text) > MAX_LENGTH or not text.isascii():
-            raise _invalid(f"at most {MAX_LENGTH} ASCII characters are allowed")
+            raise _invalid(f"Must have at most {MAX_LENGTH} ASCII characters.")
         text = text.strip(" \t")
         fields = re.split(r"[ \t]+", WORDS.get(text.lower(), text).upper())
         if len(fields) != len(_FIELDS):
-            raise _invalid(f"{text!r} is not a cron expression")
+            raise _invalid(f"{text!r} is not a cron expression.")
         minutes, hours, days, months, weekdays = map(_values, _FIELDS, fields)
         expression = cls(
             minutes,
@@ -93,7 +93,7 @@ class CronExpression:
             sub_hourly=fields[0].startswith("*"),
         )
         if not expression.either_day and not expression.has_day_of_month():
-            raise _invalid(f"{text!r} never fires: no month of its list has such a day")
+            raise _invalid(f"{text!r} never fires: no month of its list has such a day.")
         return expression
 
     def matches(self, wall: datetime) -> bool:
@@ -116,11 +116,11 @@ def _values(field: _Field, text: str) -> tuple[int, ...]:
     for item in text.split(","):
         match = _ITEM.fullmatch(item)
         if match is None:
-            raise _invalid(f"{item!r} is not valid as {field.name}")
+            raise _invalid(f"{item!r} is not valid as {field.name}.")
         low, high = _range(field, item, match)
         step = int(match["step"] or 1)
         if not 1 <= step <= field.size:
-            raise _invalid(f"{item!r} is not valid as {field.name}: the step must be from 1 to {field.size}")
+            raise _invalid(f"{item!r} is not valid as {field.name}: the step must be from 1 to {field.size}.")
         values.update(range(low, high + 1, step))
     if field.name == "day of week":
         values = {value % 7 for value in values}  # 0 and 7 are Sunday
@@ -137,16 +137,18 @@ def _range(field: _Field, item: str, match: re.Match[str]) -> tuple[int, int]:
     if match["high"] == "SUN" and low > high:
         high = 7  # MON-SUN: at the end of a range Sunday closes the week
     if low > high:
-        raise _invalid(f"{item!r} is not valid as {field.name}: the range runs backwards")
+        raise _invalid(f"{item!r} is not valid as {field.name}: the range runs backwards.")
     return low, high
 
 
 def _number(field: _Field, item: str, text: str) -> int:
     number = field.names.get(text, -1) if text.isalpha() else int(text)
     if not field.low <= number <= field.high:
-        raise _invalid(f"{item!r} is not valid as {field.name}")
+        raise _invalid(f"{item!r} is not valid as {field.name}.")
     return number
 
 
 def _invalid(reason: str) -> InvalidCronError:
-    return InvalidCronError(f"{reason}; {SUPPORTED}", [{"pointer": "/cron", "message": reason}])
+    return InvalidCronError(
+        f"The request is not valid. /cron: {reason} {SUPPORTED}", [Detail(pointer="/cron", message=reason)]
+    )

@@ -47,11 +47,11 @@ def parse_every(value: object) -> int:
     """
     milliseconds = value if isinstance(value, int) and not isinstance(value, bool) else duration_ms(value)
     if milliseconds is None:
-        raise _invalid("must be a number with a unit, such as 500ms, 10s, 5m, 2h or 1d, or milliseconds")
+        raise _invalid("Must be a number with a unit, such as 500ms, 10s, 5m, 2h or 1d, or milliseconds.")
     if not SHORTEST_MS <= milliseconds <= LONGEST_MS:
-        raise _invalid(f"must be from {SHORTEST_MS} ms to 366 days")
+        raise _invalid(f"Must be from {SHORTEST_MS} ms to 366 days.")
     return milliseconds
 
 
 def _invalid(message: str) -> InvalidRequestError:
-    return InvalidRequestError(f"every {message}", [Detail(pointer="/every", message=message)])
+    return InvalidRequestError.of_faults(Detail(pointer="/every", message=message))

@@ -93,10 +93,10 @@ class Timetable:
             tick = self.next_after(after)
         if tick is not None:
             return tick
-        message = "does not fire between starts_at and ends_at"
+        message = "There is no tick between starts_at and ends_at."
         if self.cron is not None:
-            raise InvalidCronError(f"The cron expression {message}.", [Detail(pointer="/cron", message=message)])
-        raise InvalidRequestError(f"every {message}", [Detail(pointer="/every", message=message)])
+            raise InvalidCronError.of_faults(Detail(pointer="/cron", message=message))
+        raise InvalidRequestError.of_faults(Detail(pointer="/every", message=message))
 
     def next_tick(self, now: datetime) -> datetime | None:
         """Return the tick with which a job continues now; with a fixed delay, after one interval."""

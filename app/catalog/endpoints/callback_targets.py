@@ -155,5 +155,4 @@ def longest_path_to(fetch: Fetch, name: str) -> Path:
 
 
 def _refused(event: CallbackEvent, message: str) -> InvalidCallbackError:
-    at = f"/callbacks/{event.value}"
-    return InvalidCallbackError(f"The callback is not valid. {at}: {message}", [Detail(pointer=at, message=message)])
+    return InvalidCallbackError.of_faults(Detail(pointer=f"/callbacks/{event.value}", message=message))

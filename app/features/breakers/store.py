@@ -230,7 +230,7 @@ def close(database: Database, target: str, actor: str) -> dict[str, Any]:
             return found
         before = Standing(target, found["state"], found["revision"])
         change(database, before, Transition(BreakerState.CLOSED, Reason.CLOSED_BY_HAND), actor)
-    raise ConflictError("Workers keep changing this breaker. Try again.")
+    raise ConflictError("Workers keep changing this breaker. Retry later.")
 
 
 def _shown(row: Row[Any]) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def redrive_as_new_jobs(creator: Creator, each: Sequence[DeadLetter], endpoint: 
 
 
 def _redriven_otherwise(letter_id: str) -> ConflictError:
-    return ConflictError(f"The dead letter {letter_id!r} was already redriven in another way.")
+    return ConflictError(f"The dead letter {letter_id!r} is already resolved in another way.")
 
 
 def job_of_letter(letter: DeadLetter, old: Job, replacement: Replacement, trace: TraceContext | None) -> NewJob:

@@ -161,13 +161,11 @@ def _after(query: dict[str, Any], horizon: datetime, now: datetime, *, streams: 
         raise invalid([{"pointer": LAST_EVENT_ID if given else "after", "message": _PLACE}])
     kept = timedelta(days=services().settings.retention_days)
     if place.at < horizon - kept:
-        raise EventsExpiredError(
-            "after: the events after this one were deleted. Use the id of a later event, or since."
-        )
+        raise EventsExpiredError("The events after `after` were deleted. Use the id of a later event, or `since`.")
     if place.at > now + MAX_AHEAD:
         raise EventsExpiredError(
-            f"after: this event is ahead of the database's clock ({rfc3339(now)}): the clock was set back, or the id "
-            "is invalid. Start again, with since."
+            f"The event `after` is ahead of the database's clock ({rfc3339(now)}): the clock was set back, or the id "
+            "is invalid. Start again, with `since`."
         )
     return place
 

@@ -169,7 +169,7 @@ def rule_faults(rule: Rule) -> Iterator[tuple[str, str]]:
     """Return the pointers and messages of faults, such as conditions that match everything, or never an event."""
     given = {name: value for name in ("endpoint", "label", "queue") if (value := getattr(rule, name)) is not None}
     if rule.all:
-        yield from ((f"/{name}", "A rule with `all` takes no other condition.") for name in given)
+        yield from ((f"/{name}", "Must be absent with `all`.") for name in given)
         given = {}
     elif not given:
         yield "", 'The rule has no condition: give an endpoint, a label or a queue, or set "all": true.'

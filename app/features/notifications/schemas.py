@@ -31,7 +31,7 @@ def _pattern(of: str) -> fields.String:
 
 def _time_zone(name: str) -> None:
     if not is_time_zone(name):
-        raise ValidationError("Must be a time zone of the IANA database, for example Europe/Berlin or UTC.")
+        raise ValidationError("Must be a time zone of the IANA database, such as Europe/Berlin or UTC.")
 
 
 # `from` is a keyword of Python.

@@ -96,7 +96,7 @@ def get(database: Database, name: str) -> Rule:
     if rule is None:
         raise UnavailableError(
             f"This process cannot read the notification rule {name}: it is of a newer release, or its time zone is "
-            "unknown here. Try again later."
+            "unknown here. Retry later."
         )
     return rule
 
@@ -141,7 +141,7 @@ def _channel_faults(rule: Rule, schemas: Mapping[str, Mapping[str, Any] | None])
 def _refuse(faults: Iterable[tuple[str, str]]) -> None:
     found = [Detail(pointer=pointer, message=message) for pointer, message in faults]
     if found:
-        raise InvalidNotificationRuleError(f"{found[0]['pointer'] or '/'}: {found[0]['message']}", found)
+        raise InvalidNotificationRuleError.of_faults(*found)
 
 
 PUT = statement(

@@ -35,7 +35,7 @@ class Condition:
         """Raise PreconditionFailedError unless the current tag meets both conditions."""
         # If-Match compares strongly: a weak tag equals no other tag. If-None-Match compares weakly.
         if self.match and not self.match.contains_raw(tag):
-            raise PreconditionFailedError("The resource has changed since: If-Match does not list its current ETag.")
+            raise PreconditionFailedError("The resource has changed: If-Match does not list its current ETag.")
         if self.has(tag):
             raise PreconditionFailedError("The resource is in a state that If-None-Match excludes.")
 

@@ -163,7 +163,7 @@ class Database:
         until = deadline.current.at
         if not self._free.acquire(timeout=max(0.0, min(self._statement_seconds, until - time.monotonic()))):
             deadline.check()
-            raise UnavailableError("all database connections are in use; try again")
+            raise UnavailableError("All database connections are in use; retry later.")
         try:
             with self.engine.connect() as connection:
                 # The server gets a little more time than its own timeout, and not much more than the caller has.

@@ -62,7 +62,7 @@ class DatabaseBreaker:
         with self._lock:
             mine = self.is_open
             if mine and self._is_probed:
-                raise UnavailableError("the database does not answer; try again")
+                raise UnavailableError("The database does not answer; retry later.")
             self._is_probed = self._is_probed or mine
         try:
             yield
@@ -97,7 +97,7 @@ def retried(run: Run[T], breaker: DatabaseBreaker, *, most_lost: int = 1) -> T:
                 if breaker.is_open:
                     breaker.reset()
                 return result
-    raise UnavailableError("the database is too busy; try again")
+    raise UnavailableError("The database is too busy; retry later.")
 
 
 def _end_at_deadline(breaker: DatabaseBreaker, lost: int) -> None:
@@ -114,7 +114,7 @@ def _log_misfit(error: DBAPIError) -> None:
 def _unreachable(error: DBAPIError, breaker: DatabaseBreaker, began: float) -> UnavailableError:
     if sqlstate(error) is None and time.monotonic() - began > ANSWER_SECONDS:
         breaker.trip()
-    return UnavailableError("the database cannot be reached; try again", reason=driver_message(error))
+    return UnavailableError("The database cannot be reached; retry later.", reason=driver_message(error))
 
 
 def _may_reconnect(error: DBAPIError) -> bool:

@@ -39,8 +39,8 @@ def check_ready(database: Database) -> None:
     if revision is None or revision < schema_version.head():
         found = revision or "nothing"
         raise UnavailableError(
-            f"the database is not migrated: it is at {found}, this code needs {schema_version.head()}; "
-            "run `flask --app app db upgrade`"
+            f"The database is not migrated: it is at {found}, this code needs {schema_version.head()}; "
+            "run `flask --app app db upgrade`."
         )
 
 
@@ -66,16 +66,16 @@ def wait_until_ready(
         except UnavailableError as error:
             left = deadline - time.monotonic()
             if left <= 0 or stopping():
-                raise NotReadyError(f"gave up after {timeout_seconds:.0f} s: {error.explained}") from error
-            log.warning("waiting for the database: %s (giving up in %.0f s)", error.explained, left)
+                raise NotReadyError(f"Gave up after {timeout_seconds:.0f} s: {error.explained}.") from error
+            log.warning("waiting for the database: %s; giving up in %.0f s", error.explained, left)
             time.sleep(min(pause * random.uniform(0.8, 1.2), left))
             pause = min(pause * 2, 2.0)
         except SQLAlchemyError as error:
-            raise NotReadyError(f"the database refused the check: {driver_message(error)}") from error
+            raise NotReadyError(f"The database refused the check: {driver_message(error)}.") from error
 
 
 def doubts(database: Database) -> list[str]:
-    """Return a sentence for each doubt about a CockroachDB server."""
+    """Return a log line for each doubt about a CockroachDB server."""
     if not database.is_cockroach:
         return []
     version, isolation = database.transact(facts)
@@ -89,10 +89,10 @@ def facts(connection: Connection) -> tuple[str, str]:
 
 
 def doubts_about_version(version: str) -> list[str]:
-    """Return a sentence if a CockroachDB release, as `version()` gives it, has known faults or is unknown."""
+    """Return a log line if a CockroachDB release, as `version()` gives it, has known faults or is unknown."""
     found = _VERSION.search(version)
     if found is None:
-        return [f"the version of CockroachDB cannot be read from {version!r}; it should be {_WANTED}"]
+        return [f"cannot read the version of CockroachDB from {version!r}; it should be {_WANTED}"]
     major, minor, patch = map(int, found.groups())
     first = _FIRST_RELEASES.get((major, minor))
     if (major, minor) >= _FIRST_SERIES or (first is not None and patch >= first):
@@ -101,8 +101,8 @@ def doubts_about_version(version: str) -> list[str]:
 
 
 def doubts_about_isolation(isolation: str) -> list[str]:
-    """Return a sentence if transactions run at another level than READ COMMITTED."""
+    """Return a log line if transactions run at another level than READ COMMITTED."""
     if isolation.lower() == "read committed":
         return []
     problem = f"transactions run at {isolation.upper()} instead of READ COMMITTED"
-    return [f"{problem}: expect more repeated ones; see the cluster setting sql.txn.read_committed_isolation.enabled"]
+    return [f"{problem}: expect more retries; set sql.txn.read_committed_isolation.enabled for the cluster"]

@@ -198,8 +198,8 @@ def lock_of(connection: Connection, failed: Mapping[str, datetime]) -> dict[str,
 def _resolved_otherwise(row: Row[Any]) -> ConflictError:
     if row.resolution == Resolution.ARCHIVED:
         return ConflictError(
-            f"The dead letter {row.letter_id!r} of the execution {row.execution_id!r} was archived: nothing is to "
-            "follow. If something is after all, create a new job with its input."
+            f"The dead letter {row.letter_id!r} of the execution {row.execution_id!r} was archived, so it is not "
+            "retried. To run it again, create a new job with its input."
         )
     return ConflictError(
         f"The dead letter {row.letter_id!r} of the execution {row.execution_id!r} was redriven as a new job: look at "
@@ -208,7 +208,7 @@ def _resolved_otherwise(row: Row[Any]) -> ConflictError:
 
 
 def _resolved(letter_id: str, resolution: str) -> ConflictError:
-    return ConflictError(f"The dead letter {letter_id!r} is resolved already: {resolution}.")
+    return ConflictError(f"The dead letter {letter_id!r} is already resolved: {resolution}.")
 
 
 def resolve_as(connection: Connection, executions: Mapping[str, str], *, actor: str | None) -> None:

@@ -140,11 +140,11 @@ def _refusal(
     if row is None:
         return ExecutionNotFoundError.of(execution_id)
     if row.status == ExecutionStatus.CANCELLED:
-        message = f"The execution {execution_id!r} is CANCELLED already."
+        message = f"The execution {execution_id!r} is already CANCELLED."
         return ExecutionNotCancellableError(message) if only_changes else None
     if row.status == ExecutionStatus.RUNNING and if_running:
         if only_changes and _is_asked(row, if_running):
-            return ExecutionNotCancellableError(f"The execution {execution_id!r} was asked to end already.")
+            return ExecutionNotCancellableError(f"The execution {execution_id!r} was already asked to end.")
         return None
     return None if row.status in CANCELLABLE else not_cancellable(execution_id, row.status)
 

@@ -188,17 +188,17 @@ def _refusal(
     status = ExecutionStatus(row.status)
     if status not in RETRIABLE:
         return ConflictError(
-            f"The execution {row.execution_id!r} is {status}; only one that is FAILED or CANCELLED can be retried."
+            f"The execution {row.execution_id!r} is {status}: only FAILED and CANCELLED executions can be retried."
         )
     if (row.endpoint, row.endpoint_version) not in attempts:
         return ConflictError(f"The endpoint {row.endpoint!r} was deleted, so the execution cannot be retried.")
     if attempts[row.endpoint, row.endpoint_version] is None:
         return ConflictError(
             f"The retry policy of version {row.endpoint_version} of the endpoint {row.endpoint!r} cannot be read, so "
-            "the execution cannot be retried; create a new job with its input."
+            "the execution cannot be retried. Create a new job with its input."
         )
     if row.job_id in paused:
-        return ConflictError(f"The job {row.job_id!r} is PAUSED; resume it before you retry its executions.")
+        return ConflictError(f"The job {row.job_id!r} is PAUSED. Resume it before you retry its executions.")
     return None
 
 

@@ -94,4 +94,4 @@ def _refusal(execution_id: str, status: str | None) -> TaskExecutorError | None:
         return ExecutionNotFoundError.of(execution_id)
     if ExecutionStatus(status) in CANCELLABLE:
         return None
-    return ConflictError(f"The execution {execution_id!r} is {status}; only one that waits can be rescheduled.")
+    return ConflictError(f"The execution {execution_id!r} is {status}: only waiting executions can be rescheduled.")

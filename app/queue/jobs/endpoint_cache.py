@@ -67,7 +67,7 @@ class CachedEndpoint:
     def faults(self, input_: object) -> list[Detail]:
         """Return the faults of a job's input; SQL outside this service may have stored an unreadable input."""
         if isinstance(input_, Unreadable):
-            return [Detail(pointer="", message=f"{input_.why}; give another input")]
+            return [Detail(pointer="", message=f"The input cannot be read: {input_.why}; give another input.")]
         return self.validator.faults(input_) if self.validator is not None else []
 
 

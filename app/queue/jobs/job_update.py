@@ -157,9 +157,8 @@ def _changed(old: Job, changes: Mapping[str, Any]) -> Timetable:
         raise JobNotUpdatableError(f"The job {old.job_id!r} has no timetable.")
     foreign = next((name for name in _FOREIGN[old.trigger] if changes.get(name) is not None), None)
     if foreign is not None:
-        message = f"Not a field of {old.trigger} jobs."
         field = "every" if foreign == "every_ms" else foreign
-        raise InvalidRequestError(f"{field}: {message}", [Detail(pointer=f"/{field}", message=message)])
+        raise InvalidRequestError.of_faults(Detail(pointer=f"/{field}", message=f"Not a field of {old.trigger} jobs."))
     # A null is a value of some fields only.
     given = {name: value for name, value in changes.items() if value is not None or name in _NULLABLE}
     table = replace(old.timetable, **{name: value for name, value in given.items() if name not in _OF_JOB})
@@ -167,6 +166,5 @@ def _changed(old: Job, changes: Mapping[str, Any]) -> Timetable:
         # The limit belongs to the old catch-up policy.
         table = replace(table, max_catch_up=DEFAULT_MAX_CATCH_UP if table.catch_up is CatchUp.ALL else None)
     if table.ends_at is not None and table.ends_at <= table.starts_at:
-        message = "Must be after starts_at."
-        raise InvalidRequestError(f"ends_at: {message}", [Detail(pointer="/ends_at", message=message)])
+        raise InvalidRequestError.of_faults(Detail(pointer="/ends_at", message="Must be after starts_at."))
     return table

@@ -92,7 +92,7 @@ def _add(connection: Connection, job: Job, execution_id: str, shards: int, trace
 def _bring_forward(connection: Connection, job: Job, event_id: str, actor: str | None) -> str:
     row = connection.execute(BRING_FORWARD, {"job_id": job.job_id}).first()
     if row is None:
-        raise ConflictError(f"The execution of job {job.job_id!r} is running already.")
+        raise ConflictError(f"The execution of job {job.job_id!r} is already running.")
     before, after = ExecutionStatus(row.before), ExecutionStatus(row.status)
     change = StateChange(row.execution_id, before, after, row.attempt_count, event_id)
     record(connection, [change], actor=actor, reason=ChangeReason.RUN_BY_HAND)

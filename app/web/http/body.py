@@ -33,9 +33,7 @@ def register(app: Flask) -> None:
 
 def invalid(details: list[Detail]) -> InvalidRequestError:
     """Return the error for faults found in the request."""
-    first = details[0]
-    where = f"{first['pointer']}: " if first["pointer"] else ""
-    return InvalidRequestError(f"The request is not valid. {where}{first['message']}", details)
+    return InvalidRequestError.of_faults(*details)
 
 
 def parse_json(text: str) -> Any:
@@ -69,7 +67,7 @@ def drain(req: Request) -> None:
 
 
 def _unstorable(where: str) -> InvalidRequestError:
-    return InvalidRequestError(f"{where} contains a NUL character or half of a surrogate pair.")
+    return InvalidRequestError(f"{where} must not contain a NUL character or half of a surrogate pair.")
 
 
 def details_of(messages: Any, *, in_body: bool) -> list[Detail]:

@@ -133,7 +133,7 @@ def _database(error: DBAPIError) -> Response:
         log.warning("request %s: the database refused a value: %s", current_request_id(), sqlstate(error))
         return _answer(InvalidRequestError("The request contains a value that cannot be stored."))
     if not is_rows_fault(error):
-        return _answer(UnavailableError("The database cannot be reached. Retry later."))
+        return _answer(UnavailableError("The database cannot be reached; retry later."))
     return _unexpected(error)
 
 

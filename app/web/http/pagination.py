@@ -66,7 +66,7 @@ def _decode(cursor: str, list_: str) -> Position:
             return Position(EPOCH + timedelta(microseconds=microseconds), key)
     except (BadData, TypeError, ValueError, OverflowError):
         pass
-    raise invalid([{"pointer": "cursor", "message": "Not a cursor of this list with these filters."}])
+    raise invalid([{"pointer": "cursor", "message": "Must be a cursor of this list with these filters."}])
 
 
 def _serializer(list_: str) -> URLSafeSerializer:

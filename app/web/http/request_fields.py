@@ -69,7 +69,7 @@ def read_instant(value: Any) -> datetime:
     try:
         instant = datetime.fromisoformat(value.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValidationError("There is no such time.") from None
+        raise ValidationError("Must be a time that exists.") from None
     if not EARLIEST_INSTANT <= instant < LATEST_INSTANT:
         raise ValidationError(f"Must lie between {EARLIEST_INSTANT.year} and {LATEST_INSTANT.year}.")
     return instant
