@@ -73,7 +73,7 @@ VALUES: list[Any] = [
     ),
 ]
 # Parts of URLs: invalid escapes, incomplete characters, too long, too large, characters out of range.
-WRITTEN = [
+URL_PARTS = [
     *(
         "%00",
         "%",

@@ -50,13 +50,13 @@ def test_secret_of_another_key_is_refused(app: Flask, database: Database) -> Non
     problem(Api(app, mixed).get("/jobs"), 401, "UNAUTHORIZED")
 
 
-CATALOGUE = ("/payload-specs", "/configs", "/secrets", "/endpoints", "/notification-rules")
+CATALOG = ("/payload-specs", "/configs", "/secrets", "/endpoints", "/notification-rules")
 WRITES = [
-    *[("POST", path) for path in CATALOGUE],
-    *[("PUT", f"{path}/x") for path in CATALOGUE],
-    *[("DELETE", f"{path}/x") for path in CATALOGUE],
+    *[("POST", path) for path in CATALOG],
+    *[("PUT", f"{path}/x") for path in CATALOG],
+    *[("DELETE", f"{path}/x") for path in CATALOG],
 ]
-READS = [*CATALOGUE, "/jobs", "/executions/x", "/jobs/x/executions"]
+READS = [*CATALOG, "/jobs", "/executions/x", "/jobs/x/executions"]
 JOB_WRITES = ["/jobs", "/jobs/x/cancel", "/executions/x/cancel"]
 
 
@@ -84,7 +84,7 @@ PUBLIC = ("/health/live", "/health/ready", "/openapi.json", "/docs")
 
 
 def test_every_other_route_needs_a_key(app: Flask) -> None:
-    """Covers future routes too, unless their resource is public."""
+    """New routes need a key too, unless their resource is public."""
     anonymous = Api(app, None)
     for rule in app.url_map.iter_rules():
         path = rule.rule.replace("<", "").replace(">", "")
@@ -109,7 +109,7 @@ def test_cached_key_is_refused_once_it_expires(app: Flask, database: Database) -
     key = api_keys.create(database, "short", [Scope.ADMIN], datetime.now(UTC) + timedelta(seconds=lifetime))
     assert ring.verify(key).name == "short"
     database.fetch(EXPIRE)
-    assert ring.verify(key).name == "short", "remembered"
+    assert ring.verify(key).name == "short", "the cache still holds the key"
     now = lifetime
     with pytest.raises(UnauthorizedError):
         ring.verify(key)

@@ -136,26 +136,26 @@ def test_document_describes_tags_and_conditions() -> None:
 def test_change_is_made_once_if_the_answer_of_its_commit_is_lost(
     api: Api, database: Database, monkeypatch: pytest.MonkeyPatch, path: str, one: Any, two: Any
 ) -> None:
-    """The second run must not report a taken name or a stale tag."""
-    lose_next_commit(database, monkeypatch)
+    """The repeated transaction must not report a taken name or a stale tag."""
+    lose_answer_of_next_commit(database, monkeypatch)
     tag = make(api, path, one)
-    lose_next_commit(database, monkeypatch)
+    lose_answer_of_next_commit(database, monkeypatch)
     changed = api.put(f"{path}/x", two, headers={"If-Match": tag})
     assert changed.status_code == 200
     assert changed.json == api.get(f"{path}/x").json
-    lose_next_commit(database, monkeypatch)
+    lose_answer_of_next_commit(database, monkeypatch)
     assert api.delete(f"{path}/x", headers={"If-Match": changed.headers["ETag"]}).status_code == 204
     rows = database.fetch(text("SELECT action FROM audit_log WHERE resource = 'x' ORDER BY occurred_at"))
     assert [row.action for row in rows] == ["create", "replace", "delete"]
 
 
-def lose_next_commit(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def lose_answer_of_next_commit(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     commit = database.engine.dialect.do_commit
 
-    def commit_and_hang_up(connection: Any) -> None:
+    def commit_and_disconnect(connection: Any) -> None:
         monkeypatch.setattr(database.engine.dialect, "do_commit", commit)
         commit(connection)
         connection.close()
         raise psycopg2.OperationalError("server closed the connection unexpectedly")
 
-    monkeypatch.setattr(database.engine.dialect, "do_commit", commit_and_hang_up)
+    monkeypatch.setattr(database.engine.dialect, "do_commit", commit_and_disconnect)

@@ -47,12 +47,12 @@ def break_a_row(stock: Stock) -> TestResponse:
 
 
 def expire_result(stock: Stock) -> TestResponse:
-    ended = "status = 'SUCCESS', completed_at = now(), result_retention_ms = 60000, result_pruned_at = now()"
-    services(stock.api.app).database.fetch(text(f"UPDATE executions SET {ended}"))
+    completed = "status = 'SUCCESS', completed_at = now(), result_retention_ms = 60000, result_pruned_at = now()"
+    services(stock.api.app).database.fetch(text(f"UPDATE executions SET {completed}"))
     return stock.api.get(f"/executions/{stock.execution}/result")
 
 
-def exhaust(stock: Stock) -> TestResponse:
+def exceed_rate_limit(stock: Stock) -> TestResponse:
     own = services(stock.api.app).settings
     settings = Settings(database_url=own.database_url, db_pool_size=2, rate_limit="1/hour")
     with running(settings) as app:
@@ -82,7 +82,7 @@ def cancel_one_shot(stock: Stock) -> TestResponse:
     return stock.api.post(f"/jobs/{stock.one_shot_job}/cancel")
 
 
-def drain_the_dead(stock: Stock) -> TestResponse:
+def drain_dead_worker(stock: Stock) -> TestResponse:
     database = services(stock.api.app).database
     worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=1, lease_ms=0)
     return stock.api.post("/workers/w/drain")
@@ -92,7 +92,7 @@ def reader(stock: Stock) -> Api:
     return Api(stock.api.app, api_keys.create(services(stock.api.app).database, "reader", [Scope.READ], None))
 
 
-def stale(stock: Stock) -> TestResponse:
+def change_with_stale_tag(stock: Stock) -> TestResponse:
     return stock.api.send("PUT", "/configs/config", json={"values": {}}, headers={"If-Match": '"stale"'})
 
 
@@ -119,7 +119,7 @@ def wait_too_long(stock: Stock) -> TestResponse:
 
 CONFIG_TEMPLATE = {"url": "{{config.nope}}", "method": "POST"}
 UNKNOWN_SECRET = {"url": "http://127.0.0.1:9/", "method": "POST", "headers": {"A": "{{secret.nope}}"}}
-# Code, status, request that causes it, pointers of the faults.
+# Code, status, function that sends a request which causes the code, pointers of the faults.
 CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("INVALID_REQUEST", 400, job(trigger="SOON"), ["/trigger"]),
     ("UNAUTHORIZED", 401, lambda stock: Api(stock.api.app, "te_0_0").get("/jobs"), []),
@@ -132,7 +132,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("JOB_NOT_FOUND", 404, get("/jobs/job_nope"), []),
     ("EXECUTION_NOT_FOUND", 404, get("/executions/exec_nope"), []),
     ("WORKER_NOT_FOUND", 404, get("/workers/nope"), []),
-    ("WORKER_NOT_ALIVE", 409, drain_the_dead, []),
+    ("WORKER_NOT_ALIVE", 409, drain_dead_worker, []),
     ("EVENTS_EXPIRED", 410, lambda stock: stock.api.get("/events", after="1"), []),
     ("RESULT_EXPIRED", 410, expire_result, []),
     ("QUEUE_NOT_FOUND", 404, lambda stock: stock.api.post("/queues/nope/pause"), []),
@@ -166,13 +166,13 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("IDEMPOTENCY_KEY_REUSED", 422, reuse_a_key, []),
     ("TEMPLATE_RESOLUTION_FAILED", 422, endpoint(config="config", spec=CONFIG_TEMPLATE), ["/spec/url"]),
     ("TEMPLATE_RESOLUTION_FAILED", 422, endpoint(spec=UNKNOWN_SECRET), ["/spec/headers/A"]),
-    ("RATE_LIMITED", 429, exhaust, []),
+    ("RATE_LIMITED", 429, exceed_rate_limit, []),
     ("INTERNAL_ERROR", 500, break_a_row, []),
-    # Beyond the contract.
+    # Codes outside the contract.
     ("FORBIDDEN", 403, lambda stock: reader(stock).delete("/configs/config"), []),
     ("NOT_FOUND", 404, get("/nope"), []),
     ("METHOD_NOT_ALLOWED", 405, lambda stock: stock.api.delete("/jobs"), []),
-    ("PRECONDITION_FAILED", 412, stale, []),
+    ("PRECONDITION_FAILED", 412, change_with_stale_tag, []),
     ("PAYLOAD_TOO_LARGE", 413, job(input={"user_id": "x" * 2_000_000}), []),
     ("UNSUPPORTED_MEDIA_TYPE", 415, lambda stock: stock.api.send("POST", "/jobs", data="endpoint=target"), []),
     ("SERVICE_UNAVAILABLE", 503, without_database, []),
@@ -180,32 +180,32 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "status", "cause", "where"), CODES, ids=[code for code, *_ in CODES])
+@pytest.mark.parametrize(("code", "status", "cause", "expected_pointers"), CODES, ids=[code for code, *_ in CODES])
 def test_cause_gives_its_error_code(
-    stock: Stock, code: str, status: int, cause: Callable[[Stock], TestResponse], where: list[str] | None
+    stock: Stock, code: str, status: int, cause: Callable[[Stock], TestResponse], expected_pointers: list[str] | None
 ) -> None:
     response = cause(stock)
     error = problem(response, status, code)
-    assert where is None or pointers(error) == where
+    assert expected_pointers is None or pointers(error) == expected_pointers
     assert error["retryable"] is (status in {429, 503, 504})
     assert ("Retry-After" in response.headers) is error["retryable"]
-    told = response.get_data(as_text=True)
+    body = response.get_data(as_text=True)
     for hidden in (SECRET, stock.api.key, "Traceback", 'File "', "SELECT", "UPDATE ", "psycopg"):
-        assert hidden not in told
+        assert hidden not in body
 
 
-def listed() -> Iterator[str]:
+def documented_codes() -> Iterator[str]:
     for response in document.document()["components"]["responses"].values():
         for media in response["content"].values():
             yield from media["schema"]["allOf"][1]["properties"]["error"]["properties"]["code"]["enum"]
 
 
 def test_every_documented_error_code_has_a_cause() -> None:
-    assert set(listed()) <= {code for code, *_ in CODES}
+    assert set(documented_codes()) <= {code for code, *_ in CODES}
 
 
 def test_error_does_not_repeat_a_secret(stock: Stock) -> None:
-    """Neither the submitted value nor a stored value."""
+    """Errors repeat neither the submitted value nor a stored value."""
     for body in ({"name": "UPPER", "value": "hush-hush"}, {"name": "x", "value": "hush-hush", "more": "hush-hush"}):
         response = stock.api.post("/secrets", body)
         problem(response, 400, "INVALID_REQUEST")

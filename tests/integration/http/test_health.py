@@ -28,7 +28,7 @@ def test_readiness_needs_a_migrated_database(empty_database_url: str, caplog: py
         anonymous = Api(app, None)
         assert anonymous.get("/health/live").status_code == 200
         error = problem(anonymous.get("/health/ready"), 503, "SERVICE_UNAVAILABLE")
-        assert "db upgrade" not in error["message"], "strangers learn no more than that"
+        assert "db upgrade" not in error["message"], "clients without a key get no details"
         assert "db upgrade" in caplog.text
 
 
@@ -49,20 +49,20 @@ def test_readiness_queries_the_database_once_a_second(database: Database, statem
 
 
 def test_only_one_thread_waits_for_a_hanging_database(database: Database) -> None:
-    looking, go_on = threading.Event(), threading.Event()
+    is_checking, may_continue = threading.Event(), threading.Event()
 
     def hang(*_: Any) -> None:
-        looking.set()
-        assert go_on.wait(HUNG_SECONDS)
+        is_checking.set()
+        assert may_continue.wait(HUNG_SECONDS)
 
     event.listen(database.engine, "before_cursor_execute", hang)
     readiness = Readiness(database, patience_seconds=0.01)
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(readiness.check)
-        assert looking.wait(HUNG_SECONDS)
+        assert is_checking.wait(HUNG_SECONDS)
         with pytest.raises(UnavailableError):
             readiness.check()
         assert not first.done()
-        go_on.set()
+        may_continue.set()
         first.result(HUNG_SECONDS)
     readiness.check()

@@ -21,7 +21,7 @@ def web(module_database_url: str) -> Iterator[Web]:
 
 
 class Client:
-    """Kept connection."""
+    """Connection that is kept for several requests."""
 
     def __init__(self, web: Web) -> None:
         self._socket = socket.create_connection(("127.0.0.1", web.port), timeout=60)

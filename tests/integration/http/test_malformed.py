@@ -17,7 +17,7 @@ from schema import tables
 from tests.cases import each_case
 from tests.integration.client import Api, services
 from tests.integration.http.document import document
-from tests.integration.http.malformed import CONTENT_TYPES, HEADERS, INJECTED, MALFORMED, VALUES, WRITTEN
+from tests.integration.http.malformed import CONTENT_TYPES, HEADERS, INJECTED, MALFORMED, URL_PARTS, VALUES
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
 from tests.rows import add_letter
 
@@ -29,19 +29,19 @@ OPERATIONS = [
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
     if method.lower() in found
 ]
-ALL = each_case(("method", "path"), OPERATIONS, ids=map(" ".join, OPERATIONS))
+EACH_OPERATION = each_case(("method", "path"), OPERATIONS, ids=map(" ".join, OPERATIONS))
 WITH_BODY = [
     (method, path) for method, path in OPERATIONS if "requestBody" in document()["paths"][path][method.lower()]
 ]
-BODIES = each_case(("method", "path"), WITH_BODY, ids=map(" ".join, WITH_BODY))
+EACH_OPERATION_WITH_BODY = each_case(("method", "path"), WITH_BODY, ids=map(" ".join, WITH_BODY))
 Send = Callable[..., None]
 Rows = Callable[[], list[tuple[str, int]]]
-# The id after the newest ended transaction that wrote something.
-WRITTEN_UNTIL = "SELECT pg_snapshot_xmax(pg_current_snapshot())"
+# Id of the first transaction after all completed transactions that wrote something.
+NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())"
 
 
 @pytest.fixture(scope="module")
-def there(shared_api: Api) -> dict[str, str]:
+def existing(shared_api: Api) -> dict[str, str]:
     """Return path parameters of existing resources, in a catalog that fits the document's examples."""
     register_all(shared_api)
     for name in ("send-welcome-email", "push-notification"):
@@ -51,14 +51,14 @@ def there(shared_api: Api) -> dict[str, str]:
     # The first cursor creates the signing key, which must not appear as the effect of a refused request.
     assert shared_api.get("/endpoints", limit=1).json["cursor"] is not None
     created(shared_api, cron())
-    job = created(shared_api, one_shot("there", trigger="DELAYED", run_at="2100-01-01T00:00:00Z"))
-    of_job = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
+    job = created(shared_api, one_shot("existing", trigger="DELAYED", run_at="2100-01-01T00:00:00Z"))
+    job_parameters = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
     letter_id = add_letter(services(shared_api.app).database)
     nobody = {"target": "http:nobody:80", "queue": "nobody", "worker_id": "nobody"}
     redrive_id = shared_api.post("/redrives", {"wanted": {}, "all": True}).json["redrive_id"]
     bulk = shared_api.post("/bulk-operations", {"action": "retry", "wanted": {}, "all": True}).json
-    of_walks = {"redrive_id": redrive_id, "operation_id": bulk["operation_id"]}
-    return of_job | nobody | of_walks | {"name": "config", "letter_id": letter_id}
+    bulk_parameters = {"redrive_id": redrive_id, "operation_id": bulk["operation_id"]}
+    return job_parameters | nobody | bulk_parameters | {"name": "config", "letter_id": letter_id}
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +68,11 @@ def rows(shared_api: Api) -> Iterator[Rows]:
     counts = [f"SELECT '{table}', count(*) FROM {table}" for table in sorted(tables.metadata.tables)]
     database = services(shared_api.app).database
     with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        # Prepared, since planning takes longer than counting.
+        # A prepared statement, because planning takes longer than counting.
         connection.execute(text(f"PREPARE counts AS {' UNION ALL '.join(counts)} ORDER BY 1"))
 
         def current() -> list[tuple[str, int]]:
-            until = None if database.is_cockroach else connection.exec_driver_sql(WRITTEN_UNTIL).scalar_one()
+            until = None if database.is_cockroach else connection.exec_driver_sql(NEXT_TRANSACTION).scalar_one()
             if until is None or until not in known:
                 known.clear()
                 known[until] = [(name, number) for name, number in connection.execute(text("EXECUTE counts"))]
@@ -96,15 +96,15 @@ def send(shared_api: Api, rows: Rows) -> Send:
 
 
 def check(response: TestResponse) -> None:
-    told = (response.request.method, response.request.path[:200], response.status_code)
-    assert response.status_code < 500, told
+    summary = (response.request.method, response.request.path[:200], response.status_code)
+    assert response.status_code < 500, summary
     assert INJECTED not in response.headers
     if response.status_code >= 400:
-        assert set(response.json) == {"error"}, told
+        assert set(response.json) == {"error"}, summary
         error = response.json["error"]
         assert set(error) == {"code", "message", "request_id", "details", "retryable"}
         assert error["request_id"] == response.headers["X-Request-ID"]
-        assert len(response.data) < 20_000, told
+        assert len(response.data) < 20_000, summary
         assert "Traceback" not in error["message"]
 
 
@@ -131,39 +131,41 @@ def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return result
 
 
-@BODIES
-def test_malformed_bodies_change_nothing(method: str, path: str, send: Send, there: dict[str, str]) -> None:
-    path = path.format(**there)
+@EACH_OPERATION_WITH_BODY
+def test_malformed_bodies_change_nothing(method: str, path: str, send: Send, existing: dict[str, str]) -> None:
+    path = path.format(**existing)
     for raw in MALFORMED.values():
         send(method, path, data=raw, content_type="application/json")
 
 
-@BODIES
-def test_malformed_values_in_bodies_change_nothing(method: str, path: str, send: Send, there: dict[str, str]) -> None:
-    url = path.format(**there)
+@EACH_OPERATION_WITH_BODY
+def test_malformed_values_in_bodies_change_nothing(
+    method: str, path: str, send: Send, existing: dict[str, str]
+) -> None:
+    url = path.format(**existing)
     for number, example in enumerate(examples(method, path)):
         for place, leaf in enumerate(leaves(example)):
-            # Alternating: every second value in the first example; fewer in variants, and for fields that a POST has.
+            # Every second value in the first example, every fourth in other examples. A PUT has the fields of a POST.
             step = 2 if number == 0 and method != "PUT" else 4
             for value in VALUES[place % step :: step]:
                 send(method, url, data=json.dumps(changed(example, leaf, value)), content_type="application/json")
 
 
-@BODIES
-def test_unsupported_content_types_change_nothing(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+@EACH_OPERATION_WITH_BODY
+def test_unsupported_content_types_change_nothing(method: str, path: str, send: Send, existing: dict[str, str]) -> None:
     for content_type in CONTENT_TYPES:
-        send(method, path.format(**there), data=json.dumps(examples(method, path)[0]), content_type=content_type)
+        send(method, path.format(**existing), data=json.dumps(examples(method, path)[0]), content_type=content_type)
 
 
-@ALL
-def test_malformed_paths_change_nothing(method: str, path: str, send: Send, there: dict[str, str]) -> None:
-    for name in (name for name in there if f"{{{name}}}" in path):
-        for written in WRITTEN:
-            send(method, path.format(**{**there, name: written}), **body(method, path))
+@EACH_OPERATION
+def test_malformed_paths_change_nothing(method: str, path: str, send: Send, existing: dict[str, str]) -> None:
+    for name in (name for name in existing if f"{{{name}}}" in path):
+        for part in URL_PARTS:
+            send(method, path.format(**{**existing, name: part}), **body(method, path))
 
 
-@ALL
-def test_malformed_queries_change_nothing(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+@EACH_OPERATION
+def test_malformed_queries_change_nothing(method: str, path: str, send: Send, existing: dict[str, str]) -> None:
     known = [
         each["name"]
         for each in document()["paths"][path][method.lower()].get("parameters", [])
@@ -171,14 +173,14 @@ def test_malformed_queries_change_nothing(method: str, path: str, send: Send, th
     ]
     cursor = quote("eyJhIjogMX0"), "A" * 9, "AAAA.BBBB", "%3D%3D"
     for name in [*known, "unknown", "limit%5B%5D", "%00"]:
-        for written in [*WRITTEN, *cursor, f"1&{name}=2", ""]:
-            send(method, f"{path.format(**there)}?{name}={written}", **body(method, path, empty=True))
+        for part in [*URL_PARTS, *cursor, f"1&{name}=2", ""]:
+            send(method, f"{path.format(**existing)}?{name}={part}", **body(method, path, empty=True))
 
 
-@ALL
-def test_malformed_headers_change_nothing(method: str, path: str, send: Send, there: dict[str, str]) -> None:
+@EACH_OPERATION
+def test_malformed_headers_change_nothing(method: str, path: str, send: Send, existing: dict[str, str]) -> None:
     for headers in HEADERS:
-        send(method, path.format(**there), headers=headers, **body(method, path, empty=True))
+        send(method, path.format(**existing), headers=headers, **body(method, path, empty=True))
 
 
 def body(method: str, path: str, *, empty: bool = False) -> dict[str, Any]:

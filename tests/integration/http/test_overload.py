@@ -102,9 +102,9 @@ def test_excess_requests_are_refused_at_once_while_health_is_answered(
     clients.wait_for(CLIENTS)
     assert {status for status, *_ in clients.answers[refused:]} == {201}
     assert "refused 1 requests" in web.log
-    told = requests.get(f"{web.base}/metrics", headers={"Authorization": f"Bearer {key}"}, timeout=60).text
+    metrics = requests.get(f"{web.base}/metrics", headers={"Authorization": f"Bearer {key}"}, timeout=60).text
     counted = 'task_executor_http_requests_total{method="none",route="none",status_class="5xx"}'
-    assert f"{counted} {refused:.1f}" in told
+    assert f"{counted} {refused:.1f}" in metrics
 
 
 def test_request_that_waits_too_long_for_a_thread_is_refused(database_url: str) -> None:
@@ -124,7 +124,7 @@ def test_request_that_waits_too_long_for_a_thread_is_refused(database_url: str) 
             }
 
 
-def test_silent_clients_hold_no_thread_and_no_place_in_the_queue(web: Web, clients: Clients) -> None:
+def test_silent_clients_hold_no_thread_and_no_slot_of_the_queue(web: Web, clients: Clients) -> None:
     for _ in range(4 * (THREADS + QUEUE)):
         clients.connect()
     clients.send("speaks")
@@ -135,7 +135,7 @@ def test_silent_clients_hold_no_thread_and_no_place_in_the_queue(web: Web, clien
 def test_clients_that_never_close_their_side_delay_no_other_client(
     web: Web, clients: Clients, module_database_url: str
 ) -> None:
-    """They get their complete answer; bytes that they send afterwards are discarded."""
+    """Such clients get their complete answer; bytes that they send afterwards are discarded."""
     with held_endpoint(module_database_url):
         for number in range(THREADS + QUEUE):
             clients.send(f"served-{number}")

@@ -34,13 +34,13 @@ def test_paging_is_stable_while_jobs_are_created(api: Api) -> None:
         created(api, one_shot(f"new-{number}"))
     second = api.get("/jobs", limit=3, cursor=first["cursor"]).json
     third = api.get("/jobs", limit=3, cursor=second["cursor"]).json
-    seen = [job["job_id"] for page in (first, second, third) for job in page["items"]]
-    assert seen == old[::-1]
+    listed = [job["job_id"] for page in (first, second, third) for job in page["items"]]
+    assert listed == old[::-1]
     assert third["cursor"] is None
 
 
 def test_rows_of_the_same_instant_are_listed_once(api: Api, database: Database) -> None:
-    """Rows inserted by one statement share their created_at; the id then decides."""
+    """Rows inserted by one statement share `created_at`, so the id decides the order."""
     rows.add_endpoint(database)
     rows.add_executions(database, 20)
     found = read_all_pages(api, "/jobs", "job_id")
@@ -70,7 +70,7 @@ def test_job_list_applies_its_filters(api: Api) -> None:
 
 
 @each_case(
-    ("query", "where"),
+    ("query", "parameter"),
     [
         ("limit=0", "limit"),
         ("limit=201", "limit"),
@@ -91,9 +91,9 @@ def test_job_list_applies_its_filters(api: Api) -> None:
     ],
 )
 @each_case("path", ["/jobs", "/configs"])
-def test_invalid_query_is_refused(shared_api: Api, path: str, query: str, where: str | None) -> None:
+def test_invalid_query_is_refused(shared_api: Api, path: str, query: str, parameter: str | None) -> None:
     error = problem(shared_api.send("GET", f"{path}?{query}"), 400, "INVALID_REQUEST")
-    assert where is None or pointers(error) == [where]
+    assert parameter is None or pointers(error) == [parameter]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def client(app: Flask, *, scope: Scope = Scope.ADMIN) -> Api:
     return Api(app, api_keys.create(services(app).database, "test", [scope], None))
 
 
-def numbers(response: TestResponse) -> tuple[int, int]:
+def limit_and_remaining(response: TestResponse) -> tuple[int, int]:
     """Check the headers of an answer and return limit and remaining."""
     limit, remaining, reset = (int(response.headers[f"RateLimit-{name}"]) for name in ("Limit", "Remaining", "Reset"))
     assert response.headers["RateLimit-Policy"] == f"{limit};w=60"
@@ -44,7 +44,7 @@ def numbers(response: TestResponse) -> tuple[int, int]:
     return limit, remaining
 
 
-def refused(response: TestResponse) -> None:
+def assert_limited(response: TestResponse) -> None:
     error = problem(response, 429, "RATE_LIMITED")
     assert error["retryable"]
     assert 1 <= int(response.headers["Retry-After"]) <= 60
@@ -59,14 +59,14 @@ def test_key_above_its_limit_gets_429(database_url: str) -> None:
     with limited(database_url) as app:
         one, other = client(app), client(app, scope=Scope.READ)
         register(one)
-        assert numbers(one.post("/jobs", one_shot("k"))) == (3, 1)
-        assert numbers(one.get("/jobs/nope")) == (3, 0)
+        assert limit_and_remaining(one.post("/jobs", one_shot("k"))) == (3, 1)
+        assert limit_and_remaining(one.get("/jobs/nope")) == (3, 0)
         response = one.get("/jobs")
-        refused(response)
-        assert numbers(response) == (3, 0)
+        assert_limited(response)
+        assert limit_and_remaining(response) == (3, 0)
         assert response.headers["Retry-After"] == response.headers["RateLimit-Reset"]
         problem(other.post("/configs"), 403, "FORBIDDEN")
-        assert numbers(other.get("/jobs")) == (3, 1)
+        assert limit_and_remaining(other.get("/jobs")) == (3, 1)
         for path in ("/health/live", "/health/ready", "/openapi.json"):
             assert one.get(path).status_code == 200
         problem(one.get("/nowhere"), 404, "NOT_FOUND")
@@ -77,7 +77,7 @@ def test_client_that_waits_for_retry_after_is_served(database_url: str) -> None:
         api = client(app)
         while (response := api.get("/jobs")).status_code == 200:
             pass
-        time.sleep(int(response.headers["Retry-After"]))  # the clock itself is what is tested
+        time.sleep(int(response.headers["Retry-After"]))  # this test is about the clock
         assert api.get("/jobs").status_code == 200
 
 
@@ -86,11 +86,11 @@ def test_processes_share_counters_in_redis(database_url: str, valkey: Valkey) ->
         shared = {"rate_limit_storage_url": valkey.url}
         one = client(stack.enter_context(limited(database_url, **shared)))
         two = Api(stack.enter_context(limited(database_url, **shared)), one.key)
-        assert [numbers(api.get("/jobs"))[1] for api in (one, two, one)] == [2, 1, 0]
-        refused(two.get("/jobs"))
-        refused(one.get("/jobs"))
+        assert [limit_and_remaining(api.get("/jobs"))[1] for api in (one, two, one)] == [2, 1, 0]
+        assert_limited(two.get("/jobs"))
+        assert_limited(one.get("/jobs"))
         alone = Api(stack.enter_context(limited(database_url)), one.key)
-        assert numbers(alone.get("/jobs")) == (3, 2)
+        assert limit_and_remaining(alone.get("/jobs")) == (3, 2)
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -105,7 +105,7 @@ def test_unreachable_storage_limits_no_request_until_it_returns(
         api = client(app)
         for _ in range(3):
             assert api.get("/jobs").status_code == 200
-        refused(api.get("/jobs"))
+        assert_limited(api.get("/jobs"))
         server.kill()
         for _ in range(6):
             response = api.get("/jobs")
@@ -113,7 +113,7 @@ def test_unreachable_storage_limits_no_request_until_it_returns(
             assert "RateLimit-Limit" not in response.headers
         assert len(warnings_of(caplog)) == 1
         server.start()
-        assert numbers(api.get("/jobs")) == (3, 2)
+        assert limit_and_remaining(api.get("/jobs")) == (3, 2)
 
 
 def connections_to(listener: socket.socket) -> int:
@@ -141,7 +141,7 @@ def test_hanging_storage_delays_one_request_briefly(database_url: str, caplog: p
 WRONG = "te_0123456789abcdef_wrong"
 
 
-def from_(address: str) -> dict[str, Any]:
+def sent_from(address: str) -> dict[str, Any]:
     return {"environ_overrides": {"REMOTE_ADDR": address}}
 
 
@@ -150,7 +150,7 @@ def test_address_with_too_many_invalid_keys_gets_429(
     database_url: str, request: pytest.FixtureRequest, is_shared: bool
 ) -> None:
     url = request.getfixturevalue("valkey").url if is_shared else ""
-    bad, good = from_("192.0.2.1"), from_("192.0.2.2")
+    bad, good = sent_from("192.0.2.1"), sent_from("192.0.2.2")
     with limited(database_url, "", rate_limit_bad_keys="3/minute", rate_limit_storage_url=url) as app:
         familiar, stranger, wrong = client(app), client(app), Api(app, WRONG)
         assert familiar.send("GET", "/jobs", **bad).status_code == 200
@@ -158,8 +158,8 @@ def test_address_with_too_many_invalid_keys_gets_429(
             problem(Api(app, None).send("GET", "/jobs", **bad), 401, "UNAUTHORIZED")
         for _ in range(3):
             problem(wrong.send("GET", "/jobs", **bad), 401, "UNAUTHORIZED")
-        refused(wrong.send("GET", "/jobs", **bad))
-        assert stranger.send("GET", "/jobs", **bad).status_code == 200, "a good key that this process has not seen"
+        assert_limited(wrong.send("GET", "/jobs", **bad))
+        assert stranger.send("GET", "/jobs", **bad).status_code == 200, "a valid key that this process has not cached"
         assert familiar.send("GET", "/jobs", **bad).status_code == 200
         assert stranger.send("GET", "/jobs", **good).status_code == 200
         problem(wrong.send("GET", "/jobs", **good), 401, "UNAUTHORIZED")
@@ -175,10 +175,10 @@ def test_flood_of_invalid_keys_costs_one_query_a_second(database: Database, stat
         with pytest.raises(UnauthorizedError):
             ring.verify(f"te_{number:016x}_wrong", is_flooded=lambda: True)
     assert len(statements.texts) == 1
-    assert ring.verify(old, is_flooded=lambda: True).name == "old", "good, and not seen by this process before"
+    assert ring.verify(old, is_flooded=lambda: True).name == "old", "a valid key that this process has not cached"
     new = api_keys.create(database, "new", [Scope.READ], None)
     now = IDS_SECONDS
-    assert ring.verify(new, is_flooded=lambda: True).name == "new", "made during the flood"
+    assert ring.verify(new, is_flooded=lambda: True).name == "new", "a key created during the flood"
 
 
 def test_invalid_keys_do_not_evict_valid_keys(database: Database, statements: Statements) -> None:
@@ -190,4 +190,4 @@ def test_invalid_keys_do_not_evict_valid_keys(database: Database, statements: St
             ring.verify(f"te_{number:016x}_wrong")
     statements.clear()
     assert ring.verify(key).name == "good"
-    assert statements.texts == [], "not looked up again"
+    assert statements.texts == [], "the valid key is still cached"

@@ -31,9 +31,9 @@ def test_refusal_line_names_key_and_address(app: Flask, database: Database, capl
     reader = api_keys.create(database, "reader", [Scope.READ], None)
     refused = [Api(app, key).send("POST", "/configs", **ADDRESS) for key in (None, WRONG, reader)]
     assert [response.status_code for response in refused] == [401, 401, 403]
-    said = lines(caplog)
+    logged = lines(caplog)
     expected = [("401", "unknown"), ("401", "0123456789abcdef"), ("403", api_keys.id_in(reader))]
-    for line, response, (status, key_id) in zip(said, refused, expected, strict=True):
+    for line, response, (status, key_id) in zip(logged, refused, expected, strict=True):
         assert response.headers["X-Request-ID"] in line
         assert status in line
         assert f"key {key_id}," in line
@@ -62,11 +62,11 @@ def test_log_does_not_repeat_a_malformed_key(presented: str, caplog: pytest.LogC
 
 def test_flood_is_logged_in_few_lines_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
-    kept = RefusalLog(clock=lambda: now)
+    refusal_log_ = RefusalLog(clock=lambda: now)
     for _ in range(1000):
-        kept.note(UnauthorizedError("no"), WRONG, "192.0.2.7", "req_1")
-    kept.note(ForbiddenError("no"), WRONG, "192.0.2.8", "req_2")
-    assert len(lines(caplog)) == LINES_PER_WINDOW + 1, "and the other status is not hidden"
+        refusal_log_.note(UnauthorizedError("no"), WRONG, "192.0.2.7", "req_1")
+    refusal_log_.note(ForbiddenError("no"), WRONG, "192.0.2.8", "req_2")
+    assert len(lines(caplog)) == LINES_PER_WINDOW + 1, "another status is still logged"
     now = WINDOW_SECONDS
-    kept.note(UnauthorizedError("no"), WRONG, "192.0.2.9", "req_3")
+    refusal_log_.note(UnauthorizedError("no"), WRONG, "192.0.2.9", "req_3")
     assert f"{1000 - LINES_PER_WINDOW} more" in lines(caplog)[-1]

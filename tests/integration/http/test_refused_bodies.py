@@ -19,7 +19,7 @@ JSON = "application/json"
 def test_malformed_body_is_refused(
     shared_api: Api, caplog: pytest.LogCaptureFixture, method: str, path: str, body: bytes
 ) -> None:
-    """Refused by the service's own checks; the refusal and warning of the database are only a safety net."""
+    """The service's own checks refuse the body; the checks of the database, which log a warning, are a safety net."""
     caplog.clear()
     problem(shared_api.send(method, path, data=body, content_type=JSON), 400, "INVALID_REQUEST")
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
@@ -57,9 +57,13 @@ WRONG = [
 ]
 
 
-@each_case(("method", "path", "body", "where"), WRONG)
-def test_pointer_names_the_invalid_field(shared_api: Api, method: str, path: str, body: Any, where: list[str]) -> None:
-    assert sorted(pointers(problem(shared_api.send(method, path, json=body), 400, "INVALID_REQUEST"))) == sorted(where)
+@each_case(("method", "path", "body", "expected"), WRONG)
+def test_pointer_names_the_invalid_field(
+    shared_api: Api, method: str, path: str, body: Any, expected: list[str]
+) -> None:
+    assert sorted(pointers(problem(shared_api.send(method, path, json=body), 400, "INVALID_REQUEST"))) == sorted(
+        expected
+    )
 
 
 @each_case("name", ["", "A", "a_b", "-a", "a-", "a--b", "a b", "a/b", "a\n", "é", "a" * 129, "..", "\u0661"])

@@ -63,7 +63,7 @@ def test_request_is_one_log_line_with_its_ids(api: Api, app: Flask, database: Da
     assert (missing["status_code"], missing["job_id"], missing["trace_id"]) == (404, "none", TRACE)
     for each in ("4111", reader.split("_")[2]):
         assert each not in written.getvalue()
-    assert IDS.get() == {}, "the thread goes on to another request"
+    assert IDS.get() == {}, "the ids are cleared for the next request of the thread"
 
 
 def test_probes_and_requests_without_a_key_are_not_logged(

@@ -75,36 +75,38 @@ def call(known: Api) -> Call:
     headers = {"Authorization": f"Bearer {known.key}"}
 
     def call(case: schemathesis.Case) -> None:
-        unsent = [] if all(map(is_sent, (case.query or {}).values())) else [schemathesis.checks.negative_data_rejection]
+        unsent = (
+            [] if all(map(is_in_url, (case.query or {}).values())) else [schemathesis.checks.negative_data_rejection]
+        )
         case.call_and_validate(headers=headers, excluded_checks=lenient + unsent)
 
     return call
 
 
-def is_sent(value: object) -> bool:
-    """Return whether a query parameter appears in the URL: an unknown parameter that does not is no fault."""
-    return any(one is not None for one in (value if isinstance(value, list | dict) else [value]))
+def is_in_url(value: object) -> bool:
+    """Return whether a query parameter appears in the URL; an unknown parameter without a value does not."""
+    return any(item is not None for item in (value if isinstance(value, list | dict) else [value]))
 
 
-def put_there(known: Api) -> dict[str, str]:
+def add_resources(known: Api) -> dict[str, str]:
     """Return path parameters of existing resources; recreate resources that the previous operation deleted."""
     for path, body in NAMED.items():
         known.post(path, body)
     job = created(known, one_shot(f"k-{len(known.get('/jobs', limit=200).json['items'])}"))
     created(known, cron())
-    break_target(known)
-    of_job = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
+    open_breaker(known)
+    job_parameters = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
     letter = rows.add_letter(services(known.app).database)
     return (
-        of_job
+        job_parameters
         | {"name": NAME, "target": TARGET, "queue": "http", "worker_id": "nobody", "letter_id": letter}
         | {"redrive_id": known.post("/redrives", {"wanted": {}, "all": True}).json["redrive_id"]}
         | {"operation_id": known.post("/bulk-operations", BULK).json["operation_id"]}
     )
 
 
-def break_target(known: Api) -> None:
-    """Open the breaker of a target, which no operation can."""
+def open_breaker(known: Api) -> None:
+    """Open the breaker of the target directly in the database, since no operation opens a breaker."""
     opened = "'open', 'FAILURES', now() + INTERVAL '1 hour', now() + INTERVAL '1 hour'"
     add = f"INSERT INTO breakers (target, state, reason, open_until, watched_until) VALUES (:target, {opened})"
     again = "ON CONFLICT (target) DO UPDATE SET state = 'open' RETURNING target"
@@ -114,23 +116,23 @@ def break_target(known: Api) -> None:
 def try_out(schema: BaseSchema, method: str, path: str, *, count: int, call: Call) -> None:
     """Call one operation with the cases generated from its description, and with `count` random cases.
 
-    This is what `schema.parametrize()` does while tests are collected, where it costs each process of a run more than
-    all other files together.
+    `schema.parametrize()` does the same during collection, which would take each process of a test run longer than
+    the collection of all other files together.
     """
     few = settings(
         max_examples=count, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
     )
 
     @few
-    def tried(case: schemathesis.Case) -> None:
+    def run_case(case: schemathesis.Case) -> None:
         call(case)
 
     load_all_checks()
-    one = schema.include(method=method, path=path)
-    # Without the literals of the code under test: collecting them takes longer than many operations.
-    one._constants_pool_cache = schema._constants_pool_cache  # noqa: SLF001 - a copy begins without
-    (found,) = get_all_tests(schema=one, test_func=tried, settings=None, given_kwargs=None)
-    schema._constants_pool_cache = one._constants_pool_cache  # noqa: SLF001
+    selected = schema.include(method=method, path=path)
+    # Reuse the literals of the code under test: to collect them again takes longer than many operations.
+    selected._constants_pool_cache = schema._constants_pool_cache  # noqa: SLF001 - a copy starts without the literals
+    (found,) = get_all_tests(schema=selected, test_func=run_case, settings=None, given_kwargs=None)
+    schema._constants_pool_cache = selected._constants_pool_cache  # noqa: SLF001
     _operation, test = found.ok()
     test()
 
@@ -144,10 +146,10 @@ def test_generated_cases_match_the_document(method: str, path: str, schema: Base
 def test_generated_cases_on_existing_resources_match_the_document(
     method: str, path: str, schema: BaseSchema, call: Call, known: Api
 ) -> None:
-    there = put_there(known)
+    existing = add_resources(known)
 
-    def found(case: schemathesis.Case) -> None:
-        case.path_parameters = {name: there[name] for name in case.path_parameters}
+    def call_existing(case: schemathesis.Case) -> None:
+        case.path_parameters = {name: existing[name] for name in case.path_parameters}
         call(case)
 
-    try_out(schema, method, path, count=12, call=found)
+    try_out(schema, method, path, count=12, call=call_existing)

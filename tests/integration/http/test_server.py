@@ -109,8 +109,8 @@ def collected(_environ: dict[str, Any], start_response: Any) -> list[bytes]:
 def test_garbage_collection_skips_objects_loaded_at_start(database_url: str) -> None:
     with Web(database_url, f"{__name__}:collected") as web:
         eventually(web.is_ready, what="the application")
-        left_out, looked_at = requests.get(web.base, timeout=60).json()
-    assert left_out > 10 * looked_at
+        skipped, scanned = requests.get(web.base, timeout=60).json()
+    assert skipped > 10 * scanned
 
 
 def test_headers_do_not_change_the_path(web: Web) -> None:
@@ -149,18 +149,18 @@ def test_server_waits_for_the_schema_and_starts(empty_database_url: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "message"),
     [
         ({"TE_DATABASE_URL": ""}, "TE_DATABASE_URL"),
         ({"TE_WEB_THREADS": "0"}, "TE_WEB_THREADS"),
         ({"TE_SECRET_ENCRYPTION_KEY": "short"}, "TE_SECRET_ENCRYPTION_KEY"),
     ],
 )
-def test_invalid_setting_is_one_line(environment: dict[str, str], said: str) -> None:
+def test_invalid_setting_is_one_line(environment: dict[str, str], message: str) -> None:
     with Web("postgresql://nobody@127.0.0.1:1/none", **environment) as web:
         assert web.process.wait(60) != 0
     (line,) = web.lines
-    assert said in line
+    assert message in line
 
 
 def test_gunicorns_lines_follow_the_log_settings(database_url: str) -> None:

@@ -67,7 +67,7 @@ def test_unexpected_database_error_is_logged_without_values(
 
 
 def test_value_refused_by_the_database_is_400(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Safety net behind the checks of the body."""
+    """The checks of request bodies come first; this error is a safety net."""
 
     def fail(database: db.Database, _job_id: str) -> None:
         database.fetch(text("SELECT CAST('x' AS BIGINT)"))
@@ -77,8 +77,8 @@ def test_value_refused_by_the_database_is_400(api: Api, monkeypatch: pytest.Monk
 
 
 def test_unreachable_database_is_503(settings: Settings) -> None:
-    away = Settings(database_url="postgresql://nobody@127.0.0.1:1/none")
-    with running(away) as app:
+    unreachable = Settings(database_url="postgresql://nobody@127.0.0.1:1/none")
+    with running(unreachable) as app:
         response = Api(app, "te_a_b").get("/jobs")
     error = problem(response, 503, "SERVICE_UNAVAILABLE")
     assert error["retryable"]

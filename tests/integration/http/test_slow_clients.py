@@ -41,7 +41,7 @@ def web(module_database_url: str, key: str) -> Iterator[Web]:
 
 
 class Clients:
-    """Connections, each with some bytes sent."""
+    """Open connections; each has sent some bytes."""
 
     def __init__(self, web: Web, stack: ExitStack) -> None:
         self._web, self._stack = web, stack
@@ -174,25 +174,25 @@ def test_client_that_reads_nothing_releases_its_thread(web: Web, key: str) -> No
 
 def test_idle_connections_are_closed_for_new_connections(web: Web, clients: Clients, key: str) -> None:
     request = b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n"
-    asked = []
+    waiting = []
     for _ in range(3 * CONNECTIONS):
         for start in (b"", b"P"):
             clients.send(start)
-        asked.append(clients.send(request))
+        waiting.append(clients.send(request))
     eventually(lambda: is_healthy(web), what="the answers to all probes before")
     # A refused client counts as lingering, not idle, for two seconds at most.
-    for connection in asked:
+    for connection in waiting:
         with suppress(OSError):
             if connection.recv(4096).startswith(b"HTTP/1.1 503 "):
                 connection.close()
     assert is_healthy(web)
-    newcomer = clients.send(b"")
+    new_connection = clients.send(b"")
     for _ in range(CONNECTIONS // 4):
         for start in (b"P", request):
             clients.send(start)
     assert is_served(web, key)
-    newcomer.sendall(request)
-    assert newcomer.recv(4096).startswith(b"HTTP/1.1 200 ")
+    new_connection.sendall(request)
+    assert new_connection.recv(4096).startswith(b"HTTP/1.1 200 ")
 
 
 def test_connections_above_the_open_files_limit_stop_no_worker(module_database_url: str) -> None:
