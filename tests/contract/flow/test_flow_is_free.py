@@ -1,4 +1,4 @@
-"""Limits and breakers cost a job nothing where there are none and all is well."""
+"""Cost of limits and breakers: no statement per job for an endpoint without limits and without failures."""
 
 import threading
 from typing import Any
@@ -16,13 +16,13 @@ from tests import rows
 from tests.waiting import eventually
 
 JOBS = 1000
-FLOW = ("gates", "gate_windows", "breakers", "breaker_counts", "breaker_events", "breaker_endpoints")
+FLOW_TABLES = ("gates", "gate_windows", "breakers", "breaker_counts", "breaker_events", "breaker_endpoints")
 
 
-def test_no_statement_of_a_job_is_about_gates_or_breakers(
+def test_jobs_run_no_statement_on_limiters_or_breakers(
     database: Database, database_url: str, receiver: Receiver
 ) -> None:
-    """Once it has started, only `te-flow` reads what has changed, however many jobs there are."""
+    """After the start, only `te-flow` reads limits and breakers, independent of the number of jobs."""
     rows.add_endpoint(database, "free", spec={"url": receiver.url("/ok/free"), "method": "POST"})
     rows.add_executions(database, JOBS, endpoint="free")
     broker, deliveries = build(Settings(database_url=database_url, worker_poll_interval_ms=10))
@@ -38,6 +38,6 @@ def test_no_statement_of_a_job_is_about_gates_or_breakers(
     eventually(lambda: rows.statuses(database) == {"SUCCESS": JOBS}, what=f"{JOBS} successes")
     worker.stop()
 
-    about_flow = [(thread, sql) for thread, sql in seen if any(f" {table} " in f"{sql} " for table in FLOW)]
-    assert [thread for thread, _ in about_flow if thread != "te-flow"] == ["MainThread"], "one look at the start"
+    about_flow = [(thread, sql) for thread, sql in seen if any(f" {table} " in f"{sql} " for table in FLOW_TABLES)]
+    assert [thread for thread, _ in about_flow if thread != "te-flow"] == ["MainThread"], "one read at the start"
     assert not [sql for _, sql in about_flow if "INSERT" in sql or "UPDATE" in sql or "DELETE" in sql]

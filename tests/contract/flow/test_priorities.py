@@ -1,4 +1,4 @@
-"""Priorities: what is due is claimed by them, whatever it is, and low ones get their share."""
+"""Priorities: due executions are claimed by priority, and low priorities get their share."""
 
 from collections.abc import Callable, Iterator
 
@@ -24,7 +24,7 @@ NewProcess = Callable[..., WorkerProcess]
 
 @pytest.fixture
 def new_process(database_url: str) -> Iterator[NewProcess]:
-    """Opens a process with these settings."""
+    """Return a function that opens a process with these settings."""
     opened = list[WorkerProcess]()
 
     def new_process(**settings: int) -> WorkerProcess:
@@ -40,7 +40,7 @@ def new_process(database_url: str) -> Iterator[NewProcess]:
 
 @pytest.fixture
 def process(new_process: NewProcess) -> WorkerProcess:
-    """A process with one slot, and the reserve of one."""
+    """A process with one slot."""
     return new_process(capacity=1)
 
 
@@ -56,8 +56,10 @@ def deliver(attempts: Attempts) -> int:
     return attempt.claim.priority
 
 
-def test_what_is_due_is_delivered_by_priority_and_then_by_instant(database: Database, process: WorkerProcess) -> None:
-    """First attempts, retries and ticks alike, and whatever became due first, up to the share of low ones."""
+def test_due_executions_are_delivered_by_priority_and_then_by_due_time(
+    database: Database, process: WorkerProcess
+) -> None:
+    """The order holds for first attempts, retries and ticks, except for the share of low priorities."""
     job = rows.job_of(database, rows.add_executions(database)[0]).job_id
     database.fetch(text("UPDATE jobs SET status = 'ACTIVE'"))
     database.fetch(text("UPDATE executions SET status = 'CANCELLED', completed_at = now()"))
@@ -75,24 +77,26 @@ def test_what_is_due_is_delivered_by_priority_and_then_by_instant(database: Data
     attempts = Attempts(process)
     got = [deliver(attempts) for _ in range(len(PRIORITIES) * 3)]
     assert sorted(got) == sorted(PRIORITIES * 3)
-    early = sum(any(later > one for later in got[place + 1 :]) for place, one in enumerate(got))
+    early = sum(any(later > priority for later in got[place + 1 :]) for place, priority in enumerate(got))
     assert early <= len(got) // ONE_IN + 1, got
 
 
-def test_a_backlog_of_high_ones_leaves_low_ones_their_share(database: Database, process: WorkerProcess) -> None:
-    """For each that is delivered another one of the highest comes."""
+def test_backlog_of_a_high_priority_leaves_low_priorities_their_share(
+    database: Database, process: WorkerProcess
+) -> None:
+    """Each delivery is followed by a new execution of the highest priority."""
     add_to(database, partition(255), 20)
     low = {priority: len(add_to(database, partition(priority), 2)) for priority in (0, 10)}
     attempts, got = Attempts(process), list[int]()
-    while sum(one != 255 for one in got) < sum(low.values()):
+    while sum(priority != 255 for priority in got) < sum(low.values()):
         got.append(deliver(attempts))
         add_to(database, partition(255, f"e{len(got) % 3}"))
         assert len(got) <= ONE_IN * (sum(low.values()) + 2), got
-    assert got.count(255) >= sum(low.values()), "the high ones go first"
+    assert got.count(255) >= sum(low.values()), "the high priority goes first"
 
 
-def test_first_starts_are_those_of_the_highest_priority(database: Database, new_process: NewProcess) -> None:
-    """Of four quick endpoints with a backlog each, in a process with its usual slots."""
+def test_highest_priority_starts_first(database: Database, new_process: NewProcess) -> None:
+    """Four quick endpoints have a backlog each; the process has 200 slots."""
     for priority in (10, 100, 200, 250):
         add_to(database, partition(priority, f"p{priority}"), 100)
     attempts = Attempts(new_process(capacity=200))

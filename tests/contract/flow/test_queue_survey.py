@@ -1,4 +1,4 @@
-"""The queues that a worker finds which is told none: for which it has places, and that it serves what it says."""
+"""Queue survey of a worker without configured queues: its maximum of queues, and the queues of its row."""
 
 import threading
 from collections.abc import Iterator
@@ -36,48 +36,48 @@ def surveying(process: WorkerProcess, worker: Worker, **bounds: Any) -> Iterator
 
 
 def fill(database: Database, *names: str) -> None:
-    # Not due before they are where they belong: a worker may serve the queue in which they are made.
+    # Due only after the move to the queue: a worker may serve the queue in which the executions are created.
     move = text("UPDATE executions SET queue = :queue, run_at = now() WHERE execution_id = ANY (:ids)")
     for name in names:
         later = rows.add_executions(database, due_in=timedelta(hours=1))
         database.fetch(move, {"ids": later, "queue": name})
 
 
-def written(database: Database) -> list[str]:
-    """Return which queues the worker says that it serves, besides that of its transport."""
+def queues_in_row(database: Database) -> list[str]:
+    """Return the queues in the row of the worker, except for the queue of its transport."""
     (row,) = database.fetch(text("SELECT queues FROM workers"))
     return sorted({*row.queues} - {"http"})
 
 
-def ended(database: Database) -> set[str]:
+def queues_with_success(database: Database) -> set[str]:
     return {row.queue for row in database.fetch(text("SELECT queue FROM executions WHERE status = 'SUCCESS'"))}
 
 
-def test_queues_that_jobs_name_leave_places_to_those_of_endpoints_and_routes(
+def test_queues_named_by_jobs_leave_capacity_to_queues_of_endpoints_and_routes(
     database: Database, start_worker: StartWorker
 ) -> None:
-    """Whoever may create jobs can name as many as he likes."""
-    # No hint makes it sooner while queues are left out.
+    """A client that creates jobs can name any number of queues."""
+    # A hint does not start an earlier survey while queues are left out.
     bounds = {"max_queues": 5, "max_of_jobs": 2, "survey_seconds": 0.5}
     own = text("UPDATE endpoints SET queue = 'x-own' WHERE name = :name")
     database.fetch(own, {"name": rows.add_endpoint(database, "other")})
     fill(database, "x-own", *(f"a{number}" for number in range(8)))
     worker, process = start_worker(succeed)
     with surveying(process, worker, **bounds):
-        eventually(lambda: written(database) == ["a0", "a1", "x-own"])
+        eventually(lambda: queues_in_row(database) == ["a0", "a1", "x-own"])
         routes = (
             "INSERT INTO routes (position, pattern, queue, source) VALUES (0, 'n*', 'z', 'api'), (1, 'm*', 'y', 'api')"
         )
         database.fetch(text(routes))
         fill(database, "y", "z")
-        eventually(lambda: ended(database) == {"a0", "a1", "x-own", "y"})
-        eventually(lambda: written(database) == ["a0", "a1", "x-own", "y"], what="the last place to be taken")
+        eventually(lambda: queues_with_success(database) == {"a0", "a1", "x-own", "y"})
+        eventually(
+            lambda: queues_in_row(database) == ["a0", "a1", "x-own", "y"], what="a queue for the last free place"
+        )
 
 
-def test_a_hint_that_names_a_queue_for_which_there_is_no_place_costs_nothing(
-    database: Database, start_worker: StartWorker
-) -> None:
-    """Whoever may create jobs can send one with each."""
+def test_hint_for_a_queue_beyond_the_maximum_causes_no_survey(database: Database, start_worker: StartWorker) -> None:
+    """A client can cause such a hint with each job that it creates."""
     bounds = {"max_of_jobs": 1, "survey_seconds": HUNG_SECONDS, "hinted_seconds": 0.0}
     fill(database, "a", "b")
     worker, process = start_worker(succeed)
@@ -92,22 +92,22 @@ def test_a_hint_that_names_a_queue_for_which_there_is_no_place_costs_nothing(
             eventually(lambda number=number: database.fetch(ENDED)[0].n == number)  # type: ignore[misc]
             process.inboxes.wake("b")
             fill(database, "a")
-    assert (written(database), len(surveys)) == (["a"], 1)
+    assert (queues_in_row(database), len(surveys)) == (["a"], 1)
 
 
-def test_a_queue_is_served_once_its_consumer_runs(
+def test_queue_is_in_the_row_once_its_consumer_runs(
     database: Database, start_worker: StartWorker, caplog: pytest.LogCaptureFixture
 ) -> None:
     worker, process = start_worker(succeed)
     with surveying(process, worker):
-        size = threading.stack_size(2**45)  # more than a process can have: no thread starts
+        size = threading.stack_size(2**45)  # more memory than a process can have: no thread starts
         try:
             fill(database, "own")
             process.inboxes.wake("own")
             eventually(lambda: "Unexpected failure in after_declare_queue" in caplog.text)
         finally:
             threading.stack_size(size)
-        assert written(database) == []
+        assert queues_in_row(database) == []
         process.inboxes.wake("own")
-        eventually(lambda: ended(database) == {"own"})
-        eventually(lambda: written(database) == ["own"])
+        eventually(lambda: queues_with_success(database) == {"own"})
+        eventually(lambda: queues_in_row(database) == ["own"])

@@ -1,4 +1,4 @@
-"""Several shards behave as one: none waits for its turn in an order that has nothing to do with what is due."""
+"""Several shards behave like a single shard: executions are claimed by due time, not by shard."""
 
 import logging
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ from tests.contract.conftest import SHARDS, worker_process
 
 pytestmark = pytest.mark.parametrize("shards", SHARDS)
 CAPACITY = 20
-NEVER_MS = 3_600_000  # no poll that nothing asked for happens during a test
+NEVER_MS = 3_600_000  # no periodic poll during a test
 
 
 @pytest.fixture
 def process(database_url: str, shards: int) -> Iterator[WorkerProcess]:
-    """An open process that polls only when something is known to be due, or hinted at."""
+    """An open process that polls only for a known due time or after a hint."""
     ours, lease = (db.connect(database_url, pool_size=size, application_name="te-test") for size in (5, 1))
     process = worker_process(ours, lease, shards=shards, capacity=CAPACITY, poll_interval_ms=NEVER_MS)
     process.open(["http"])
@@ -33,7 +33,7 @@ def process(database_url: str, shards: int) -> Iterator[WorkerProcess]:
 
 
 def add_to(database: Database, shard: int, count: int = 1, **more: timedelta) -> list[str]:
-    """Create executions in a shard."""
+    """Create executions in a shard; returns their ids."""
     executions = rows.add_executions(database, count, **more)  # type: ignore[arg-type]
     move = text("UPDATE executions SET shard = :shard WHERE execution_id = ANY (:ids)")
     database.fetch(move, {"shard": shard, "ids": executions})
@@ -50,10 +50,10 @@ def delivered(attempts: Attempts, count: int) -> list[str]:
     return [deliver(attempts.next()) for _ in range(count)]
 
 
-def test_what_is_due_in_any_shard_is_claimed_when_it_is(
+def test_executions_of_all_shards_are_claimed_in_the_order_of_their_due_times(
     database: Database, process: WorkerProcess, shards: int
 ) -> None:
-    """Twice in each shard, in the order in which they are due, and nothing but their instants asks for a poll."""
+    """Each shard has two executions; only their due times start polls."""
     for shard in range(shards):
         for wait in (2000 + 70 * shard, 3500 - 70 * shard):
             add_to(database, shard, due_in=timedelta(milliseconds=wait))
@@ -61,27 +61,28 @@ def test_what_is_due_in_any_shard_is_claimed_when_it_is(
     assert delivered(Attempts(process), len(expected)) == expected
 
 
-def test_a_deep_backlog_in_one_shard_holds_no_other_back(
+def test_deep_backlog_in_one_shard_delays_no_other_shard(
     database: Database, process: WorkerProcess, shards: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(discovery, "LONGEST_REST_SECONDS", 0.0)  # after a slow look many batches fit into it
+    # Otherwise many batches would fit into the rest after a slow poll.
+    monkeypatch.setattr(discovery, "LONGEST_REST_SECONDS", 0.0)
     backlog = {execution for shard in (0, shards - 1) for execution in add_to(database, shard, 500)}
     attempts = Attempts(process)
     assert backlog.issuperset(delivered(attempts, 100))
     others = {execution for shard in range(1, shards - 1) for execution in add_to(database, shard)}
     process.inboxes.wake("http")
-    # One batch of each deep shard may be in front of the look, and one of each between the look and the others.
+    # One batch of each deep shard may precede the poll, and one more may precede the executions that the poll finds.
     assert others <= set(delivered(attempts, len(others) + 4 * CAPACITY))
 
 
-def test_hints_that_never_stop_keep_no_shard_waiting(database: Database, process: WorkerProcess, shards: int) -> None:
-    """One arrives during every statement."""
+def test_permanent_hints_delay_no_shard(database: Database, process: WorkerProcess, shards: int) -> None:
+    """A hint arrives during every statement."""
     expected = {execution for shard in range(shards) for execution in add_to(database, shard, 3)}
     event.listen(process.database.engine, "after_cursor_execute", lambda *_: process.inboxes.wake("http"))
     assert set(delivered(Attempts(process), len(expected))) == expected
 
 
-def test_a_hint_finds_what_is_due_in_whichever_shard(database: Database, process: WorkerProcess, shards: int) -> None:
+def test_hint_finds_due_executions_in_each_shard(database: Database, process: WorkerProcess, shards: int) -> None:
     attempts = Attempts(process)
     assert next(ClaimConsumer(process, "http", 100)) is None
     for shard in range(shards):
@@ -93,48 +94,50 @@ def test_a_hint_finds_what_is_due_in_whichever_shard(database: Database, process
         assert [deliver(attempt) for attempt in got] == [expected]
 
 
-def test_a_shard_beyond_the_own_number_is_served_and_said(
+def test_shard_beyond_the_configured_number_is_served_and_logged(
     database: Database, process: WorkerProcess, shards: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Left by a process with another TE_QUEUE_SHARDS."""
+    """A process with a larger TE_QUEUE_SHARDS has left executions in this shard."""
     expected = set(rows.add_executions(database, 3)) | set(add_to(database, shards + 5, 3))
     with caplog.at_level(logging.WARNING):
         attempts = Attempts(process)
         assert set(delivered(attempts, 6)) == expected
-    said = [record.getMessage() for record in caplog.records if "TE_QUEUE_SHARDS" in record.getMessage()]
-    assert len(said) == 1
-    assert f"TE_QUEUE_SHARDS is {shards} here, but shard {shards + 5} holds executions" in said[0]
+    warnings = [record.getMessage() for record in caplog.records if "TE_QUEUE_SHARDS" in record.getMessage()]
+    assert len(warnings) == 1
+    assert f"TE_QUEUE_SHARDS is {shards} here, but shard {shards + 5} holds executions" in warnings[0]
 
 
-def handed_back(database: Database, shards: int) -> list[str]:
-    """Put an execution into each shard that was due long ago, as one that was handed back."""
+def add_released(database: Database, shards: int) -> list[str]:
+    """Add an execution to each shard that has been due for an hour, like a released claim."""
     return [add_to(database, shard, due_in=timedelta(hours=-1))[0] for shard in range(shards)]
 
 
-def test_what_is_put_behind_the_mark_is_found_by_the_next_sweep(
+def test_released_execution_behind_the_mark_is_found_by_the_next_full_scan(
     database: Database, process: WorkerProcess, shards: int
 ) -> None:
     attempts = Attempts(process)
     recent = {execution for shard in range(shards) for execution in add_to(database, shard)}
-    assert set(delivered(attempts, shards)) == recent, "which moves the marks"
-    expected = set(handed_back(database, shards))
+    assert set(delivered(attempts, shards)) == recent, "these claims move the marks"
+    expected = set(add_released(database, shards))
     process.inboxes.wake("http")
     assert set(delivered(attempts, shards)) == expected
 
 
-def test_between_two_sweeps_nobody_reads_what_was_seen(database: Database, process: WorkerProcess, shards: int) -> None:
+def test_polls_do_not_read_behind_the_mark_between_two_full_scans(
+    database: Database, process: WorkerProcess, shards: int
+) -> None:
     attempts = Attempts(process)
     delivered_first = [add_to(database, shard) for shard in range(shards)]
     assert len(delivered(attempts, shards)) == len(delivered_first)
-    handed_back(database, shards)
+    add_released(database, shards)
     expected = {execution for shard in range(shards) for execution in add_to(database, shard)}
     process.inboxes.wake("http")
     assert set(delivered(attempts, shards)) == expected
     assert rows.statuses(database)["QUEUED"] == shards
 
 
-def test_a_backlog_is_taken_in_order_and_to_its_end(database: Database, process: WorkerProcess, shards: int) -> None:
-    """However far its batches reach, and without a sweep."""
+def test_backlog_is_claimed_in_order_and_completely(database: Database, process: WorkerProcess, shards: int) -> None:
+    """The due times span five hours, and no full scan is needed."""
     for hours in range(1, 6):
         for shard in range(shards):
             add_to(database, shard, 4, due_in=timedelta(hours=-hours))

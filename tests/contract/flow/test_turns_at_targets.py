@@ -1,4 +1,4 @@
-"""Deliveries that wait for a connection to a host which holds all of its connections."""
+"""Deliveries that wait for a connection to a host while all connections of the host are in use."""
 
 import json
 import threading
@@ -36,7 +36,7 @@ StartWorker = Callable[..., tuple[Worker, WorkerProcess]]
 
 @pytest.fixture
 def start(database_url: str) -> Iterator[StartWorker]:
-    """Start a worker as `actors` does; stopped at the end."""
+    """Return a function that starts a worker as `actors` does; the fixture stops it at the end."""
     workers: list[Worker] = []
 
     def start(**changes: object) -> tuple[Worker, WorkerProcess]:
@@ -56,7 +56,7 @@ def start(database_url: str) -> Iterator[StartWorker]:
 
 @pytest.fixture
 def path(database: Database, receiver: Receiver, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A target that holds its answers until it is released, and endpoints for it."""
+    """Path of a target that holds its answers until the test releases it, and three endpoints for this target."""
     path = f"/held/{request.node.name}"
     spec = {"url": receiver.url(path), "method": "POST", "timeout_ms": 60_000}
     for name in ENDPOINTS:
@@ -65,35 +65,35 @@ def path(database: Database, receiver: Receiver, request: pytest.FixtureRequest)
     receiver.release(path)
 
 
-def crowd(database: Database) -> list[str]:
-    """Create more than there are connections, of endpoints of which nobody knows yet that they share a host."""
-    return [one for name in ENDPOINTS for one in rows.add_executions(database, PER_HOST, endpoint=name)]
+def exceed_connections(database: Database) -> list[str]:
+    """Create more executions than connections, for endpoints whose common host is not resolved yet."""
+    return [each for name in ENDPOINTS for each in rows.add_executions(database, PER_HOST, endpoint=name)]
 
 
 def attempts_sent(receiver: Receiver, path: str) -> list[tuple[str, str]]:
-    """List the requests that came, by execution and attempt."""
-    came = [request.headers for request in receiver.requests if request.path == path]
-    return sorted((headers["Idempotency-Key"], headers["X-Task-Executor-Attempt"]) for headers in came)
+    """Return execution and attempt of each request that the receiver got."""
+    received = [request.headers for request in receiver.requests if request.path == path]
+    return sorted((headers["Idempotency-Key"], headers["X-Task-Executor-Attempt"]) for headers in received)
 
 
-def test_who_waits_too_long_for_a_connection_is_handed_back_unspent(
+def test_delivery_that_waits_too_long_for_a_connection_is_released_without_an_attempt(
     database: Database, start: StartWorker, receiver: Receiver, path: str
 ) -> None:
-    executions = crowd(database)
+    executions = exceed_connections(database)
     start(stuck_timeout_seconds=3.0)
     receiver.wait_for(PER_HOST, path=path)
     eventually(lambda: rows.statuses(database) == {"QUEUED": 4, "RUNNING": PER_HOST})
-    kept = "SELECT run_at = scheduled_at AS place, attempt_count FROM executions WHERE status = 'QUEUED'"
-    assert {(row.place, row.attempt_count) for row in database.fetch(text(kept))} == {(True, 0)}
+    kept = "SELECT run_at = scheduled_at AS is_unmoved, attempt_count FROM executions WHERE status = 'QUEUED'"
+    assert {(row.is_unmoved, row.attempt_count) for row in database.fetch(text(kept))} == {(True, 0)}
     receiver.release(path)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 6})
     assert attempts_sent(receiver, path) == sorted((execution, "1") for execution in executions)
 
 
-def test_who_waits_when_the_worker_stops_is_handed_back_at_once(
+def test_delivery_that_waits_for_a_connection_is_released_at_once_when_the_worker_stops(
     database: Database, start: StartWorker, receiver: Receiver, path: str
 ) -> None:
-    crowd(database)
+    exceed_connections(database)
     worker, _ = start()
     receiver.wait_for(PER_HOST, path=path)
     eventually(lambda: rows.statuses(database) == {"RUNNING": 6})
@@ -101,44 +101,44 @@ def test_who_waits_when_the_worker_stops_is_handed_back_at_once(
     stopper = threading.Thread(target=worker.stop)
     stopper.start()
     eventually(lambda: rows.statuses(database) == {"QUEUED": 4, "RUNNING": PER_HOST})
-    # Due again from now on: the claims of other workers are past the instant at which it was due first.
+    # The released executions are due from now on: other workers have claimed past their first due time.
     since = {"before": before, "due_now_ms": DUE_NOW_MS}
     assert {(row.due, row.attempt_count) for row in database.fetch(DUE_AGAIN, since)} == {(True, 0)}
-    assert stopper.is_alive(), "it waits for what was sent"
+    assert stopper.is_alive(), "the stop waits for deliveries in flight"
     receiver.release(path)
     stopper.join(60)
     assert rows.statuses(database) == {"QUEUED": 4, "SUCCESS": PER_HOST}
     assert len(attempts_sent(receiver, path)) == PER_HOST
 
 
-def test_who_was_taken_back_while_it_waited_is_not_sent(
+def test_attempt_reclaimed_while_it_waits_for_a_connection_is_not_sent(
     database: Database, start: StartWorker, receiver: Receiver, path: str
 ) -> None:
-    """The same process has claimed it again: the second attempt is sent, and the first one is not."""
+    """The same process claims the execution again: only the second attempt is sent."""
     first = rows.add_executions(database, PER_HOST, endpoint="held")
     start()
     receiver.wait_for(PER_HOST, path=path)
-    (waits,) = rows.add_executions(database, 1, endpoint="held-too", max_attempts=2)
-    eventually(lambda: rows.execution(database, waits).status == "RUNNING")
+    (waiting,) = rows.add_executions(database, 1, endpoint="held-too", max_attempts=2)
+    eventually(lambda: rows.execution(database, waiting).status == "RUNNING")
     database.fetch(text("UPDATE endpoint_versions SET retry_policy = '{\"max_attempts\": 2}'"))
-    # Of an endpoint of which nobody knows yet where it leads: else it would not be claimed before there is room.
-    database.fetch(text("UPDATE executions SET endpoint = 'held-three' WHERE execution_id = :id"), {"id": waits})
-    found = [one for one in candidates(database, stuck_ms=0, limit=10) if one.tried.execution_id == waits]
+    # The target of this endpoint is unresolved, so the execution can be claimed without a free connection.
+    database.fetch(text("UPDATE executions SET endpoint = 'held-three' WHERE execution_id = :id"), {"id": waiting})
+    found = [each for each in candidates(database, stuck_ms=0, limit=10) if each.tried.execution_id == waiting]
     assert reclaim(database, found, stuck_ms=0).retrying == 1
-    eventually(lambda: rows.execution(database, waits).attempt_count == 2)
+    eventually(lambda: rows.execution(database, waiting).attempt_count == 2)
     receiver.release(path)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 3})
-    assert attempts_sent(receiver, path) == sorted([*((execution, "1") for execution in first), (waits, "2")])
+    assert attempts_sent(receiver, path) == sorted([*((execution, "1") for execution in first), (waiting, "2")])
 
 
-@pytest.mark.parametrize("is_windowed", [False, True], ids=["quick", "one of a window"])
-def test_no_more_is_claimed_than_finds_a_connection(
+@pytest.mark.parametrize("is_windowed", [False, True], ids=["quick", "windowed"])
+def test_claims_of_a_host_do_not_exceed_its_connections(
     database: Database, start: StartWorker, receiver: Receiver, path: str, *, is_windowed: bool
 ) -> None:
-    """Of all endpoints of a host together, once it is known that they share it; what waits stays where it is.
+    """The bound covers all endpoints of a host together, once their targets are resolved.
 
-    Where a quick one becomes slow, what was claimed ahead goes back within a second, and no more is claimed ahead. What
-    a window has counted would start too late for it: none is claimed ahead, nor of others beside it.
+    A quick endpoint may claim ahead. When it becomes slow, its claims ahead are released within a second. With a
+    sliding window, no endpoint of the host claims ahead: a start that the window has counted would be too late.
     """
     path = f"no-more-{is_windowed}"
     url = receiver.url(f"/{{{{input.way}}}}/{path}")
@@ -163,9 +163,9 @@ def test_no_more_is_claimed_than_finds_a_connection(
         return sum(row.endpoint in ("a", "b") for row in found)
 
     assert running() <= (1 if is_windowed else 2) * PER_HOST
-    # Before that, more may be claimed ahead at any time.
-    eventually(lambda: process.shares.others & {"a", "b"}, what="that one of them is not quick any more")
-    eventually(lambda: running() == PER_HOST, what="what was claimed ahead to go back")
+    # Until the endpoint is slow, it may claim ahead at any time.
+    eventually(lambda: process.shares.others & {"a", "b"}, what="an endpoint that is no longer quick")
+    eventually(lambda: running() == PER_HOST, what="the release of claims ahead")
     for count in range(1, 4):
         rows.add_executions(database, 1, endpoint="elsewhere")
         receiver.wait_for(count, path=f"/ok/elsewhere-{path}")
