@@ -1,4 +1,4 @@
-"""Fixtures of the acceptance ring."""
+"""Fixtures of the acceptance tests: a stack of real processes and an API client."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ def database(database_url: str) -> Iterator[Database]:
 
 @contextmanager
 def stack_over(database_url: str, logs: Path) -> Iterator[Stack]:
-    """Run nothing yet over a database that is migrated; whatever still runs at the end is killed."""
+    """Make a stack over a migrated database, without processes; kill its remaining processes at the end."""
     stack = Stack(database_url=database_url, commands={}, env={"TE_STARTUP_TIMEOUT_SEC": "60"}, logs=logs)
     try:
         yield stack
@@ -33,7 +33,7 @@ def stack_over(database_url: str, logs: Path) -> Iterator[Stack]:
 
 @pytest.fixture
 def stack(database_url: str, tmp_path: Path) -> Iterator[Stack]:
-    """The processes over this test's database, of which it starts those that it needs."""
+    """A stack over the database of the test; the test starts the processes that it needs."""
     with stack_over(database_url, tmp_path) as stack:
         yield stack
 
@@ -47,5 +47,5 @@ def api(stack: Stack, database: Database) -> Iterator[Api]:
 
 
 def client_of(stack: Stack, database: Database) -> Api:
-    """Make a key in the database, which is quicker than the command."""
+    """Return a client with a key made in the database, which is faster than the command."""
     return Api(stack.url, api_keys.create(database, "test", [Scope.ADMIN], None))

@@ -1,4 +1,4 @@
-"""The client's wheel in an environment of its own."""
+"""The client's wheel, installed in a separate environment."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from app.dev.stack.stack_client import Api
-from tests.acceptance.installing import ALONE, ROOT, built, environment, libraries_of, with_part
+from tests.acceptance.installing import ISOLATED, ROOT, built, environment, environment_with_extra, libraries_of
 
 CALL = """
 import sys
@@ -23,24 +23,24 @@ with Client(sys.argv[1], sys.argv[2]) as te:
 
 @dataclass(frozen=True, slots=True)
 class InstalledClient:
-    """The Python of an environment with the client and what it declares, which runs in a folder."""
+    """The Python of an environment with the client and its declared dependencies, and the working directory."""
 
     python: Path
     folder: Path
 
     @classmethod
     def at(cls, home: Path) -> "InstalledClient":
-        """Build its wheel, of a copy of the sources, and install that."""
+        """Build the client's wheel from a copy of the sources, and install the wheel."""
         source = shutil.copytree(ROOT / "client", home / "client", ignore=shutil.ignore_patterns("__pycache__"))
         installed = environment(home / "installed-client", built(source, home / "wheel-of-client"))
-        return cls(with_part(home / "caller", installed), home / "wheel-of-client")
+        return cls(environment_with_extra(home / "client-environment", installed), home / "wheel-of-client")
 
     def check(self, api: Api) -> None:
-        """Check that it creates a job and waits for its end, with nothing installed but what it declares."""
+        """Check that the client creates a job and waits for it, with only its declared dependencies installed."""
         found = distributions(path=[str(libraries_of(self.python))])
-        names = {canonicalize_name(each.metadata["name"]) for each in found}
+        names = {canonicalize_name(package.metadata["name"]) for package in found}
         assert names == {"task-executor-client", "requests", "certifi", "charset-normalizer", "idna", "urllib3"}
         command = [self.python, "-c", CALL, api.base_url, api.key]
-        alone = os.environ | ALONE
-        done = subprocess.run(command, cwd=self.folder, env=alone, capture_output=True, text=True, check=False)
+        isolated = os.environ | ISOLATED
+        done = subprocess.run(command, cwd=self.folder, env=isolated, capture_output=True, text=True, check=False)
         assert (done.stdout, done.stderr) == ("SUCCESS\n", "")

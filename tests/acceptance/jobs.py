@@ -1,4 +1,4 @@
-"""Jobs created through the API, and the end of their executions."""
+"""Helpers that create jobs through the API and wait for their executions."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ FINAL = {"SUCCESS", "FAILED", "CANCELLED"}
 
 
 def run_job(api: Api, endpoint: str, key: str) -> Any:
-    """Create an IMMEDIATE job and wait for the end of its execution, which is returned."""
+    """Create an IMMEDIATE job, wait until its execution is final, and return the execution."""
     body = {"endpoint": endpoint, "trigger": "IMMEDIATE", "idempotency_key": key, "input": {}}
     return wait_for_end(api, api.post("/jobs", body)["execution"]["execution_id"])
 
@@ -22,11 +22,11 @@ def wait_for_end(api: Api, execution_id: str) -> Any:
         found = api.get(f"/executions/{execution_id}")
         return found if found["status"] in FINAL else None
 
-    return eventually(final, what=f"the end of {execution_id}")
+    return eventually(final, what=f"the final status of {execution_id}")
 
 
 def deliver_one(api: Api, receiver: Receiver, name: str) -> str:
-    """Register an endpoint, create a job for it and wait for the delivery; returns its path."""
+    """Register an endpoint, create a job, wait for its delivery, and return the path of the endpoint."""
     path = f"/ok/{name}"
     spec = {"url": f"{receiver.base_url}{path}", "method": "POST"}
     api.post("/endpoints", {"name": name, "type": "HTTP", "spec": spec})

@@ -1,5 +1,5 @@
-"""Limits that several tests of processes share."""
+"""Time limits of tests of processes."""
 
-# Soon over once its worker is dead, and not because the machine is busy.
+# Short enough for a fast reclaim, and long enough for renewals on a busy machine.
 SHORT_LEASE = {"TE_WORKER_TIMEOUT_SEC": "5"}
-ENDED_SECONDS = 60.0  # a process that has not ended by then hangs
+ENDED_SECONDS = 60.0  # a process that takes longer to end has hung

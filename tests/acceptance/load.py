@@ -1,4 +1,4 @@
-"""Load: a client that goes on creating jobs while things break, and what must be true of them in the end."""
+"""Load: a client that creates jobs during failures, and a check of all deliveries afterwards."""
 
 import threading
 import time
@@ -15,12 +15,12 @@ from app.kernel.db import Database
 from tests import rows
 from tests.waiting import HUNG_SECONDS, eventually
 
-_AWAY = {503, 504}
+_UNAVAILABLE = {503, 504}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer: its status, how long it took, and the code of its error."""
+    """One response of the API: status, duration, and error code."""
 
     status: int
     seconds: float
@@ -28,7 +28,7 @@ class Answer:
 
 
 class Load:
-    """Creates IMMEDIATE jobs from a thread; each is repeated with the same key until it is accepted."""
+    """Creates IMMEDIATE jobs from a thread, and repeats each request with the same key until it is accepted."""
 
     def __init__(self, api: Api, endpoint: str, *, input_: Any = None) -> None:
         self._api = api
@@ -38,7 +38,7 @@ class Load:
         self._thread = threading.Thread(target=self._guarded, name="load", daemon=True)
         self.answers: list[Answer] = []
         self.accepted: list[str] = []
-        self.broken = 0  # connections that ended without an answer
+        self.broken = 0  # connections that ended without a response
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -46,7 +46,7 @@ class Load:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        """Stop once the job at hand is accepted; fails for an answer that nobody should get."""
+        """Stop after the current job is accepted; raise the failure of the thread, such as an unexpected response."""
         self._stopping.set()
         self._thread.join(90)
         assert not self._thread.is_alive(), "the last job was never accepted"
@@ -55,15 +55,15 @@ class Load:
 
     @property
     def refusals(self) -> list[Answer]:
-        """The answers that said that the service cannot work now."""
-        return [answer for answer in self.answers if answer.status in _AWAY]
+        """Return the responses with 503 or 504."""
+        return [answer for answer in self.answers if answer.status in _UNAVAILABLE]
 
     def wait_for_refusals(self, number: int = 1) -> None:
-        """Wait until the outage is felt."""
+        """Wait until the client has `number` responses with 503 or 504."""
         eventually(lambda: len(self.refusals) >= number or self._failure, what="503")
 
     def wait_for_more(self, number: int = 5) -> None:
-        """Wait until that many jobs more are accepted."""
+        """Wait until `number` more jobs are accepted."""
         before = len(self.accepted)
         eventually(lambda: len(self.accepted) >= before + number or self._failure, what="more jobs")
 
@@ -93,23 +93,26 @@ class Load:
                 self.accepted.append(response.json()["execution"]["execution_id"])
                 time.sleep(0.02)
                 return
-            assert answer.status in _AWAY, f"{answer} {response.text}"
+            assert answer.status in _UNAVAILABLE, f"{answer} {response.text}"
             time.sleep(0.1)
 
 
 def check_deliveries(database: Database, receiver: Receiver, path: str, accepted: list[str]) -> int:
-    """Wait for every job's success; returns how many sends were repeated, each with an attempt that admits it."""
+    """Wait until every job succeeds, check its attempts, and return the number of repeated deliveries.
 
-    def left() -> list[str]:
+    Each attempt before a repeated delivery must report that it may have been delivered.
+    """
+
+    def unfinished() -> list[str]:
         return [f"{key}: {now}" for key in accepted if (now := rows.execution(database, key).status) != "SUCCESS"]
 
-    eventually(lambda: not left(), what="the success of all jobs")
+    eventually(lambda: not unfinished(), what="the success of all jobs")
     assert len(set(accepted)) == len(accepted)
     sent = Counter(
         (r.idempotency_key, int(r.headers["X-Task-Executor-Attempt"])) for r in receiver.wait_for(0, path=path)
     )
-    assert {key for key, _ in sent} == set(accepted), "sent is what was accepted, all of it and nothing else"
-    assert set(sent.values()) == {1}, "one attempt is one send"
+    assert {key for key, _ in sent} == set(accepted), "the executions delivered are not exactly the accepted executions"
+    assert set(sent.values()) == {1}, "an attempt was sent more than once"
     for execution_id in accepted:
         tried = rows.attempts(database, execution_id)
         assert [attempt.attempt_number for attempt in tried] == list(range(1, len(tried) + 1))

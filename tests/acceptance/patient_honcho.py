@@ -1,7 +1,7 @@
 """honcho that waits a minute for its processes: `python -m tests.acceptance.patient_honcho start`.
 
-honcho kills what has not ended after 5 s. Whether that is enough depends on the machine and what else it does; whether
-everything ends by itself does not.
+Unpatched, honcho kills processes that have not ended after 5 s, which can be too short on a busy machine. The test
+checks that every process ends without SIGKILL, however slow the machine is.
 """
 
 import honcho.manager

@@ -1,4 +1,4 @@
-"""A worker process that is asked to drain finishes what it has begun and ends, and its siblings with it."""
+"""Drain of a worker process: the process finishes its deliveries and ends, and its siblings end with it."""
 
 from typing import Any
 
@@ -24,7 +24,9 @@ def states(api: Api, worker_id: str) -> tuple[str, str]:
     return found["state"], found["commands"][0]["state"]
 
 
-def test_one_of_two_processes_is_drained(stack: Stack, api: Api, receiver: Receiver) -> None:
+def test_drained_process_claims_nothing_and_ends_after_its_deliveries(
+    stack: Stack, api: Api, receiver: Receiver
+) -> None:
     stack.web()
     child = stack.worker(processes=2)
     spec = {"url": f"{receiver.base_url}{HELD}", "method": "POST", "timeout_ms": 250_000}
@@ -36,9 +38,9 @@ def test_one_of_two_processes_is_drained(stack: Stack, api: Api, receiver: Recei
     eventually(lambda: states(api, draining) == ("DRAINING", "ACKNOWLEDGED"), what="the acknowledgement")
     later = [create(api, f"later-{number}") for number in range(8)]
     receiver.wait_for(9, path=HELD)
-    assert draining not in {api.get(f"/executions/{one}")["worker_id"] for one in later}
-    assert child.is_running, "it finishes what it has begun"
+    assert draining not in {api.get(f"/executions/{execution_id}")["worker_id"] for execution_id in later}
+    assert child.is_running, "the worker ended before its delivery"
     receiver.release(HELD)
-    assert {wait_for_end(api, one)["status"] for one in (first, *later)} == {"SUCCESS"}
+    assert {wait_for_end(api, execution_id)["status"] for execution_id in (first, *later)} == {"SUCCESS"}
     assert child.wait(HUNG_SECONDS) == 0, child.tail()
-    assert sorted(each["state"] for each in api.get("/workers")["items"]) == ["DEAD", "DRAINED"]
+    assert sorted(worker["state"] for worker in api.get("/workers")["items"]) == ["DEAD", "DRAINED"]

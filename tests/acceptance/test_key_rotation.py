@@ -1,4 +1,4 @@
-"""Rotation of the encryption key with the processes restarted in the wrong order: nothing fails, nothing is lost."""
+"""Rotation of the encryption key with processes restarted in the wrong order: no execution fails or is lost."""
 
 import pytest
 from sqlalchemy import text
@@ -16,24 +16,24 @@ pytestmark = pytest.mark.acceptance
 OLD, NEW = generate_key(), generate_key()
 
 
-def test_what_a_forgotten_worker_cannot_decrypt_waits_for_another(
+def test_execution_with_an_undecryptable_secret_waits_for_a_worker_with_the_key(
     database: Database, stack: Stack, api: Api, receiver: Receiver
 ) -> None:
-    """Web has the new key first, the one worker has only the old key."""
+    """The API process encrypts with the new key; the only worker has the old key."""
     stack.web(TE_SECRET_ENCRYPTION_KEY=f"{NEW},{OLD}")
     api.post("/secrets", {"name": "token", "value": "hunter2"})
-    forgotten = stack.worker(TE_SECRET_ENCRYPTION_KEY=OLD)
-    stack.wait_for_line(forgotten, "1 secrets cannot be decrypted (token)")
+    old_worker = stack.worker(TE_SECRET_ENCRYPTION_KEY=OLD)
+    stack.wait_for_line(old_worker, "1 secrets cannot be decrypted (token)")
     spec = {"url": f"{receiver.base_url}/ok/sealed", "method": "POST", "headers": {"X-Token": "{{secret.token}}"}}
     api.post("/endpoints", {"name": "sealed", "type": "HTTP", "spec": spec})
     body = {"endpoint": "sealed", "trigger": "IMMEDIATE", "idempotency_key": "one", "input": {}}
     execution_id = api.post("/jobs", body)["execution"]["execution_id"]
 
-    def handed_back_twice() -> bool:
-        question = text("SELECT count(*) AS n FROM execution_events WHERE reason = 'HANDED_BACK'")
-        return bool(database.fetch(question)[0].n >= 2)
+    def is_released_twice() -> bool:
+        query = text("SELECT count(*) AS n FROM execution_events WHERE reason = 'HANDED_BACK'")
+        return bool(database.fetch(query)[0].n >= 2)
 
-    eventually(handed_back_twice, what="a second claim by the worker without the key")
+    eventually(is_released_twice, what="a second claim by the worker without the key")
     assert stack.output().count("the secret 'token' cannot be decrypted") == 1
     stack.worker(TE_SECRET_ENCRYPTION_KEY=f"{NEW},{OLD}")
     ended = wait_for_end(api, execution_id)

@@ -1,4 +1,4 @@
-"""The scheduler works ahead of time, and a cancel still wins until the claim."""
+"""Look-ahead of the scheduler: executions are queued early, and a cancellation before the claim still wins."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -30,7 +30,7 @@ def delayed(api: Api, endpoint: str, run_at: datetime) -> Any:
     return api.post("/jobs", body)
 
 
-def test_what_is_cancelled_in_the_look_ahead_never_fires_and_what_is_beyond_it_is_promoted_on_time(
+def test_execution_cancelled_in_the_look_ahead_never_runs_and_a_pending_one_runs_on_time(
     database: Database, stack: Stack, api: Api, receiver: Receiver
 ) -> None:
     """A delayed job and a cron tick are QUEUED ahead of time and cancelled; a PENDING job, due after them, fires."""
@@ -39,13 +39,13 @@ def test_what_is_cancelled_in_the_look_ahead_never_fires_and_what_is_beyond_it_i
     stack.wait_for_line(stack.scheduler(**AHEAD), "scheduler started")
     paths = {name: register(api, receiver, name) for name in ("delayed", "ticking", "promoted")}
     cron = api.post("/jobs", {"endpoint": "ticking", "trigger": "CRON", "cron": "0 0 1 1 *", "timezone": "UTC"})
-    # Its next tick is made to be near, on the second: nobody wants to wait for New Year.
+    # Move the yearly tick to 8 s from now, on a full second.
     database.fetch(text("UPDATE jobs SET cron_next_run_at = date_trunc('second', now()) + INTERVAL '8 seconds'"))
     due = datetime.now(UTC) + 7 * SECOND
     one_shot = delayed(api, "delayed", due)
-    assert one_shot["execution"]["status"] == "QUEUED", "due within the look-ahead"
+    assert one_shot["execution"]["status"] == "QUEUED", "a job due within the look-ahead is not QUEUED"
     later = delayed(api, "promoted", due + 4 * SECOND)
-    assert later["execution"]["status"] == "PENDING", "due beyond it"
+    assert later["execution"]["status"] == "PENDING", "a job due after the look-ahead is not PENDING"
 
     def ticks() -> Any:
         return api.get(f"/jobs/{cron['job_id']}/executions")["items"]

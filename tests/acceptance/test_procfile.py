@@ -1,4 +1,4 @@
-"""The production way: migrate, make a key, `honcho start`."""
+"""Start in production: migrate, make a key, `honcho start`."""
 
 import os
 import shlex
@@ -19,11 +19,11 @@ from tests.acceptance.jobs import deliver_one
 
 pytestmark = pytest.mark.acceptance
 
-# The Procfile's commands are looked up there.
+# Search path of the Procfile's commands.
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
-def test_the_procfile_has_the_command_lines_of_the_development_stack() -> None:
+def test_procfile_has_the_commands_of_the_development_stack() -> None:
     lines = dict(line.split(": ", 1) for line in Path("Procfile").read_text().splitlines())
     commands = {name: tuple(shlex.split(line)) for name, line in lines.items()}
     assert commands == {
@@ -33,7 +33,7 @@ def test_the_procfile_has_the_command_lines_of_the_development_stack() -> None:
     }
 
 
-def test_honcho_runs_everything_and_one_signal_stops_it(
+def test_honcho_runs_every_process_and_one_signal_stops_all(
     empty_database_url: str, receiver: Receiver, tmp_path: Path
 ) -> None:
     stack = Stack(database_url=empty_database_url, commands={}, env={"PATH": PATH}, logs=tmp_path)
@@ -46,12 +46,12 @@ def test_honcho_runs_everything_and_one_signal_stops_it(
                 stack.wait_until_ready()
                 path = deliver_one(api, receiver, f"honcho-{number.name.lower()}")
                 members = [psutil.Process(pid) for pid in family(honcho.pid)[1:]]
-                assert len(members) >= 5, "web, worker and scheduler with their children"
+                assert len(members) >= 5, "a process of web, worker or scheduler is missing"
                 os.kill(honcho.pid, number)
-                assert honcho.wait(60) is not None, "one signal must end it"
+                assert honcho.wait(60) is not None, "honcho did not end after one signal"
                 _, alive = psutil.wait_procs(members, timeout=60)
                 assert alive == []
-                assert "SIGKILL" not in honcho.log.read_text(), "everything ends when it is asked to"
+                assert "SIGKILL" not in honcho.log.read_text(), "honcho had to kill a process"
             finally:
                 stack.kill(honcho.name)
             assert len(receiver.wait_for(1, path=path)) == 1

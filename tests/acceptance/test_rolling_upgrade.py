@@ -1,7 +1,7 @@
-"""An upgrade while jobs flow: the release before and this one, on one database, and nobody notices.
+"""Rolling upgrade under load: the previous release and this release share one database, and no request fails.
 
-The release before is the commit before the newest revision of the schema, or the newest commit while the baseline is
-the only revision: the test builds its wheel. A revision of the test's own then changes tables in use.
+The previous release is the commit before the newest schema revision, or HEAD while the baseline is the only revision.
+The test builds the wheel of the previous release. An additional revision then changes tables in use.
 """
 
 import signal
@@ -56,14 +56,14 @@ def git(*arguments: str) -> bytes:
 
 
 def commit_before(revision: str) -> str:
-    # Under whatever name: one that was given another number had stood beside one of the same number before.
+    # Follow renames: a revision is renumbered when two branches add the same number.
     added = git("log", "--follow", "--diff-filter=A", "--format=%H", "--", str(REVISIONS / revision)).decode().split()
     return f"{added[-1]}^" if added else "HEAD"
 
 
 @pytest.fixture
 def next_revision(tmp_path: Path) -> Path:
-    """The folder of a revision that comes after all others."""
+    """A folder with a revision that follows the newest revision."""
     folder = tmp_path / "next"
     folder.mkdir()
     (folder / "9001_next.py").write_text(NEXT_REVISION)
@@ -72,7 +72,7 @@ def next_revision(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def python_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment with the wheel of the release before; the libraries are those of this one."""
+    """The Python of an environment with the previous release's wheel and the libraries of this environment."""
     baseline, *later = sorted(path.name for path in (ROOT / REVISIONS).glob("[0-9]*.py"))
     before = commit_before(later[-1]) if later else "HEAD"
     source, wheel, home = (tmp_path_factory.mktemp(name) for name in ("source", "wheel", "before"))
@@ -82,7 +82,7 @@ def python_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert baseline in found
     assert found.isdisjoint(later[-1:])
     python = environment(home, built(source, wheel))
-    # Behind its own: of what is in both, the release before counts.
+    # These paths come last, so the wheel of the previous release hides the packages of this checkout.
     libraries = "\n".join(path for path in sys.path if path.endswith("site-packages"))
     (libraries_of(python) / "libraries.pth").write_text(libraries)
     return python
@@ -90,7 +90,7 @@ def python_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def before(python_before: Path, empty_database_url: str, tmp_path: Path) -> Iterator[Stack]:
-    """The processes of the release before, over an empty database."""
+    """The processes of the previous release, over an empty database."""
     empty = tmp_path / "empty"
     empty.mkdir()
     stack = Stack(
@@ -107,7 +107,7 @@ def before(python_before: Path, empty_database_url: str, tmp_path: Path) -> Iter
 
 @pytest.fixture
 def after(before: Stack, tmp_path: Path) -> Iterator[Stack]:
-    """The processes of this release, over the same database, with the same key."""
+    """The processes of this release, with the database and the encryption key of the previous release."""
     key = {"TE_SECRET_ENCRYPTION_KEY": before.env["TE_SECRET_ENCRYPTION_KEY"]}
     stack = Stack(database_url=before.database_url, commands={}, env=key, logs=tmp_path / "after")
     yield stack
@@ -122,9 +122,9 @@ def database(before: Stack) -> Iterator[Database]:
 
 
 def add_endpoint(api: Api, receiver: Receiver, name: str, behaviour: str = "ok") -> str:
-    """Register an endpoint that sends the secret, and tries again every second; returns its path."""
-    path = f"/{behaviour}/upgraded-{name}"  # other tests have sent to the same receiver
-    # What is held is answered only after all steps, which take longer than 30 s where others use the machine.
+    """Register an endpoint that sends the secret and retries every second, and return its path."""
+    path = f"/{behaviour}/upgraded-{name}"  # all tests share one receiver
+    # The held delivery gets its response after all steps, which can take longer than 30 s on a busy machine.
     spec = {"url": receiver.base_url + path, "headers": {"X-Token": "{{secret.token}}"}, "timeout_ms": 180_000}
     policy = {"max_attempts": 100, "backoff": "fixed", "initial_delay_ms": 1000}
     body = {"name": name, "type": "HTTP", "spec": spec, "retry_policy": policy, "breaker": "off"}
@@ -133,13 +133,13 @@ def add_endpoint(api: Api, receiver: Receiver, name: str, behaviour: str = "ok")
 
 
 def create(api: Api, endpoint: str) -> tuple[int, str]:
-    """Create the one job of an endpoint; returns the status and its execution."""
+    """Create the job of an endpoint, and return the status of the response and the execution."""
     job = {"endpoint": endpoint, "trigger": "IMMEDIATE", "idempotency_key": f"one-{endpoint}", "input": {}}
     answer = api.request("POST", "/jobs", json=job)
     return answer.status_code, answer.json()["execution"]["execution_id"]
 
 
-def test_nothing_is_lost_or_refused_while_releases_change(
+def test_rolling_upgrade_loses_and_refuses_nothing(
     before: Stack, after: Stack, database: Database, database_url: str, receiver: Receiver, next_revision: Path
 ) -> None:
     before.run(programs.MIGRATE)
@@ -151,10 +151,10 @@ def test_nothing_is_lost_or_refused_while_releases_change(
     held, broken = add_endpoint(api, receiver, "held", "held"), add_endpoint(api, receiver, "failing", "broken")
     every = {"trigger": "INTERVAL", "every": "500ms", "catch_up": "all", "max_catch_up": None}
     ticking = api.post("/jobs", {"endpoint": "ticks", "idempotency_key": "ticks", "input": {}} | every)["job_id"]
-    (_, open_one), (_, failing) = create(api, "held"), create(api, "failing")
+    (_, held_execution), (_, failing) = create(api, "held"), create(api, "failing")
     with Load(api, "before") as old_clients:
         after.run(programs.MIGRATE)
-        check_that_revisions_lead_to_the_tables(database, database_url)
+        check_schema_equals_a_new_database(database, database_url)
         assert migrate.upgrade(before.database_url, folders=[next_revision]) == "9001"
         old_clients.wait_for_more(20)
         after.web()
@@ -163,12 +163,12 @@ def test_nothing_is_lost_or_refused_while_releases_change(
         with Load(new_api, "after") as new_clients:
             receiver.wait_for(20, path=paths[2])  # from the new API, by the old worker
             paths.append(add_endpoint(new_api, receiver, "crossing"))
-            check_that_each_knows_what_the_other_has_made(api, new_api, failing)
+            check_releases_find_each_others_rows(api, new_api, failing)
             after.worker()
             after.scheduler()
             old_clients.wait_for_more(50)
             before.process("worker-1").send(signal.SIGTERM)
-            receiver.release(held)  # what the old worker still has under way
+            receiver.release(held)  # the delivery in flight of the old worker
             assert before.terminate("worker-1") == 0
             assert before.terminate("scheduler-1") == 0
             sent = len(receiver.wait_for(0, path=paths[0]))
@@ -182,49 +182,49 @@ def test_nothing_is_lost_or_refused_while_releases_change(
         assert (clients.refusals, clients.broken) == ([], 0)
         check_deliveries(database, receiver, path, clients.accepted)
     check_ticks(database, ticking)
-    check_what_was_under_way(database, open_one, failing)
-    came = [request for path in (*paths, held, broken) for request in receiver.wait_for(1, path=path)]
-    assert [request for request in came if request.headers.get("X-Token") != TOKEN] == []
+    check_executions_in_flight(database, held_execution, failing)
+    received = [request for path in (*paths, held, broken) for request in receiver.wait_for(1, path=path)]
+    assert [request for request in received if request.headers.get("X-Token") != TOKEN] == []
 
 
-def check_that_revisions_lead_to_the_tables(upgraded: Database, new_url: str) -> None:
-    """A database of the release before, once upgraded, has the schema of a new one."""
+def check_schema_equals_a_new_database(upgraded: Database, new_url: str) -> None:
+    """The upgraded database of the previous release has the schema of a new database."""
     new = db.connect(new_url, pool_size=1, application_name="te-test")
     if not upgraded.is_cockroach:
         assert set(definitions(upgraded.engine)) == set(definitions(new.engine))
     new.close()
 
 
-def check_that_each_knows_what_the_other_has_made(old: Api, new: Api, failing: str) -> None:
-    """A repeated creation is answered with its first outcome, whichever release it reaches."""
+def check_releases_find_each_others_rows(old: Api, new: Api, failing: str) -> None:
+    """A repeated creation returns the job of the first creation in either release."""
     assert create(new, "failing") == (200, failing)
     made, execution = create(new, "crossing")
     assert (made, create(old, "crossing")) == (201, (200, execution))
     for api in (old, new):
-        for one in (failing, execution):
-            api.get(f"/executions/{one}")
+        for execution_id in (failing, execution):
+            api.get(f"/executions/{execution_id}")
         assert {endpoint["name"] for endpoint in api.items("/endpoints")} >= {"before", "after"}
 
 
-def check_what_was_under_way(database: Database, open_one: str, failing: str) -> None:
-    """What the old worker was sending it has ended; what failed there the new one has tried again."""
-    for execution in (open_one, failing):
-        eventually(lambda one=execution: rows.execution(database, one).status == "SUCCESS")  # type: ignore[misc]
-    assert len(rows.attempts(database, open_one)) == 1
+def check_executions_in_flight(database: Database, held_execution: str, failing: str) -> None:
+    """The old worker has finished its delivery, and the new worker has retried the failed execution."""
+    for execution in (held_execution, failing):
+        eventually(lambda execution_id=execution: rows.execution(database, execution_id).status == "SUCCESS")  # type: ignore[misc]
+    assert len(rows.attempts(database, held_execution)) == 1
     tried = rows.attempts(database, failing)
     assert [attempt.attempt_number for attempt in tried] == list(range(1, len(tried) + 1))
-    assert len({attempt.worker_id for attempt in tried}) == 2, "one of each release"
+    assert len({attempt.worker_id for attempt in tried}) == 2, "the attempts are not from one worker of each release"
     assert [attempt.status for attempt in tried] == [*["FAILED"] * (len(tried) - 1), "SUCCESS"]
 
 
 def check_ticks(database: Database, job_id: str) -> None:
-    """Each tick has become one execution, without a gap, and has succeeded unless the cancellation came first."""
+    """Each tick has one execution, without a gap; executions before the cancellation have succeeded."""
     query = text("SELECT scheduled_at, status FROM executions WHERE job_id = :job_id ORDER BY scheduled_at")
 
     def final() -> list[Any]:
         found = database.transact(lambda connection: connection.execute(query, {"job_id": job_id}).all())
         return list(found) if all(row.status in {"SUCCESS", "CANCELLED"} for row in found) else []
 
-    ticks = eventually(final, what="the end of all ticks")
+    ticks = eventually(final, what="the final status of all ticks")
     assert {later.scheduled_at - earlier.scheduled_at for earlier, later in pairwise(ticks)} == {TICK}
     assert "CANCELLED" not in {tick.status for tick in ticks[:-20]}

@@ -1,4 +1,4 @@
-"""The scheduler as a process: how it starts, goes on and ends."""
+"""The scheduler as a process: start, outages, and end."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ LETTERS = int(os.environ.get("TEST_LETTERS", "3000"))  # thousands; 100,000 with
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start `python -m app.scheduler` with these settings; killed at the end if it still runs."""
+    """Start `python -m app.scheduler` with the given settings; kill remaining processes after the test."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TE_")}
     processes = Processes(inherited, logs=tmp_path)
 
@@ -47,7 +47,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         return processes.launch(f"scheduler-{len(processes.names)}", program, **env)
 
     yield start
-    print(processes.output())  # pytest shows it when the test failed
+    print(processes.output())  # pytest shows the output of a failed test
     processes.stop(timeout=0)
 
 
@@ -60,7 +60,7 @@ def database(database_url: str) -> Iterator[Database]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_works_until_a_signal_and_then_ends_in_order(
+def test_scheduler_works_until_a_signal_and_ends_cleanly(
     start: Start, database: Database, database_url: str, number: signal.Signals
 ) -> None:
     job_id = add_cron_job(database, missed=timedelta(minutes=3))
@@ -77,11 +77,9 @@ def test_it_works_until_a_signal_and_then_ends_in_order(
     assert "Traceback" not in child.tail()
 
 
-def test_a_redrive_goes_on_where_it_was_when_its_scheduler_was_killed(
-    start: Start, database: Database, database_url: str
-) -> None:
-    """And two others that come afterwards redrive no letter again."""
-    failed = [each for _ in range(LETTERS // 1_000) for each in rows.add_letters(database, 1_000)]
+def test_redrive_continues_after_its_scheduler_is_killed(start: Start, database: Database, database_url: str) -> None:
+    """Two schedulers started afterwards redrive each remaining letter once."""
+    failed = [letter for _ in range(LETTERS // 1_000) for letter in rows.add_letters(database, 1_000)]
     rate, patience = min(LETTERS // 3, 10_000), 60 + LETTERS / 500
     begun = redrives.begin(database, LetterFilter(), to_endpoint=None, rate=rate, actor=None)
     first = start(database_url)
@@ -97,14 +95,14 @@ def test_a_redrive_goes_on_where_it_was_when_its_scheduler_was_killed(
     assert (done.redriven, done.refused) == (LETTERS, 0)
 
 
-def test_a_chore_that_stands_still_ends_the_process(start: Start, database: Database, database_url: str) -> None:
-    """Its metrics would be served as ever, and nothing else would start it again."""
+def test_stalled_chore_ends_the_process(start: Start, database: Database, database_url: str) -> None:
+    """A process with a stalled chore would still serve metrics, and no supervisor would restart it."""
     child = start(database_url, program=("tests.acceptance.faults.blocked_scheduler",))
     assert child.wait(60) == EXIT_STUCK
     assert "the scheduler exits: its chore promote stalled" in child.tail()
 
 
-def test_without_a_database_it_gives_up_after_the_stated_time(start: Start) -> None:
+def test_scheduler_without_a_database_exits_after_the_startup_timeout(start: Start) -> None:
     child = start(f"postgresql://nobody:secret@127.0.0.1:{free_port()}/none", TE_STARTUP_TIMEOUT_SEC=1)
     assert child.wait(60) == 1
     last = child.tail().splitlines()[-1]
@@ -114,7 +112,7 @@ def test_without_a_database_it_gives_up_after_the_stated_time(start: Start) -> N
     assert "Traceback" not in child.tail()
 
 
-def test_on_a_database_that_is_not_migrated_it_gives_up(start: Start, empty_database_url: str) -> None:
+def test_scheduler_exits_when_the_database_is_not_migrated(start: Start, empty_database_url: str) -> None:
     child = start(empty_database_url, TE_STARTUP_TIMEOUT_SEC=0)
     assert child.wait(60) == 1
     assert "flask --app app db upgrade" in child.tail().splitlines()[-1]
@@ -136,8 +134,8 @@ def test_a_signal_ends_the_wait_for_the_database(start: Start) -> None:
     assert child.wait(60) == 0
 
 
-def test_a_lost_database_is_said_once_and_work_goes_on_afterwards(start: Start) -> None:
-    with start_or_skip(Postgres()) as server:  # durable, since it is killed
+def test_outage_of_the_database_is_logged_once_and_work_resumes(start: Start) -> None:
+    with start_or_skip(Postgres()) as server:  # with fsync, because the test kills the server
         migrate.upgrade(server.url)
         database = db.connect(server.url, pool_size=2, application_name="te-test")
         rows.add_endpoint(database)
@@ -149,7 +147,7 @@ def test_a_lost_database_is_said_once_and_work_goes_on_afterwards(start: Start) 
             eventually(lambda n=outage: child.tail(1000).count("the scheduler retries") == n)  # type: ignore[misc]
             server.start()
             eventually(lambda n=outage: child.tail(1000).count("the database answers again") == n)  # type: ignore[misc]
-        # Due now, as all that is created while it runs: what is due in the past only its next sweep finds.
+        # The job is due now; only a full scan would find a job that was due before the watermark.
         second = add_interval_job(database, timedelta(minutes=1))
         eventually(lambda: scheduled(database, second))
         assert child.tail(1000).count("the scheduler retries") == 2

@@ -1,4 +1,4 @@
-"""Canaries of several kinds of secrets, echoed in all ways: nothing of them can be read in rows, logs and answers."""
+"""Canary secrets of several kinds, echoed in many encodings: no row, log or response contains a readable part."""
 
 import json
 import threading
@@ -19,23 +19,23 @@ from tests.unit.catalog.readings import leaks
 pytestmark = pytest.mark.acceptance
 
 KINDS = ("webhook with long segments", "bearer", "basic", "PEM", "key file", "database URL", "short", "not ASCII")
-LONGEST_LEFT = 12  # signs between eleven letters and digits included
+MAX_READABLE_CHARACTERS = 12  # including punctuation between eleven letters and digits
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Answers with what it was sent, in every way, over and over; the end of it is cut off."""
+    """Responds with the received path and token in every encoding; the service truncates the long response."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        said = [json.loads(body)["token"], self.path]
-        answer = "\n".join(f"<{way}> {echo(text)}" for text in said for way, echo in ECHOES.items()).encode()
+        received = [json.loads(body)["token"], self.path]
+        answer = "\n".join(f"<{way}> {echo(text)}" for text in received for way, echo in ECHOES.items()).encode()
         self.send_response(403 if "/refused/" in self.path else 200)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -50,19 +50,19 @@ def echo_url() -> Iterator[str]:
 
 
 def channel(name: str, url: str, token: str) -> dict[str, Any]:
-    """A channel whose login, path, header and payload are secrets, and whose server refuses them and says them all."""
+    """Make a channel with the secret in login, path, header and payload; its server echoes all and responds 403."""
     login = url.replace("http://", f"json://me:{token}@")
     spec = {"url": f"{login}/refused/{token}?+X-Token={token}&:token={token}", "title": "t", "body": "b"}
     return {"name": name, "type": "NOTIFICATION", "spec": spec}
 
 
-def everything_of(api: Api, execution: Any) -> list[str]:
-    of = f"/executions/{execution['execution_id']}"
-    return [json.dumps(api.get(path)) for path in (of, f"{of}/attempts", f"{of}/logs")]
+def responses_of(api: Api, execution: Any) -> list[str]:
+    path = f"/executions/{execution['execution_id']}"
+    return [json.dumps(api.get(path + suffix)) for suffix in ("", "/attempts", "/logs")]
 
 
-def test_no_canary_is_in_a_row_a_log_or_an_answer(database: Database, stack: Stack, api: Api, echo_url: str) -> None:
-    """In successes and in errors; the URL of one endpoint is a secret, too."""
+def test_no_canary_is_in_a_row_a_log_or_a_response(database: Database, stack: Stack, api: Api, echo_url: str) -> None:
+    """The test covers successes, errors, and endpoints with a secret URL."""
     stack.web(TE_LOG_LEVEL="DEBUG")
     worker = stack.worker(TE_LOG_LEVEL="DEBUG")
     hook = f"{echo_url}/services/T0123ABCD/B0123ABCD/aB3dE6gH9jK2mN5pQ8"
@@ -80,16 +80,16 @@ def test_no_canary_is_in_a_row_a_log_or_an_answer(database: Database, stack: Sta
             execution = run_job(api, endpoint, endpoint)
             assert execution["status"] == ("SUCCESS" if status == 200 else "FAILED")
             stack.wait_for_line(worker, execution["execution_id"])
-            shown += everything_of(api, execution)
+            shown += responses_of(api, execution)
         if name in {"bearer", "short"}:
             api.post("/endpoints", channel(f"{name}-channel", echo_url, f"{{{{secret.{name}}}}}"))
             execution = run_job(api, f"{name}-channel", f"{name}-channel")
             assert execution["last_error"]["status_code"] == 403
             stack.wait_for_line(worker, execution["execution_id"])
-            shown += everything_of(api, execution)
+            shown += responses_of(api, execution)
     kept, written, answers = dump(database), stack.output(), "\n".join(shown)
     assert "[secret]" in answers
     for value in (*canaries.values(), hook.partition("services")[2]):
-        most = min(LONGEST_LEFT, len(value) - 1)
+        longest = min(MAX_READABLE_CHARACTERS, len(value) - 1)
         for place in (kept, written, answers):
-            assert leaks(place, value, most) == set()
+            assert leaks(place, value, longest) == set()

@@ -1,4 +1,4 @@
-"""A secret goes to its receiver and nowhere else."""
+"""A secret reaches its receiver, and no table, log or output."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ from tests.acceptance.jobs import run_job
 pytestmark = pytest.mark.acceptance
 
 SECRET = 'sk-live+"7f3a/9c?&=%é'
-# Every way it may turn up in: as it is, in a URL, in JSON, in Base64 alone.
+# Every encoding of the secret: plain, in a URL, in JSON, in Base64.
 SHAPES = {
     SECRET,
     quote(SECRET, safe=""),
@@ -30,7 +30,7 @@ SHAPES = {
 def test_a_secret_in_url_header_and_body_is_in_no_table_and_no_log(
     database: Database, stack: Stack, api: Api, receiver: Receiver
 ) -> None:
-    """The receiver echoes all it got, in a success and in an error, and one target cannot be reached at all."""
+    """The receiver echoes requests in a success and in an error; two targets cannot be reached."""
     stack.web(TE_LOG_LEVEL="DEBUG")
     worker = stack.worker(TE_LOG_LEVEL="DEBUG")
     api.post("/secrets", {"name": "token", "value": SECRET})
@@ -78,7 +78,7 @@ def test_a_secret_in_url_header_and_body_is_in_no_table_and_no_log(
 
 
 def test_a_rotated_secret_is_used_by_the_next_claim(stack: Stack, api: Api, receiver: Receiver) -> None:
-    """The caches would keep it for minutes; the revision that comes with each claim drops it."""
+    """The revision in each claim invalidates the caches, which would keep the old secret for minutes."""
     stack.web()
     stack.worker()
     api.post("/secrets", {"name": "token", "value": "first-value"})

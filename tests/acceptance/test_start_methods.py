@@ -1,4 +1,4 @@
-"""A worker whose processes are not forked: spawned, or from Python's fork server (its default from 3.14 on)."""
+"""Workers with spawned processes, or with processes of Python's fork server (the default from 3.14)."""
 
 import signal
 
@@ -16,7 +16,9 @@ pytestmark = pytest.mark.acceptance
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_it_delivers_and_leaves_in_order(database: Database, stack: Stack, receiver: Receiver, method: str) -> None:
+def test_worker_with_another_start_method_delivers_and_ends_cleanly(
+    database: Database, stack: Stack, receiver: Receiver, method: str
+) -> None:
     path = f"/ok/{method}"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST"})
     worker = stack.launch("worker", ("tests.acceptance.start_method", method, "actors", "-p", "2", "-t", "2"))

@@ -1,6 +1,6 @@
-"""The wheel, installed in its parts: each process runs in an environment of its own, and writes no file.
+"""The wheel with each of its extras: each process runs in a separate environment, and writes no file.
 
-With another extra it runs the verifier. Demo and tests stay out. The client's wheel asks them alone.
+Another extra runs the verifier. The wheel contains no demo and no tests. The client's wheel is tested separately.
 """
 
 import os
@@ -27,21 +27,29 @@ from app.dev.stack import programs
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from tests.acceptance.installed_client import InstalledClient
-from tests.acceptance.installing import ALONE, ROOT, SOURCES, built, environment, libraries_of, with_part
+from tests.acceptance.installing import (
+    ISOLATED,
+    ROOT,
+    SOURCES,
+    built,
+    environment,
+    environment_with_extra,
+    libraries_of,
+)
 from tests.acceptance.jobs import deliver_one, wait_for_end
 from tests.parts import PACKAGES, PARTS, PROBE, imports_of, modules_of
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 
-# Distributions that only others need.
+# Distributions that only other parts need.
 FOREIGN = {
     "web": {"dramatiq", "confluent-kafka", "apscheduler", "httptools", "uvloop"},
     "worker": {"flask", "gunicorn", "werkzeug", "apscheduler", "cronsim"},
     "scheduler": {"flask", "gunicorn", "werkzeug", "dramatiq", "confluent-kafka", "uvloop", "httptools"},
 }
-# As the image runs: as nobody in particular, with nothing below / that it could write. It may read what root may, in
-# whose home directory Python can be.
+# Like the container image: an unprivileged user and a read-only file system. The process may read all files, because
+# Python can be in the home directory of root.
 SEALED = """
 unshare --mount sh -c 'mount -o remount,bind,ro / && exec "$@"' sh
 setpriv --reuid=10001 --regid=10001 --clear-groups --no-new-privs --pdeathsig=TERM
@@ -51,7 +59,7 @@ setpriv --reuid=10001 --regid=10001 --clear-groups --no-new-privs --pdeathsig=TE
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
-    """A folder that everybody may read."""
+    """A temporary folder that every user can read."""
     with tempfile.TemporaryDirectory(prefix="te-wheel-") as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -71,9 +79,9 @@ def wheel(home: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def pythons(home: Path, wheel: Path) -> dict[str, Path]:
-    """The Python of an environment of each part, and of the verifier's."""
+    """The Python of an environment for each part and for the verifier."""
     installed = environment(home / "installed", wheel)
-    return {part: with_part(home / part, installed, part) for part in (*PARTS, "verify")}
+    return {part: environment_with_extra(home / part, installed, part) for part in (*PARTS, "verify")}
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +91,7 @@ def client(home: Path) -> InstalledClient:
 
 @pytest.fixture(scope="module")
 def sealed(home: Path, pythons: dict[str, Path]) -> dict[str, Path]:
-    """The same, sealed as SEALED says; that takes Linux and root, without which nothing is sealed."""
+    """The Pythons restricted by SEALED; without Linux and root, the unrestricted Pythons."""
     seal = shlex.split(SEALED)
     can_seal = shutil.which("setpriv") and not subprocess.run([*seal, "true"], check=False, cwd=home).returncode
     if not can_seal:
@@ -106,7 +114,7 @@ def stacks(sealed: dict[str, Path], empty_database_url: str, home: Path, tmp_pat
         part: Stack(
             database_url=empty_database_url,
             commands={},
-            env=ALONE | env,
+            env=ISOLATED | env,
             logs=tmp_path / part,
             cwd=empty,
             python=sealed[part],
@@ -121,7 +129,7 @@ def stacks(sealed: dict[str, Path], empty_database_url: str, home: Path, tmp_pat
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A verification that goes on in its own environment: most of its time it waits for the minute of a cron job."""
+    """A verification in a separate environment, run in the background because it waits for the minute of a cron job."""
 
     process: Child
     python: Path
@@ -139,7 +147,7 @@ def verification(pythons: dict[str, Path], module_database_url: str, home: Path)
         "verify",
         command,
         log=home / "verify.log",
-        env=clean | ALONE | {"TE_DATABASE_URL": module_database_url},
+        env=clean | ISOLATED | {"TE_DATABASE_URL": module_database_url},
         cwd=empty,
     )
     run = Run(process, python, files_of(python), module_database_url)
@@ -150,11 +158,11 @@ def verification(pythons: dict[str, Path], module_database_url: str, home: Path)
 
 
 def files_of(python: Path) -> set[Path]:
-    """List what is installed, but for bytecode."""
+    """Return all installed files except bytecode."""
     return {path for path in python.parents[1].rglob("*") if "__pycache__" not in path.parts and path.is_file()}
 
 
-def test_it_holds_the_product_and_what_the_verifier_needs(wheel: Path) -> None:
+def test_wheel_contains_the_product_and_the_modules_of_the_verifier(wheel: Path) -> None:
     names = ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names if not name.startswith("task_executor-")}
     assert tops == {"actors", "app", "brokers", "schema"}
@@ -165,19 +173,19 @@ def test_it_holds_the_product_and_what_the_verifier_needs(wheel: Path) -> None:
 
 
 @pytest.mark.usefixtures("verification")
-def test_each_process_runs_in_its_part_alone_and_writes_nothing(
+def test_each_process_runs_with_its_own_extra_and_writes_no_file(
     stacks: dict[str, Stack], pythons: dict[str, Path], client: InstalledClient, receiver: Receiver
 ) -> None:
     before = {part: files_of(python) for part, python in pythons.items()}
     web, worker, scheduler = stacks["web"], stacks["worker"], stacks["scheduler"]
     web.run(programs.MIGRATE)
     web.web()
-    figures = f"127.0.0.1:{free_port()}"
-    scheduler.scheduler(TE_SCHEDULER_METRICS_ADDR=figures)
+    metrics_address = f"127.0.0.1:{free_port()}"
+    scheduler.scheduler(TE_SCHEDULER_METRICS_ADDR=metrics_address)
     worker.worker(TE_WORKER_METRICS_ADDR=f"127.0.0.1:{free_port()}")
     deliver_one(web.api, receiver, "wheel")
     client.check(web.api)
-    eventually(lambda: says_it_is_well(scheduler, figures), what="a scheduler whose chores have run")
+    eventually(lambda: is_healthy(scheduler, metrics_address), what="a scheduler whose chores have run")
     with pytest.raises(ChildError, match=r"pip install 'task-executor\[verify\]'"):
         web.run(("flask", "--app", "app", "verify"))
     with pytest.raises(ChildError, match="need a checkout"):
@@ -185,16 +193,18 @@ def test_each_process_runs_in_its_part_alone_and_writes_nothing(
 
     execution = begin_slow(web.api, receiver)
     assert worker.terminate("worker-1") == 0
-    assert wait_for_end(web.api, execution)["status"] == "SUCCESS", "what is under way ends before the worker does"
+    assert wait_for_end(web.api, execution)["status"] == "SUCCESS", "the worker ended before its delivery"
     assert scheduler.terminate("scheduler-1") == 0
     assert web.terminate("web") == 0
-    assert {part: files_of(python) for part, python in pythons.items()} == before, "nothing is written beside them"
+    assert {part: files_of(python) for part, python in pythons.items()} == before, (
+        "a process wrote a file in its environment"
+    )
 
 
-def says_it_is_well(scheduler: Stack, figures: str) -> bool:
-    """Ask as a probe does; false while it does not listen yet, or has not done its chores."""
+def is_healthy(scheduler: Stack, metrics_address: str) -> bool:
+    """Return the result of the health probe: false until the scheduler listens and has run its chores."""
     try:
-        scheduler.run((PROBE, figures, "--worked-within", "60"))
+        scheduler.run((PROBE, metrics_address, "--worked-within", "60"))
     except ChildError:
         scheduler.check()
         return False
@@ -202,7 +212,7 @@ def says_it_is_well(scheduler: Stack, figures: str) -> bool:
 
 
 def begin_slow(api: Api, receiver: Receiver) -> str:
-    """Create a job and wait until it is being delivered, which takes a second; returns its execution."""
+    """Create a job with a delivery of 1 s, wait until the delivery starts, and return the execution id."""
     path = "/slow/1000/wheel"
     api.post("/endpoints", {"name": "slow", "type": "HTTP", "spec": {"url": receiver.base_url + path}})
     created = api.post("/jobs", {"endpoint": "slow", "trigger": "IMMEDIATE", "idempotency_key": "slow", "input": {}})
@@ -223,16 +233,16 @@ def graph() -> grimp.ImportGraph:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_alone_has_all_it_imports_and_nothing_of_the_others(
+def test_environment_of_a_part_has_all_its_imports_and_no_foreign_distribution(
     part: str, pythons: dict[str, Path], graph: grimp.ImportGraph, home: Path
 ) -> None:
-    """All: also what functions import, at any depth."""
+    """The imports include imports inside functions, at any depth."""
     modules = modules_of(part, graph)
     assert not {module for module in modules if module.startswith("app.dev")}
     done = subprocess.run(
         [pythons[part], "-c", IMPORT_ALL, *sorted(modules)],
         cwd=home,
-        env=os.environ | ALONE | {"TE_DATABASE_URL": "cockroachdb://nobody@127.0.0.1:1/none"},
+        env=os.environ | ISOLATED | {"TE_DATABASE_URL": "cockroachdb://nobody@127.0.0.1:1/none"},
         capture_output=True,
         text=True,
         check=False,
@@ -242,11 +252,13 @@ def test_a_part_alone_has_all_it_imports_and_nothing_of_the_others(
     assert {found.metadata["name"].lower() for found in installed} & FOREIGN[part] == set()
 
 
-def test_it_verifies_with_its_extra(verification: Run) -> None:
+def test_verifier_runs_with_its_extra(verification: Run) -> None:
     assert verification.process.wait(300) == 0, verification.process.tail()
     assert "All checks hold." in verification.process.log.read_text()
     assert files_of(verification.python) == verification.installed
-    assert left_by_verify(verification.database_url) == {"endpoints": 0, "keys": 0, "schemas": 0}, "only history stays"
+    assert left_by_verify(verification.database_url) == {"endpoints": 0, "keys": 0, "schemas": 0}, (
+        "the verification left more than history"
+    )
 
 
 def left_by_verify(database_url: str) -> dict[str, int]:
@@ -257,7 +269,7 @@ def left_by_verify(database_url: str) -> dict[str, int]:
     }
     found = {}
     with closing(psycopg2.connect(database_url)) as connection, connection.cursor() as cursor:
-        for what, query in queries.items():
+        for kind, query in queries.items():
             cursor.execute(query)
-            found[what] = cursor.fetchall()[0][0]
+            found[kind] = cursor.fetchall()[0][0]
     return found

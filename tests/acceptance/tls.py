@@ -1,4 +1,4 @@
-"""An HTTPS server with a certificate of the test's choice."""
+"""An HTTPS server with a given certificate."""
 
 import ssl
 import threading
@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 def certify(path: Path, host: str) -> Path:
-    """Write a certificate for a host, signed by itself, with its key; it is its own authority."""
+    """Write a self-signed certificate for a host with its private key; the certificate is also its authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)
@@ -44,12 +44,12 @@ class _Ok(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_arguments: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def https(certificate: Path) -> Iterator[int]:
-    """Answer 200 to every POST over TLS; gives the port."""
+    """Serve 200 to every POST over TLS, and yield the port."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     with ThreadingHTTPServer(("127.0.0.1", 0), _Ok) as server:

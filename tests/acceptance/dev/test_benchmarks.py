@@ -1,4 +1,4 @@
-"""The benchmarks run: each command in the smallest size, and what it reports has every figure. No figure is judged."""
+"""Benchmarks: each command runs in its smallest size and reports every metric. No value is judged."""
 
 import os
 import re
@@ -30,7 +30,7 @@ HISTORY = ("--finished", "1000", "--future", "100", "--filters", "1")
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What the commands print, in two runs beside each other, as they mostly wait, and where these keep things."""
+    """Output of two concurrent runs of the commands, and the folder of their files. The commands mostly wait."""
 
     all_and_soak: str
     history_and_flow: str
@@ -41,7 +41,7 @@ class Runs:
 def runs() -> Iterator[Runs]:
     with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(2) as pool:
         kept = Path(directory)
-        kept.chmod(0o755)  # PostgreSQL's user has to enter it
+        kept.chmod(0o755)  # the user of PostgreSQL must be able to enter the folder
         outputs = [
             pool.submit(together, "all,soak", "--keep", "--results", directory),
             pool.submit(together, "history,flow", BENCH_HOME=directory),
@@ -54,7 +54,7 @@ def together(commands: str, *words: str, **env: str) -> str:
 
 
 def run(*words: str, **env: str) -> str:
-    """Run a command of the benchmarks and return what it prints."""
+    """Run a command of the benchmarks and return its output."""
     command = [sys.executable, "-m", "benchmarks", *words]
     done = subprocess.run(
         command, cwd=environment.ROOT, env=os.environ | env, capture_output=True, text=True, check=False, timeout=600
@@ -64,31 +64,31 @@ def run(*words: str, **env: str) -> str:
 
 
 def values(output: str, figure: Figure) -> list[str]:
-    """Return the cells of a figure's first row."""
+    """Return the cells in the first row of a metric."""
     name = f"{figure.name}, {figure.unit}" if figure.unit else figure.name
     row = next(line for line in output.splitlines() if line.startswith(f"| {name} "))
     return [cell.strip() for cell in row.strip("|").split("|")[1:]]
 
 
-def test_everything_of_ours_is_measured_and_kept(runs: Runs) -> None:
+def test_every_metric_of_the_product_is_measured_and_kept(runs: Runs) -> None:
     output = runs.all_and_soak
     for figure in (drain.STEADY, drain.PYTHON, drain.DATABASE, create.ALONE, *latency.IDLE, *latency.LATE, flight.RSS):
         assert all(values(output, figure)), output
     assert values(output, flight.MOST) == ["50"]
     assert values(output, drain.REPEATS) == ["0"]
-    assert values(output, create.RATIO)[1] == "1.00", "Flask with an insert is the measure"
+    assert values(output, create.RATIO)[1] == "1.00", "ratios are relative to Flask with an insert"
     assert "The machine was " in output
     assert (runs.kept / "together.md").read_text() in output
     assert ET.fromstring((runs.kept / "together.svg").read_text()).tag.endswith("svg")
 
 
-def test_a_history_is_built_and_kept(runs: Runs) -> None:
+def test_history_is_built_and_every_list_is_measured(runs: Runs) -> None:
     assert "building a history" in runs.history_and_flow
     assert (runs.kept / "history-1000-100" / "built").exists()
     assert sum(value != "" for value in values(runs.history_and_flow, prune.KEPT)) == 2, (
-        "beside a drain, and beside a load"
+        "pruning is measured during a drain and during a load"
     )
-    # What is measured is printed at once, and again in the report of all.
+    # Each measurement is printed at once, and again in the report.
     rows = set(re.findall(r"^\| GET .*", runs.history_and_flow, re.M))
     shown = [re.sub(r"\| GET (/[^?,]*).*", r"\1", row) for row in rows]
     counted = re.search(r"\(of ours: (\d+)", runs.history_and_flow)
@@ -96,29 +96,29 @@ def test_a_history_is_built_and_kept(runs: Runs) -> None:
         path: item["get"].get("parameters", []) for path, item in document()["paths"].items() if "get" in item
     }
     known = re.compile("|".join(re.sub(r"\{\w+\}", "[A-Z]+", path) for path in documented))
-    assert len(shown) == 25, "the slowest, whichever these are"
+    assert len(shown) == 25, "the report does not show the 25 slowest requests"
     assert [name for name in shown if known.fullmatch(name) is None] == []
-    # Each of a list, and each value of its filters that the document has.
-    lists = [each for path, each in documented.items() if "{" not in path]
-    tried = len(lists) + sum(len(parameter["schema"].get("enum", [])) for each in lists for parameter in each)
+    # One request per list, and one per documented value of its filters.
+    lists = [parameters for path, parameters in documented.items() if "{" not in path]
+    tried = len(lists) + sum(len(item["schema"].get("enum", [])) for parameters in lists for item in parameters)
     assert counted
     assert int(counted[1]) >= tried
 
 
-def test_flow_is_measured(runs: Runs) -> None:
-    of_isolation = (isolation.KEPT, isolation.WORST, isolation.TIMES, isolation.HELD)
-    for figure in (*of_isolation, keys.ALL_STARTED, overload.ACCEPTED, overload.HEALTH, *backlogs.LATE):
+def test_flow_control_is_measured(runs: Runs) -> None:
+    isolation_metrics = (isolation.KEPT, isolation.WORST, isolation.TIMES, isolation.HELD)
+    for figure in (*isolation_metrics, keys.ALL_STARTED, overload.ACCEPTED, overload.HEALTH, *backlogs.LATE):
         assert all(values(runs.history_and_flow, figure)), runs.history_and_flow
     assert any(values(runs.history_and_flow, limits.BUCKET_USED)), runs.history_and_flow
     assert any(values(runs.history_and_flow, limits.MOST_OPEN)), runs.history_and_flow
 
 
-def test_a_soak_says_how_everything_grew(runs: Runs) -> None:
+def test_soak_reports_the_growth_of_every_resource(runs: Runs) -> None:
     for name in ("worker: threads", "web: descriptors", "PostgreSQL: connections"):
         assert all(values(runs.all_and_soak, Figure(name, "")))
 
 
-@pytest.mark.skipif(not environment.has_peers(), reason="the peers' environment has not been built: make bench-drain")
+@pytest.mark.skipif(not environment.has_peers(), reason="the environment of the peers is not built: make bench-drain")
 def test_each_peer_delivers() -> None:
     output = run("drain", *SMALL)
     assert len(values(output, drain.STEADY)) == len(("ours", *peer.QUEUES, "aiohttp"))

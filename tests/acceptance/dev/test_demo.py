@@ -1,4 +1,4 @@
-"""`make demo`, without make: a newcomer's first minute."""
+"""The demo, run without make."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.acceptance
 
 
 def test_the_demo_delivers_every_trigger_by_every_transport() -> None:
-    """Takes up to a minute: a cron job fires at the full minute."""
+    """The test takes up to a minute, because a cron job fires at the full minute."""
     done = subprocess.run(
         [sys.executable, "-m", "app.dev", "demo"],
         env=os.environ | {"DEMO_EXIT": "1"},
@@ -28,7 +28,7 @@ def test_the_demo_delivers_every_trigger_by_every_transport() -> None:
         for trigger in ("IMMEDIATE", "DELAYED", "CRON")
     }
     assert {row[3] for row in rows} == {"SUCCESS"}
-    assert [row[4] for row in rows].count("2") == 1  # the one whose receiver fails once
+    assert [row[4] for row in rows].count("2") == 1  # one receiver fails once
     assert all(int(row[5]) >= 0 for row in rows)
     assert "sk-demo" not in done.stdout
     assert done.stdout.count("curl -sS") == 3

@@ -1,4 +1,4 @@
-"""The development stack: what it starts it stops, and what goes wrong it shows."""
+"""The development stack: it stops every process that it starts, and reports failures."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.acceptance
 
 @pytest.fixture
 def stack(database_url: str, tmp_path: Path) -> Iterator[Stack]:
-    """The API and a scheduler over this test's database, on another port than the one that is in use."""
+    """The API and a scheduler over the database of the test, on a free port although the requested port is taken."""
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         taken = other.getsockname()[1]
         commands = programs.whole(workers=0)
@@ -34,7 +34,7 @@ def stack(database_url: str, tmp_path: Path) -> Iterator[Stack]:
             yield started
 
 
-def test_it_serves_notices_a_death_restarts_and_leaves_nothing(stack: Stack) -> None:
+def test_stack_serves_reports_dead_processes_restarts_and_stops_everything(stack: Stack) -> None:
     assert stack.api.get("/jobs") == {"items": [], "cursor": None}
     with pytest.raises(ApiError) as caught:
         stack.api.get("/jobs/job_unheard-of")
@@ -64,18 +64,18 @@ def test_it_serves_notices_a_death_restarts_and_leaves_nothing(stack: Stack) -> 
         assert _living_members(group) == []
 
 
-def test_a_process_that_cannot_start_is_shown_with_its_output(database_url: str, tmp_path: Path) -> None:
+def test_process_that_cannot_start_is_reported_with_its_output(database_url: str, tmp_path: Path) -> None:
     with pytest.raises(ChildError, match="TE_CRON_BATCH_SIZE"):
         Stack(database_url=database_url, env={"TE_CRON_BATCH_SIZE": "many"}, logs=tmp_path).start()
 
 
-def test_what_is_no_port_is_chosen_around() -> None:
+def test_invalid_preferred_port_yields_a_valid_free_port() -> None:
     assert ports.free_port(99_999) < 65_536
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_serve_leaves_nothing_behind(number: signal.Signals) -> None:
-    """One signal, to the one process that the terminal knows."""
+def test_signal_to_serve_ends_every_process(number: signal.Signals) -> None:
+    """The test signals only the process that the terminal started."""
     program = [sys.executable, "-m", "app.dev", "serve"]
     started: dict[int, str] = {}
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, start_new_session=True) as served:
@@ -88,11 +88,11 @@ def test_serve_leaves_nothing_behind(number: signal.Signals) -> None:
     names = " ".join(started.values())
     for name in ("postgres", "valkey-server", "tansu", "gunicorn", "dramatiq", "app.scheduler"):
         assert name in names
-    # After a SIGKILL nobody waits for them; each ends by itself.
+    # After a SIGKILL no process waits for the children, and each child must end by itself.
     eventually(lambda: not [pid for pid in started if _is_alive(pid)], what="the end of all processes")
 
 
-def test_serve_ends_non_zero_and_says_so_when_a_process_dies() -> None:
+def test_serve_exits_non_zero_and_names_the_dead_process() -> None:
     program = [sys.executable, "-m", "app.dev", "serve"]
     output: list[str] = []
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, start_new_session=True) as served:
@@ -108,8 +108,8 @@ def test_serve_ends_non_zero_and_says_so_when_a_process_dies() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_the_signals_that_end_it_are_one_interrupt(number: signal.Signals) -> None:
-    """Whatever a KeyboardInterrupt does, TERM and a closed terminal do too; INT even where it was ignored."""
+def test_each_end_signal_raises_keyboard_interrupt(number: signal.Signals) -> None:
+    """TERM and HUP have the effect of INT, and INT works even when the parent process ignored it."""
     program = (
         "import signal; from app.dev.interrupt import catch_signals\n"
         "signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGHUP, signal.SIG_DFL); catch_signals()\n"
@@ -124,19 +124,18 @@ def test_the_signals_that_end_it_are_one_interrupt(number: signal.Signals) -> No
     assert (output, process.returncode) == ("interrupted\n", 0)
 
 
-def test_a_child_dies_with_its_parent_and_not_with_a_ctrl_c(tmp_path: Path) -> None:
+def test_child_has_its_own_process_group_and_ends_at_term(tmp_path: Path) -> None:
     child = Child("sleeper", ["sleep", "60"], log=tmp_path / "log")
     child.start()
     assert os.getpgid(child.pid) == child.pid != os.getpgid(0)
     assert child.stop(60) == -signal.SIGTERM
 
 
-def test_a_ctrl_c_while_the_program_is_loaded_is_no_traceback() -> None:
-    """The first tenths of a second go to imports."""
+def test_ctrl_c_during_imports_prints_no_traceback() -> None:
     program = [sys.executable, "-X", "importtime", "-m", "app.dev", "demo"]
     with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
         assert demo.stderr is not None
-        assert any("requests.compat" in line for line in demo.stderr), "requests is being imported"
+        assert any("requests.compat" in line for line in demo.stderr), "the program ended before it imported requests"
         demo.send_signal(signal.SIGINT)
         output, errors = demo.communicate(timeout=60)
     assert "interrupted" in output

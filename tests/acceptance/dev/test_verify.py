@@ -1,4 +1,4 @@
-"""`flask --app app verify`, as a user runs it."""
+"""`flask --app app verify`, run like by a user."""
 
 import json
 import os
@@ -22,8 +22,8 @@ def verify(*options: str, env: dict[str, str] | None = None) -> subprocess.Compl
     )
 
 
-def test_everything_holds_under_all_faults(tmp_path: Path) -> None:
-    """Takes a minute or two: a cron job ticks at the full minute."""
+def test_all_checks_hold_under_all_faults(tmp_path: Path) -> None:
+    """The test takes up to two minutes, because a cron job ticks at the full minute."""
     files = ["--json", str(tmp_path / "report.json"), "--junit", str(tmp_path / "report.xml")]
     done = verify("--duration", "25s", "--rate", "15", "--seed", "4", "--all", "--open-deliveries", "200", *files)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -36,20 +36,20 @@ def test_everything_holds_under_all_faults(tmp_path: Path) -> None:
     assert any("restarts of the database" in note for note in report["notes"]), report["notes"]
     assert any("pauses and resumes" in note for note in report["notes"]), report["notes"]
     assert report["changes_of_state"] > report["attempts"]
-    assert report["changes_of_breakers"] > 0, "something is broken for a while"
-    assert report["repeated_deliveries"]["CONNECTION_ERROR"] > 0, "some receivers lose the answer"
+    assert report["changes_of_breakers"] > 0, "no breaker changed its state"
+    assert report["repeated_deliveries"]["CONNECTION_ERROR"] > 0, "no receiver lost a response"
     assert ET.parse(tmp_path / "report.xml").getroot().get("failures") == "0"
-    assert "accepted" in done.stdout, "progress is shown"
+    assert "accepted" in done.stdout, "progress is missing"
 
 
-def test_ctrl_c_ends_it_cleanly() -> None:
+def test_ctrl_c_ends_the_verification_cleanly() -> None:
     with subprocess.Popen(
         [*VERIFY, "--duration", "1h"], stdout=subprocess.PIPE, env=CLEAN, text=True, start_new_session=True
     ) as running:
         assert running.stdout is not None
         output = ""
         for line in running.stdout:
-            # Once: a second Ctrl-C, at the next of these lines, would end it in the midst of its stopping.
+            # Send one Ctrl-C only: a second would interrupt the shutdown.
             if "creating jobs" in line and "creating jobs" not in output:
                 running.send_signal(signal.SIGINT)
             output += line
@@ -66,7 +66,9 @@ def test_ctrl_c_ends_it_cleanly() -> None:
         ([], "postgresql://nobody:hunter2@127.0.0.1:1/none", "the database cannot be reached"),
     ],
 )
-def test_what_cannot_run_is_said_in_a_few_words(options: list[str], database_url: str | None, words: str) -> None:
+def test_verification_that_cannot_run_is_a_short_error(
+    options: list[str], database_url: str | None, words: str
+) -> None:
     done = verify(*options, env=CLEAN | ({"TE_DATABASE_URL": database_url} if database_url else {}))
     assert done.returncode not in {0, 1} or "Error:" in done.stderr
     assert done.returncode != 0

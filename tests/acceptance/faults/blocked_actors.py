@@ -1,7 +1,7 @@
-"""`dramatiq tests.acceptance.faults.blocked_actors`: the worker with one of its threads made to stand still, or to die.
+"""A worker with one blocked or dying thread: `dramatiq tests.acceptance.faults.blocked_actors`.
 
-TEST_BLOCKED says which: "heartbeat" blocks the second renewal of the lease, "delivery" the loop at the first send;
-"finalizer" dies of the first result.
+TEST_BLOCKED selects the thread. "heartbeat" blocks at the second renewal of the lease, "delivery" blocks the event loop
+at the first delivery, "finalizer" dies at the first result.
 """
 
 import os
@@ -35,7 +35,7 @@ async def _deliver(*_arguments: object) -> None:
 
 
 def _conclude(*_arguments: object, **_named: object) -> set[str]:
-    raise RuntimeError("a fault that nobody foresaw")
+    raise RuntimeError("an unexpected fault")
 
 
 match os.environ["TEST_BLOCKED"]:

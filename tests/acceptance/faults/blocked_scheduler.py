@@ -1,4 +1,4 @@
-"""`python -m tests.acceptance.faults.blocked_scheduler`: the scheduler with a chore that stalls."""
+"""A scheduler with a stalled chore: `python -m tests.acceptance.faults.blocked_scheduler`."""
 
 import sys
 import threading

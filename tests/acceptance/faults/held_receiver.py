@@ -1,9 +1,9 @@
-"""A receiver as a process, which stops where the body of a delivery says so, until a row lets it go on.
+"""A receiver process that waits at points named in the body of a delivery, until a row in `released` continues it.
 
     python -m tests.acceptance.faults.held_receiver PORT DATABASE_URL SECRET
 
-`{"holds": ["door/1"], "refuses": [2]}` holds attempt 1 at the door and refuses attempt 2. The places are: the door,
-before anything is read; the effect, which is had and not yet committed; the answer, which is not yet sent.
+`{"holds": ["arrival/1"], "refuses": [2]}` holds attempt 1 at its arrival and refuses attempt 2. The points are:
+arrival, before the inbox is read; effect, before its commit; response, before the response is sent.
 """
 
 import sys
@@ -21,12 +21,12 @@ from tests.waiting import eventually
 
 TABLES = (
     "CREATE TABLE IF NOT EXISTS effects (execution_id TEXT NOT NULL, attempt INTEGER NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS places (execution_id TEXT NOT NULL, place TEXT NOT NULL, status INTEGER)",
-    "CREATE TABLE IF NOT EXISTS opened (execution_id TEXT NOT NULL, place TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS points (execution_id TEXT NOT NULL, point TEXT NOT NULL, status INTEGER)",
+    "CREATE TABLE IF NOT EXISTS released (execution_id TEXT NOT NULL, point TEXT NOT NULL)",
 )
 EFFECT = text("INSERT INTO effects (execution_id, attempt) VALUES (:execution, :attempt)")
-REACH = text("INSERT INTO places (execution_id, place, status) VALUES (:execution, :place, :status)")
-OPENED = text("SELECT 1 FROM opened WHERE execution_id = :execution AND place = :place")
+REACH = text("INSERT INTO points (execution_id, point, status) VALUES (:execution, :point, :status)")
+RELEASED = text("SELECT 1 FROM released WHERE execution_id = :execution AND point = :point")
 
 
 def main(port: int, database_url: str, secret: str) -> None:
@@ -37,16 +37,16 @@ def main(port: int, database_url: str, secret: str) -> None:
         for table in TABLES:
             connection.execute(text(table))
 
-    def reach(order: dict[str, Any], execution: str, place: str, status: int | None = None) -> None:
-        at = {"execution": execution, "place": place}
+    def reach(order: dict[str, Any], execution: str, point: str, status: int | None = None) -> None:
+        key = {"execution": execution, "point": point}
         with engine.begin() as connection:
-            connection.execute(REACH, {**at, "status": status})
-        if place in order["holds"]:
-            eventually(partial(is_open, at), what=f"the opening of {place}")
+            connection.execute(REACH, {**key, "status": status})
+        if point in order["holds"]:
+            eventually(partial(is_released, key), what=f"the release of {point}")
 
-    def is_open(at: dict[str, str]) -> bool:
+    def is_released(key: dict[str, str]) -> bool:
         with engine.connect() as connection:
-            return connection.execute(OPENED, at).first() is not None
+            return connection.execute(RELEASED, key).first() is not None
 
     def handle(delivery: Delivery, session: Session) -> dict[str, int]:
         session.execute(EFFECT, {"execution": delivery.execution_id, "attempt": delivery.attempt})
@@ -62,10 +62,10 @@ def main(port: int, database_url: str, secret: str) -> None:
     def deliver() -> Response:
         execution, attempt = request.headers["webhook-id"], request.headers["X-Task-Executor-Attempt"]
         order = request.get_json()
-        reach(order, execution, f"door/{attempt}")
-        answer = receive()
-        reach(order, execution, f"answer/{attempt}", answer.status_code)
-        return answer
+        reach(order, execution, f"arrival/{attempt}")
+        response = receive()
+        reach(order, execution, f"response/{attempt}", response.status_code)
+        return response
 
     app.run("127.0.0.1", port, threaded=True)
 

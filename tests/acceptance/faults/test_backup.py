@@ -1,4 +1,4 @@
-"""A backup by pg_dump, restored: due work goes on, and what had succeeded before the dump does not run again."""
+"""Restore of a pg_dump: due executions run, and executions that succeeded before the dump do not run again."""
 
 import subprocess
 from datetime import timedelta
@@ -21,7 +21,7 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.acceptance
 
 HOUR = timedelta(hours=1)
-# Whatever was due an hour after the dump is due now.
+# Makes executions and ticks due that would be due an hour after the dump.
 AN_HOUR_LATER = [
     "UPDATE executions SET run_at = now(), scheduled_at = now() WHERE status IN ('QUEUED', 'PENDING')",
     "UPDATE jobs SET cron_next_run_at = now(), cron_starts_at = now() WHERE cron_next_run_at IS NOT NULL",
@@ -34,7 +34,7 @@ def run(program: str, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_restored_database_goes_on_where_the_dump_was_made(
+def test_restored_database_continues_from_the_dump(
     cluster: Cluster,
     database: Database,
     database_url: str,
@@ -44,7 +44,7 @@ def test_a_restored_database_goes_on_where_the_dump_was_made(
     tmp_path: Path,
 ) -> None:
     if cluster.is_cockroach:
-        pytest.skip("CockroachDB has a BACKUP of its own")
+        pytest.skip("CockroachDB has BACKUP instead of pg_dump")
     for name, words in (("target", "ok"), ("slow", "held")):
         spec = {"url": f"{receiver.base_url}/{words}/backup-{name}", "method": "POST", "timeout_ms": 60_000}
         rows.add_endpoint(database, name, spec=spec)
@@ -59,7 +59,7 @@ def test_a_restored_database_goes_on_where_the_dump_was_made(
 
     dump = tmp_path / "backup.dump"
     run("pg_dump", "--format=custom", f"--file={dump}", database_url)
-    worker.kill()  # and with it whatever the dump does not know
+    worker.kill()  # later changes of the worker are not in the dump
     receiver.release("/held/backup-slow")
     run("pg_restore", "--exit-on-error", "--no-owner", f"--dbname={empty_database_url}", str(dump))
 
@@ -70,7 +70,7 @@ def test_a_restored_database_goes_on_where_the_dump_was_made(
         stack.worker(TE_DATABASE_URL=empty_database_url, **SHORT_LEASE)
         stack.scheduler(TE_DATABASE_URL=empty_database_url, **SHORT_LEASE)
         waiting = [*queued, *pending, running]
-        eventually(lambda: {rows.execution(restored, each).status for each in waiting} == {"SUCCESS"})
+        eventually(lambda: {rows.execution(restored, execution_id).status for execution_id in waiting} == {"SUCCESS"})
         ticks = text("SELECT 1 FROM executions WHERE job_id = :job AND status = 'SUCCESS'")
         eventually(lambda: len(restored.fetch(ticks, {"job": tick_job})) >= 2, what="two ticks")
         lost, second = rows.attempts(restored, running)

@@ -1,4 +1,4 @@
-"""Processes whose time of day is five seconds wrong, each in its own direction: the database's clock decides."""
+"""Processes with wrong clocks, fast or slow: the clock of the database decides."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -25,13 +25,15 @@ SHORTEST_WAIT = timedelta(milliseconds=750)  # with the most jitter
 
 
 @pytest.mark.parametrize("ahead", [5, -5])
-def test_nothing_is_early_or_lost(database: Database, stack: Stack, api: Api, receiver: Receiver, ahead: int) -> None:
+def test_no_attempt_starts_early_or_is_lost_with_wrong_clocks(
+    database: Database, stack: Stack, api: Api, receiver: Receiver, ahead: int
+) -> None:
     path = f"/flaky/1/skew{ahead}"
     stack.web(**SETTINGS, **clock.environment(ahead))
     worker = stack.worker(**SETTINGS, **clock.environment(ahead))
     scheduler = stack.scheduler(**SETTINGS, **clock.environment(-ahead))
     spec = {"url": f"{receiver.base_url}{path}", "method": "POST"}
-    # Each first attempt fails: of ten results more than half may be failures.
+    # Each first attempt fails, which could open a breaker.
     endpoint = {"name": "target", "type": "HTTP", "spec": spec, "retry_policy": POLICY, "breaker": "off"}
     api.post("/endpoints", endpoint)
     run_at = (datetime.now(UTC) + timedelta(seconds=4)).isoformat()
@@ -40,7 +42,9 @@ def test_nothing_is_early_or_lost(database: Database, stack: Stack, api: Api, re
     every = api.post("/jobs", {"endpoint": "target", "trigger": "INTERVAL", "every": "1s"})
     eventually(lambda: rows.statuses(database).get("SUCCESS", 0) >= 5, what="five successes")
     api.post(f"/jobs/{every['job_id']}/cancel")
-    eventually(lambda: set(rows.statuses(database)) <= {"SUCCESS", "CANCELLED"}, what="the end of what was sent")
+    eventually(
+        lambda: set(rows.statuses(database)) <= {"SUCCESS", "CANCELLED"}, what="the final status of all executions"
+    )
 
     arrived = {
         (sent.idempotency_key, int(sent.headers["X-Task-Executor-Attempt"])): datetime.fromtimestamp(sent.time, UTC)
@@ -52,16 +56,16 @@ def test_nothing_is_early_or_lost(database: Database, stack: Stack, api: Api, re
         assert first.completed_at + SHORTEST_WAIT <= second.started_at <= arrived[execution.execution_id, 2]
     assert worker.is_running, worker.tail()
     assert scheduler.is_running, scheduler.tail()
-    clocks = {each.kind: each.clock for each in process_heartbeat.processes(database)}
+    clocks = {process.kind: process.clock for process in process_heartbeat.processes(database)}
     wrong_by = {ProcessKind.WEB: ahead, ProcessKind.WORKER: ahead, ProcessKind.SCHEDULER: -ahead}
-    assert clocks.keys() == wrong_by.keys(), "each process tells of its own"
+    assert clocks.keys() == wrong_by.keys(), "a process does not report its clock"
     for kind, found in clocks.items():
         assert found is not None
         assert abs(found.ahead - timedelta(seconds=wrong_by[kind])) <= found.bound, kind
 
 
 @pytest.mark.parametrize("ahead", [3 * DAY, -3 * DAY], ids=["fast", "slow"])
-def test_a_repeating_job_begins_and_is_counted_by_the_databases_clock(
+def test_repeating_job_starts_and_is_counted_by_the_database_clock(
     database: Database, stack: Stack, api: Api, ahead: timedelta
 ) -> None:
     stack.web(**clock.environment(ahead.total_seconds()))

@@ -1,4 +1,4 @@
-"""The database dies, stalls, refuses and moves while clients go on: 503 in time, nothing lost, no silent repeat."""
+"""Database faults under load: clients get 503 in time, no job is lost, and each repeated delivery is recorded."""
 
 import signal
 import time
@@ -30,16 +30,16 @@ from tests.waiting import HUNG_SECONDS, eventually
 pytestmark = pytest.mark.acceptance
 
 SETTINGS = {"TE_DB_POOL_SIZE": "4", "TE_WEB_WORKERS": "1", "TE_WEB_THREADS": "4", "TE_REQUEST_TIMEOUT_SEC": "8"}
-# Every outage but the last is shorter than the lease, however slow the machine.
+# Every outage except the last is shorter than the long lease, also on a slow machine.
 LONG_LEASE, SHORT_LEASE = {"TE_WORKER_TIMEOUT_SEC": "120"}, {"TE_WORKER_TIMEOUT_SEC": "6"}
 RETRIES = {"max_attempts": 5, "backoff": "fixed", "initial_delay_ms": 100}
 
 
 class Movable(Postgres):
-    """A durable PostgreSQL that can come up again elsewhere, with the same data."""
+    """PostgreSQL with fsync that can restart on another port with the same data."""
 
     def move(self) -> None:
-        """End it as a crash does and start it on another port."""
+        """Stop the server like a crash, and start it on another port."""
         self._running().stop(self.stop_seconds, signal.SIGQUIT)
         self._port = None
         self.start()
@@ -47,7 +47,7 @@ class Movable(Postgres):
 
 @dataclass(slots=True)
 class System:
-    """A web process, a worker and a scheduler, whose way to the database is a proxy that tests break."""
+    """A web process, a worker and a scheduler, connected to the database through a proxy that the tests disturb."""
 
     postgres: Movable
     proxy: Proxy
@@ -57,20 +57,20 @@ class System:
 
     @contextmanager
     def database(self) -> Iterator[Database]:
-        """The database without the proxy, as it is now."""
+        """Connect to the current server without the proxy."""
         with closing(db.connect(self.postgres.url, pool_size=2, application_name="test")) as database:
             yield database
 
     def load(self, receiver: Receiver, name: str) -> Load:
-        """Jobs to a new endpoint, on its own path of the receiver."""
+        """Make a load of jobs for a new endpoint with a separate path of the receiver."""
         with self.database() as database:
             spec = {"url": f"{receiver.base_url}/slow/50/{name}", "method": "POST"}
             rows.add_endpoint(database, name, spec=spec, retry_policy=RETRIES)
         return Load(self.api, name)
 
     def check(self, receiver: Receiver, name: str, load: Load) -> int:
-        """Everything arrived; returns the number of repeated sends."""
-        assert load.broken == 0, "a request ended without an answer"
+        """Check that every job was delivered, and return the number of repeated deliveries."""
+        assert load.broken == 0, "a request ended without a response"
         with self.database() as database:
             return check_deliveries(database, receiver, f"/slow/50/{name}", load.accepted)
 
@@ -88,7 +88,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         yield System(postgres, proxy, stack, stack.api, stack.worker(**SETTINGS, **LONG_LEASE))
 
 
-def test_killed_and_started_again(system: System, receiver: Receiver) -> None:
+def test_killed_and_restarted_database_loses_no_job(system: System, receiver: Receiver) -> None:
     with system.load(receiver, "killed") as load:
         load.wait_for_more()
         system.postgres.kill()
@@ -97,14 +97,14 @@ def test_killed_and_started_again(system: System, receiver: Receiver) -> None:
         load.wait_for_more()
     system.check(receiver, "killed", load)
     assert {answer.code for answer in load.refusals} == {"SERVICE_UNAVAILABLE"}
-    assert system.worker.is_running, "it kept its results and wrote them later"
+    assert system.worker.is_running, "the worker ended instead of keeping its results"
 
 
-def test_a_stall_of_two_seconds_costs_nothing_but_time(system: System, receiver: Receiver) -> None:
+def test_stall_of_two_seconds_only_delays_requests(system: System, receiver: Receiver) -> None:
     with system.load(receiver, "stalled") as load:
         load.wait_for_more()
         system.proxy.set(Mode.STALL)
-        time.sleep(2)  # the fault itself, not a wait for it
+        time.sleep(2)  # duration of the fault
         system.proxy.set(Mode.PASS)
         load.wait_for_more()
     assert load.refusals == []
@@ -113,7 +113,7 @@ def test_a_stall_of_two_seconds_costs_nothing_but_time(system: System, receiver:
 
 
 @pytest.mark.postgresql_only
-def test_no_connection_left(system: System, receiver: Receiver) -> None:
+def test_exhausted_connections_lose_no_job(system: System, receiver: Receiver) -> None:
     with system.load(receiver, "exhausted") as load, ExitStack() as taken:
         load.wait_for_more()
         take_every_connection(system.postgres.url, taken)
@@ -125,7 +125,7 @@ def test_no_connection_left(system: System, receiver: Receiver) -> None:
     assert system.worker.is_running
 
 
-def test_a_failover_to_another_port(system: System, receiver: Receiver) -> None:
+def test_failover_to_another_port_loses_no_job(system: System, receiver: Receiver) -> None:
     with system.load(receiver, "moved") as load:
         load.wait_for_more()
         system.postgres.move()
@@ -136,8 +136,8 @@ def test_a_failover_to_another_port(system: System, receiver: Receiver) -> None:
     assert system.worker.is_running
 
 
-def test_every_server_process_frozen_until_the_worker_gives_up(system: System, receiver: Receiver) -> None:
-    """The kernel goes on answering for them: nothing but our own clocks ends the wait."""
+def test_frozen_database_makes_the_worker_exit_after_its_lease(system: System, receiver: Receiver) -> None:
+    """The kernel still acknowledges packets for the frozen server, so only timeouts of the product end a wait."""
     system.worker.stop(ENDED_SECONDS)
     system.worker = system.stack.worker(**SETTINGS, **SHORT_LEASE)
     with system.load(receiver, "frozen") as load:
@@ -145,45 +145,45 @@ def test_every_server_process_frozen_until_the_worker_gives_up(system: System, r
         servers = family(system.postgres.pid)
         signal_all(servers, signal.SIGSTOP)
         try:
-            answers = ask_all_at_once(system.api, 40)
+            answers = request_concurrently(system.api, 40)
             status = system.worker.wait(ENDED_SECONDS)
         finally:
             signal_all(servers, signal.SIGCONT)
         assert status == EXIT_LEASE_LOST, system.worker.tail()
         assert {status for status, _ in answers} <= {503, 504}
-        assert max(seconds for _, seconds in answers) < HUNG_SECONDS, "four threads, forty requests"
+        assert max(seconds for _, seconds in answers) < HUNG_SECONDS, "forty requests for four threads took too long"
         system.worker = system.stack.worker(**SETTINGS, **LONG_LEASE)
         load.wait_for_more()
     system.check(receiver, "frozen", load)
 
 
-def ask_all_at_once(api: Api, count: int) -> list[tuple[int, float]]:
-    """Send so many requests at the same time; gives each one's status and how long it took."""
+def request_concurrently(api: Api, count: int) -> list[tuple[int, float]]:
+    """Send `count` requests at the same time; return the status and the seconds of each."""
 
-    def ask(_number: int) -> tuple[int, float]:
+    def request(_number: int) -> tuple[int, float]:
         began = time.monotonic()
-        with closing(Api(api.base_url, api.key)) as own:
-            answer = own.request("GET", "/jobs", timeout=120)
-        return answer.status_code, time.monotonic() - began
+        with closing(Api(api.base_url, api.key)) as client:
+            response = client.request("GET", "/jobs", timeout=120)
+        return response.status_code, time.monotonic() - began
 
     with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(ask, range(count)))
+        return list(pool.map(request, range(count)))
 
 
 def take_every_connection(url: str, taken: ExitStack) -> None:
-    """Hold all connections that the server gives; those of the processes under test are ended first."""
+    """End the connections of the processes under test, and hold all connections of the server."""
     control = taken.enter_context(closing(psycopg2.connect(url)))
     control.autocommit = True
-    ours = "application_name LIKE 'te-%'"
+    of_product = "application_name LIKE 'te-%'"
 
-    def is_all_ours() -> bool:
+    def are_all_taken() -> bool:
         with control.cursor() as cursor:
-            cursor.execute(f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {ours}")
-            (others,) = cursor.fetchone() or (0,)
+            cursor.execute(f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {of_product}")
+            (ended,) = cursor.fetchone() or (0,)
         try:
             while True:
                 taken.enter_context(closing(psycopg2.connect(url)))
         except psycopg2.OperationalError:
-            return others == 0
+            return ended == 0
 
-    eventually(is_all_ours, what="all connections")
+    eventually(are_all_taken, what="the hold of all connections")

@@ -1,4 +1,4 @@
-"""The database goes away under load and comes back: nothing is lost, nothing has to be started again."""
+"""Restart of the database under load: no execution is lost, and no process needs a restart."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -21,12 +21,14 @@ pytestmark = pytest.mark.acceptance
 
 @pytest.fixture
 def durable() -> Iterator[Postgres]:
-    """A PostgreSQL of this test's own, durable: it will be stopped hard."""
+    """A separate PostgreSQL server with fsync, which the test kills."""
     with start_or_skip(Postgres()) as server:
         yield server
 
 
-def test_an_immediate_restart_under_load(durable: Postgres, receiver: Receiver, tmp_path: Path) -> None:
+def test_immediate_restart_of_the_database_under_load_loses_nothing(
+    durable: Postgres, receiver: Receiver, tmp_path: Path
+) -> None:
     path = "/slow/20/restart"
     migrate.upgrade(durable.url)
     database = db.connect(durable.url, pool_size=5, application_name="te-test")
@@ -45,4 +47,4 @@ def test_an_immediate_restart_under_load(durable: Postgres, receiver: Receiver, 
         repeated = [key for key, times in keys.items() if times > 1]
         for execution_id in repeated:
             tried = rows.attempts(database, execution_id)
-            assert len(tried) > 1, "a repeated send must have its own recorded attempt"
+            assert len(tried) > 1, "a repeated delivery has no recorded attempt"

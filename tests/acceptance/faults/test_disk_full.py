@@ -1,4 +1,4 @@
-"""The disk of the tables fills up: refused in time, results kept, and work goes on once there is room."""
+"""Full disk of the database: requests are refused in time, results are kept, and work resumes with free space."""
 
 import contextlib
 import os
@@ -35,25 +35,25 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture
 def small_disk(postgres: Postgres) -> Iterator[Path]:
-    """16 MB that PostgreSQL may write to; needs the right to mount."""
-    place = postgres.directory / "small"
-    place.mkdir()
+    """A folder of 16 MB that PostgreSQL can write to; the fixture needs the privilege to mount."""
+    mount_point = postgres.directory / "small"
+    mount_point.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", place], capture_output=True, text=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", mount_point], capture_output=True, text=True, check=False
     )
     if mounted.returncode != 0:
         pytest.skip(f"no small disk: {mounted.stderr.strip()}")
     try:
-        tables = place / "tables"
+        tables = mount_point / "tables"
         tables.mkdir()
         owner = (postgres.directory / "data").stat()
         os.chown(tables, owner.st_uid, owner.st_gid)
         yield tables
     finally:
-        subprocess.run(["umount", "--lazy", place], check=True)
+        subprocess.run(["umount", "--lazy", mount_point], check=True)
 
 
-def test_it_is_refused_kept_and_written_later(
+def test_full_disk_refuses_jobs_and_keeps_results_until_there_is_space(
     postgres: Postgres, small_disk: Path, receiver: Receiver, tmp_path: Path
 ) -> None:
     path = "/echo/full"
@@ -67,7 +67,7 @@ def test_it_is_refused_kept_and_written_later(
         stack.web()
         worker = stack.worker()
         stack.scheduler()
-        # Random text: what compresses well would fit into the pages that there are.
+        # Random text, because compressible text would fit into existing pages.
         with Load(stack.api, "target", input_={"text": secrets.token_hex(8_000)}) as load:
             load.wait_for_more()
             filler = small_disk.parent / "filler"

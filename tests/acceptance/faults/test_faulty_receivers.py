@@ -1,4 +1,4 @@
-"""Receivers that hang, drip, flood, break off or talk rubbish: a failed attempt of the documented type, in bounds."""
+"""Faulty receivers: each fault is one failed attempt with the documented error type, within time and memory limits."""
 
 import pytest
 
@@ -19,7 +19,7 @@ FAULTS = {
 }
 
 
-def test_each_fault_is_a_failed_attempt_and_the_worker_lives(stack: Stack, api: Api, receiver: Receiver) -> None:
+def test_each_fault_is_a_failed_attempt_and_the_worker_continues(stack: Stack, api: Api, receiver: Receiver) -> None:
     stack.web()
     worker = stack.worker()
     started = {}
@@ -37,7 +37,7 @@ def test_each_fault_is_a_failed_attempt_and_the_worker_lives(stack: Stack, api: 
         (attempt,) = api.get(f"/executions/{execution_id}/attempts")["items"]
         if behaviour == "big":
             assert ended["status"] == "SUCCESS"
-            assert len(attempt["output"]["body"]) == 16_384, "ten megabytes are not kept"
+            assert len(attempt["output"]["body"]) == 16_384, "the body of ten megabytes is not truncated"
             continue
         assert (ended["status"], attempt["status"]) == ("FAILED", "FAILED")
         error = attempt["error"]
@@ -48,7 +48,7 @@ def test_each_fault_is_a_failed_attempt_and_the_worker_lives(stack: Stack, api: 
     assert worker.is_running, worker.tail()
 
 
-def test_a_receiver_that_recovers_gets_the_same_execution_again(stack: Stack, api: Api, receiver: Receiver) -> None:
+def test_recovered_receiver_gets_the_same_execution_again(stack: Stack, api: Api, receiver: Receiver) -> None:
     stack.web()
     stack.worker()
     spec = {"url": f"{receiver.base_url}/flaky/2/again", "method": "POST"}
@@ -58,5 +58,5 @@ def test_a_receiver_that_recovers_gets_the_same_execution_again(stack: Stack, ap
     assert (ended["status"], ended["attempt_count"]) == ("SUCCESS", 3)
     sent = receiver.wait_for(3, path="/flaky/2/again")
     assert {r.idempotency_key for r in sent} == {ended["execution_id"]}
-    assert len({r.headers["traceparent"].split("-")[1] for r in sent}) == 1, "one trace"
+    assert len({r.headers["traceparent"].split("-")[1] for r in sent}) == 1, "the attempts have different traces"
     assert [r.headers["X-Task-Executor-Attempt"] for r in sent] == ["1", "2", "3"]

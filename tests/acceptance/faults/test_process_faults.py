@@ -1,4 +1,4 @@
-"""Processes killed, frozen and told twice to end: what the others do, and what becomes of the work."""
+"""Processes killed, frozen or signalled twice: other processes continue, and their work is repeated as documented."""
 
 import contextlib
 import itertools
@@ -23,7 +23,7 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
 
-TERM_APART_SECONDS = 2.5  # more than what counts as one TERM
+TERM_APART_SECONDS = 2.5  # longer than the window in which two signals count as one TERM
 
 
 def is_alive(pid: int) -> bool:
@@ -37,8 +37,8 @@ def worker_ids(database: Database, pid: int) -> set[str]:
     return {row.worker_id for row in found}
 
 
-def test_a_second_term_ends_a_worker_at_once(database: Database, stack: Stack, receiver: Receiver) -> None:
-    """What it was sending is taken back as if it had been killed."""
+def test_second_term_ends_a_worker_at_once(database: Database, stack: Stack, receiver: Receiver) -> None:
+    """Its delivery is reclaimed like after a kill."""
     path = "/hang/two-terms"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST", "timeout_ms": 60_000})
     worker = stack.worker(**SHORT_LEASE)
@@ -47,7 +47,7 @@ def test_a_second_term_ends_a_worker_at_once(database: Database, stack: Stack, r
     worker.send(signal.SIGTERM)
     stack.wait_for_line(worker, "Stopping worker process")
     time.sleep(TERM_APART_SECONDS)
-    assert worker.is_running, "the first TERM lets the delivery end"
+    assert worker.is_running, "the first TERM did not wait for the delivery"
     worker.send(signal.SIGTERM)
     assert worker.wait(ENDED_SECONDS) not in {None, 0}, worker.tail()
     stack.scheduler(**SHORT_LEASE)
@@ -55,7 +55,7 @@ def test_a_second_term_ends_a_worker_at_once(database: Database, stack: Stack, r
     assert [attempt.error["type"] for attempt in rows.attempts(database, execution_id)] == ["WORKER_LOST"]
 
 
-def test_a_killed_child_ends_its_worker_and_only_its_own_work_is_repeated(
+def test_killed_child_ends_its_worker_and_only_the_child_attempts_are_repeated(
     database: Database, stack: Stack, receiver: Receiver
 ) -> None:
     path = "/held/killed-child"
@@ -89,8 +89,8 @@ def test_every_tick_runs_once_while_schedulers_freeze_and_die(
         "/endpoints", {"name": "ticks", "type": "HTTP", "spec": {"url": receiver.base_url + path, "method": "POST"}}
     )
     stack.worker()
-    quick = {"TE_LOOK_AHEAD_SEC": "1", "TE_CRON_TICK_INTERVAL_SEC": "0.1"}
-    frozen, killed = stack.scheduler(**quick), stack.scheduler(**quick)
+    settings = {"TE_LOOK_AHEAD_SEC": "1", "TE_CRON_TICK_INTERVAL_SEC": "0.1"}
+    frozen, killed = stack.scheduler(**settings), stack.scheduler(**settings)
     for scheduler in (frozen, killed):
         stack.wait_for_line(scheduler, "scheduler started")
     job = api.post("/jobs", {"endpoint": "ticks", "trigger": "INTERVAL", "every": "1s"})
@@ -108,10 +108,10 @@ def test_every_tick_runs_once_while_schedulers_freeze_and_die(
     ticks = database.fetch(text("SELECT execution_id, scheduled_at, started_at FROM executions ORDER BY scheduled_at"))
     assert len(sent) == len(set(sent)) <= len(ticks), (sent, ticks, database.fetch(text("SELECT * FROM attempts")))
     gaps = {later.scheduled_at - earlier.scheduled_at for earlier, later in itertools.pairwise(ticks)}
-    assert gaps == {timedelta(seconds=1)}, "none is missing, none is there twice"
+    assert gaps == {timedelta(seconds=1)}, "a tick is missing or repeated"
 
 
-def test_the_api_is_frozen_and_killed_under_load(
+def test_api_frozen_and_killed_under_load_loses_no_job(
     database: Database, stack: Stack, api: Api, receiver: Receiver
 ) -> None:
     path = "/ok/api"
@@ -121,14 +121,14 @@ def test_the_api_is_frozen_and_killed_under_load(
     with Load(api, "target") as load:
         load.wait_for_more()
         signal_all(family(web.pid), signal.SIGSTOP)
-        time.sleep(1)  # the fault itself, not a wait for it
+        time.sleep(1)  # duration of the fault
         signal_all(family(web.pid), signal.SIGCONT)
         load.wait_for_more()
         signal_all(family(web.pid)[1:], signal.SIGKILL)
         load.wait_for_more()
     assert check_deliveries(database, receiver, path, load.accepted) == 0
-    assert rows.statuses(database) == {"SUCCESS": len(load.accepted)}, "a repeated request made no second job"
+    assert rows.statuses(database) == {"SUCCESS": len(load.accepted)}, "a repeated request created a second job"
     assert web.is_running
     children = family(web.pid)[1:]
     os.kill(web.pid, signal.SIGKILL)
-    eventually(lambda: not any(is_alive(pid) for pid in children), what="the end of its children")
+    eventually(lambda: not any(is_alive(pid) for pid in children), what="the end of the API's child processes")

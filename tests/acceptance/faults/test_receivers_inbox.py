@@ -1,4 +1,4 @@
-"""The receiver's side against real workers: whoever dies or freezes, each execution has its effect once."""
+"""Inbox of the receiver with real workers: each execution has one effect, whichever process dies or freezes."""
 
 import json
 import signal
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.acceptance
 
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSBob3VzZQ=="
 ROOT = Path(__file__).parents[3]
-# The breaker of a receiver that was killed, and is there again: half a minute is usual.
+# Keep the breaker of the killed and restarted receiver open for one second, not for the default of 30 s.
 OPEN_SHORTLY = text("""UPDATE endpoints SET breaker = '{"open_for": "1s"}' RETURNING 1""")
 
 
-class Side:
-    """The receiver's side: its process, and its database."""
+class ReceiverSide:
+    """The process of the receiver and its database."""
 
     def __init__(self, stack: Stack, url: str) -> None:
         self._stack = stack
@@ -43,23 +43,23 @@ class Side:
         self._stack.start_process("receiver")
         self._stack.wait_for_line(self.process, "Running on", times=2)
 
-    def wait_for(self, execution: str, place: str) -> None:
-        eventually(lambda: any(place == at for at, _ in self.places(execution)), what=f"{execution} at {place}")
+    def wait_for(self, execution: str, point: str) -> None:
+        eventually(lambda: any(point == name for name, _ in self.points(execution)), what=f"{execution} at {point}")
 
-    def places(self, execution: str) -> list[tuple[str, int | None]]:
-        found = self.database.fetch(text("SELECT place, status FROM places WHERE execution_id = :e"), {"e": execution})
-        return [(row.place, row.status) for row in found]
+    def points(self, execution: str) -> list[tuple[str, int | None]]:
+        found = self.database.fetch(text("SELECT point, status FROM points WHERE execution_id = :e"), {"e": execution})
+        return [(row.point, row.status) for row in found]
 
-    def open(self, execution: str, place: str) -> None:
-        values = {"e": execution, "p": place}
-        self.database.fetch(text("INSERT INTO opened (execution_id, place) VALUES (:e, :p)"), values)
+    def release(self, execution: str, point: str) -> None:
+        values = {"e": execution, "p": point}
+        self.database.fetch(text("INSERT INTO released (execution_id, point) VALUES (:e, :p)"), values)
 
     def effects(self, execution: str) -> list[int]:
         found = self.database.fetch(text("SELECT attempt FROM effects WHERE execution_id = :e"), {"e": execution})
         return [row.attempt for row in found]
 
-    def answers(self, execution: str) -> dict[str, int | None]:
-        return {place: status for place, status in self.places(execution) if place.startswith("answer")}
+    def responses(self, execution: str) -> dict[str, int | None]:
+        return {point: status for point, status in self.points(execution) if point.startswith("response")}
 
 
 @pytest.fixture(scope="module")
@@ -71,23 +71,23 @@ def database(module_database_url: str) -> Iterator[Database]:
 
 @pytest.fixture(scope="module")
 def stack(module_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A scheduler, beside which each test starts workers of its own."""
+    """A stack with a scheduler; each test starts its own workers."""
     with stack_over(module_database_url, tmp_path_factory.mktemp("logs")) as stack:
         stack.scheduler(**SHORT_LEASE)
         yield stack
 
 
 @pytest.fixture(scope="module")
-def side(stack: Stack, cluster: Cluster) -> Iterator[Side]:
+def side(stack: Stack, cluster: Cluster) -> Iterator[ReceiverSide]:
     url = cluster.create()
-    side = Side(stack, url)
+    side = ReceiverSide(stack, url)
     yield side
     side.process.kill()
     side.database.close()
     cluster.drop(url)
 
 
-def begin(database: Database, side: Side, name: str, timeout_ms: int = 60_000, **order: Any) -> str:
+def begin(database: Database, side: ReceiverSide, name: str, timeout_ms: int = 60_000, **order: Any) -> str:
     spec = {"url": f"http://127.0.0.1:{side.port}/deliveries", "method": "POST", "timeout_ms": timeout_ms}
     spec |= {"body_template": order, "signing": {"secret": SECRET}}
     policy = {"max_attempts": 10, "backoff": "fixed", "initial_delay_ms": 500}
@@ -97,55 +97,57 @@ def begin(database: Database, side: Side, name: str, timeout_ms: int = 60_000, *
 
 
 def output(database: Database, execution: str) -> Any:
-    """Wait for the success of an execution, and return what the last answer said."""
+    """Wait for the success of an execution, and return the body of the last response."""
     eventually(lambda: rows.execution(database, execution).status == "SUCCESS", what=f"the success of {execution}")
     return json.loads(rows.attempts(database, execution)[-1].output["body"])
 
 
-def test_lost_workers_repeat_and_come_late_without_an_effect(database: Database, stack: Stack, side: Side) -> None:
-    """One is killed after the receiver has committed and before it has the answer; one freezes, and its delivery comes
-    when a newer attempt was here."""
+def test_repeated_and_late_deliveries_of_lost_workers_have_no_effect(
+    database: Database, stack: Stack, side: ReceiverSide
+) -> None:
+    """One worker is killed after the receiver's commit and before the response.
+
+    The other worker freezes, and its delivery is processed after a newer attempt.
+    """
     frozen = stack.worker(**SHORT_LEASE)
-    late = begin(database, side, "late", holds=["door/1", "door/3"], refuses=[2])
-    side.wait_for(late, "door/1")
+    late = begin(database, side, "late", holds=["arrival/1", "arrival/3"], refuses=[2])
+    side.wait_for(late, "arrival/1")
     pids = family(frozen.pid)
     signal_all(pids, signal.SIGSTOP)
 
     killed = stack.worker(**SHORT_LEASE)
-    repeated = begin(database, side, "repeated", holds=["answer/1"])
-    side.wait_for(repeated, "answer/1")
+    repeated = begin(database, side, "repeated", holds=["response/1"])
+    side.wait_for(repeated, "response/1")
     assert side.effects(repeated) == [1]
     killed.kill()
     stack.worker(**SHORT_LEASE)
 
     assert output(database, repeated) == {"by": 1}
     assert [attempt.status for attempt in rows.attempts(database, repeated)] == ["FAILED", "SUCCESS"]
-    assert side.answers(repeated) == {"answer/1": 200, "answer/2": 200}
+    assert side.responses(repeated) == {"response/1": 200, "response/2": 200}
     assert side.effects(repeated) == [1]
 
-    side.wait_for(late, "door/3")
+    side.wait_for(late, "arrival/3")
     assert side.effects(late) == []
-    side.open(late, "door/1")
-    side.wait_for(late, "answer/1")
-    assert side.effects(late) == [], "a newer attempt was here"
-    side.open(late, "door/3")
+    side.release(late, "arrival/1")
+    side.wait_for(late, "response/1")
+    assert side.effects(late) == [], "an attempt older than the newest attempt had an effect"
+    side.release(late, "arrival/3")
     assert output(database, late) == {"by": 3}
-    assert side.answers(late) == {"answer/1": 409, "answer/2": 503, "answer/3": 200}
+    assert side.responses(late) == {"response/1": 409, "response/2": 503, "response/3": 200}
     signal_all(pids, signal.SIGCONT)
     assert frozen.wait(ENDED_SECONDS) not in {None, 0}
     assert [attempt.status for attempt in rows.attempts(database, late)] == ["FAILED", "FAILED", "SUCCESS"]
     assert side.effects(late) == [3]
 
 
-def test_a_receiver_that_is_killed_has_had_all_of_an_effect_or_nothing(
-    database: Database, stack: Stack, side: Side
-) -> None:
-    """Killed between effect and commit, and between commit and answer; what comes while an attempt works is put off."""
+def test_killed_receiver_has_a_whole_effect_or_none(database: Database, stack: Stack, side: ReceiverSide) -> None:
+    """The receiver is killed between effect and commit, and between commit and response."""
     worker = stack.worker(**SHORT_LEASE)
     uncommitted = begin(database, side, "uncommitted", holds=["effect/1"])
-    unanswered = begin(database, side, "unanswered", holds=["answer/1"])
+    unanswered = begin(database, side, "unanswered", holds=["response/1"])
     side.wait_for(uncommitted, "effect/1")
-    side.wait_for(unanswered, "answer/1")
+    side.wait_for(unanswered, "response/1")
     side.process.kill()
     assert (side.effects(uncommitted), side.effects(unanswered)) == ([], [1])
     side.restart()
@@ -158,14 +160,14 @@ def test_a_receiver_that_is_killed_has_had_all_of_an_effect_or_nothing(
     worker.kill()
 
 
-def test_an_attempt_that_was_given_up_works_on_while_the_next_is_put_off(
-    database: Database, stack: Stack, side: Side
+def test_timed_out_attempt_takes_effect_while_the_next_attempt_gets_409(
+    database: Database, stack: Stack, side: ReceiverSide
 ) -> None:
-    """409 with Retry-After is a failure that is tried again, by the policy as it is."""
+    """409 with Retry-After is a failure that the default error lists of the policy retry."""
     slow = begin(database, side, "slow", 1000, holds=["effect/1"])
     worker = stack.worker(**SHORT_LEASE)
-    side.wait_for(slow, "answer/2")
-    side.open(slow, "effect/1")
+    side.wait_for(slow, "response/2")
+    side.release(slow, "effect/1")
     assert output(database, slow) == {"by": 1}
     first, second, *_ = rows.attempts(database, slow)
     assert (first.error["type"], second.error["status_code"]) == ("TIMEOUT", 409)

@@ -1,4 +1,4 @@
-"""Targets that restart or fail now and then: every execution gets there in the end, on Redis exactly once."""
+"""Targets that restart or fail at times: every execution is delivered, on Redis exactly once."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ from tests.waiting import HUNG_SECONDS, eventually
 
 pytestmark = pytest.mark.acceptance
 
-# Many enough for the slowest restart: 100 of them take 50 s.
-MOST = 100
-RETRIES = {"max_attempts": MOST, "backoff": "fixed", "initial_delay_ms": 500}
+# Enough for the slowest restart: 100 attempts take 50 s.
+MAX_ATTEMPTS = 100
+RETRIES = {"max_attempts": MAX_ATTEMPTS, "backoff": "fixed", "initial_delay_ms": 500}
 TOPIC = "unstable"
 
 
 class DurableValkey(Valkey):
-    """Writes each command to disk before it answers, as a Redis must that is to lose nothing."""
+    """Valkey that writes each command to disk before the response, so that a kill loses nothing."""
 
     def _command(self, port: int) -> list[str]:
         given = super()._command(port)
@@ -44,36 +44,36 @@ def durable_valkey() -> Iterator[DurableValkey]:
 
 @pytest.fixture
 def own_kafka() -> Iterator[Tansu]:
-    """A broker that this test may kill; it keeps nothing."""
+    """A broker that the test kills; the broker keeps its records in memory only."""
     with start_or_skip(Tansu()) as server:
         server.create_topic(TOPIC)
         yield server
 
 
 def open_shortly(database: Database) -> None:
-    """Let a breaker that opens try again after a second, where half a minute is usual."""
+    """Let an open breaker probe after one second instead of the default of 30 s."""
     database.fetch(text("UPDATE endpoints SET breaker = CAST(:b AS JSONB) RETURNING 1"), {"b": '{"open_for": "1s"}'})
 
 
-def all_end(database: Database, count: int, timeout: float = 120) -> None:
+def wait_for_successes(database: Database, count: int, timeout: float = 120) -> None:
     eventually(lambda: rows.statuses(database) == {"SUCCESS": count}, timeout=timeout, what=f"{count} successes")
 
 
 def failures(database: Database) -> Counter[str]:
-    """Count failed attempts by their type of error."""
+    """Count failed attempts by error type."""
     return Counter(row.kind for row in database.fetch(text("SELECT error->>'type' AS kind FROM attempts")) if row.kind)
 
 
-def test_redis_restarts_mid_stream_and_gets_each_entry_once(
+def test_redis_restart_during_deliveries_appends_each_entry_once(
     database: Database, stack: Stack, durable_valkey: DurableValkey
 ) -> None:
-    """It dies between an append and its answer: of such an entry the retry knows by its note alone."""
+    """Redis is killed between an append and its response, so the retry finds the entry only by its marker."""
     fields = {"stream": "s", "fields_template": {"n": "{{input.n}}"}, "timeout_ms": 1000}
     type_ = EndpointType.REDIS_STREAM
 
     def add(numbers: range) -> None:
         for number in numbers:
-            rows.add_executions(database, 1, type_=type_, max_attempts=MOST, input_={"n": str(number)})
+            rows.add_executions(database, 1, type_=type_, max_attempts=MAX_ATTEMPTS, input_={"n": str(number)})
 
     with redis.Redis.from_url(durable_valkey.url) as client, LossyProxy(durable_valkey.port) as proxy:
         spec = fields | {"redis_url": f"redis://127.0.0.1:{proxy.port}"}
@@ -83,14 +83,14 @@ def test_redis_restarts_mid_stream_and_gets_each_entry_once(
         add(range(300))
         eventually(lambda: client.xlen("s") > 20)
         proxy.loses = True
-        answered = client.xlen("s")
+        length_before = client.xlen("s")
         add(range(300, 600))
-        eventually(lambda: client.xlen("s") > answered, what="an entry whose answer is lost")
+        eventually(lambda: client.xlen("s") > length_before, what="an entry whose response is lost")
         durable_valkey.kill()
         proxy.loses = False
         eventually(lambda: failures(database)["CONNECTION_ERROR"] > 0)
         durable_valkey.start()
-        all_end(database, 600)
+        wait_for_successes(database, 600)
         numbers = Counter(fields[b"n"] for _, fields in entries(client))
     assert numbers == Counter(str(number).encode() for number in range(600))
     assert set(failures(database)) <= {"CONNECTION_ERROR", "TIMEOUT"}
@@ -101,33 +101,33 @@ def entries(client: Any) -> list[Any]:
     return found
 
 
-def test_kafka_restarts_and_the_records_follow(
+def test_records_are_delivered_after_a_restart_of_kafka(
     database: Database, stack: Stack, own_kafka: Tansu, receiver: Receiver
 ) -> None:
-    """Meanwhile another target gets its deliveries."""
+    """Deliveries to another target continue during the outage."""
     spec = {"bootstrap_servers": own_kafka.bootstrap, "topic": TOPIC, "value_template": {}, "timeout_ms": 1500}
     type_ = EndpointType.KAFKA
     rows.add_endpoint(database, type_=type_, spec=spec, retry_policy=RETRIES)
     rows.add_endpoint(database, "other", spec={"url": f"{receiver.base_url}/ok/beside-kafka", "method": "POST"})
     open_shortly(database)
     worker = stack.worker()
-    rows.add_executions(database, 20, type_=type_, max_attempts=MOST)
-    all_end(database, 20)
+    rows.add_executions(database, 20, type_=type_, max_attempts=MAX_ATTEMPTS)
+    wait_for_successes(database, 20)
     own_kafka.kill()
-    after = rows.add_executions(database, 20, type_=type_, max_attempts=MOST)
+    after = rows.add_executions(database, 20, type_=type_, max_attempts=MAX_ATTEMPTS)
     eventually(lambda: sum(failures(database).values()) >= 20, what="failed attempts")
     rows.add_executions(database, 10, endpoint="other")
     receiver.wait_for(10, path="/ok/beside-kafka")
     own_kafka.start()
     own_kafka.create_topic(TOPIC)
-    all_end(database, 50)
+    wait_for_successes(database, 50)
     assert set(failures(database)) <= {"TIMEOUT", "BROKER_ERROR"}
     assert keys_in(own_kafka, len(after)) == set(after)
-    assert worker.is_running, "the broker forgot our producer, which is an error of one target"
+    assert worker.is_running, "the worker ended because the restarted broker does not know its producer"
 
 
 def keys_in(broker: Tansu, count: int) -> set[str]:
-    """Read that many keys; what the broker calls the end of its log may be behind."""
+    """Read `count` different keys, because the end offset of the broker can be behind the log."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none", "enable.auto.commit": False})
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     keys: set[str] = set()
@@ -140,13 +140,13 @@ def keys_in(broker: Tansu, count: int) -> set[str]:
     return keys
 
 
-def test_one_request_in_three_fails_at_random(database: Database, stack: Stack, receiver: Receiver) -> None:
+def test_randomly_failing_target_gets_every_execution(database: Database, stack: Stack, receiver: Receiver) -> None:
     path = "/one-in/3/random"
     spec = {"url": f"{receiver.base_url}{path}", "method": "POST"}
     rows.add_endpoint(database, spec=spec, retry_policy=RETRIES | {"initial_delay_ms": 50})
     stack.worker()
-    executions = rows.add_executions(database, 300, max_attempts=MOST)
-    all_end(database, 300)
+    executions = rows.add_executions(database, 300, max_attempts=MAX_ATTEMPTS)
+    wait_for_successes(database, 300)
     sent = Counter(request.idempotency_key for request in receiver.wait_for(0, path=path))
     for execution_id in executions:
         *failed, last = rows.attempts(database, execution_id)

@@ -1,4 +1,4 @@
-"""A worker that lives without one of its threads gives up, and its work runs elsewhere."""
+"""A worker with a blocked or dead thread exits, and another worker runs its executions."""
 
 import pytest
 
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.acceptance
 BLOCKED = "tests.acceptance.faults.blocked_actors"
 
 
-def test_a_blocked_thread_ends_the_process(database: Database, stack: Stack, receiver: Receiver) -> None:
-    """Two workers side by side, on queues of their own: the one whose heartbeat stands still has nothing to send."""
+def test_blocked_thread_ends_the_process(database: Database, stack: Stack, receiver: Receiver) -> None:
+    """Two workers serve different queues; the worker with the blocked heartbeat has no executions."""
     path = "/slow/100/blocked"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST", "timeout_ms": 20_000})
     victims = {
@@ -29,17 +29,17 @@ def test_a_blocked_thread_ends_the_process(database: Database, stack: Stack, rec
         ),
     }
     rows.add_executions(database, 3, max_attempts=2)
-    for said, victim in victims.items():
+    for message, victim in victims.items():
         assert victim.wait(ENDED_SECONDS) == EXIT_LEASE_LOST, victim.tail()
-        assert said in victim.log.read_text()
+        assert message in victim.log.read_text()
     stack.scheduler(**SHORT_LEASE)
     stack.worker(**SHORT_LEASE)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 3})
-    assert len(receiver.wait_for(3, path=path)) == 3, "the blocked process had sent nothing"
+    assert len(receiver.wait_for(3, path=path)) == 3, "the blocked process delivered something"
 
 
-def test_a_thread_that_dies_ends_the_process(database: Database, stack: Stack, receiver: Receiver) -> None:
-    """Without its finalizer it would go on claiming and never write a result."""
+def test_dead_thread_ends_the_process(database: Database, stack: Stack, receiver: Receiver) -> None:
+    """Without its finalizer the process would continue to claim and never write a result."""
     path = "/ok/dead-thread"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST"})
     victim = stack.worker(module=BLOCKED, TEST_BLOCKED="finalizer", **SHORT_LEASE)

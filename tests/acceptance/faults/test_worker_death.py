@@ -1,4 +1,4 @@
-"""Workers that die, freeze, or are asked to leave."""
+"""Workers that are killed, frozen, or stopped by TERM."""
 
 import os
 import signal
@@ -19,20 +19,20 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.acceptance
 
 
-def target(
+def add_target(
     database: Database, receiver: Receiver, path: str, name: str = "target", policy: dict[str, Any] | None = None
 ) -> str:
     spec = {"url": f"{receiver.base_url}{path}", "method": "POST", "timeout_ms": 60_000}
     return rows.add_endpoint(database, name, spec=spec, retry_policy=policy)
 
 
-def test_a_killed_workers_execution_runs_elsewhere_or_fails_where_its_policy_says_so(
+def test_execution_of_a_killed_worker_is_retried_or_fails_by_its_policy(
     database: Database, stack: Stack, receiver: Receiver
 ) -> None:
-    """Invariants 4 and 6: taken back after the worker timeout, numbered without gaps, same idempotency key."""
+    """Invariants 4 and 6: reclaimed after the worker timeout, attempts without gaps, the same idempotency key."""
     path, last_path = "/held/killed-worker", "/hang/last-attempt"
-    target(database, receiver, path)
-    target(database, receiver, last_path, "last", {"fail_on": ["WORKER_LOST"]})
+    add_target(database, receiver, path)
+    add_target(database, receiver, last_path, "last", {"fail_on": ["WORKER_LOST"]})
     victim = stack.worker(**SHORT_LEASE)
     stack.scheduler(**SHORT_LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=3)
@@ -58,33 +58,31 @@ def test_a_killed_workers_execution_runs_elsewhere_or_fails_where_its_policy_say
 
 
 @pytest.mark.postgresql_only
-def test_a_failure_whose_worker_is_killed_before_anything_follows_has_one_dead_letter(
+def test_worker_killed_before_the_dead_letter_leaves_one_dead_letter(
     database: Database, stack: Stack, receiver: Receiver
 ) -> None:
-    target(database, receiver, "/status/400")
+    add_target(database, receiver, "/status/400")
     victim = stack.worker(**SHORT_LEASE)
     with database.engine.connect() as other, other.begin():
         other.execute(text("LOCK TABLE dead_letters IN EXCLUSIVE MODE"))
         (execution_id,) = rows.add_executions(database)
         eventually(lambda: rows.statuses(database) == {"FAILED": 1}, what="the failure")
-        eventually(lambda: rows.is_a_lock_waited_for(database), what="the worker that is about to leave the letter")
+        eventually(lambda: rows.is_a_lock_waited_for(database), what="the worker's wait for the locked table")
         victim.kill()
     stack.scheduler(**SHORT_LEASE)
     letters = text("SELECT execution_id, error_type FROM dead_letters")
-    eventually(lambda: bool(database.fetch(letters)), what="the letter")
+    eventually(lambda: bool(database.fetch(letters)), what="the dead letter")
     assert [tuple(row) for row in database.fetch(letters)] == [(execution_id, "HTTP_ERROR")]
     assert database.fetch(text("SELECT count(*) AS n FROM execution_ends"))[0].n == 0
 
 
-def test_what_a_killed_worker_had_claimed_and_not_sent_is_delivered_all_the_same(
-    database: Database, stack: Stack, receiver: Receiver
-) -> None:
-    """With the default policy, which allows one attempt: it is counted at the claim, and nothing had been sent.
+def test_unsent_claims_of_a_killed_worker_are_delivered(database: Database, stack: Stack, receiver: Receiver) -> None:
+    """The default policy allows one attempt, which the claim counts although the worker has sent nothing.
 
-    That endpoints share the two connections to a host shows when their first deliveries are prepared.
+    The worker claims for all endpoints before their deliveries share the two connections to the host.
     """
     path = "/held/claimed-unsent"
-    endpoints = [target(database, receiver, path, f"target-{number}") for number in range(16)]
+    endpoints = [add_target(database, receiver, path, f"target-{number}") for number in range(16)]
     executions = [rows.add_executions(database, 1, endpoint=endpoint, max_attempts=1)[0] for endpoint in endpoints]
     victim = stack.worker(**SHORT_LEASE, TE_CONNECTIONS_PER_HOST="2")
     stack.scheduler(**SHORT_LEASE)
@@ -98,19 +96,19 @@ def test_what_a_killed_worker_had_claimed_and_not_sent_is_delivered_all_the_same
     eventually(lambda: rows.statuses(database) == {"SUCCESS": len(executions)})
 
     assert {r.headers["Idempotency-Key"] for r in receiver.wait_for(0, path=path)} == set(executions)
-    ends = database.fetch(
+    attempts = database.fetch(
         text("SELECT attempt_number, error->>'type' AS type, count(*) AS n FROM attempts GROUP BY 1, 2")
     )
-    lost = {(row.attempt_number, row.type): row.n for row in ends}
+    lost = {(row.attempt_number, row.type): row.n for row in attempts}
     assert lost.pop((1, "WORKER_LOST")) == claimed == lost.pop((2, None))
     assert set(lost) <= {(1, None)}
 
 
-def test_a_frozen_worker_that_wakes_after_its_lease_changes_nothing(
+def test_frozen_worker_that_resumes_after_its_lease_changes_nothing(
     database: Database, stack: Stack, receiver: Receiver
 ) -> None:
     path = "/held/woken-too-late"
-    target(database, receiver, path)
+    add_target(database, receiver, path)
     victim = stack.worker(**SHORT_LEASE)
     stack.scheduler(**SHORT_LEASE)
     (execution_id,) = rows.add_executions(database, max_attempts=3)
@@ -129,12 +127,12 @@ def test_a_frozen_worker_that_wakes_after_its_lease_changes_nothing(
 
 
 @pytest.mark.parametrize("to_group", [False, True], ids=["to the process", "to the whole group"])
-def test_term_finishes_what_was_sent_and_hands_the_rest_back(
+def test_term_finishes_deliveries_in_flight_and_releases_other_claims(
     database: Database, stack: Stack, receiver: Receiver, to_group: bool
 ) -> None:
-    """honcho and systemd send TERM to the group, and Dramatiq forwards it: the children get it twice."""
+    """honcho and systemd send TERM to the group, and Dramatiq forwards TERM, so the children get it twice."""
     path = f"/slow/300/term-{to_group}"
-    target(database, receiver, path)
+    add_target(database, receiver, path)
     worker = stack.worker(processes=2, threads=2, TE_WORKER_MAX_CONCURRENT="10")
     rows.add_executions(database, 400)
     receiver.wait_for(1, path=path)
@@ -153,22 +151,24 @@ def test_term_finishes_what_was_sent_and_hands_the_rest_back(
     assert {row.status for row in database.fetch(text("SELECT status FROM workers"))} == {"DEAD"}
 
 
-def test_a_worker_waits_for_its_database_and_then_gives_up(stack: Stack) -> None:
-    away = "postgresql://nobody:hunter2@127.0.0.1:1/none"
-    worker = stack.launch("worker", programs.worker(processes=1), TE_DATABASE_URL=away, TE_STARTUP_TIMEOUT_SEC="1")
+def test_worker_without_a_database_exits_after_the_startup_timeout(stack: Stack) -> None:
+    unreachable_url = "postgresql://nobody:hunter2@127.0.0.1:1/none"
+    worker = stack.launch(
+        "worker", programs.worker(processes=1), TE_DATABASE_URL=unreachable_url, TE_STARTUP_TIMEOUT_SEC="1"
+    )
     assert worker.wait(ENDED_SECONDS) not in {None, 0}
-    said = worker.log.read_text()
-    assert "waiting for the database" in said
-    assert "gave up after 1 s" in said
-    assert "Connection refused" in said, "the reason that the driver gave"
-    assert "hunter2" not in said
-    assert "Traceback" not in said
+    output = worker.log.read_text()
+    assert "waiting for the database" in output
+    assert "gave up after 1 s" in output
+    assert "Connection refused" in output, "the reason of the driver is missing"
+    assert "hunter2" not in output
+    assert "Traceback" not in output
 
 
-def test_a_worker_whose_user_may_not_write_ends_and_says_so(stack: Stack, database: Database) -> None:
-    """Dramatiq would log it and go on with a worker that never claims."""
+def test_worker_whose_user_cannot_write_exits_with_a_clear_error(stack: Stack, database: Database) -> None:
+    """Without this check Dramatiq would log the error and keep a worker that never claims."""
     if database.is_cockroach:
-        pytest.skip("an insecure cluster knows no passwords")
+        pytest.skip("an insecure cluster has no passwords")
     url = database.engine.url
     role = f"{url.database}_weak"
     database.fetch(text(f"CREATE ROLE {role} LOGIN PASSWORD 'weak'"))
@@ -184,9 +184,9 @@ def test_a_worker_whose_user_may_not_write_ends_and_says_so(stack: Stack, databa
     assert reason in worker.log.read_text()
 
 
-def test_dramatiqs_own_queue_option_works(database: Database, stack: Stack, receiver: Receiver) -> None:
+def test_queue_option_of_dramatiq_selects_the_queues(database: Database, stack: Stack, receiver: Receiver) -> None:
     path = "/ok/queues"
-    target(database, receiver, path)
+    add_target(database, receiver, path)
     stack.worker("-Q", "kafka", threads=1)
     (execution_id,) = rows.add_executions(database)
     (row,) = database.fetch(text("SELECT queues FROM workers"))

@@ -1,6 +1,6 @@
-"""`dramatiq tests.acceptance.faults.unlocked_actors`: the worker with the lock clause taken out of its claim.
+"""A worker whose claim has no lock clause: `dramatiq tests.acceptance.faults.unlocked_actors`.
 
-What a row lock gives is a hint: on CockroachDB it may be lost. Exactness must come from the UPDATE alone.
+CockroachDB can lose a row lock, so the UPDATE alone must prevent a second claim.
 """
 
 from sqlalchemy import text

@@ -1,4 +1,4 @@
-"""What is under way is ended through the API, by whichever worker has it."""
+"""Aborts through the API: the worker of a delivery ends it."""
 
 import pytest
 
@@ -11,12 +11,12 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.acceptance
 
 
-@pytest.mark.parametrize("what", ["jobs", "executions"])
-def test_deliveries_that_hang_are_broken_off(stack: Stack, api: Api, receiver: Receiver, what: str) -> None:
+@pytest.mark.parametrize("resource", ["jobs", "executions"])
+def test_hanging_deliveries_are_aborted(stack: Stack, api: Api, receiver: Receiver, resource: str) -> None:
     stack.web()
     for _ in range(2):
         stack.worker()
-    path = f"/hang/{what}"
+    path = f"/hang/{resource}"
     spec = {"url": receiver.url(path), "method": "POST", "timeout_ms": 250_000, "soft_timeout_ms": 10}
     api.post("/endpoints", {"name": "hangs", "type": "HTTP", "spec": spec, "retry_policy": {"max_attempts": 3}})
     body = {"endpoint": "hangs", "trigger": "IMMEDIATE", "input": {}}
@@ -26,7 +26,7 @@ def test_deliveries_that_hang_are_broken_off(stack: Stack, api: Api, receiver: R
         execution_id = job["execution"]["execution_id"]
         history = f"/executions/{execution_id}/history"
         eventually(lambda at=history: "SOFT_LIMIT" in [step["reason"] for step in api.get(at)["items"]])
-        api.post(f"/{what}/{job['job_id'] if what == 'jobs' else execution_id}/cancel?if_running=abort", {})
+        api.post(f"/{resource}/{job['job_id'] if resource == 'jobs' else execution_id}/cancel?if_running=abort", {})
     for job in jobs:
         ended = wait_for_end(api, job["execution"]["execution_id"])
         assert (ended["status"], ended["attempt_count"]) == ("CANCELLED", 1)

@@ -1,4 +1,4 @@
-"""Breakers over several worker processes: one probe at a time, no attempt while open, and everything arrives."""
+"""Breakers with several worker processes: one probe at a time, no attempt while open, no execution lost."""
 
 import json
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.acceptance
 EACH = 8
 RETRIES = {"max_attempts": 100, "backoff": "fixed", "initial_delay_ms": 100}
 SETTINGS = {"min_results": 5, "open_for": "2s"}
-LEARNT = timedelta(seconds=1)  # by then every process knows that a breaker has opened
-START_ERROR = timedelta(seconds=0.5)  # an attempt starts by the clock of its claim, which errs early by its round trip
+PROPAGATION = timedelta(seconds=1)  # until every process has read that a breaker is open
+START_ERROR = timedelta(seconds=0.5)  # recorded starts are early by at most the round trip of the claim
 PATH = "/broken/by-a-breaker"
 
 
@@ -50,7 +50,7 @@ def events(database: Database, target: str) -> list[Any]:
 
 
 def targets_of(database: Database) -> dict[str, str]:
-    """The target of each endpoint, once workers have found it."""
+    """Return the target of each endpoint whose target a worker has resolved."""
     rows = database.fetch(text("SELECT endpoint, target FROM breaker_endpoints"))
     return {row.endpoint: row.target for row in rows}
 
@@ -58,11 +58,11 @@ def targets_of(database: Database) -> dict[str, str]:
 def has_failed_probes(database: Database, endpoints: set[str]) -> bool:
     targets = targets_of(database)
     reasons = {name: [event.reason for event in events(database, target)] for name, target in targets.items()}
-    return targets.keys() == endpoints and all(told.count("PROBE_FAILED") >= 2 for told in reasons.values())
+    return targets.keys() == endpoints and all(found.count("PROBE_FAILED") >= 2 for found in reasons.values())
 
 
 def check_starts(database: Database, endpoint: str, target: str) -> None:
-    """No attempt starts while its breaker is open, and one at most while it is half open."""
+    """Check that no attempt starts while the breaker is open, and at most one while the breaker is half open."""
     query = """
         SELECT a.started_at FROM attempts AS a JOIN executions AS e ON e.execution_id = a.execution_id
          WHERE e.endpoint = :endpoint ORDER BY a.started_at
@@ -71,7 +71,7 @@ def check_starts(database: Database, endpoint: str, target: str) -> None:
     changes = events(database, target)
     assert [change.from_state for change in changes] == ["closed", *(change.to_state for change in changes[:-1])]
     for change, following in pairwise(changes):
-        since = change.occurred_at + (LEARNT if change.from_state == "closed" else timedelta(0))
+        since = change.occurred_at + (PROPAGATION if change.from_state == "closed" else timedelta(0))
         until = following.occurred_at
         if change.to_state == "half_open":
             since -= START_ERROR
@@ -79,12 +79,12 @@ def check_starts(database: Database, endpoint: str, target: str) -> None:
             until -= START_ERROR
         found = [start for start in starts if since < start < until]
         assert len(found) <= (1 if change.to_state == "half_open" else 0) or change.to_state == "closed", (
-            f"{endpoint}: {len(found)} started from {since} on, when it became {change.to_state}"
+            f"{endpoint}: {len(found)} attempts started after {since}, when the breaker became {change.to_state}"
         )
     assert changes[-1].reason == "PROBE_SUCCEEDED"
 
 
-def test_one_of_three_processes_probes_what_fails(
+def test_one_of_three_processes_probes_each_failing_target(
     database: Database, stack: Stack, receiver: Receiver, own_kafka: Tansu, own_valkey: Valkey
 ) -> None:
     specs: dict[EndpointType, dict[str, Any]] = {
@@ -108,14 +108,14 @@ def test_one_of_three_processes_probes_what_fails(
     eventually(lambda: has_failed_probes(database, endpoints), what="two failed probes of each target")
 
     own_kafka.start()
-    with suppress(KafkaException):  # a probe was first, and the broker has made it
+    with suppress(KafkaException):  # the broker has already created the topic for a probe
         own_kafka.create_topic("t")
     own_valkey.start()
     receiver.release(PATH)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": EACH * len(specs)}, timeout=120, what="all successes")
     for endpoint, target in targets_of(database).items():
         check_starts(database, endpoint, target)
-    # Waiting has spent no attempt: each that was counted was made.
+    # Waiting costs no attempt: the count of each execution equals its recorded attempts.
     query = """
         SELECT count(*) FROM executions AS e
          WHERE attempt_count <> (SELECT count(*) FROM attempts AS a WHERE a.execution_id = e.execution_id)

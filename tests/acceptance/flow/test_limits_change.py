@@ -1,4 +1,4 @@
-"""Limits that are changed while work waits: in force on all workers within a second, and nothing is lost."""
+"""Changed limits while executions wait: all workers apply them within a second, and no execution is lost."""
 
 from datetime import datetime
 from typing import Any
@@ -25,20 +25,20 @@ def patch(api: Api, body: dict[str, Any]) -> None:
     assert response.status_code == 200, response.text
 
 
-def most_at_once(spans: list[tuple[datetime, datetime]]) -> int:
-    """Return how many of these overlapped; what ends at an instant makes room for what starts then."""
+def max_concurrent(spans: list[tuple[datetime, datetime]]) -> int:
+    """Return the largest number of overlapping spans; a span does not overlap a span that starts at its end."""
     changes = sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans])
-    running = most = 0
+    running = maximum = 0
     for _, change in changes:
         running += change
-        most = max(most, running)
-    return most
+        maximum = max(maximum, running)
+    return maximum
 
 
-def test_a_change_holds_on_all_workers_within_a_second_and_loses_nothing(
+def test_changed_limit_applies_on_all_workers_within_a_second(
     stack: Stack, api: Api, database: Database, receiver: Receiver
 ) -> None:
-    """The workers neither poll nor get a hint in the meantime: what they do they learn by themselves."""
+    """The workers get no wake-up and poll only every minute, so they must read the changed limits by themselves."""
     stack.web()
     stack.worker(processes=3, TE_WORKER_POLL_INTERVAL_MS="60000")
     path = "/slow/20"
@@ -56,15 +56,15 @@ def test_a_change_holds_on_all_workers_within_a_second_and_loses_nothing(
     since = database.fetch(later, {"at": changed})[0].at
     eventually(lambda: len(database.fetch(SPANS, {"since": since})) >= 40, what="40 attempts after the change")
     spans = [(row.started_at, row.completed_at) for row in database.fetch(SPANS, {"since": since})]
-    assert most_at_once(spans) <= 2
+    assert max_concurrent(spans) <= 2
 
     response = api.request("POST", "/endpoints/target/pause")
     assert response.status_code == 200, response.text
-    eventually(lambda: database.fetch(RUNNING)[0].n == 0, what="nothing to run while it is paused")
+    eventually(lambda: database.fetch(RUNNING)[0].n == 0, what="the end of all deliveries of the paused endpoint")
     waiting = rows.statuses(database)
     assert waiting["QUEUED"] > 0
 
     patch(api, {"limits": None})
     assert api.request("POST", "/endpoints/target/resume").status_code == 200
-    eventually(lambda: rows.statuses(database) == {"SUCCESS": JOBS}, what="all that waited to arrive")
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": JOBS}, what="the success of all waiting executions")
     assert len([request for request in receiver.requests if request.path == path]) == JOBS

@@ -1,4 +1,4 @@
-"""Queues: a worker serves those it is started for, or all in which something waits."""
+"""Queues: a worker serves the queues of its command line, or all queues with waiting executions."""
 
 from typing import Any
 
@@ -22,14 +22,14 @@ def reason(api: Api, execution_id: str) -> Any:
     return api.get(f"/executions/{execution_id}/explain")["reason"]
 
 
-def test_a_queue_is_served_by_the_workers_that_are_started_for_it(stack: Stack, api: Api, receiver: Receiver) -> None:
+def test_queue_is_served_by_the_workers_started_for_it(stack: Stack, api: Api, receiver: Receiver) -> None:
     stack.web(TE_ROUTES="billing-*=bulk")
     stack.worker("-Q", "http")
     for name in ("mail", "billing-eu"):
         spec = {"url": f"{receiver.base_url}/ok/{name}", "method": "POST"}
         api.post("/endpoints", {"name": name, "type": "HTTP", "spec": spec})
     routed = create(api, "billing-eu", "routed")
-    # A second that is claimed later than the first, and arrives.
+    # A later execution of a served queue is delivered, while the routed execution still waits.
     usual = wait_for_end(api, create(api, "mail", "usual"))
     assert (usual["status"], usual["queue"]) == ("SUCCESS", "http")
     assert (api.get(f"/executions/{routed}")["status"], reason(api, routed)) == ("QUEUED", "NO_WORKER")
@@ -39,7 +39,7 @@ def test_a_queue_is_served_by_the_workers_that_are_started_for_it(stack: Stack, 
     assert (arrived["status"], arrived["queue"]) == ("SUCCESS", "bulk")
     assert arrived["worker_id"] != usual["worker_id"]
 
-    # A worker that is told nothing serves what it finds, at its start and afterwards.
+    # A worker without -Q serves all queues with executions, found at its start and later.
     waits = create(api, "mail", "waits", queue="own")
     stack.worker()
     found = wait_for_end(api, waits)

@@ -1,4 +1,4 @@
-"""A limit of deliveries in flight is strict over all processes, whatever dies."""
+"""A limit of deliveries in flight is strict over all processes, even when processes or the database are killed."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,8 +21,8 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
 
-MOST, COUNT = 4, 400
-# One process may well have all that the limit allows: this is the one.
+MAX_IN_FLIGHT, COUNT = 4, 400
+# Process ids by number of attempts. One process may hold all deliveries that the limit allows.
 CLAIMED_BY = text(
     "SELECT w.pid, count(*) FROM attempts AS a JOIN workers AS w ON w.worker_id = a.worker_id "
     "GROUP BY w.pid ORDER BY count(*) DESC"
@@ -31,7 +31,7 @@ CLAIMED_BY = text(
 
 @pytest.fixture
 def durable() -> Iterator[Postgres]:
-    """A PostgreSQL of this test's own, durable: it will be stopped hard."""
+    """A separate PostgreSQL server with fsync, which the test kills."""
     with start_or_skip(Postgres()) as server:
         yield server
 
@@ -39,10 +39,10 @@ def durable() -> Iterator[Postgres]:
 def add_limited(database: Database, url: str) -> None:
     rows.add_endpoint(database, spec={"url": url, "method": "POST"})
     limits = text("UPDATE endpoints SET limits = jsonb_build_object('max_in_flight', CAST(:most AS BIGINT))")
-    database.fetch(limits, {"most": MOST})
+    database.fetch(limits, {"most": MAX_IN_FLIGHT})
 
 
-def test_three_processes_never_have_more_open_even_if_one_or_the_database_is_killed(
+def test_limit_in_flight_holds_when_a_process_and_the_database_are_killed(
     durable: Postgres, receiver: Receiver, tmp_path: Path
 ) -> None:
     path = "/slow/30/strict"
@@ -60,5 +60,5 @@ def test_three_processes_never_have_more_open_even_if_one_or_the_database_is_kil
         durable.restart()
         eventually(lambda: rows.statuses(database) == {"SUCCESS": COUNT}, timeout=150)
         lost = database.fetch(text("SELECT count(*) FROM attempts WHERE error->>'type' = 'WORKER_LOST'"))[0][0]
-    assert lost <= MOST
-    assert receiver.record.most_open(path) == MOST
+    assert lost <= MAX_IN_FLIGHT
+    assert receiver.record.most_open(path) == MAX_IN_FLIGHT

@@ -1,6 +1,6 @@
-"""A commit whose outcome is lost, refused or unknown: each statement of a worker or scheduler has one effect.
+"""Commits with a lost, refused or unknown outcome: each statement of a worker or scheduler takes effect once.
 
-What comes up as UnavailableError is tried again as its caller does: the finalizer keeps results, a chore runs again.
+The tests retry an UnavailableError like the product: the finalizer keeps results, and a chore runs again.
 """
 
 from collections.abc import Callable, Iterator
@@ -63,18 +63,18 @@ def claimed(database: Database, *, max_attempts: int = 3) -> Claim:
     return claim
 
 
-def until_it_runs(chore: Callable[[], Counts]) -> None:
-    """Run a chore as the scheduler does: again at its next turn when the database could not be reached."""
+def run_until_it_succeeds(chore: Callable[[], Counts]) -> None:
+    """Run a chore like the scheduler, which runs it again when the database could not be reached."""
     for _ in range(3):
         try:
             chore()
         except UnavailableError:
             continue
         return
-    raise AssertionError("one fault may cost one turn")
+    raise AssertionError("one fault made three runs of the chore fail")
 
 
-def test_a_claim_holds_each_row_once_and_spends_no_attempt(
+def test_claim_takes_each_row_once_and_costs_no_extra_attempt(
     database: Database, faulty: Database, database_url: str, proxy: PgProxy, fault: Fault
 ) -> None:
     lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
@@ -86,7 +86,7 @@ def test_a_claim_holds_each_row_once_and_spends_no_attempt(
     held = [attempts.next() for _ in executions]
     assert proxy.fired == 1
     assert {attempt.claim.execution_id for attempt in held} == set(executions)
-    assert {rows.execution(database, one).attempt_count for one in executions} == {1}
+    assert {rows.execution(database, execution_id).attempt_count for execution_id in executions} == {1}
     for attempt in held:
         attempt.enter(Stage.STARTED)
         attempt.conclude(OK)
@@ -100,7 +100,7 @@ def finalizer_of(database: Database, values: Values) -> Finalizer:
     return Finalizer(Outcomes(database, WORKER, values, FlowRules(database), inboxes=inboxes, outbox=outbox), values)
 
 
-def test_a_conclusion_is_written_once_and_counted_as_ours(
+def test_completion_is_written_once_and_counted_as_written(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault
 ) -> None:
     claim, values = claimed(database), Values()
@@ -117,9 +117,7 @@ def test_a_conclusion_is_written_once_and_counted_as_ours(
     assert values.totals() == {"worker_jobs_completed_total": 1, "tasks_executed_total": 1}
 
 
-def test_a_hand_back_returns_its_attempt_once(
-    database: Database, faulty: Database, proxy: PgProxy, fault: Fault
-) -> None:
+def test_release_returns_its_attempt_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     claim = claimed(database)
     finalizer = finalizer_of(faulty, Values())
     finalizer.start()
@@ -134,7 +132,7 @@ def test_a_hand_back_returns_its_attempt_once(
 def test_a_tick_is_materialised_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     job_id = add_cron_job(database, daily(database), missed=timedelta(hours=2))
     proxy.arm("advanced AS", fault)
-    until_it_runs(chores(faulty).materialize)
+    run_until_it_succeeds(chores(faulty).materialize)
     assert proxy.fired == 1
     assert len(scheduled(database, job_id)) == 1
 
@@ -142,7 +140,7 @@ def test_a_tick_is_materialised_once(database: Database, faulty: Database, proxy
 def test_a_promotion_happens_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     rows.add_executions(database, 3, status="PENDING")
     proxy.arm("promoted AS", fault)
-    until_it_runs(chores(faulty).promote)
+    run_until_it_succeeds(chores(faulty).promote)
     assert proxy.fired == 1
     assert rows.statuses(database) == {"QUEUED": 3}
 
@@ -154,10 +152,10 @@ def test_a_lost_attempt_is_recorded_once(
     claim = claimed(database, max_attempts=max_attempts)
     worker_lease.leave(database, WORKER)
     proxy.arm("taken AS", fault)
-    until_it_runs(chores(faulty).reclaim_from_dead_workers)
+    run_until_it_succeeds(chores(faulty).reclaim_from_dead_workers)
     assert proxy.fired == 1
     row = rows.execution(database, claim.execution_id)
-    assert (row.status, row.max_attempts) == ("RETRYING", 2), "one more, and not two"
+    assert (row.status, row.max_attempts) == ("RETRYING", 2), "the lost worker grants one extra attempt, not two"
     (tried,) = rows.attempts(database, claim.execution_id)
     assert (tried.attempt_number, tried.error["type"]) == (1, reclaim.LossReason.WORKER_LOST.name)
 
@@ -173,10 +171,10 @@ def test_a_worker_registers_once(database: Database, faulty: Database, proxy: Pg
     assert [row.worker_id for row in database.fetch(text("SELECT worker_id FROM workers"))] == [WORKER]
 
 
-def test_a_lease_is_renewed_or_known_to_be_unknown(
+def test_renewal_of_a_lease_succeeds_or_raises_unavailable(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault
 ) -> None:
-    """False means lost for good and ends the worker: no fault of the link may be taken for it."""
+    """False means that the lease is lost and ends the worker, so a connection fault must not return it."""
     claimed(database)
 
     def renew() -> bool:

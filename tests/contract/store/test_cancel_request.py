@@ -1,4 +1,4 @@
-"""Asking a running execution to end: its present attempt counts, and no other follows."""
+"""Cancel requests for running executions: the current attempt counts, and no other attempt follows."""
 
 from functools import partial
 
@@ -24,17 +24,17 @@ ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 
 
 def running(process: WorkerProcess, *, max_attempts: int = 3) -> Claim:
-    """An execution that this process has claimed."""
+    """Create an execution and claim it for this process."""
     rows.add_executions(process.database, max_attempts=max_attempts)
     answer = take(process.database, process.worker_id, 1)
     return answer.claims[0]
 
 
-def ask(database: Database, claim: Claim, if_running: IfRunning = IfRunning.REQUEST) -> object:
+def request_cancel(database: Database, claim: Claim, if_running: IfRunning = IfRunning.REQUEST) -> object:
     return cancel_execution(database, claim.execution_id, if_running=if_running, actor="ops")
 
 
-def end(process: WorkerProcess, claim: Claim, verdict: Verdict) -> object:
+def complete(process: WorkerProcess, claim: Claim, verdict: Verdict) -> object:
     line = LogLine(LogLevel.WARN, "attempt 1 failed")
     ended = Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, (line,))
     return conclude(process.database, process.worker_id, [ended])
@@ -51,30 +51,30 @@ def recorded(database: Database) -> list[tuple[str, str, int, str | None, str]]:
     return [tuple(row) for row in database.fetch(query)]
 
 
-def test_a_request_changes_no_state_and_a_second_one_nothing_at_all(process: WorkerProcess) -> None:
+def test_cancel_request_changes_no_status_and_a_second_request_changes_nothing(process: WorkerProcess) -> None:
     claim = running(process)
-    assert ask(process.database, claim) == Cancelled(ended=0, asked=1)
+    assert request_cancel(process.database, claim) == Cancelled(ended=0, asked=1)
     first = rows.execution(process.database, claim.execution_id)
     assert (first.status, first.cancel_requested_at is None) == ("RUNNING", False)
-    assert ask(process.database, claim) == Cancelled(ended=0, asked=1)
+    assert request_cancel(process.database, claim) == Cancelled(ended=0, asked=1)
     assert rows.execution(process.database, claim.execution_id) == first
     assert recorded(process.database) == [("RUNNING", "RUNNING", 1, "ops", "CANCEL_REQUESTED")]
     assert rows.job_of(process.database, claim.execution_id).status == "ACTIVE"
 
 
-def test_a_request_to_abort_adds_to_one_to_end_and_is_on_record_once(process: WorkerProcess) -> None:
+def test_abort_request_after_a_cancel_request_is_recorded_once(process: WorkerProcess) -> None:
     claim = running(process)
     for if_running in (IfRunning.REQUEST, IfRunning.ABORT, IfRunning.ABORT, IfRunning.REQUEST):
-        assert ask(process.database, claim, if_running) == Cancelled(ended=0, asked=1)
+        assert request_cancel(process.database, claim, if_running) == Cancelled(ended=0, asked=1)
     assert [event[-1] for event in recorded(process.database)] == ["CANCEL_REQUESTED", "ABORT_REQUESTED"]
     row = rows.execution(process.database, claim.execution_id)
     assert row.cancel_requested_at < row.abort_requested_at
 
 
-def test_what_was_broken_off_is_cancelled_and_says_that_it_may_have_arrived(process: WorkerProcess) -> None:
+def test_aborted_execution_is_cancelled_and_may_have_been_delivered(process: WorkerProcess) -> None:
     claim = running(process)
-    ask(process.database, claim, IfRunning.ABORT)
-    end(process, claim, Verdict.abort())
+    request_cancel(process.database, claim, IfRunning.ABORT)
+    complete(process, claim, Verdict.abort())
     row = rows.execution(process.database, claim.execution_id)
     assert (row.status, row.completed_at is None) == ("CANCELLED", False)
     (tried,) = rows.attempts(process.database, claim.execution_id)
@@ -87,14 +87,14 @@ def test_what_was_broken_off_is_cancelled_and_says_that_it_may_have_arrived(proc
 
 
 @pytest.mark.parametrize("policy", [None, '{"fail_on": ["WORKER_LOST"]}', '{"ignore_on": ["WORKER_LOST"]}'])
-def test_a_lost_worker_ends_what_was_to_be_aborted_whatever_its_policy(
+def test_lost_worker_cancels_an_execution_with_an_abort_request_under_any_policy(
     process: WorkerProcess, policy: str | None
 ) -> None:
     claim = running(process)
     process.database.fetch(
         text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy}
     )
-    ask(process.database, claim, IfRunning.ABORT)
+    request_cancel(process.database, claim, IfRunning.ABORT)
     process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
     assert reclaim.reclaim(process.database, reclaim.candidates(process.database, limit=9)).cancelled == 1
     row = rows.execution(process.database, claim.execution_id)
@@ -111,11 +111,11 @@ def test_a_lost_worker_ends_what_was_to_be_aborted_whatever_its_policy(
         (Verdict.retry(ERROR, 1000), "CANCELLED"),
     ],
 )
-def test_only_the_retry_becomes_a_cancellation(process: WorkerProcess, verdict: Verdict, status: str) -> None:
+def test_cancel_request_replaces_only_a_retry(process: WorkerProcess, verdict: Verdict, status: str) -> None:
     claim = running(process)
     due = rows.execution(process.database, claim.execution_id).run_at
-    ask(process.database, claim)
-    end(process, claim, verdict)
+    request_cancel(process.database, claim)
+    complete(process, claim, verdict)
     row = rows.execution(process.database, claim.execution_id)
     assert (row.status, row.completed_at is None, row.run_at) == (status, False, due)
     assert len(rows.attempts(process.database, claim.execution_id)) == 1
@@ -125,11 +125,13 @@ def test_only_the_retry_becomes_a_cancellation(process: WorkerProcess, verdict: 
 
 
 @pytest.mark.parametrize(("policy", "status"), [(None, "CANCELLED"), ('{"fail_on": ["WORKER_LOST"]}', "FAILED")])
-def test_a_lost_worker_ends_what_was_asked_to_end(process: WorkerProcess, policy: str | None, status: str) -> None:
+def test_lost_worker_ends_an_execution_with_a_cancel_request(
+    process: WorkerProcess, policy: str | None, status: str
+) -> None:
     claim = running(process, max_attempts=1)
     no_more = text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)")
     process.database.fetch(no_more, {"policy": policy})
-    ask(process.database, claim)
+    request_cancel(process.database, claim)
     process.database.fetch(text("UPDATE executions SET worker_id = 'wrk_gone'"))
     done = reclaim.reclaim(process.database, reclaim.candidates(process.database, limit=9))
     assert (done.queues, done.retrying) == (frozenset(), 0)
@@ -142,9 +144,9 @@ def test_a_lost_worker_ends_what_was_asked_to_end(process: WorkerProcess, policy
     assert lines(process.database)[0].endswith("not tried again") == (status == "CANCELLED")
 
 
-def test_handed_back_unsent_it_ends_with_its_attempt_number_restored(process: WorkerProcess) -> None:
+def test_release_cancels_the_execution_and_returns_its_attempt(process: WorkerProcess) -> None:
     claim = running(process)
-    ask(process.database, claim)
+    request_cancel(process.database, claim)
     assert len(release(process.database, process.worker_id, [Release(claim.key)])) == 1
     row = rows.execution(process.database, claim.execution_id)
     assert (row.status, row.attempt_count, row.completed_at is None) == ("CANCELLED", 0, False)
@@ -152,9 +154,9 @@ def test_handed_back_unsent_it_ends_with_its_attempt_number_restored(process: Wo
     assert rows.job_of(process.database, claim.execution_id).status == "RETIRED"
 
 
-def test_the_end_by_a_hand_back_is_on_record_although_such_hand_backs_are_not(process: WorkerProcess) -> None:
+def test_cancellation_by_an_unrecorded_release_is_recorded(process: WorkerProcess) -> None:
     claim = running(process)
-    ask(process.database, claim)
+    request_cancel(process.database, claim)
     release(process.database, process.worker_id, [Release(claim.key, is_noted=False)])
     assert [(before, after, reason) for before, after, _, _, reason in recorded(process.database)] == [
         ("QUEUED", "RUNNING", "CLAIMED"),
@@ -163,7 +165,7 @@ def test_the_end_by_a_hand_back_is_on_record_although_such_hand_backs_are_not(pr
     ]
 
 
-def test_a_hand_back_is_on_record_with_its_claim(process: WorkerProcess) -> None:
+def test_release_is_recorded_with_its_claim(process: WorkerProcess) -> None:
     claim = running(process)
     release(process.database, process.worker_id, [Release(claim.key)])
     release(process.database, process.worker_id, [Release(claim.key)])
@@ -176,10 +178,13 @@ def test_a_hand_back_is_on_record_with_its_claim(process: WorkerProcess) -> None
     assert rows.job_of(process.database, claim.execution_id).status == "ACTIVE"
 
 
-def test_a_request_and_a_failing_attempt_at_once_always_end_it(process: WorkerProcess) -> None:
-    """Whichever comes first: asked and then not retried, or retrying and then cancelled."""
+def test_concurrent_cancel_request_and_failed_attempt_cancel_the_execution(process: WorkerProcess) -> None:
+    """A request before the failure prevents the retry; a request after it cancels the waiting retry."""
     for _ in range(20):
         claim = running(process)
-        at_once(partial(ask, process.database, claim), partial(end, process, claim, Verdict.retry(ERROR, 9000)))
+        at_once(
+            partial(request_cancel, process.database, claim),
+            partial(complete, process, claim, Verdict.retry(ERROR, 9000)),
+        )
         assert rows.execution(process.database, claim.execution_id).status == "CANCELLED"
         assert rows.job_of(process.database, claim.execution_id).status == "RETIRED"

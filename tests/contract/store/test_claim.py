@@ -1,4 +1,4 @@
-"""Claiming: who gets what, when, and under which lease."""
+"""Claims: which rows a worker gets, when, and under which lease."""
 
 import time
 from datetime import timedelta
@@ -29,12 +29,12 @@ def test_a_claim_takes_the_oldest_due_rows_and_spends_an_attempt(process: Worker
     assert (row.status, row.attempt_count, row.worker_id) == ("RUNNING", 1, process.worker_id)
 
 
-def test_future_rows_are_left(process: WorkerProcess) -> None:
+def test_future_rows_are_not_claimed(process: WorkerProcess) -> None:
     rows.add_executions(process.database, 1, due_in=timedelta(seconds=30))
     assert claim(process).claims == []
 
 
-def test_rows_due_within_the_window_are_claimed_ahead_and_say_how_long_to_hold_them(process: WorkerProcess) -> None:
+def test_rows_due_within_the_look_ahead_are_claimed_with_the_remaining_time(process: WorkerProcess) -> None:
     rows.add_executions(process.database, 1, due_in=timedelta(seconds=2))
     (only,) = claim(process, ahead_ms=5000).claims
     assert 0 < only.due_in_seconds <= 2
@@ -46,8 +46,8 @@ CREATE TRIGGER slow BEFORE UPDATE ON executions FOR EACH ROW EXECUTE FUNCTION sl
 """
 
 
-def test_what_a_claim_has_taken_delays_no_instant(process: WorkerProcess) -> None:
-    """Its instant is that of its beginning by the database's clock, and that is known here, but never too early."""
+def test_duration_of_a_claim_delays_no_start(process: WorkerProcess) -> None:
+    """The claim time is the start of the statement by the database's clock; `claimed_here` is never before it."""
     if process.database.is_cockroach:
         pytest.skip("needs a trigger that sleeps")
     rows.add_executions(process.database)
@@ -58,7 +58,7 @@ def test_what_a_claim_has_taken_delays_no_instant(process: WorkerProcess) -> Non
     assert asked_at <= only.claimed_here <= time.monotonic() - 0.5
 
 
-def test_the_input_comes_from_the_job_and_the_revision_with_the_claim(process: WorkerProcess) -> None:
+def test_claim_carries_the_input_of_the_job_and_the_catalog_revision(process: WorkerProcess) -> None:
     rows.add_executions(process.database, 1, input_={"user": {"id": 7}})
     process.database.fetch(text("UPDATE catalog_revision SET revision = 41 WHERE id = 'catalog'"))
     claimed = claim(process)
@@ -69,7 +69,7 @@ def test_the_input_comes_from_the_job_and_the_revision_with_the_claim(process: W
 ENDS_OF_A_LEASE = pytest.mark.parametrize(
     "end",
     ["lease_expires_at = now() - INTERVAL '1 second'", "status = 'DEAD'"],
-    ids=["it ran out", "the worker left"],
+    ids=["lease expired", "worker left"],
 )
 
 
@@ -82,13 +82,13 @@ def test_a_worker_without_a_valid_lease_claims_nothing(process: WorkerProcess, e
 
 
 @ENDS_OF_A_LEASE
-def test_a_lease_that_is_over_is_not_renewed(process: WorkerProcess, end: str) -> None:
+def test_expired_lease_is_not_renewed(process: WorkerProcess, end: str) -> None:
     assert worker_lease.renew(process.database, worker_id=process.worker_id, in_flight=0, lease_ms=15_000)
     process.database.fetch(text(f"UPDATE workers SET {end}"))
     assert not worker_lease.renew(process.database, worker_id=process.worker_id, in_flight=0, lease_ms=15_000)
 
 
-def test_a_released_first_attempt_is_as_if_it_had_never_been_claimed(process: WorkerProcess) -> None:
+def test_release_of_a_first_attempt_restores_the_queued_row(process: WorkerProcess) -> None:
     (execution_id,) = rows.add_executions(process.database)
     (only,) = claim(process).claims
     assert release(process.database, process.worker_id, [only.key]) == 1
@@ -105,20 +105,20 @@ def test_a_released_later_attempt_goes_back_to_retrying(process: WorkerProcess) 
     assert (row.status, row.attempt_count) == ("RETRYING", 1)
 
 
-def test_a_release_can_put_off_an_execution_but_never_bring_it_forward(process: WorkerProcess) -> None:
+def test_release_can_defer_an_execution_but_not_bring_it_forward(process: WorkerProcess) -> None:
     due = timedelta(seconds=600)
     (now_due,), (later_due,) = rows.add_executions(process.database), rows.add_executions(process.database, due_in=due)
     planned = rows.execution(process.database, later_due).run_at
-    claims = {one.execution_id: one.key for one in claim(process, ahead_ms=3_600_000).claims}
-    put_off = dict.fromkeys(claims.values(), 60_000)
-    assert release(process.database, process.worker_id, list(claims.values()), put_off_ms=put_off) == 2
+    claims = {taken.execution_id: taken.key for taken in claim(process, ahead_ms=3_600_000).claims}
+    delays_ms = dict.fromkeys(claims.values(), 60_000)
+    assert release(process.database, process.worker_id, list(claims.values()), put_off_ms=delays_ms) == 2
     wait = rows.execution(process.database, now_due).run_at - rows.database_now(process.database)
     assert timedelta(seconds=50) < wait <= timedelta(seconds=60)
     assert rows.execution(process.database, later_due).run_at == planned
     assert claim(process).claims == []
 
 
-def test_only_the_holder_of_that_very_attempt_can_release(process: WorkerProcess) -> None:
+def test_only_the_worker_of_the_claimed_attempt_can_release_it(process: WorkerProcess) -> None:
     (execution_id,) = rows.add_executions(process.database, max_attempts=3)
     (only,) = claim(process).claims
     assert release(process.database, "wrk_other", [only.key]) == 0
@@ -126,8 +126,8 @@ def test_only_the_holder_of_that_very_attempt_can_release(process: WorkerProcess
     assert rows.execution(process.database, execution_id).status == "RUNNING"
 
 
-def test_a_repeated_release_leaves_the_next_claim_of_the_row_alone(process: WorkerProcess) -> None:
-    """The same worker claims it again under the same attempt number before the repeat arrives."""
+def test_repeated_release_does_not_release_the_next_claim(process: WorkerProcess) -> None:
+    """The same worker claims the row again with the same attempt number before the repeated release arrives."""
     (execution_id,) = rows.add_executions(process.database)
     (first,) = claim(process).claims
     assert release(process.database, process.worker_id, [first.key]) == 1
@@ -138,8 +138,8 @@ def test_a_repeated_release_leaves_the_next_claim_of_the_row_alone(process: Work
     assert claims_of(process.database, process.worker_id, "http") == {second.key}
 
 
-def test_a_row_whose_attempts_are_used_up_neither_runs_nor_blocks_the_queue(process: WorkerProcess) -> None:
-    """Edited manually: it must not fail the CHECK constraint for the whole batch."""
+def test_row_without_attempts_left_neither_runs_nor_blocks_the_queue(process: WorkerProcess) -> None:
+    """The manually edited row must not fail the whole batch by its CHECK constraint."""
     rows.add_executions(process.database, 1, due_in=timedelta(seconds=-9))
     process.database.fetch(text("UPDATE executions SET attempt_count = 1"))
     (good,) = rows.add_executions(process.database)
@@ -151,7 +151,7 @@ def explained(database: Database, statement: TextClause, **params: object) -> st
 
 
 @pytest.mark.postgresql_only
-def test_shards_beyond_the_known_ones_are_found_by_an_index(database: Database) -> None:
+def test_shards_above_the_setting_are_found_by_an_index(database: Database) -> None:
     rows.add_executions(database, 30_000, shards=16)
     finish = "UPDATE executions SET status = 'SUCCESS', completed_at = now() WHERE shard % 2 = 0"
     database.fetch(text(finish))
@@ -165,7 +165,7 @@ def test_shards_beyond_the_known_ones_are_found_by_an_index(database: Database) 
     assert "Sort" not in plan
 
 
-def test_a_claim_begins_where_it_is_told_to(process: WorkerProcess) -> None:
+def test_claim_skips_rows_before_its_start(process: WorkerProcess) -> None:
     rows.add_executions(process.database, 1, due_in=timedelta(seconds=-60))
     (recent,) = rows.add_executions(process.database, 1)
     since = rows.database_now(process.database) - timedelta(seconds=30)

@@ -1,4 +1,4 @@
-"""Concluding: one fenced statement writes everything, or nothing."""
+"""Completion of attempts: one fenced statement writes everything or nothing."""
 
 import logging
 import re
@@ -34,7 +34,7 @@ def claimed(process: WorkerProcess, count: int = 1, max_attempts: int = 3) -> li
 
 
 def conclusion_of(attempt: Attempt, verdict: Verdict, *logs: LogLine) -> Conclusion:
-    """Make what the attempt would submit, had it ended after a few milliseconds."""
+    """Make the completion of an attempt that ended after 5 ms."""
     return Conclusion(attempt.claim, ids.attempt_id(), verdict, attempt.claim.claimed_at, 5, logs)
 
 
@@ -65,7 +65,7 @@ def test_each_verdict_writes_execution_attempt_log_and_job(
         (Verdict.fail(DeliveryError("TIMEOUT", "s3cret")), "FAILED TIMEOUT"),
     ],
 )
-def test_each_attempt_is_one_line_of_the_log(
+def test_each_attempt_logs_one_line(
     process: WorkerProcess, caplog: pytest.LogCaptureFixture, verdict: Verdict, outcome: str
 ) -> None:
     caplog.set_level(logging.INFO, "brokers.attempt")
@@ -79,8 +79,8 @@ def test_each_attempt_is_one_line_of_the_log(
     assert re.fullmatch(re.escape(begins) + "[0-9]+ ms", line)
 
 
-def test_an_attempt_is_never_recorded_as_ended_before_it_did(process: WorkerProcess) -> None:
-    """The answer to the claim may be long under way, and so may the conclusion; a fixed delay counts from this end."""
+def test_recorded_completion_time_is_not_before_the_real_completion(process: WorkerProcess) -> None:
+    """The claim's response and the completion may travel for long; a fixed delay counts from the recorded time."""
     (mine,) = claimed(process)
     claim = mine.claim._replace(claimed_at=mine.claim.claimed_at - timedelta(seconds=1))
     late = Attempt(claim, process.finalizer, process.shares)
@@ -94,7 +94,7 @@ def test_an_attempt_is_never_recorded_as_ended_before_it_did(process: WorkerProc
     assert tried.started_at <= before
 
 
-def test_a_retry_is_the_same_row_later_by_the_databases_clock(process: WorkerProcess) -> None:
+def test_retry_reschedules_the_same_row_by_the_database_clock(process: WorkerProcess) -> None:
     (mine,) = claimed(process)
     conclude(process.database, process.worker_id, [conclusion_of(mine, Verdict.retry(ERROR, 60_000))])
     row = rows.execution(process.database, mine.claim.execution_id)
@@ -116,9 +116,7 @@ def next_attempt(process: WorkerProcess, attempt: Attempt) -> None:
 
 
 @pytest.mark.parametrize("lose", [expire, take_over, next_attempt])
-def test_a_stale_claim_writes_nothing_at_all(
-    process: WorkerProcess, lose: Callable[[WorkerProcess, Attempt], None]
-) -> None:
+def test_stale_claim_writes_nothing(process: WorkerProcess, lose: Callable[[WorkerProcess, Attempt], None]) -> None:
     """Invariant 2: worker, attempt number and RUNNING must all match."""
     (mine,) = claimed(process)
     ended = conclusion_of(mine, Verdict.success({"status_code": 200}), LogLine(LogLevel.INFO, "x"))
@@ -131,8 +129,8 @@ def test_a_stale_claim_writes_nothing_at_all(
     assert rows.job_of(process.database, mine.claim.execution_id).status == "ACTIVE"
 
 
-def test_a_repeated_statement_is_known_by_its_attempt_id(process: WorkerProcess) -> None:
-    """The first answer was lost on the way: the second run changes nothing and still reports success."""
+def test_repeated_completion_is_recognised_by_its_attempt_id(process: WorkerProcess) -> None:
+    """The first response was lost; the second run changes nothing and still reports success."""
     (mine,) = claimed(process)
     ended = conclusion_of(mine, Verdict.success({"status_code": 200}))
     conclude(process.database, process.worker_id, [ended])
@@ -140,16 +138,16 @@ def test_a_repeated_statement_is_known_by_its_attempt_id(process: WorkerProcess)
     assert len(rows.attempts(process.database, mine.claim.execution_id)) == 1
 
 
-def test_the_finalizer_keeps_a_bad_row_from_holding_up_its_batch(process: WorkerProcess) -> None:
-    """A NUL character cannot be stored as JSONB: the outcome is written without the payload."""
+def test_row_with_a_bad_payload_does_not_block_its_batch(process: WorkerProcess) -> None:
+    """JSONB cannot hold a NUL character, so the outcome is written without the payload."""
     good, bad, other = claimed(process, 3)
     ended = [
         conclusion_of(good, Verdict.success({"body": "fine"})),
         conclusion_of(bad, Verdict.success({"body": "bad \x00 byte"})),
         conclusion_of(other, Verdict.success({"body": "fine"})),
     ]
-    for one in ended:
-        process.finalizer.submit(one)
+    for completion in ended:
+        process.finalizer.submit(completion)
     assert process.finalizer.flush(60)
     assert rows.statuses(process.database) == {"SUCCESS": 3}
     assert rows.execution(process.database, bad.claim.execution_id).output is None
@@ -165,7 +163,7 @@ def test_a_lost_claim_is_counted(process: WorkerProcess) -> None:
     assert process.values.total(STALE) == 1
 
 
-def test_the_first_end_of_an_attempt_wins(process: WorkerProcess) -> None:
+def test_first_verdict_of_an_attempt_wins(process: WorkerProcess) -> None:
     (mine,) = claimed(process)
     assert mine.enter(Stage.STARTED)
     assert mine.conclude(Verdict.fail(ERROR))
@@ -176,7 +174,7 @@ def test_the_first_end_of_an_attempt_wins(process: WorkerProcess) -> None:
 
 
 @pytest.mark.postgresql_only
-def test_the_conclusion_finds_its_rows_by_primary_key(process: WorkerProcess) -> None:
+def test_completion_finds_its_rows_by_primary_key(process: WorkerProcess) -> None:
     claimed(process, 50)
     rows.add_executions(process.database, 20_000)
     process.database.fetch(text("ANALYZE"))

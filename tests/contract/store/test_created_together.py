@@ -1,4 +1,4 @@
-"""Jobs that are created together, by one statement: each gets its own outcome, as if it had come alone."""
+"""Group creation of jobs by one statement: each job has the same outcome as when created alone."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ def proxy(database_url: str) -> Iterator[PgProxy]:
 
 @pytest.fixture
 def proxied(database_url: str, proxy: PgProxy) -> Iterator[Database]:
-    """The same database, through the proxy."""
+    """The test database, reached through the proxy."""
     database = db.connect(proxy.url(database_url), pool_size=10, application_name="te-proxied")
     yield database
     database.close()
@@ -61,7 +61,7 @@ def creator(database: Database, proxied: Database) -> Creator:
 
 @pytest.fixture
 def create(creator: Creator) -> Iterator[Create]:
-    """Create a job on a thread of its own, within so many seconds."""
+    """Create a job in a separate thread with a deadline in seconds."""
     with ThreadPoolExecutor(10) as pool:
 
         def create(new: NewJob, seconds: float = HUNG_SECONDS) -> Future[Created]:
@@ -79,7 +79,7 @@ def create(creator: Creator) -> Iterator[Create]:
 
 @pytest.fixture
 def inserts(proxied: Database, creator: Creator) -> list[str]:
-    """The statements that insert jobs, from now on."""
+    """Statements that insert jobs, recorded after the warm-up."""
     found: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
@@ -91,21 +91,21 @@ def inserts(proxied: Database, creator: Creator) -> list[str]:
 
 
 class Lock:
-    """Holds the endpoint, so that the first creation waits in the database and the others for the first."""
+    """Lock of the endpoint's row: the first creation waits in the database, and later creations wait for the first."""
 
     def __init__(self, database: Database) -> None:
         self._stack = ExitStack()
         self._database = database
 
     def take(self) -> Connection:
-        """Lock the endpoint; what runs on the connection is committed when it is let go."""
+        """Lock the endpoint; `release` commits the statements of the returned connection."""
         connection = self._stack.enter_context(self._database.engine.connect())
         self._stack.enter_context(connection.begin())
         connection.execute(LOCK)
         return connection
 
-    def let_go(self) -> None:
-        """Commit."""
+    def release(self) -> None:
+        """Commit the statements of the connection, which releases the lock."""
         self._stack.close()
 
 
@@ -113,11 +113,11 @@ class Lock:
 def lock(database: Database) -> Iterator[Lock]:
     lock = Lock(database)
     yield lock
-    lock.let_go()
+    lock.release()
 
 
 def gathered(create: Create, lock: Lock, jobs: list[NewJob]) -> list[Future[Created]]:
-    """Start to create jobs of which all but the first wait for the first one."""
+    """Start to create jobs: the first waits for the lock, and all others wait for the first."""
     lock.take()
     return waiting(create, jobs)
 
@@ -139,12 +139,12 @@ def keys(database: Database) -> set[str]:
     return {row.idempotency_key for row in found}
 
 
-def test_jobs_that_come_meanwhile_are_created_by_one_statement(
+def test_jobs_requested_during_a_statement_are_created_by_one_statement(
     database: Database, create: Create, lock: Lock, inserts: list[str]
 ) -> None:
     jobs = [job(f"k{number}", labels={"n": str(number)}, name=f"N{number}") for number in range(6)]
     futures = gathered(create, lock, jobs)
-    lock.let_go()
+    lock.release()
     for new, created in zip(jobs, [future.result(HUNG_SECONDS) for future in futures], strict=True):
         assert created.is_new
         stored = Creator(database, shards=4, look_ahead_ms=5000).create(new).job
@@ -154,9 +154,9 @@ def test_jobs_that_come_meanwhile_are_created_by_one_statement(
     assert keys(database) == {"warm-up", *[f"k{number}" for number in range(6)]}
 
 
-def test_a_taken_key_is_a_replay_and_of_twins_one_is_new(database: Database, create: Create, lock: Lock) -> None:
+def test_used_key_is_a_replay_and_equal_keys_create_one_job(database: Database, create: Create, lock: Lock) -> None:
     futures = gathered(create, lock, [job("a"), job("warm-up"), job("twin"), job("twin"), job("b")])
-    lock.let_go()
+    lock.release()
     _, old, *twins, new = [future.result(HUNG_SECONDS) for future in futures]
     assert not old.is_new
     assert old.job.idempotency_key == "warm-up"
@@ -166,11 +166,9 @@ def test_a_taken_key_is_a_replay_and_of_twins_one_is_new(database: Database, cre
     assert keys(database) == {"warm-up", "a", "twin", "b"}
 
 
-def test_a_value_that_the_database_refuses_is_its_own_jobs_fault(
-    database: Database, create: Create, lock: Lock
-) -> None:
+def test_refused_value_fails_only_its_own_job(database: Database, create: Create, lock: Lock) -> None:
     futures = gathered(create, lock, [job("a"), job("bad", input={"text": "\0"}), job("b"), job("c")])
-    lock.let_go()
+    lock.release()
     refused = futures[1].exception(HUNG_SECONDS)
     assert isinstance(refused, DBAPIError)
     assert sqlstate(refused) == "22P05"
@@ -178,10 +176,10 @@ def test_a_value_that_the_database_refuses_is_its_own_jobs_fault(
     assert keys(database) == {"warm-up", "a", "b", "c"}
 
 
-def test_who_could_not_be_written_together_writes_alone(
+def test_jobs_of_a_failed_group_are_created_alone(
     database: Database, proxied: Database, create: Create, lock: Lock
 ) -> None:
-    """Whoever waited for the others once more could fail with them once more."""
+    """A second group with the bad job could fail again, so each job gets a separate statement."""
     jobs = [job("a"), job("bad", input={"text": "\0"}), job("b")]
     futures = gathered(create, lock, [job("first"), *jobs])
     alone = threading.Barrier(len(jobs))
@@ -191,12 +189,12 @@ def test_who_could_not_be_written_together_writes_alone(
             alone.wait(HUNG_SECONDS)
 
     event.listen(proxied.engine, "before_cursor_execute", meet)
-    lock.let_go()
+    lock.release()
     assert [future.exception(HUNG_SECONDS) is None for future in futures] == [True, True, False, True]
     assert keys(database) == {"warm-up", "first", "a", "b"}
 
 
-def test_jobs_take_the_version_that_their_endpoint_has_got(database: Database, create: Create, lock: Lock) -> None:
+def test_jobs_use_the_latest_version_of_their_endpoint(database: Database, create: Create, lock: Lock) -> None:
     other = lock.take()
     futures = waiting(create, [job("a"), job("b"), job("c")])
     other.execute(RAISE_VERSION)
@@ -206,16 +204,16 @@ def test_jobs_take_the_version_that_their_endpoint_has_got(database: Database, c
             "SELECT endpoint, 2, endpoint_type, spec, retry_policy FROM endpoint_versions WHERE endpoint = 'target'"
         )
     )
-    lock.let_go()
+    lock.release()
     assert {future.result(HUNG_SECONDS).job.endpoint_version for future in futures} == {2}
     assert keys(database) == {"warm-up", "a", "b", "c"}
 
 
-def test_no_job_is_created_for_an_endpoint_that_is_gone(create: Create, database: Database, lock: Lock) -> None:
+def test_no_job_is_created_for_a_deleted_endpoint(create: Create, database: Database, lock: Lock) -> None:
     other = lock.take()
     futures = waiting(create, [job("a"), job("warm-up"), job("c")])
     other.execute(text("UPDATE endpoints SET deleted_at = now() WHERE name = 'target'"))
-    lock.let_go()
+    lock.release()
     first, replay, last = futures
     assert isinstance(first.exception(HUNG_SECONDS), EndpointNotFoundError)
     assert not replay.result(HUNG_SECONDS).is_new
@@ -223,12 +221,12 @@ def test_no_job_is_created_for_an_endpoint_that_is_gone(create: Create, database
     assert keys(database) == {"warm-up"}
 
 
-def test_the_jobs_of_another_endpoint_do_not_wait(database: Database, create: Create, lock: Lock) -> None:
+def test_jobs_of_another_endpoint_do_not_wait(database: Database, create: Create, lock: Lock) -> None:
     rows.add_endpoint(database, "other")
     futures = gathered(create, lock, [job("a"), job("b")])
     assert create(job("free", endpoint="other")).result(HUNG_SECONDS).is_new
     assert not any(future.done() for future in futures)
-    lock.let_go()
+    lock.release()
     assert all(future.result(HUNG_SECONDS).is_new for future in futures)
 
 
@@ -245,24 +243,26 @@ def test_groups_of_two_processes_with_the_same_keys_do_not_deadlock(
     other = Creator(proxied, shards=4, look_ahead_ms=5000)
     with ThreadPoolExecutor(8) as pool:
         futures = []
-        for one, keys_ in ((creator, ["a", "1", "2", "3"]), (other, ["b", "3", "2", "1"])):
+        for group_creator, keys_ in ((creator, ["a", "1", "2", "3"]), (other, ["b", "3", "2", "1"])):
             for key in keys_:
                 before = parked()
-                futures.append(pool.submit(one.create, job(key), together=True))
+                futures.append(pool.submit(group_creator.create, job(key), together=True))
                 if key not in {"a", "b"}:
                     eventually(lambda before=before: parked() == before + 1)  # type: ignore[misc]
-        lock.let_go()
+        lock.release()
         assert sorted(future.result(HUNG_SECONDS).is_new for future in futures) == [False] * 3 + [True] * 5
     assert failed == []
 
 
-def test_what_is_large_is_created_by_a_statement_of_its_own(create: Create, lock: Lock, inserts: list[str]) -> None:
-    """Many together would be more than a server reads."""
+def test_job_with_a_large_input_is_created_by_a_separate_statement(
+    create: Create, lock: Lock, inserts: list[str]
+) -> None:
+    """A group of large inputs would exceed the size of a statement that the server accepts."""
     lock.take()
     futures = [create(job(f"k{number}", input={"text": "x" * MAX_GROUPED_INPUT})) for number in range(3)]
     eventually(lambda: len(inserts) == 3)
     assert not any("unnest" in statement for statement in inserts)
-    lock.let_go()
+    lock.release()
     assert all(future.result(HUNG_SECONDS).is_new for future in futures)
 
 
@@ -270,27 +270,27 @@ def test_each_request_has_its_own_deadline(database: Database, create: Create, l
     futures = gathered(create, lock, [job("a"), job("b")])
     with pytest.raises(TimedOutError):
         create(job("late"), seconds=0.05).result(HUNG_SECONDS)
-    lock.let_go()
+    lock.release()
     assert all(future.result(HUNG_SECONDS).is_new for future in futures)
     assert keys(database) == {"warm-up", "a", "b"}
 
 
-def test_all_learn_that_the_database_is_away(create: Create, lock: Lock, proxy: PgProxy) -> None:
+def test_every_job_of_a_group_reports_an_unreachable_database(create: Create, lock: Lock, proxy: PgProxy) -> None:
     futures = gathered(create, lock, [job("a"), job("b"), job("c")])
     proxy.set(Mode.CUT)
     assert [type(future.exception(HUNG_SECONDS)) for future in futures] == [UnavailableError] * 3
     proxy.set(Mode.PASS)
-    lock.let_go()
+    lock.release()
     assert create(job("later")).result(HUNG_SECONDS).is_new
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
-def test_jobs_are_created_once_whatever_becomes_of_the_commit(
+def test_jobs_are_created_once_when_the_commit_is_lost_or_refused(
     database: Database, create: Create, lock: Lock, proxy: PgProxy, fault: Fault
 ) -> None:
     futures = gathered(create, lock, [job("a"), job("b"), job("c")])
     proxy.arm("INSERT INTO jobs", fault)
-    lock.let_go()
+    lock.release()
     assert all(future.result(HUNG_SECONDS).is_new for future in futures)
     assert proxy.fired == 1
     assert keys(database) == {"warm-up", "a", "b", "c"}

@@ -1,4 +1,4 @@
-"""A change of a job with many executions whose process dies between two batches: a scheduler ends it."""
+"""A job change whose process dies between two batches of executions: a scheduler finishes the change."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -21,7 +21,7 @@ from tests.many_open import counts, put
 COUNT = 1200
 NOTES = text("SELECT change FROM unfinished_changes")
 A_MINUTE_LATER = text("UPDATE unfinished_changes SET began_at = began_at - INTERVAL '61 seconds'")
-Verb = Callable[[Database, str], object]
+Change = Callable[[Database, str], object]
 
 
 def update(database: Database, job_id: str) -> object:
@@ -37,8 +37,8 @@ def cancel_all(database: Database, job_id: str) -> object:
 
 
 CANCELLED_500, REST = ("CANCELLED", False, 500), ("QUEUED", False, 700)
-# The verb, the statement of its batches, whether the job is paused before, and the states after the cut and at the end.
-CHANGES: list[tuple[Verb, TextClause, bool, list[tuple[str, bool, int]], tuple[str, bool]]] = [
+# Change, statement of its batches, whether the job was paused, states after the interruption, final state.
+CHANGES: list[tuple[Change, TextClause, bool, list[tuple[str, bool, int]], tuple[str, bool]]] = [
     (cancel_job, execution_cancellation.LOCK_OF_JOB, False, [CANCELLED_500, REST], ("CANCELLED", False)),
     (
         cancel_all,
@@ -58,8 +58,8 @@ def job_id(database: Database) -> str:
     return add_interval_job(database, timedelta(hours=1), missed=timedelta(minutes=-30))
 
 
-def cut_off(database: Database, change: Verb, job_id: str, statement: TextClause) -> None:
-    """Make a change and kill it before its second batch."""
+def interrupt(database: Database, change: Change, job_id: str, statement: TextClause) -> None:
+    """Make a change and interrupt it before its second batch."""
     batches = []
 
     def kill(_connection: object, _cursor: object, sql: str, *_more: object) -> None:
@@ -75,21 +75,21 @@ def cut_off(database: Database, change: Verb, job_id: str, statement: TextClause
 
 
 @pytest.mark.parametrize(
-    ("change", "statement", "held", "cut", "end"), CHANGES, ids=[verb.__name__ for verb, *_ in CHANGES]
+    ("change", "statement", "held", "cut", "end"), CHANGES, ids=[change.__name__ for change, *_ in CHANGES]
 )
-def test_a_scheduler_ends_it(
+def test_scheduler_finishes_an_interrupted_change(
     database: Database,
     job_id: str,
-    change: Verb,
+    change: Change,
     statement: TextClause,
     held: bool,
     cut: list[tuple[str, bool, int]],
     end: tuple[str, bool],
 ) -> None:
     put(database, job_id, held=held, count=COUNT)
-    cut_off(database, change, job_id, statement)
+    interrupt(database, change, job_id, statement)
     assert counts(database) == cut
-    assert chores(database).finish()["finished"] == 0, "the request may still be at work"
+    assert chores(database).finish()["finished"] == 0, "the request may still be running"
     database.fetch(A_MINUTE_LATER)
     assert chores(database).finish()["finished"] == 1
     assert counts(database) == [(*end, COUNT)]
@@ -97,23 +97,23 @@ def test_a_scheduler_ends_it(
 
 
 @pytest.mark.parametrize(
-    ("change", "statement", "held", "cut", "end"), CHANGES, ids=[verb.__name__ for verb, *_ in CHANGES]
+    ("change", "statement", "held", "cut", "end"), CHANGES, ids=[change.__name__ for change, *_ in CHANGES]
 )
-def test_a_scheduler_that_stops_breaks_it_off_between_two_batches(
+def test_stopping_scheduler_interrupts_a_change_between_two_batches(
     database: Database,
     job_id: str,
-    change: Verb,
+    change: Change,
     statement: TextClause,
     held: bool,
     cut: list[tuple[str, bool, int]],
     end: tuple[str, bool],
 ) -> None:
-    """That it asks before each batch is also its sign of life, however many there are."""
+    """The check for a stop before each batch is also the heartbeat of a chore with many batches."""
     put(database, job_id, held=held, count=COUNT)
-    cut_off(database, change, job_id, statement)
+    interrupt(database, change, job_id, statement)
     database.fetch(A_MINUTE_LATER)
-    asked = iter([False, False])
-    assert chores(database, stopping=lambda: next(asked, True)).finish()["finished"] == 0
+    answers = iter([False, False])
+    assert chores(database, stopping=lambda: next(answers, True)).finish()["finished"] == 0
     done = {(status, on_hold): number for status, on_hold, number in counts(database)}
     assert 500 < done[end] < COUNT
     assert len(database.fetch(NOTES)) == 1
@@ -121,27 +121,28 @@ def test_a_scheduler_that_stops_breaks_it_off_between_two_batches(
     assert counts(database) == [(*end, COUNT)]
 
 
-@pytest.mark.parametrize("change", [cancel_job, update, pause_job], ids=lambda verb: verb.__name__)
-def test_a_change_that_came_to_its_end_leaves_no_note(database: Database, job_id: str, change: Verb) -> None:
+@pytest.mark.parametrize("change", [cancel_job, update, pause_job], ids=lambda change: change.__name__)
+def test_finished_change_leaves_no_record_of_an_unfinished_change(
+    database: Database, job_id: str, change: Change
+) -> None:
     put(database, job_id, held=False, count=COUNT)
     change(database, job_id)
     assert database.fetch(NOTES) == []
 
 
-def test_a_later_change_goes_on_instead(database: Database, job_id: str) -> None:
-    """What was asked for last is what a scheduler ends."""
+def test_scheduler_finishes_the_latest_of_two_interrupted_changes(database: Database, job_id: str) -> None:
     put(database, job_id, held=False, count=COUNT)
-    cut_off(database, pause_job, job_id, holding.HOLD)
-    cut_off(database, cancel_all, job_id, execution_cancellation.LOCK_OF_JOB)
+    interrupt(database, pause_job, job_id, holding.HOLD)
+    interrupt(database, cancel_all, job_id, execution_cancellation.LOCK_OF_JOB)
     assert [row.change for row in database.fetch(NOTES)] == ["CANCEL"]
     database.fetch(A_MINUTE_LATER)
     assert chores(database).finish()["finished"] == 1
     assert counts(database) == [("CANCELLED", False, COUNT)]
 
 
-def test_a_pause_that_was_cut_off_and_taken_back_holds_nothing(database: Database, job_id: str) -> None:
+def test_resume_after_an_interrupted_pause_leaves_nothing_on_hold(database: Database, job_id: str) -> None:
     put(database, job_id, held=False, count=COUNT)
-    cut_off(database, pause_job, job_id, holding.HOLD)
+    interrupt(database, pause_job, job_id, holding.HOLD)
     database.fetch(
         text("UPDATE executions SET status = 'SUCCESS', completed_at = now(), on_hold = false WHERE on_hold")
     )
@@ -152,12 +153,14 @@ def test_a_pause_that_was_cut_off_and_taken_back_holds_nothing(database: Databas
     assert (job(database, job_id).status, database.fetch(NOTES)) == ("ACTIVE", [])
 
 
-@pytest.mark.parametrize(("statement", "held"), [(holding.HOLD, False), (holding.LET_GO, True)], ids=["hold", "let go"])
-def test_a_batch_reads_nothing_of_those_before_it(
+@pytest.mark.parametrize(
+    ("statement", "held"), [(holding.HOLD, False), (holding.LET_GO, True)], ids=["hold", "release"]
+)
+def test_batch_reads_no_rows_of_earlier_batches(
     database: Database, job_id: str, statement: TextClause, held: bool
 ) -> None:
     if database.is_cockroach:
-        pytest.skip("counts blocks, which only PostgreSQL tells")
+        pytest.skip("counts blocks, which only PostgreSQL reports")
     put(database, job_id, held=held, count=10_000)
     done = "UPDATE executions SET status = 'PENDING', on_hold = NOT on_hold WHERE execution_id <= :last"
     ids = [
@@ -170,17 +173,17 @@ def test_a_batch_reads_nothing_of_those_before_it(
     assert first * 2 < again
 
 
-def test_the_retries_of_paused_jobs_are_found_among_very_many_on_hold(database: Database, job_id: str) -> None:
+def test_retries_of_paused_jobs_are_found_by_few_blocks_among_many_on_hold(database: Database, job_id: str) -> None:
     if database.is_cockroach:
-        pytest.skip("counts blocks, which only PostgreSQL tells")
+        pytest.skip("counts blocks, which only PostgreSQL reports")
     put(database, job_id, held=True, count=10_000)
     assert blocks(database, holding.RETRIES, {}) < 20
 
 
-def test_a_cancellation_that_was_cut_off_goes_on_when_it_is_repeated(database: Database, job_id: str) -> None:
-    """As after the deadline of a request: what was committed stays."""
+def test_repeated_request_finishes_an_interrupted_cancellation(database: Database, job_id: str) -> None:
+    """A request that exceeds its deadline also leaves its committed batches."""
     put(database, job_id, held=False, count=COUNT)
-    cut_off(database, cancel_job, job_id, execution_cancellation.LOCK_OF_JOB)
+    interrupt(database, cancel_job, job_id, execution_cancellation.LOCK_OF_JOB)
     assert job(database, job_id).status == "RETIRED"
     assert counts(database) == [CANCELLED_500, REST]
     cancel_job(database, job_id)

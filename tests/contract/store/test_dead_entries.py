@@ -1,4 +1,4 @@
-"""What waited and is over leaves dead index entries; a long snapshot keeps them. Reads in time order skip them."""
+"""Dead index entries of finished executions, kept by a long snapshot: reads in time order skip the entries."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -24,9 +24,9 @@ SHARDS = 16
 
 @pytest.fixture
 def dead(database: Database) -> Iterator[Database]:
-    """A database in which very many executions and ticks, due over the last hour, are over, but not for a snapshot."""
+    """A database with many finished executions and ticks of the last hour, whose dead entries a snapshot keeps."""
     if database.is_cockroach:
-        pytest.skip("counts blocks, which only PostgreSQL tells")
+        pytest.skip("counts blocks, which only PostgreSQL reports")
     rows.add_executions(database, DEAD, shards=SHARDS)
     due = "now() - INTERVAL '1 minute' - CAST(n AS BIGINT) * INTERVAL '1 millisecond'"
     numbered = "(SELECT execution_id, row_number() OVER (ORDER BY execution_id) AS n FROM executions) AS numbered"
@@ -49,24 +49,24 @@ def dead(database: Database) -> Iterator[Database]:
 
 
 def parameters(since: datetime) -> Mapping[TextClause, dict[str, object]]:
-    looks = {"queue": "http", "first": 0, "horizon_ms": 250}
+    polled = {"queue": "http", "first": 0, "horizon_ms": 250}
     return {
         CLAIM_1: asking("wrk_x", 50, since=since),
-        POLL_16: looks | {f"since_{number}": since for number in range(PROBED)},
+        POLL_16: polled | {f"since_{number}": since for number in range(PROBED)},
         PROMOTE: {"shard": 1, "ahead_ms": 5000, "limit": 500, "since": since},
         DUE: {"ahead_ms": 5000, "limit": 100, "after_run_at": since, "after_job": ""},
     }
 
 
-@pytest.mark.parametrize("statement", [CLAIM_1, POLL_16, PROMOTE, DUE], ids=["claim", "look", "promote", "ticks"])
-def test_a_read_from_the_mark_on_walks_no_dead_entries(dead: Database, statement: TextClause) -> None:
-    swept = blocks(dead, statement, parameters(EPOCH)[statement])
+@pytest.mark.parametrize("statement", [CLAIM_1, POLL_16, PROMOTE, DUE], ids=["claim", "poll", "promote", "ticks"])
+def test_read_from_the_watermark_passes_no_dead_entries(dead: Database, statement: TextClause) -> None:
+    scanned = blocks(dead, statement, parameters(EPOCH)[statement])
     read = blocks(dead, statement, parameters(rows.database_now(dead) - SLACK)[statement])
-    print(f"{DEAD} dead entries: {swept} blocks from the beginning, {read} from the mark on")
-    assert read * 10 < swept
+    print(f"{DEAD} dead entries: {scanned} blocks from the start, {read} from the watermark")
+    assert read * 10 < scanned
 
 
-def test_what_is_due_is_found_from_the_mark_on(dead: Database) -> None:
+def test_due_execution_is_found_from_the_watermark(dead: Database) -> None:
     (execution_id,) = rows.add_executions(dead, due_in=timedelta(seconds=-1))
     answer = poll(dead, queue="http", since=[rows.database_now(dead) - SLACK], horizon_ms=0)
     assert [due.run_at for due in answer.due] == [rows.execution(dead, execution_id).run_at]

@@ -1,4 +1,4 @@
-"""te_enqueue: a job in the caller's own transaction, the same as one of the API, if and only if it is committed."""
+"""te_enqueue: creates the same job as the API, in the transaction of the client, if and only if the client commits."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -33,8 +33,8 @@ def database(database: Database) -> Database:
 
 
 @contextmanager
-def caller(url: str, **options: Any) -> Iterator[Any]:
-    """A connection of an application, in a transaction of its own."""
+def client(url: str, **options: Any) -> Iterator[Any]:
+    """Open a connection of a client application."""
     with closing(psycopg2.connect(url, **options)) as connection:
         yield connection
 
@@ -68,8 +68,8 @@ CASES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-# What comes later, what a repeating job has, and callbacks of a job's own.
-NOT_OURS = {
+# Columns that te_enqueue leaves empty: later states, repeating jobs, and callbacks.
+EMPTY_COLUMNS = {
     *("abort_requested_at", "cancel_requested_at", "completed_at", "config_revision", "duration_ms", "output"),
     *("paused_at", "result_pruned_at", "retired_at", "started_at", "worker_id", "end_reason", "ended_at"),
     *("cron_ends_at", "cron_expression", "cron_last_tick_at", "cron_next_run_at", "cron_starts_at", "cron_timezone"),
@@ -78,23 +78,25 @@ NOT_OURS = {
 }
 
 
-def test_its_rows_are_those_of_the_api(database: Database, database_url: str) -> None:
-    each = {"job_id", "execution_id", "created_at", "idempotency_key", "run_at", "scheduled_at", "expires_at"}
+def test_te_enqueue_writes_the_same_rows_as_the_api(database: Database, database_url: str) -> None:
+    unique_columns = {"job_id", "execution_id", "created_at", "idempotency_key", "run_at", "scheduled_at", "expires_at"}
     columns, filled = set(), set()
     for given, flow in CASES:
         database.fetch(text("DELETE FROM executions RETURNING job_id"))
         database.fetch(text("DELETE FROM jobs RETURNING job_id"))
         change(database, flow.replace(":", "\\:"))
-        ours = given | {"idempotency_key": "of-the-api"}
-        trace = ours.pop("traceparent", None)
-        trigger = Trigger.DELAYED if "run_at" in ours else Trigger.IMMEDIATE
-        new = NewJob(trigger=trigger, trace=None if trace is None else TraceContext(trace), **({"labels": {}} | ours))
+        values = given | {"idempotency_key": "of-the-api"}
+        trace = values.pop("traceparent", None)
+        trigger = Trigger.DELAYED if "run_at" in values else Trigger.IMMEDIATE
+        new = NewJob(trigger=trigger, trace=None if trace is None else TraceContext(trace), **({"labels": {}} | values))
         Creator(database, shards=1, look_ahead_ms=5000).create(new)
-        with caller(database_url) as connection:
+        with client(database_url) as connection:
             enqueue(connection, **given)
             connection.commit()
         for found in (jobs(database), executions(database)):
-            first, second = ({key: value for key, value in row._asdict().items() if key not in each} for row in found)
+            first, second = (
+                {key: value for key, value in row._asdict().items() if key not in unique_columns} for row in found
+            )
             assert first == second
             columns |= first.keys()
             filled |= {name for name, value in first.items() if value is not None}
@@ -104,11 +106,13 @@ def test_its_rows_are_those_of_the_api(database: Database, database_url: str) ->
         assert {len(row.job_id.rpartition("_")[2]) for row in executions(database)} == {32}
         if "run_at" in given:
             assert {row.run_at for row in [*jobs(database), *executions(database)]} == {LATER}
-    assert columns - filled == NOT_OURS, "a case is needed that fills what is new, or it is none of te_enqueue's"
+    assert columns - filled == EMPTY_COLUMNS, (
+        "add a case that fills the new column, or list the column in EMPTY_COLUMNS"
+    )
 
 
-def test_the_job_is_there_if_and_only_if_the_caller_commits(database: Database, database_url: str) -> None:
-    with caller(database_url) as connection, connection.cursor() as cursor:
+def test_job_exists_if_and_only_if_the_client_commits(database: Database, database_url: str) -> None:
+    with client(database_url) as connection, connection.cursor() as cursor:
         enqueue(connection, "target", idempotency_key="rolled-back")
         connection.rollback()
         enqueue(connection, "target", idempotency_key="committed")
@@ -118,7 +122,7 @@ def test_the_job_is_there_if_and_only_if_the_caller_commits(database: Database, 
         assert jobs(database) == []
         connection.commit()
         assert [job.idempotency_key for job in jobs(database)] == ["committed"]
-        # The caller dies before its commit.
+        # The connection ends before the commit.
         enqueue(connection, "target", idempotency_key="died")
         database.fetch(text("SELECT pg_terminate_backend(:pid)"), {"pid": connection.get_backend_pid()})
         with pytest.raises(psycopg2.OperationalError):
@@ -127,9 +131,9 @@ def test_the_job_is_there_if_and_only_if_the_caller_commits(database: Database, 
     assert [row.status for row in executions(database)] == ["QUEUED"]
 
 
-def test_workers_are_told_at_the_commit(database: Database, database_url: str) -> None:
+def test_workers_are_woken_at_the_commit(database: Database, database_url: str) -> None:
     change(database, (LIMIT % "input.k").replace(":", "\\:"))
-    with caller(database_url) as listener, caller(database_url) as connection:
+    with client(database_url) as listener, client(database_url) as connection:
         listener.autocommit = True
         listener.cursor().execute(f"LISTEN {CHANNEL}")
         enqueue(connection, "target", {"k": "a b,\tä"})
@@ -139,13 +143,13 @@ def test_workers_are_told_at_the_commit(database: Database, database_url: str) -
         connection.commit()
         listener.cursor().execute("SELECT 1")
         listener.poll()
-        (told,) = listener.notifies
-    assert decode(told.payload) == [("http", (0, "target", "=a b,\tä", 128))]
+        (wakeup,) = listener.notifies
+    assert decode(wakeup.payload) == [("http", (0, "target", "=a b,\tä", 128))]
 
 
 def test_jobs_spread_over_the_shards(database: Database, database_url: str) -> None:
     enqueue_settings.adopt(database, shards=4, look_ahead_ms=5000)
-    with caller(database_url) as connection:
+    with client(database_url) as connection:
         for _ in range(60):
             enqueue(connection, "target")
         connection.commit()
@@ -154,11 +158,11 @@ def test_jobs_spread_over_the_shards(database: Database, database_url: str) -> N
 
 
 @pytest.mark.parametrize("level", ["READ COMMITTED", "SERIALIZABLE"])
-def test_of_many_with_one_key_one_is_new(database: Database, database_url: str, level: str) -> None:
+def test_concurrent_calls_with_one_key_create_one_job(database: Database, database_url: str, level: str) -> None:
     def attempt() -> Enqueued:
         while True:
             try:
-                with caller(database_url) as connection:
+                with client(database_url) as connection:
                     connection.set_session(isolation_level=level)
                     found = enqueue(connection, "target", idempotency_key="k")
                     connection.commit()
@@ -167,8 +171,8 @@ def test_of_many_with_one_key_one_is_new(database: Database, database_url: str, 
                 continue
 
     found = at_once(*[attempt] * 6)
-    assert sum(each.is_new for each in found) == 1
-    assert {each.job_id for each in found} == {jobs(database)[0].job_id}
+    assert sum(enqueued.is_new for enqueued in found) == 1
+    assert {enqueued.job_id for enqueued in found} == {jobs(database)[0].job_id}
     assert len(executions(database)) == 1
 
 
@@ -213,14 +217,14 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-def test_what_cannot_be_is_refused(database: Database, database_url: str) -> None:
+def test_invalid_arguments_are_refused(database: Database, database_url: str) -> None:
     spec = text("INSERT INTO payload_specs (name, schema_json) VALUES ('s', CAST(:schema AS JSONB)) RETURNING name")
     database.fetch(spec, {"schema": SCHEMA})
     change(database, "payload_spec_ref = 's'")
     right = {"endpoint": "target", "input": {"id": 7.0, "tags": None, "more": 1}}
-    with caller(database_url) as connection:
-        for given, code, said in REFUSED:
-            with pytest.raises(EnqueueError, match=said) as refused:
+    with client(database_url) as connection:
+        for given, code, message in REFUSED:
+            with pytest.raises(EnqueueError, match=message) as refused:
                 enqueue(connection, **(right | given))
             assert refused.value.code == code
             assert len(str(refused.value)) < 300
@@ -230,9 +234,9 @@ def test_what_cannot_be_is_refused(database: Database, database_url: str) -> Non
     assert jobs(database) == []
 
 
-def test_a_limit_key_that_sql_cannot_make_is_refused(database: Database, database_url: str) -> None:
+def test_limit_key_of_an_unsupported_type_is_refused(database: Database, database_url: str) -> None:
     change(database, (LIMIT % "input.k").replace(":", "\\:"))
-    with caller(database_url) as connection:
+    with client(database_url) as connection:
         for value in ("#a", "x" * 101, {"a": 1}, [1], 1.5):
             with pytest.raises(EnqueueError, match="must be a whole number"):
                 enqueue(connection, "target", {"k": value})
@@ -240,25 +244,25 @@ def test_a_limit_key_that_sql_cannot_make_is_refused(database: Database, databas
         assert enqueue(connection, "target", {"k": "x" * 100}).is_new
 
 
-def test_without_the_settings_it_refuses(database: Database, database_url: str) -> None:
+def test_te_enqueue_without_its_settings_is_refused(database: Database, database_url: str) -> None:
     database.fetch(text("DELETE FROM enqueue_settings RETURNING id"))
-    with caller(database_url) as connection, pytest.raises(EnqueueError, match="number of shards") as refused:
+    with client(database_url) as connection, pytest.raises(EnqueueError, match="number of shards") as refused:
         enqueue(connection, "target")
     assert refused.value.code == "SERVICE_UNAVAILABLE"
 
 
-def test_who_may_not_execute_it_cannot_and_who_may_needs_no_table(database: Database, database_url: str) -> None:
+def test_te_enqueue_needs_only_the_execute_privilege(database: Database, database_url: str) -> None:
     role = f"caller_{database_url.rpartition('/')[2]}"[:60]
     database.fetch(text(f"DO $$ BEGIN CREATE ROLE {role}; END $$"))
     try:
-        with caller(database_url) as connection, connection.cursor() as cursor:
+        with client(database_url) as connection, connection.cursor() as cursor:
             cursor.execute(f"SET ROLE {role}")
             with pytest.raises(EnqueueError, match="GRANT it EXECUTE"):
                 enqueue(connection, "target")
             connection.rollback()
             cursor.execute(f"GRANT EXECUTE ON FUNCTION te_enqueue TO {role}")
             cursor.execute(f"SET ROLE {role}")
-            # Names of theirs stand in front of nothing.
+            # A table in the search path of the client does not hide a table of the function.
             cursor.execute("CREATE TEMP TABLE jobs (job_id TEXT); SET search_path = pg_temp, public")
             assert enqueue(connection, "target", schema="public").is_new
             with pytest.raises(errors.InsufficientPrivilege):
@@ -268,12 +272,12 @@ def test_who_may_not_execute_it_cannot_and_who_may_needs_no_table(database: Data
         database.fetch(text(f"DO $$ BEGIN DROP OWNED BY {role}; DROP ROLE {role}; END $$"))
 
 
-def test_a_database_without_it_says_so(empty_database_url: str) -> None:
-    with caller(empty_database_url) as connection, pytest.raises(EnqueueError, match="not CockroachDB"):
+def test_database_without_te_enqueue_is_a_clear_error(empty_database_url: str) -> None:
+    with client(empty_database_url) as connection, pytest.raises(EnqueueError, match="not CockroachDB"):
         enqueue(connection, "target")
 
 
-def test_the_settings_follow_the_process_that_started_last(database: Database) -> None:
+def test_settings_are_those_of_the_latest_started_process(database: Database) -> None:
     enqueue_settings.adopt(database, shards=8, look_ahead_ms=1000)
     enqueue_settings.adopt(database, shards=8, look_ahead_ms=1000)
     (row,) = database.fetch(text("SELECT shards, look_ahead_ms FROM enqueue_settings"))

@@ -1,4 +1,4 @@
-"""te_enqueue over each kind of connection that the client knows: the job is there if and only if the caller commits."""
+"""te_enqueue over each supported kind of connection: the job exists if and only if the client commits."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -40,11 +40,11 @@ GIVEN: dict[str, Any] = {
 }
 
 
-class MindChangedError(Exception):
-    """Raised by a caller that changes its mind."""
+class RollbackRequestedError(Exception):
+    """Raised inside the transaction of the client to roll it back."""
 
 
-def of_psycopg2(**options: Any) -> Any:
+def psycopg2_opener(**options: Any) -> Any:
     @contextmanager
     def opened(url: str) -> Iterator[Any]:
         with psycopg2.connect(url, **options) as connection:
@@ -54,7 +54,7 @@ def of_psycopg2(**options: Any) -> Any:
     return opened
 
 
-def of_psycopg(**options: Any) -> Any:
+def psycopg_opener(**options: Any) -> Any:
     @contextmanager
     def opened(url: str) -> Iterator[Any]:
         with psycopg.connect(url, **options) as connection:
@@ -64,14 +64,14 @@ def of_psycopg(**options: Any) -> Any:
 
 
 @contextmanager
-def of_django(url: str) -> Iterator[Any]:
+def django_connection(url: str) -> Iterator[Any]:
     from django.db import transaction
 
     with connected("caller", url) as connection, transaction.atomic(using="caller"):
         yield connection
 
 
-def of_sqlalchemy(driver: str, kind: Callable[[Any], AbstractContextManager[Any]]) -> Any:
+def sqlalchemy_opener(driver: str, kind: Callable[[Any], AbstractContextManager[Any]]) -> Any:
     @contextmanager
     def opened(url: str) -> Iterator[Any]:
         engine = create_engine(url.replace("postgresql:", f"postgresql+{driver}:"))
@@ -86,12 +86,12 @@ def of_sqlalchemy(driver: str, kind: Callable[[Any], AbstractContextManager[Any]
 
 @contextmanager
 def session(engine: Any) -> Iterator[Session]:
-    with Session(engine) as own, own.begin():
-        yield own
+    with Session(engine) as database_session, database_session.begin():
+        yield database_session
 
 
 @asynccontextmanager
-async def of_asyncpg(url: str) -> AsyncIterator[Any]:
+async def asyncpg_connection(url: str) -> AsyncIterator[Any]:
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
@@ -101,12 +101,12 @@ async def of_asyncpg(url: str) -> AsyncIterator[Any]:
 
 
 @asynccontextmanager
-async def of_psycopg_async(url: str) -> AsyncIterator[Any]:
+async def psycopg_async_connection(url: str) -> AsyncIterator[Any]:
     async with await psycopg.AsyncConnection.connect(url) as connection:
         yield connection
 
 
-def of_async_sqlalchemy(kind: Callable[[Any], AbstractAsyncContextManager[Any]]) -> Any:
+def async_sqlalchemy_opener(kind: Callable[[Any], AbstractAsyncContextManager[Any]]) -> Any:
     @asynccontextmanager
     async def opened(url: str) -> AsyncIterator[Any]:
         engine = create_async_engine(url.replace("postgresql:", "postgresql+asyncpg:"))
@@ -121,50 +121,50 @@ def of_async_sqlalchemy(kind: Callable[[Any], AbstractAsyncContextManager[Any]])
 
 @asynccontextmanager
 async def async_session(engine: Any) -> AsyncIterator[AsyncSession]:
-    async with AsyncSession(engine) as own, own.begin():
-        yield own
+    async with AsyncSession(engine) as database_session, database_session.begin():
+        yield database_session
 
 
 KINDS = {
-    "psycopg2": of_psycopg2(),
-    "psycopg2-dictionaries": of_psycopg2(cursor_factory=RealDictCursor),
-    "psycopg": of_psycopg(),
-    "psycopg-dictionaries": of_psycopg(row_factory=dict_row),
-    "django": of_django,
-    "sqlalchemy": of_sqlalchemy("psycopg2", lambda engine: engine.begin()),
-    "sqlalchemy-psycopg": of_sqlalchemy("psycopg", lambda engine: engine.begin()),
-    "sqlalchemy-session": of_sqlalchemy("psycopg2", session),
+    "psycopg2": psycopg2_opener(),
+    "psycopg2-dictionaries": psycopg2_opener(cursor_factory=RealDictCursor),
+    "psycopg": psycopg_opener(),
+    "psycopg-dictionaries": psycopg_opener(row_factory=dict_row),
+    "django": django_connection,
+    "sqlalchemy": sqlalchemy_opener("psycopg2", lambda engine: engine.begin()),
+    "sqlalchemy-psycopg": sqlalchemy_opener("psycopg", lambda engine: engine.begin()),
+    "sqlalchemy-session": sqlalchemy_opener("psycopg2", session),
 }
 ASYNC_KINDS = {
-    "asyncpg": of_asyncpg,
-    "psycopg-async": of_psycopg_async,
-    "sqlalchemy-asyncpg": of_async_sqlalchemy(lambda engine: engine.begin()),
-    "sqlalchemy-async-session": of_async_sqlalchemy(async_session),
+    "asyncpg": asyncpg_connection,
+    "psycopg-async": psycopg_async_connection,
+    "sqlalchemy-asyncpg": async_sqlalchemy_opener(lambda engine: engine.begin()),
+    "sqlalchemy-async-session": async_sqlalchemy_opener(async_session),
 }
 
 
 def run(kind: str, url: str, *given: Any, commits: bool = True, **options: Any) -> Enqueued:
-    """Enqueue a job in a transaction over a connection of a kind, and commit it or roll it back."""
+    """Enqueue a job over the given kind of connection, and commit the transaction or roll it back."""
 
-    async def waiting() -> Enqueued:
-        with suppress(MindChangedError):
+    async def enqueued_async() -> Enqueued:
+        with suppress(RollbackRequestedError):
             async with ASYNC_KINDS[kind](url) as connection:
                 found = await enqueue_async(connection, *given, **options)
                 if not commits:
-                    raise MindChangedError
+                    raise RollbackRequestedError
         return found
 
     if kind in ASYNC_KINDS:
-        return asyncio.run(waiting())
-    with suppress(MindChangedError), KINDS[kind](url) as connection:
+        return asyncio.run(enqueued_async())
+    with suppress(RollbackRequestedError), KINDS[kind](url) as connection:
         found = enqueue(connection, *given, **options)
         if not commits:
-            raise MindChangedError
+            raise RollbackRequestedError
     return found
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *ASYNC_KINDS])
-def test_the_job_is_there_if_and_only_if_the_caller_commits(kind: str, database: Database, database_url: str) -> None:
+def test_job_exists_if_and_only_if_the_client_commits(kind: str, database: Database, database_url: str) -> None:
     enqueue_settings.adopt(database, shards=1, look_ahead_ms=5000)
     assert run(kind, database_url, "target", idempotency_key="never", commits=False).is_new
     first = run(kind, database_url, "target", idempotency_key="k", **GIVEN)

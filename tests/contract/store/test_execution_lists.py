@@ -1,4 +1,4 @@
-"""The list of executions: what it holds with every filter, and by which indexes it is read."""
+"""The list of executions: contents under every filter, and indexes by which the list is read."""
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -35,17 +35,17 @@ CHANGE = text(
 
 @pytest.fixture
 def mixed(database: Database) -> list[Execution]:
-    """Executions of all statuses, two endpoints and four jobs, many of which were created at one instant."""
+    """Executions of all statuses, two endpoints and four jobs; many have the same creation time."""
     statuses = list(ExecutionStatus)
     rows.add_endpoint(database, "other")
     ids = [*rows.add_executions(database, MANY // 2), *rows.add_executions(database, MANY // 2, endpoint="other")]
     jobs = [rows.execution(database, ids[n]).job_id for n in (0, 1, MANY // 2, MANY // 2 + 1)]
-    which = [2 * (n >= MANY // 2) + (n // 7) % 2 for n in range(MANY)]
+    job_numbers = [2 * (n >= MANY // 2) + (n // 7) % 2 for n in range(MANY)]
     params = {
         "ids": ids,
         "statuses": [statuses[n % len(statuses)].value for n in range(MANY)],
-        "jobs": [jobs[number] for number in which],
-        "endpoints": ["target" if number < 2 else "other" for number in which],
+        "jobs": [jobs[number] for number in job_numbers],
+        "endpoints": ["target" if number < 2 else "other" for number in job_numbers],
         "instants": [BEGAN + timedelta(hours=n * 11 % MANY // 9) for n in range(MANY)],
     }
     database.fetch(CHANGE, params)
@@ -54,7 +54,7 @@ def mixed(database: Database) -> list[Execution]:
 
 
 def filters(all_: list[Execution]) -> Iterator[ExecutionFilter]:
-    jobs = [None, *sorted({each.job_id for each in all_})[:2], "job_none"]
+    jobs = [None, *sorted({execution.job_id for execution in all_})[:2], "job_none"]
     afters, befores = [None, BEGAN + timedelta(hours=3)], [None, BEGAN + timedelta(hours=9)]
     for status, endpoint, job_id in product([None, *ExecutionStatus], [None, "other", "none"], jobs):
         for after, before in product(afters, befores):
@@ -69,36 +69,36 @@ def filters(all_: list[Execution]) -> Iterator[ExecutionFilter]:
                 )
 
 
-def is_in(each: Execution, wanted: ExecutionFilter) -> bool:
+def is_in(execution: Execution, wanted: ExecutionFilter) -> bool:
     after, before = (
         wanted.created_after or BEGAN - timedelta(days=1),
         wanted.created_before or BEGAN + timedelta(days=9),
     )
     equal = (
-        (each.status, wanted.status),
-        (each.endpoint, wanted.endpoint),
-        (each.job_id, wanted.job_id),
-        (each.queue, wanted.queue),
+        (execution.status, wanted.status),
+        (execution.endpoint, wanted.endpoint),
+        (execution.job_id, wanted.job_id),
+        (execution.queue, wanted.queue),
     )
-    return all(want in (None, has) for has, want in equal) and after < each.created_at < before
+    return all(want in (None, has) for has, want in equal) and after < execution.created_at < before
 
 
-def walked(database: Database, wanted: ExecutionFilter) -> list[str]:
+def listed(database: Database, wanted: ExecutionFilter) -> list[str]:
     """Read the whole list, page by page."""
     found, request = list[str](), PageRequest(PAGE)
     while True:
         page = page_of_executions(database, wanted, request)
         assert len(page.items) == PAGE or page.next is None
-        found += [each.execution_id for each in page.items]
+        found += [execution.execution_id for execution in page.items]
         if page.next is None:
             return found
         request = replace(request, after=page.next)
 
 
-def test_every_filter_lists_what_it_says_newest_first_on_pages_without_gap(
+def test_every_filter_lists_its_executions_newest_first_without_gaps_between_pages(
     database: Database, mixed: list[Execution]
 ) -> None:
-    newest = sorted(mixed, key=lambda each: (each.created_at, each.execution_id), reverse=True)
+    newest = sorted(mixed, key=lambda execution: (execution.created_at, execution.execution_id), reverse=True)
     assert {field.name for field in fields(ExecutionFilter)} == {
         "status",
         "endpoint",
@@ -108,11 +108,13 @@ def test_every_filter_lists_what_it_says_newest_first_on_pages_without_gap(
         "created_before",
     }
     for wanted in filters(mixed):
-        assert walked(database, wanted) == [each.execution_id for each in newest if is_in(each, wanted)], wanted
+        assert listed(database, wanted) == [
+            execution.execution_id for execution in newest if is_in(execution, wanted)
+        ], wanted
 
 
 class Explained(Executable, ClauseElement):
-    """The plan of a query, with its values as the driver sends them."""
+    """EXPLAIN of a query with bound values, sent like the query itself."""
 
     inherit_cache = False
 
@@ -125,10 +127,10 @@ def _explain(explained: Explained, compiler: object, **options: object) -> str:
     return f"EXPLAIN {compiler.process(explained.query, **options)}"  # type: ignore[attr-defined]
 
 
-@pytest.fixture(params=["no statistics", "of a drained queue", "of now"])
+@pytest.fixture(params=["no statistics", "statistics of an empty queue", "current statistics"])
 def history(database: Database, request: pytest.FixtureRequest) -> Database:
-    """Twenty thousand successes, then a few failures and some thousand that wait; statistics that may know it."""
-    # Else it may gather statistics in the middle, which are then those of no case.
+    """20,000 successes, then one failure and 3,000 waiting executions; the statistics may be stale or missing."""
+    # Autovacuum could otherwise gather statistics between the inserts, which no case describes.
     database.fetch(text("ALTER TABLE executions SET (autovacuum_enabled = false)"))
     rows.add_executions(database, 20_000)
     database.fetch(
@@ -137,7 +139,7 @@ def history(database: Database, request: pytest.FixtureRequest) -> Database:
             "created_at = now() - random() * INTERVAL '1 day'"
         )
     )
-    if request.param == "of a drained queue":
+    if request.param == "statistics of an empty queue":
         database.fetch(text("ANALYZE executions"))
     rows.add_executions(database, 3_000)
     rows.add_endpoint(database, "rare")
@@ -146,7 +148,7 @@ def history(database: Database, request: pytest.FixtureRequest) -> Database:
     database.fetch(
         text("UPDATE executions SET status = 'FAILED', completed_at = now() WHERE execution_id = :id"), params
     )
-    if request.param == "of now":
+    if request.param == "current statistics":
         database.fetch(text("ANALYZE executions"))
     return database
 
@@ -161,15 +163,15 @@ def index_of(wanted: ExecutionFilter) -> str:
 
 
 @pytest.mark.postgresql_only
-@each_case("of", [{}, {"endpoint": "rare"}, {"endpoint": "target"}, {"job_id": "job_1"}])
-def test_each_status_is_read_by_its_own_index_whatever_the_statistics(history: Database, of: dict[str, str]) -> None:
-    """Only for a job in a small table that was never analysed PostgreSQL may sort what it has, which is little."""
+@each_case("condition", [{}, {"endpoint": "rare"}, {"endpoint": "target"}, {"job_id": "job_1"}])
+def test_each_status_is_read_by_its_own_index_with_any_statistics(history: Database, condition: dict[str, str]) -> None:
+    """The list of one job without statistics is left out: PostgreSQL may sort its few rows instead."""
     is_analysed = history.fetch(text("SELECT true FROM pg_stats WHERE tablename = 'executions' LIMIT 1"))
-    if "job_id" in of and not is_analysed:
+    if "job_id" in condition and not is_analysed:
         return
     for status in ExecutionStatus:
-        wanted = ExecutionFilter(status=status, **of)  # type: ignore[arg-type]
+        wanted = ExecutionFilter(status=status, **condition)  # type: ignore[arg-type]
         found = "\n".join(row[0] for row in history.fetch(Explained(executions_page(wanted, PageRequest()))))
-        # Of all endpoints perhaps by the one of each endpoint, which skips from one to the next: of one status, too.
+        # The prefix matches two indexes: all endpoints may also be read by the index per endpoint, with a skip scan.
         assert f"using {index_of(wanted)}" in found.replace(" on idx_", " using idx_"), f"{wanted}\n{found}"
         assert "Seq Scan on executions" not in found, f"{wanted}\n{found}"

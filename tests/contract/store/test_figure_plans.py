@@ -1,4 +1,4 @@
-"""The figures of the service are read by indexes in their order, whatever the statistics say."""
+"""Plans of the service's metrics: read by indexes in index order, with any table statistics."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ from app.features.queues import store as queues_store
 from app.kernel.db import Database, chunked_scan
 from tests.plans import due, later, never_analysed, over, running
 
-OF_SEVERAL: dict[str, object] = {f"endpoint_{number}": "target" for number in range(limits_store.AT_ONCE)}
+SEVERAL_ENDPOINTS: dict[str, object] = {f"endpoint_{number}": "target" for number in range(limits_store.AT_ONCE)}
 READS: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
     (
         queues_store.DUE,
@@ -24,7 +24,7 @@ READS: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
     (deliveries.RUNNING, {"endpoint": None}, {"idx_executions_running_lanes": 1}),
     (
         limits_store.WAITING_OF_ENDPOINTS,
-        OF_SEVERAL | {"most": 1000},
+        SEVERAL_ENDPOINTS | {"most": 1000},
         {"idx_executions_waits_of_endpoint": limits_store.AT_ONCE},
     ),
     (statistics.LAG, {}, {"idx_jobs_cron_due": 1}),
@@ -43,7 +43,7 @@ IN_ORDER: list[tuple[TextClause, dict[str, object], dict[str, int]]] = [
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("state", [never_analysed, due, later, over, running])
-def test_no_figure_reads_more_than_it_counts(database: Database, state: Callable[[Database], None]) -> None:
+def test_metrics_are_read_by_indexes_alone(database: Database, state: Callable[[Database], None]) -> None:
     state(database)
     for read, reads in ((database.fetch, READS), (partial(chunked_scan.in_order, database), IN_ORDER)):
         for statement, params, indexes in reads:

@@ -1,4 +1,4 @@
-"""Fixed delay: the end of a job's latest execution sets its next run, once, whatever ended it."""
+"""Fixed delay: every kind of completion of a job's latest execution sets the next run, once."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +24,7 @@ ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 
 
 def make_fixed_delay(process: WorkerProcess, execution_id: str, **columns: str) -> None:
-    """Turn an execution's job into a fixed-delay one whose latest tick it is."""
+    """Turn the job of an execution into a fixed-delay job with this execution as the latest tick."""
     columns = {
         "trigger_type": "'INTERVAL'",
         "fixed_delay": "true",
@@ -63,7 +63,7 @@ def lose(process: WorkerProcess, claim: Claim) -> None:
     reclaim.reclaim(process.database, reclaim.candidates(process.database, limit=9))
 
 
-def hand_back_asked(process: WorkerProcess, claim: Claim) -> None:
+def release_with_cancel_request(process: WorkerProcess, claim: Claim) -> None:
     cancel_execution(process.database, claim.execution_id, if_running=IfRunning.REQUEST, actor=None)
     release(process.database, process.worker_id, [claim.key])
 
@@ -73,45 +73,45 @@ def cancel_queued(process: WorkerProcess, claim: Claim) -> None:
     cancel_execution(process.database, claim.execution_id, if_running=None, actor=None)
 
 
-ENDS = [succeed, fail, lose, hand_back_asked, cancel_queued]
+COMPLETIONS = [succeed, fail, lose, release_with_cancel_request, cancel_queued]
 
 
-def job_and_end(process: WorkerProcess, claim: Claim) -> tuple[Any, datetime | None]:
+def job_and_completion_time(process: WorkerProcess, claim: Claim) -> tuple[Any, datetime | None]:
     row = rows.execution(process.database, claim.execution_id)
     return rows.job_of(process.database, claim.execution_id), row.completed_at
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_every_end_sets_the_next_run_an_interval_later(
+@pytest.mark.parametrize("end", COMPLETIONS)
+def test_every_completion_sets_the_next_run_one_interval_later(
     process: WorkerProcess, end: Callable[[WorkerProcess, Claim], None]
 ) -> None:
     claim = claimed(process)
     end(process, claim)
-    job, ended_at = job_and_end(process, claim)
+    job, ended_at = job_and_completion_time(process, claim)
     assert ended_at is not None
     assert (job.status, job.retired_at, job.cron_next_run_at) == ("ACTIVE", None, ended_at + DELAY)
 
 
-def test_what_should_have_run_before_its_end_was_written_runs_at_once(process: WorkerProcess) -> None:
-    """The database was away for longer than the delay: the read of due ticks is past the instant that was missed."""
+def test_completion_written_after_the_next_run_was_due_runs_the_job_at_once(process: WorkerProcess) -> None:
+    """The database was unreachable for longer than the delay, so the watermark is past the missed run."""
     claim = claimed(process)
-    ours = chores(process.database)
-    ours.materialize()
+    scheduler = chores(process.database)
+    scheduler.materialize()
     long_ago = time.monotonic() - 10 * DELAY.total_seconds()
     began = claim.claimed_at - 20 * DELAY
     ended = Conclusion(claim, ids.attempt_id(), Verdict.success({}), began, 7, (), long_ago)
     conclude(process.database, process.worker_id, [ended])
-    assert ours.materialize()["ticks"] == 1
+    assert scheduler.materialize()["ticks"] == 1
 
 
 def test_a_retry_does_not_start_the_delay(process: WorkerProcess) -> None:
     claim = claimed(process, max_attempts=2)
     conclude_with(process, claim, Verdict.retry(ERROR, 1000))
-    job, ended_at = job_and_end(process, claim)
+    job, ended_at = job_and_completion_time(process, claim)
     assert (ended_at, job.cron_next_run_at) == (None, None)
 
 
-NOT_MINE = {
+JOBS_LEFT_ALONE = {
     "a later tick exists": {"cron_last_tick_at": "now() + INTERVAL '1 minute'"},
     "the job is paused": {"status": "'PAUSED'", "paused_at": "now()"},
     "the job is retired": {"status": "'RETIRED'", "retired_at": "now()"},
@@ -119,9 +119,9 @@ NOT_MINE = {
 }
 
 
-@pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("columns", NOT_MINE.values(), ids=NOT_MINE.keys())
-def test_nothing_else_sets_it(
+@pytest.mark.parametrize("end", COMPLETIONS)
+@pytest.mark.parametrize("columns", JOBS_LEFT_ALONE.values(), ids=JOBS_LEFT_ALONE.keys())
+def test_completion_changes_no_other_job(
     process: WorkerProcess, end: Callable[[WorkerProcess, Claim], None], columns: dict[str, str]
 ) -> None:
     claim = claimed(process)
@@ -131,8 +131,10 @@ def test_nothing_else_sets_it(
     assert rows.job_of(process.database, claim.execution_id) == before
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_a_next_run_that_is_set_stays(process: WorkerProcess, end: Callable[[WorkerProcess, Claim], None]) -> None:
+@pytest.mark.parametrize("end", COMPLETIONS)
+def test_completion_keeps_an_existing_next_run(
+    process: WorkerProcess, end: Callable[[WorkerProcess, Claim], None]
+) -> None:
     claim = claimed(process, cron_next_run_at="now() + INTERVAL '1 hour'")
     before = rows.job_of(process.database, claim.execution_id).cron_next_run_at
     end(process, claim)

@@ -1,4 +1,4 @@
-"""Statements that know the keys of their rows find them by these, whatever the statistics say."""
+"""Plans of frequent statements: rows with known keys are found by their keys, with any statistics."""
 
 import re
 from datetime import UTC, datetime
@@ -63,8 +63,8 @@ HOT: list[tuple[TextClause, dict[str, object]]] = [
 
 
 @pytest.fixture
-def after_a_drain(database: Database) -> Database:
-    """Statistics of a time at which nothing waited or ran."""
+def with_stale_statistics(database: Database) -> Database:
+    """A database whose statistics show no waiting or running execution."""
     rows.add_executions(database, 20_000)
     database.fetch(text("UPDATE executions SET status = 'SUCCESS', completed_at = now()"))
     database.fetch(text("UPDATE jobs SET status = 'RETIRED', retired_at = now()"))
@@ -74,9 +74,9 @@ def after_a_drain(database: Database) -> Database:
 
 
 @pytest.mark.postgresql_only
-def test_rows_that_are_known_are_found_by_their_keys_after_a_drain(after_a_drain: Database) -> None:
+def test_rows_with_known_keys_are_found_by_their_keys_with_stale_statistics(with_stale_statistics: Database) -> None:
     for statement, params in HOT:
-        plan = [row[0] for row in after_a_drain.fetch(text("EXPLAIN " + statement.text), params)]
+        plan = [row[0] for row in with_stale_statistics.fetch(text("EXPLAIN " + statement.text), params)]
         changed = [line for line in plan if re.search(r"(?<!Update) on executions e\b", line)]
         assert len(changed) == 1, "\n".join(plan)
         assert "using pk_executions" in changed[0], "\n".join(plan)

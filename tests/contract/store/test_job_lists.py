@@ -1,4 +1,4 @@
-"""Lists of jobs: each filter finds what a search of all finds, and a page reads few rows of a long history."""
+"""Lists of jobs: each filter finds the same jobs as a search of all jobs, and a page reads few rows."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from app.queue.jobs.job_list import JobFilter
 from schema.states import JobStatus, Trigger
 from tests import rows
 
-# Job n, created as the n-th, several at the same instant. Those that run once have an execution each.
+# Jobs 1 to n in order of creation, twelve per instant. A one-shot job has one execution, a repeating job three.
 MIXTURE = text(
     """
     WITH made AS (
@@ -93,19 +93,19 @@ def listed(database: Database, filters: Mapping[str, Any], limit: int) -> list[s
 
 @pytest.mark.parametrize("limit", [12, 200])
 @pytest.mark.parametrize("is_bounded", [False, True], ids=["all", "between two instants"])
-def test_every_filter_finds_each_job_once_and_in_order(mixture: Database, limit: int, *, is_bounded: bool) -> None:
+def test_every_filter_lists_each_job_once_and_in_order(mixture: Database, limit: int, *, is_bounded: bool) -> None:
     stored = list(mixture.fetch(text("SELECT * FROM jobs ORDER BY created_at DESC, job_id DESC")))
     instants = {"created_before": stored[100].created_at, "created_after": stored[200].created_at} if is_bounded else {}
     for filters in FILTERS:
         assert listed(mixture, filters | instants, limit) == wanted_of(filters | instants, stored), filters
 
 
-# A bitmap of index entries is cheap beside the rows that are then read.
+# A bitmap of index entries is cheap compared with the rows that are read afterwards.
 UNCOUNTED = {"Subquery Scan", "CTE Scan", "Bitmap Index Scan"}
 
 
 class Reads:
-    """Counts the rows that statements read, by running each again with EXPLAIN."""
+    """Counts the rows that statements read, by repeating each statement with EXPLAIN ANALYZE."""
 
     def __init__(self, database: Database) -> None:
         self._engine = database.engine
@@ -117,7 +117,7 @@ class Reads:
         self._seen.append((statement, parameters, cursor.fetchone()[0]))
 
     def total(self) -> int:
-        """Return how many rows the statements since the last call read."""
+        """Return the number of rows that statements have read since the last call."""
         seen = [*self._seen]
         total = sum(int(rows) for statement in seen for rows in self._read(self._plan(*statement)))
         self._seen.clear()
@@ -140,8 +140,8 @@ class Reads:
             yield from self._read(child)
 
 
-def at_leisure(database: Database, statement: str | TextClause, **params: object) -> None:
-    """Run what takes longer than a statement may, on a busy machine."""
+def without_timeout(database: Database, statement: str | TextClause, **params: object) -> None:
+    """Run a statement that can exceed the statement timeout on a busy machine."""
     with database.engine.begin() as connection:
         connection.execute(text("SET LOCAL statement_timeout = 0"))
         connection.execute(text(statement) if isinstance(statement, str) else statement, params)
@@ -150,15 +150,19 @@ def at_leisure(database: Database, statement: str | TextClause, **params: object
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("analyzed", ["never", "before", "after"])
 def test_a_page_reads_few_rows_of_a_long_history(database: Database, analyzed: str) -> None:
-    """Also with statistics of other times, after a bulk load and after all was done."""
+    """The statistics are missing, or from before the bulk load, or from before the last completions."""
     rows.add_endpoint(database, "other")
     if analyzed == "before":
-        at_leisure(database, "ANALYZE")
-    at_leisure(database, MIXTURE, count=20_000)
+        without_timeout(database, "ANALYZE")
+    without_timeout(database, MIXTURE, count=20_000)
     if analyzed == "after":
-        at_leisure(database, "ANALYZE")
-    at_leisure(database, "UPDATE executions SET status = 'SUCCESS', completed_at = now() WHERE execution_id > 'exec_9'")
-    at_leisure(database, "UPDATE jobs SET status = 'RETIRED', paused_at = NULL, retired_at = now() WHERE name IS NULL")
+        without_timeout(database, "ANALYZE")
+    without_timeout(
+        database, "UPDATE executions SET status = 'SUCCESS', completed_at = now() WHERE execution_id > 'exec_9'"
+    )
+    without_timeout(
+        database, "UPDATE jobs SET status = 'RETIRED', paused_at = NULL, retired_at = now() WHERE name IS NULL"
+    )
     middle = database.fetch(text("SELECT created_at, job_id FROM jobs ORDER BY created_at OFFSET 10000 LIMIT 1"))[0]
     reads = Reads(database)
     for filters in FILTERS:

@@ -1,4 +1,4 @@
-"""Lists that look for few rows among many find them by an index."""
+"""Plans of lists: few rows among many are found by an index."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests import rows
 
 @pytest.fixture
 def history(database: Database) -> Database:
-    """Twenty thousand executions that succeeded, and one of each of two other states."""
+    """20,000 successful executions, one failed execution and one queued execution."""
     rows.add_executions(database, 20_000)
     database.fetch(
         text(
@@ -35,7 +35,7 @@ def history(database: Database) -> Database:
 
 
 class Explained(Executable, ClauseElement):
-    """The plan of a query, with its values as the driver sends them."""
+    """EXPLAIN of a query with bound values, sent like the query itself."""
 
     inherit_cache = False
 
@@ -53,8 +53,8 @@ def plan(database: Database, query: Select[Any]) -> str:
 
 
 @pytest.mark.postgresql_only
-def test_the_last_errors_of_a_page_are_looked_up_one_by_one(history: Database) -> None:
-    """And not joined with every attempt there is."""
+def test_last_error_of_each_execution_on_a_page_is_looked_up_by_index(history: Database) -> None:
+    """The page must not join all attempts of the table."""
     history.fetch(
         text(
             "INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, started_at) "
@@ -68,7 +68,7 @@ def test_the_last_errors_of_a_page_are_looked_up_one_by_one(history: Database) -
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("wanted", [{}, {"attempt_number": 3}], ids=["all", "one attempt"])
-def test_the_log_of_an_execution(history: Database, wanted: dict[str, int]) -> None:
+def test_log_of_an_execution_is_read_by_its_index(history: Database, wanted: dict[str, int]) -> None:
     history.fetch(
         text(
             "INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message) "

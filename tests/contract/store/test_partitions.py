@@ -1,4 +1,4 @@
-"""Known partitions: what a poll and a full scan find of them, and what a claim takes from several at once."""
+"""Partitions: results of polls and full scans, and claims from several partitions at once."""
 
 from datetime import datetime, timedelta
 from types import SimpleNamespace
@@ -28,17 +28,17 @@ def polled(database: Database, shards: int = 1, *, since: datetime = EPOCH, hori
 def scanned(
     database: Database, shards: int = 1, last: FullScan | None = None, **bounds: int
 ) -> tuple[FullScan, list[Partition], int]:
-    """FullScan to the end; returns the full scan, what it found and how many steps it took."""
-    sweep, found, steps = FullScan(shards, last, **bounds), list[Partition](), 0
-    while not sweep.is_over:
-        due, _ = sweep.step(database, "http")
-        found += [one.partition for one in due]
+    """Run a full scan to its end; return the scan, the partitions found and the number of steps."""
+    scan, found, steps = FullScan(shards, last, **bounds), list[Partition](), 0
+    while not scan.is_over:
+        batch, _ = scan.step(database, "http")
+        found += [due.partition for due in batch]
         steps += 1
-    return sweep, found, steps
+    return scan, found, steps
 
 
-def test_a_claim_takes_the_oldest_of_each_partition_and_nothing_of_others(process: WorkerProcess) -> None:
-    """Partitions differ in one part of their name each."""
+def test_claim_takes_the_oldest_row_of_each_given_partition_only(process: WorkerProcess) -> None:
+    """Each partition differs from TARGET in one field."""
     named = [TARGET, Partition(0, "target", "=a", 128), Partition(0, "target", "", 129), Partition(0, "other", "", 128)]
     late = {partition: add_to(process.database, partition, due_in=-60)[0] for partition in named}
     for partition in (*named, Partition(1, "target", "", 128)):
@@ -50,10 +50,8 @@ def test_a_claim_takes_the_oldest_of_each_partition_and_nothing_of_others(proces
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 16])
-def test_of_each_partition_it_is_told_how_much_was_found_and_how_far_that_reaches(
-    process: WorkerProcess, count: int
-) -> None:
-    """Of a partition that had no more than was wanted, up to now; else no further than the last row."""
+def test_claim_reports_the_rows_found_per_partition_and_the_time_read_up_to(process: WorkerProcess, count: int) -> None:
+    """A drained partition is read up to now; any other partition is read up to the last claimed row."""
     partitions = [Partition(0, name, "", 128) for name in ENDPOINTS[:count]]
     for partition in partitions:
         add_to(process.database, partition, 2, due_in=-60)
@@ -69,7 +67,7 @@ def test_of_each_partition_it_is_told_how_much_was_found_and_how_far_that_reache
         assert drained.found == dict.fromkeys(partitions, (0, drained.now)) | {partitions[0]: (left, drained.now)}
 
 
-def test_a_poll_finds_each_partition_with_something_due_and_its_instants(database: Database) -> None:
+def test_poll_finds_each_partition_with_due_rows_and_their_instants(database: Database) -> None:
     low, far = Partition(0, "target", "=a\t,b", 3), Partition(2, "other", "", 128)
     for partition, due_in in ((TARGET, -60.0), (TARGET, -5.0), (low, -1.0), (far, 20.0), (far, 40.0)):
         add_to(database, partition, due_in=due_in)
@@ -83,20 +81,20 @@ def test_a_poll_finds_each_partition_with_something_due_and_its_instants(databas
 
 
 @pytest.mark.parametrize("shards", [1, PROBED + 2])
-def test_what_is_due_at_nearly_one_instant_is_found_as_its_last(database: Database, shards: int) -> None:
-    """So whoever claims ahead of that, by more than such an instant is long, is early enough for all of it."""
+def test_rows_due_at_nearly_the_same_instant_are_merged_into_the_last(database: Database, shards: int) -> None:
+    """A claim that starts more than STEP_MS before the reported instant is early enough for all merged rows."""
     partition = Partition(shards - 1, "target", "", 128)
     for due_in in (30.0, 30.001, 30.003):
         add_to(database, partition, due_in=due_in)
     answer = polled(database, shards)
-    all_of_it = database.fetch(text("SELECT min(run_at) AS first, max(run_at) AS last FROM executions"))[0]
-    assert answer.due[-1] == (partition, all_of_it.last)
+    bounds = database.fetch(text("SELECT min(run_at) AS first, max(run_at) AS last FROM executions"))[0]
+    assert answer.due[-1] == (partition, bounds.last)
     step = timedelta(milliseconds=polls.STEP_MS)
-    assert min(due.run_at for due in answer.due) <= all_of_it.first + step
+    assert min(due.run_at for due in answer.due) <= bounds.first + step
 
 
-def test_a_full_poll_has_the_latest_rows_and_says_so(database: Database) -> None:
-    """The front of a backlog does not hide new rows; partitions between them and the last poll may be missed."""
+def test_full_poll_returns_the_latest_due_rows_and_is_marked_full(database: Database) -> None:
+    """A full poll prefers new rows to the start of a backlog, and may miss partitions between them."""
     fresh = Partition(0, "other", "", 128)
     add_to(database, TARGET, 9, due_in=-60)
     add_to(database, fresh, polls.MAX_ROWS, due_in=-0.2)
@@ -105,23 +103,25 @@ def test_a_full_poll_has_the_latest_rows_and_says_so(database: Database) -> None
     assert {due.partition for due in answer.due if due.run_at <= answer.now} == {fresh}
     assert answer.is_full
     assert timedelta(seconds=29) < answer.known_until - answer.now <= timedelta(seconds=30)
-    assert not polled(database, since=answer.now - SLACK + timedelta(seconds=2)).is_full, "the last poll saw the others"
+    assert not polled(database, since=answer.now - SLACK + timedelta(seconds=2)).is_full, (
+        "the other rows are before the start of this poll"
+    )
 
 
-def test_a_poll_reads_its_rows_in_any_order(database: Database) -> None:
-    """UNION ALL promises none, and a poll that mistakes a row for the clock's takes a count for a revision."""
+def test_poll_accepts_its_rows_in_any_order(database: Database) -> None:
+    """UNION ALL guarantees no order, and a poll must not read the revision from a row of a partition."""
     database.fetch(text("UPDATE catalog_revision SET revision = 41 WHERE id = 'flow'"))
     add_to(database, TARGET, 3, due_in=-60)
     add_to(database, Partition(0, "other", "", 128), due_in=20)
     expected = polled(database)
     assert (expected.flow_revision, len(expected.due)) == (41, 2)
-    backwards: Any = SimpleNamespace(fetch=lambda *asked: database.fetch(*asked)[::-1])
+    backwards: Any = SimpleNamespace(fetch=lambda *query: database.fetch(*query)[::-1])
     answer = polled(backwards)
     assert (answer.flow_revision, sorted(answer.due)) == (41, sorted(expected.due))
 
 
-def test_a_full_scan_finds_every_partition_once(database: Database) -> None:
-    """With any names, and however the last full scan divides them: sixteen in a step, at the first full scan too."""
+def test_full_scan_finds_every_partition_once(database: Database) -> None:
+    """Partitions may have any names. Each step reads sixteen partitions, also in the first full scan."""
     keys = ["", "=", "=Z", "=a", "=ä", "=\x01", "=~~~", "=" + "z" * 101]
     partitions = [Partition(0, name, key, 128) for name in ENDPOINTS[:10] for key in keys]
     partitions += [Partition(3, "z" * 128, "=zz", priority) for priority in (0, 1, 255)]
@@ -133,12 +133,12 @@ def test_a_full_scan_finds_every_partition_once(database: Database) -> None:
     assert sorted(found) == sorted(partitions)
     add_to(database, Partition(0, "e00", "=b", 128))
     assert len(scanned(database, 4, second)[1]) == len(partitions) + 1
-    of_one, found, steps = scanned(database)
+    one_shard, found, steps = scanned(database)
     assert steps <= len(found) // 16 + 2
-    assert scanned(database, 1, of_one)[2] <= len(found) // 16 + 2
+    assert scanned(database, 1, one_shard)[2] <= len(found) // 16 + 2
 
 
-def test_of_very_many_partitions_a_full_scan_keeps_enough_to_divide_the_next_one(database: Database) -> None:
+def test_full_scan_of_many_partitions_keeps_few_to_divide_the_next_scan(database: Database) -> None:
     rows.add_executions(database, 400)
     database.fetch(text("UPDATE executions SET limit_key = '=' || execution_id"))
     first, found, steps = scanned(database, max_kept=64)
@@ -150,14 +150,14 @@ def test_of_very_many_partitions_a_full_scan_keeps_enough_to_divide_the_next_one
     assert len(second.partitions(0)) <= 64 * 16
 
 
-def test_a_full_scan_that_runs_while_partitions_come_and_go_comes_to_its_end(process: WorkerProcess) -> None:
+def test_full_scan_ends_while_partitions_appear_and_disappear(process: WorkerProcess) -> None:
     for name in ENDPOINTS:
         add_to(process.database, Partition(0, name, "", 128))
-    sweep, _, _ = scanned(process.database)
-    sweep, found = FullScan(1, sweep), set[str]()
-    while not sweep.is_over:
-        due, _ = sweep.step(process.database, "http")
-        found |= {one.partition.endpoint for one in due}
+    scan, _, _ = scanned(process.database)
+    scan, found = FullScan(1, scan), set[str]()
+    while not scan.is_over:
+        batch, _ = scan.step(process.database, "http")
+        found |= {due.partition.endpoint for due in batch}
         gone = tuple(Partition(0, name, "", 128) for name in ENDPOINTS[len(found) : len(found) + 3])
         if gone:
             take(process.database, process.worker_id, partitions=gone)
@@ -165,7 +165,7 @@ def test_a_full_scan_that_runs_while_partitions_come_and_go_comes_to_its_end(pro
     assert len(found) >= len(ENDPOINTS) // 2
 
 
-def test_what_cannot_be_claimed_is_in_no_partition(process: WorkerProcess) -> None:
+def test_executions_that_cannot_be_claimed_are_in_no_partition(process: WorkerProcess) -> None:
     for status in ("PENDING", "RUNNING", "SUCCESS"):
         rows.set_status(
             process.database, rows.job_of(process.database, add_to(process.database, TARGET)[0]).job_id, status
@@ -174,8 +174,8 @@ def test_what_cannot_be_claimed_is_in_no_partition(process: WorkerProcess) -> No
     assert take(process.database, process.worker_id).claims == []
 
 
-def test_a_partition_from_which_nothing_is_wanted_gives_nothing(process: WorkerProcess) -> None:
-    """The arms that a claim of few partitions has besides are such."""
+def test_claim_takes_nothing_from_placeholder_partitions(process: WorkerProcess) -> None:
+    """A claim of few partitions fills the other arms of its statement with placeholders."""
     for key in ("", "=a"):
         add_to(process.database, Partition(0, "", key, 0))
     add_to(process.database, TARGET, 2)

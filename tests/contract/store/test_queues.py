@@ -1,4 +1,4 @@
-"""Queues in which executions wait, found by one entry of an index each."""
+"""Queues with waiting executions: each queue is found by one index entry."""
 
 import pytest
 from sqlalchemy import text
@@ -20,7 +20,7 @@ def fill(database: Database, queue: str, count: int, status: str) -> None:
     database.fetch(move, {"ids": added, "queue": queue, "status": status})
 
 
-def test_a_queue_is_found_while_something_of_it_may_be_claimed(database: Database) -> None:
+def test_queue_is_found_while_it_has_claimable_executions(database: Database) -> None:
     for queue, status in (("a", "QUEUED"), ("b", "PENDING"), ("c", "RETRYING"), ("http", "QUEUED")):
         fill(database, queue, 2, status)
     assert claimable_queues(database, 10) == ["a", "c", "http"]
@@ -28,19 +28,19 @@ def test_a_queue_is_found_while_something_of_it_may_be_claimed(database: Databas
 
 
 @pytest.mark.postgresql_only
-def test_a_hop_over_a_queue_reads_one_entry(database: Database) -> None:
+def test_scan_reads_one_index_entry_per_queue(database: Database) -> None:
     for queue in ("bulk", "http"):
         fill(database, queue, 10_000, "QUEUED")
     database.fetch(text("ANALYZE executions"))
     params = {"after": "a"} | {f"queue_{number}": "http" for number in range(16)}
-    for question in (NEXT_QUEUE, CLAIMABLE_OF):
-        plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + question.text), params))
+    for statement in (NEXT_QUEUE, CLAIMABLE_OF):
+        plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + statement.text), params))
         assert "Index Only Scan using idx_executions_lanes" in plan
         assert "Sort" not in plan
         assert "Seq Scan" not in plan
 
 
-def test_of_the_queues_that_endpoints_and_routes_name_those_are_found_in_which_something_waits(
+def test_named_queues_with_claimable_executions_are_found(
     database: Database,
 ) -> None:
     database.fetch(text("UPDATE endpoints SET queue = 'own', routed_queue = 'not-in-effect' WHERE name = 'target'"))

@@ -1,4 +1,4 @@
-"""Migrations: from empty, again, and by two migrators at once."""
+"""Migrations: from an empty database, repeated, and by several migrators at once."""
 
 import re
 import shutil
@@ -25,7 +25,7 @@ from schema.url import database_url as parse_url
 from tests import rows
 from tests.definitions import definitions
 
-# The newest revision, and the digest of the tables that it leads to.
+# The newest revision, and the digest of the tables that the revision creates.
 NEWEST = ("0100", "d0c568a43d46c163")
 
 
@@ -42,7 +42,7 @@ def engine(database_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_up_from_empty_and_again(empty_url: str) -> None:
+def test_upgrade_of_an_empty_database_can_be_repeated(empty_url: str) -> None:
     assert migrate.upgrade(empty_url) == schema_version.head()
     assert migrate.upgrade(empty_url) == schema_version.head()
 
@@ -50,7 +50,7 @@ def test_up_from_empty_and_again(empty_url: str) -> None:
 def test_new_database_counts_later_revisions_as_done(
     empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They change databases of earlier releases; the baseline creates the newest tables."""
+    """Later revisions change databases of earlier releases; the baseline creates the newest tables."""
     migrations = shutil.copytree(schema_version.VERSIONS.parent, tmp_path / "migrations")
     later = "revision, down_revision = '0101', '0100'\ndef upgrade():\n    raise RuntimeError('it ran')\n"
     (migrations / "versions" / "0101_later.py").write_text(later)
@@ -58,14 +58,14 @@ def test_new_database_counts_later_revisions_as_done(
     assert migrate.upgrade(empty_url) == migrate.upgrade(empty_url) == "0101"
 
 
-def test_what_newer_code_migrated_is_left_alone(database: Database, database_url: str) -> None:
-    """The migrations of a release that was taken back are unknown to the one before."""
+def test_schema_of_a_newer_release_is_not_changed(database: Database, database_url: str) -> None:
+    """After a rollback to an earlier release, the earlier release does not have the newer migrations."""
     database.fetch(text("UPDATE alembic_version SET version_num = '9999'"))
     assert migrate.upgrade(database_url) == "9999"
     check_ready(database)
 
 
-def test_schema_of_an_unreleased_version_is_refused_and_left_alone(database: Database, database_url: str) -> None:
+def test_schema_of_an_unreleased_version_is_refused_and_not_changed(database: Database, database_url: str) -> None:
     database.fetch(text("UPDATE alembic_version SET version_num = '0036'"))
     with pytest.raises(migrate.UnreleasedSchemaError, match=r"revision 0036.*create an empty database"):
         migrate.upgrade(database_url)
@@ -74,7 +74,7 @@ def test_schema_of_an_unreleased_version_is_refused_and_left_alone(database: Dat
         check_ready(database)
 
 
-def test_two_migrators_at_once(empty_url: str) -> None:
+def test_concurrent_migrators_all_succeed(empty_url: str) -> None:
     failures: list[BaseException] = []
     barrier = threading.Barrier(3)
 
@@ -96,7 +96,7 @@ def test_two_migrators_at_once(empty_url: str) -> None:
     database.close()
 
 
-def test_a_migrator_gives_up_when_another_holds_the_lease(empty_url: str) -> None:
+def test_migrator_fails_while_another_migrator_holds_the_lease(empty_url: str) -> None:
     engine = create_engine(parse_url(empty_url), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.execute(lease.CREATE)
@@ -106,7 +106,7 @@ def test_a_migrator_gives_up_when_another_holds_the_lease(empty_url: str) -> Non
     engine.dispose()
 
 
-def test_the_lease_of_a_migrator_that_died_runs_out(empty_url: str) -> None:
+def test_expired_lease_of_a_dead_migrator_is_taken_over(empty_url: str) -> None:
     engine = create_engine(parse_url(empty_url), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.execute(lease.CREATE)
@@ -115,7 +115,7 @@ def test_the_lease_of_a_migrator_that_died_runs_out(empty_url: str) -> None:
     engine.dispose()
 
 
-def test_the_migrations_build_what_the_tables_say(engine: Engine) -> None:
+def test_migrations_build_the_declared_tables(engine: Engine) -> None:
     opts = {
         "compare_type": True,
         "include_name": lambda name, kind, _parents: is_comparable(engine, name, kind),
@@ -134,14 +134,14 @@ def test_the_migrations_build_what_the_tables_say(engine: Engine) -> None:
 
 @pytest.mark.postgresql_only
 def test_migrations_and_tables_make_the_same_catalog(engine: Engine, empty_url: str) -> None:
-    """Types, defaults, conditions and indexes, to the letter."""
+    """Types, defaults, conditions and indexes are exactly the same."""
     other = create_engine(parse_url(empty_url))
     metadata.create_all(other)
     migrated, created = (set(definitions(engine)), set(definitions(other)))
     other.dispose()
     assert created - migrated == set()
     assert {
-        each for each in migrated - created if "alembic_version" not in each and "migration_lease" not in each
+        line for line in migrated - created if "alembic_version" not in line and "migration_lease" not in line
     } == set()
 
 
@@ -150,7 +150,7 @@ def indexes_of(table: Table) -> list[str]:
 
 
 def test_changed_tables_have_a_revision() -> None:
-    """Else write a revision for databases of earlier releases, and state here which tables it leads to."""
+    """If this test fails, write a revision for databases of earlier releases, and update NEWEST."""
     created = [
         str(statement) for table in metadata.sorted_tables for statement in (CreateTable(table), *indexes_of(table))
     ]
@@ -158,15 +158,18 @@ def test_changed_tables_have_a_revision() -> None:
 
 
 def is_comparable(engine: Engine, name: str | None, kind: str) -> bool:
-    """On CockroachDB an index that leads with a time has a hidden column in front; see test_revisions.py."""
+    """Return whether autogenerate can compare an object.
+
+    On CockroachDB an index that starts with a time has a hidden first column; see test_revisions.py.
+    """
     if engine.dialect.name != "cockroachdb" or kind != "index":
         return True
     indexes = {str(index.name): index for table in metadata.sorted_tables for index in table.indexes}
     return name not in indexes or not isinstance(indexes[name].columns[0].type, DateTime)
 
 
-def test_the_checks_list_the_values_of_the_tables(engine: Engine) -> None:
-    """A new value of an enumeration needs a migration; the databases spell a CHECK each in their own way."""
+def test_check_constraints_list_the_declared_values(engine: Engine) -> None:
+    """A new value of an enumeration needs a migration. Databases format a CHECK differently, so values are compared."""
     inspector = inspect(engine)
     found = {
         (table.name, check["name"]): words(check["sqltext"])
@@ -183,7 +186,7 @@ def words(condition: str) -> set[str]:
     return set(re.findall(r"'([^']*)'", condition))
 
 
-def test_a_database_that_is_not_migrated_is_not_ready(empty_url: str) -> None:
+def test_database_without_a_schema_is_not_ready(empty_url: str) -> None:
     database = db.connect(empty_url, pool_size=1, application_name="te-test")
     with pytest.raises(UnavailableError, match="flask --app app db upgrade"):
         check_ready(database)
@@ -191,8 +194,8 @@ def test_a_database_that_is_not_migrated_is_not_ready(empty_url: str) -> None:
 
 
 @pytest.mark.parametrize("is_migrated", [True, False])
-def test_the_revision_is_read_without_a_catalogue(database_url: str, empty_url: str, *, is_migrated: bool) -> None:
-    """CockroachDB would build information_schema from every table of the database, at each look of /health/ready."""
+def test_revision_is_read_without_information_schema(database_url: str, empty_url: str, *, is_migrated: bool) -> None:
+    """CockroachDB would build information_schema from every table at each request of /health/ready."""
     database = db.connect(database_url if is_migrated else empty_url, pool_size=1, application_name="te-test")
     sent: list[str] = []
     database.fetch(text("SELECT 1"))
@@ -215,7 +218,7 @@ def test_the_revision_is_read_without_a_catalogue(database_url: str, empty_url: 
         "max_attempts = 0",
     ],
 )
-def test_the_database_refuses_rows_that_no_transition_makes(database: Database, change: str) -> None:
+def test_database_refuses_rows_that_no_transition_creates(database: Database, change: str) -> None:
     rows.add_executions(database)
     with pytest.raises(IntegrityError):
         database.fetch(text(f"UPDATE executions SET {change}"))

@@ -1,4 +1,4 @@
-"""Every registered statement: PostgreSQL takes it, and nothing in it is known to fail on CockroachDB."""
+"""Every registered statement: PostgreSQL accepts it, and it has no syntax known to fail on CockroachDB."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.cases import each_case
 from tests.sql_lint import refused, unruly, untyped
 from tests.statements import STATEMENTS
 
-# "wakeup.notify" is a hint that is sent to PostgreSQL only.
+# "wakeup.notify" runs on PostgreSQL only.
 PORTABLE = [(name, clause) for name, clause in STATEMENTS if name != "wakeup.notify"]
 
 
@@ -19,8 +19,8 @@ def bare(clause: TextClause) -> str:
 
 
 @each_case(("name", "clause"), STATEMENTS, ids=dict(STATEMENTS))
-def test_postgresql_can_plan_it(database: Database, name: str, clause: TextClause) -> None:
-    """PREPARE parses and types the whole statement without running it."""
+def test_postgresql_accepts_each_statement(database: Database, name: str, clause: TextClause) -> None:
+    """PREPARE parses the whole statement and checks its types without running it."""
     numbers: dict[str, int] = {}
 
     def number(match: re.Match[str]) -> str:
@@ -33,9 +33,9 @@ def test_postgresql_can_plan_it(database: Database, name: str, clause: TextClaus
 
 
 @each_case(("name", "clause"), PORTABLE, ids=dict(PORTABLE))
-def test_cockroachdb_is_not_known_to_refuse_it(name: str, clause: TextClause) -> None:
+def test_no_statement_has_syntax_that_cockroachdb_refuses(name: str, clause: TextClause) -> None:
     assert refused(bare(clause)) == []
-    assert "::" not in bare(clause), "write CAST: a parameter begins with a colon"
+    assert "::" not in bare(clause), "write CAST instead of ::, because a colon starts a parameter"
 
 
 @each_case(("name", "clause"), PORTABLE, ids=dict(PORTABLE))
@@ -59,12 +59,12 @@ def test_the_lint_finds_a_parameter_without_a_type(sql: str) -> None:
 
 
 @pytest.mark.parametrize("sql", ["CREATE TABLE t (a TEXT, FAMILY f (a))", "SELECT CAST(a AS STRING) FROM t"])
-def test_the_lint_finds_what_cockroachdb_refuses_or_must_not_have(sql: str) -> None:
+def test_lint_finds_syntax_that_cockroachdb_refuses(sql: str) -> None:
     assert refused(sql) != []
 
 
 @each_case(("name", "clause"), STATEMENTS, ids=dict(STATEMENTS))
-def test_the_structural_rules(name: str, clause: TextClause) -> None:
+def test_statements_follow_the_structural_rules(name: str, clause: TextClause) -> None:
     assert unruly(bare(clause)) == []
 
 

@@ -1,4 +1,4 @@
-"""The statements do what `schema.states.TRANSITIONS` says: each verb is tried on a row in each state."""
+"""Statements make exactly the changes in `schema.states.TRANSITIONS`: each action is tried on a row in each state."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -33,13 +33,13 @@ VERDICTS = {
 }
 
 EVERYTHING = Followed.SUCCESS | Followed.FAILURE | Followed.CANCELLATION | Followed.ATTEMPT_FAILED
-ENDS = text("SELECT status, reason IS NULL AS by_attempt FROM execution_ends")
+COMPLETION_EVENTS = text("SELECT status, reason IS NULL AS by_attempt FROM execution_ends")
 
-Verb = Callable[[WorkerProcess, str], None]
+Action = Callable[[WorkerProcess, str], None]
 
 
 def put_in(process: WorkerProcess, status: ExecutionStatus, attempt: int, max_attempts: int) -> str:
-    """Make an execution in a state, as held by this process where it is held at all."""
+    """Make an execution in a state; this process holds the execution if the state is RUNNING."""
     (execution_id,) = rows.add_executions(process.database, max_attempts=max_attempts)
     change = {
         "status": status.value,
@@ -98,7 +98,7 @@ def do_retry(process: WorkerProcess, execution_id: str) -> None:
 
 
 def do_request(process: WorkerProcess, execution_id: str) -> None:
-    """Ask a running one to end, which changes nothing yet: the verbs after it are tried on such a row."""
+    """Request the cancellation of a running execution; only a later action changes the status."""
     try:
         cancel_execution(process.database, execution_id, if_running=IfRunning.REQUEST, actor=None)
     except TaskExecutorError:
@@ -106,7 +106,7 @@ def do_request(process: WorkerProcess, execution_id: str) -> None:
 
 
 def do_request_abort(process: WorkerProcess, execution_id: str) -> None:
-    """The same: the worker that is to break it off concludes it."""
+    """Request the abort of a running execution; its worker changes the status later."""
     try:
         cancel_execution(process.database, execution_id, if_running=IfRunning.ABORT, actor=None)
     except TaskExecutorError:
@@ -146,7 +146,7 @@ def do_run(process: WorkerProcess, execution_id: str) -> None:
         return
 
 
-def do_conclude(verdict: Verdict) -> Verb:
+def do_conclude(verdict: Verdict) -> Action:
     def run(process: WorkerProcess, execution_id: str) -> None:
         row, now = rows.execution(process.database, execution_id), datetime.now(UTC)
         claimed = Claim(
@@ -173,7 +173,7 @@ def do_conclude(verdict: Verdict) -> Verb:
     return run
 
 
-VERBS: dict[str, Verb] = {
+ACTIONS: dict[str, Action] = {
     "claim": do_claim,
     "release": do_release,
     "promote": do_promote,
@@ -192,39 +192,40 @@ VERBS: dict[str, Verb] = {
 }
 
 
-BY_ATTEMPT, BY_ITSELF = True, False
-# Which changes leave a row in the outbox, where somebody follows all ends: those that end an attempt or an execution.
-PUT = {
+BY_ATTEMPT, BY_STATEMENT = True, False
+# Changes that leave a row in the outbox when all completion events are subscribed: ends of attempts and executions.
+EXPECTED_EVENTS = {
     *((S.RUNNING, after, BY_ATTEMPT) for after in (S.SUCCESS, S.RETRYING, S.FAILED, S.CANCELLED)),
-    (S.RUNNING, S.CANCELLED, BY_ITSELF),
-    *((before, S.CANCELLED, BY_ITSELF) for before in (S.PENDING, S.QUEUED, S.RETRYING)),
-    *((before, S.FAILED, BY_ITSELF) for before in (S.QUEUED, S.RETRYING)),
+    (S.RUNNING, S.CANCELLED, BY_STATEMENT),
+    *((before, S.CANCELLED, BY_STATEMENT) for before in (S.PENDING, S.QUEUED, S.RETRYING)),
+    *((before, S.FAILED, BY_STATEMENT) for before in (S.QUEUED, S.RETRYING)),
 }
 
 
-def test_the_statements_make_exactly_the_legal_transitions_and_put_each_end_in_the_outbox_once(
+def test_statements_make_exactly_the_legal_transitions_and_one_completion_event_each(
     process: WorkerProcess,
 ) -> None:
-    """Every change of state that any verb makes, from any state, with attempts left and with none."""
-    found, put = set(), set()
+    """Every action runs on every state, with and without attempts left."""
+    found, events = set(), set()
     for before in S:
         for attempt, max_attempts in ((0, 1), (1, 3), (1, 1), (2, 3)):
             if (before is S.RUNNING) > (attempt > 0):
                 continue
-            for verb, asked in product(VERBS.values(), (False, True)):
+            for action, has_cancel_request in product(ACTIONS.values(), (False, True)):
                 execution_id = put_in(process, before, attempt, max_attempts)
-                if asked and before is S.RUNNING:
+                if has_cancel_request and before is S.RUNNING:
                     do_request(process, execution_id)
-                verb(process, execution_id)
+                action(process, execution_id)
                 after = ExecutionStatus(rows.execution(process.database, execution_id).status)
                 if after is not before:
                     found.add((before, after))
-                ends = process.database.fetch(ENDS)
-                assert len(ends) <= 1, "one change, one end"
-                assert bool(ends) >= (before not in FINAL and after in FINAL), f"{before} to {after} left no end"
-                put |= {(before, ExecutionStatus(end.status), end.by_attempt) for end in ends}
-                assert all(end.status == after for end in ends)
+                new_events = process.database.fetch(COMPLETION_EVENTS)
+                assert len(new_events) <= 1, "one change left several completion events"
+                is_final = before not in FINAL and after in FINAL
+                assert bool(new_events) >= is_final, f"{before} to {after} left no completion event"
+                events |= {(before, ExecutionStatus(event.status), event.by_attempt) for event in new_events}
+                assert all(event.status == after for event in new_events)
                 for table in ("execution_ends", "execution_events", "execution_logs", "attempts", "executions"):
                     process.database.fetch(text(f"DELETE FROM {table}"))
     assert found == {(before, after) for before, after in TRANSITIONS if before is not None}
-    assert put == PUT
+    assert events == EXPECTED_EVENTS

@@ -1,4 +1,4 @@
-"""Waits for the end of executions: they end in time, whatever becomes of the database."""
+"""Waits for the completion of executions: each wait ends in time, also when the database fails."""
 
 import threading
 
@@ -9,15 +9,15 @@ from app.queue.reading.waits import Waits
 from tests.waiting import HUNG_SECONDS
 
 
-def test_a_wait_ends_though_the_table_is_missing_as_while_it_is_restored(database: Database) -> None:
+def test_wait_ends_in_time_while_the_table_is_missing(database: Database) -> None:
     waits = Waits(database)
     rename(database, "executions", "elsewhere")
-    missing, there = threading.Event(), threading.Event()
-    waits.begin("exec_1", 0.1, missing.set)
-    assert missing.wait(HUNG_SECONDS)
+    timed_out, over = threading.Event(), threading.Event()
+    waits.begin("exec_1", 0.1, timed_out.set)
+    assert timed_out.wait(HUNG_SECONDS)
     rename(database, "elsewhere", "executions")
-    waits.begin("exec_1", 3600.0, there.set)
-    assert there.wait(HUNG_SECONDS), "what is not there is over"
+    waits.begin("exec_1", 3600.0, over.set)
+    assert over.wait(HUNG_SECONDS), "the wait for an unknown execution did not end at once"
     assert waits.stop()
 
 
