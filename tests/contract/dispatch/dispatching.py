@@ -1,4 +1,4 @@
-"""Driving a dispatcher from a test: a spec with its defaults, an identity, an event loop like the worker's."""
+"""Helpers to run a dispatcher in a test: a rendered spec, an identity, an event loop as in a worker."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 class Withdrawn(Unconditional):
-    """Permission of an attempt whose claim is lost."""
+    """Permission of an attempt that has lost its claim."""
 
     def may_send(self) -> bool:
         return False
@@ -41,7 +41,7 @@ def rendered(type_: EndpointType, spec: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Opening:
-    """Which dispatcher a test opens, and on which network."""
+    """A dispatcher for a test, and the limits of its network."""
 
     open_: Callable[[Network], Dispatcher]
     guard: EgressGuard = OPEN
@@ -53,14 +53,14 @@ class Opening:
     def network(self) -> Iterator[Network]:
         resolver = Resolver()
         try:
-            turns = PerHostLimit(self.per_host, patience_seconds=self.patience_seconds)
-            yield Network(self.guard, resolver, self.connections, turns)
+            limit = PerHostLimit(self.per_host, patience_seconds=self.patience_seconds)
+            yield Network(self.guard, resolver, self.connections, limit)
         finally:
             resolver.stop()
 
 
 def run(opening: Opening, body: Callable[[Any], Awaitable[T]]) -> T:
-    """Open a dispatcher on a fresh event loop, use it, close it."""
+    """Open a dispatcher on a new event loop, run `body` with the dispatcher, and close the dispatcher."""
 
     async def main() -> T:
         with opening.network() as network:
@@ -73,8 +73,8 @@ def run(opening: Opening, body: Callable[[Any], Awaitable[T]]) -> T:
     return uvloop.run(main())
 
 
-async def failure(dispatcher: Dispatcher, spec: dict[str, Any], who: Identity | None = None) -> DeliveryError:
-    """Send what must fail, and return how."""
+async def failure(dispatcher: Dispatcher, spec: dict[str, Any], delivery: Identity | None = None) -> DeliveryError:
+    """Send a delivery that must fail; return its error."""
     with pytest.raises(DeliveryError) as caught:
-        await dispatcher.send(spec, who or identity())
+        await dispatcher.send(spec, delivery or identity())
     return caught.value

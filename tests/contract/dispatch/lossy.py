@@ -1,4 +1,4 @@
-"""Proxy that can lose or delay what a server answers."""
+"""Proxy that loses or delays the answers of a server."""
 
 import asyncio
 
@@ -6,9 +6,9 @@ from app.dev.process.proxy import Passage, Proxy
 
 
 class LossyProxy(Proxy):
-    """Swallows answers of the server and hangs up, or holds each back for `delay_seconds`.
+    """A proxy that drops answers and closes their connections, or delays each answer by `delay_seconds`.
 
-    `loses` does it to every answer, `loses_answer_to` to what follows the first request with these bytes.
+    `loses` drops every answer. `loses_answer_to` drops the answer to the first request that contains these bytes.
     """
 
     def __init__(self, server_port: int) -> None:
@@ -25,8 +25,8 @@ class _LossyPassage(Passage):
         self._is_lost = False
 
     async def request(self, data: bytes) -> bytes:
-        wanted = self._proxy.loses_answer_to
-        if wanted is not None and wanted in data:
+        marker = self._proxy.loses_answer_to
+        if marker is not None and marker in data:
             self._proxy.loses_answer_to = None
             self._is_lost = True
         return data

@@ -1,4 +1,4 @@
-"""Claims that are lost before the first byte: no transport sends anything then."""
+"""No transport sends anything for a claim that was lost before the first byte."""
 
 import dataclasses
 import uuid
@@ -24,28 +24,28 @@ def send(type_: EndpointType, **fields: Any) -> None:
     run(Opening(DISPATCHERS[type_]), lambda dispatcher: dispatcher.send(spec, WITHDRAWN))
 
 
-def test_no_request_is_sent_for_a_claim_that_is_lost(receiver: Receiver) -> None:
+def test_no_request_is_sent_for_a_lost_claim(receiver: Receiver) -> None:
     path = "/ok/withdrawn"
     with pytest.raises(NotSentError):
         send(EndpointType.HTTP, url=receiver.url(path))
     assert [request for request in receiver.requests if request.path == path] == []
 
 
-def test_no_message_is_sent_for_a_claim_that_is_lost(receiver: Receiver) -> None:
+def test_no_message_is_sent_for_a_lost_claim(receiver: Receiver) -> None:
     path = "/ok/withdrawn-message"
     with pytest.raises(NotSentError):
         send(EndpointType.NOTIFICATION, url=receiver.url(path).replace("http", "json", 1), title="t", body="b")
     assert [request for request in receiver.requests if request.path == path] == []
 
 
-def test_no_entry_is_appended_for_a_claim_that_is_lost(valkey: Valkey) -> None:
+def test_no_entry_is_appended_for_a_lost_claim(valkey: Valkey) -> None:
     with pytest.raises(NotSentError):
         send(EndpointType.REDIS_STREAM, redis_url=valkey.url, stream="withdrawn", fields_template={"a": "1"})
     with redis.Redis.from_url(valkey.url) as client:
         assert client.xlen("withdrawn") == 0
 
 
-def test_no_record_is_produced_for_a_claim_that_is_lost(kafka: Tansu) -> None:
+def test_no_record_is_produced_for_a_lost_claim(kafka: Tansu) -> None:
     topic = f"t-{uuid.uuid4().hex}"
     kafka.create_topic(topic)
     with pytest.raises(NotSentError):

@@ -1,4 +1,4 @@
-"""Two brokers that speak the protocol: Tansu, and librdkafka's own mock cluster."""
+"""Two Kafka brokers for tests: Tansu, and the mock cluster of librdkafka."""
 
 import uuid
 
@@ -11,7 +11,7 @@ from tests.contract.dispatch.kafka.deliveries import silent
 
 @pytest.fixture(scope="module")
 def mock_cluster():
-    """The brokers inside a librdkafka client; they live as long as it does."""
+    """The brokers inside a librdkafka client; they stop when the client is deleted."""
     client = Producer({"bootstrap.servers": "unused", "test.mock.num.brokers": 1, "log_level": 0}, logger=silent)
     (broker,) = client.list_topics(timeout=60).brokers.values()
     yield f"{broker.host}:{broker.port}"

@@ -1,4 +1,4 @@
-"""Deliveries to Kafka: a dispatcher, a spec with its defaults, what a send returns or raises, and what a broker has."""
+"""Deliveries to Kafka: a dispatcher, a rendered spec, the output or error of a send, and the records of a broker."""
 
 import logging
 import time
@@ -32,8 +32,8 @@ def spec(bootstrap, topic="t", **fields):
     return rendered(EndpointType.KAFKA, values)
 
 
-def send(bootstrap, topic="t", who=None, **fields):
-    return run(dispatcher(), lambda kafka: kafka.send(spec(bootstrap, topic, **fields), who or identity()))
+def send(bootstrap, topic="t", delivery=None, **fields):
+    return run(dispatcher(), lambda kafka: kafka.send(spec(bootstrap, topic, **fields), delivery or identity()))
 
 
 def fail(bootstrap, topic="t", *, guard=OPEN, **fields):
@@ -41,7 +41,7 @@ def fail(bootstrap, topic="t", *, guard=OPEN, **fields):
 
 
 def read(bootstrap, topic, count):
-    """Read that many records of partition 0; consumer groups hang on Tansu, so without one."""
+    """Read `count` records of partition 0, without a consumer group: consumer groups hang on Tansu."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}, logger=silent
     )

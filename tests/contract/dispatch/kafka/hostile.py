@@ -1,4 +1,4 @@
-"""Kafka brokers that mean harm: one that names others, in bytes that need not be text, and one that says anything."""
+"""Hostile Kafka brokers: one advertises any number of brokers with any bytes as host name, one sends any bytes."""
 
 import contextlib
 import socket
@@ -14,7 +14,10 @@ _UNSUPPORTED_VERSION = 35
 
 
 class HostileKafka:
-    """Answers what a client asks first, with `advertised` as the host name of each of the other `brokers`."""
+    """A broker that answers the first requests of a client, and advertises `brokers` brokers.
+
+    `advertised` is the host name of each of these brokers.
+    """
 
     def __init__(self, advertised: bytes, brokers: int = 1) -> None:
         self._advertised = advertised
@@ -63,18 +66,21 @@ class HostileKafka:
 
 
 class FloodingKafka(HostileKafka):
-    """Says on each connection what `says` gives, whatever is asked; `taken` is the most that one connection took."""
+    """A broker that sends the chunks of `flood` on each connection, without reading the request.
 
-    def __init__(self, says: Callable[[], Iterator[bytes]]) -> None:
+    `max_taken` is the largest number of bytes that a connection accepted.
+    """
+
+    def __init__(self, flood: Callable[[], Iterator[bytes]]) -> None:
         super().__init__(b"")
-        self._says = says
-        self.taken = 0
+        self._flood = flood
+        self.max_taken = 0
 
     def _answer(self, connection: socket.socket) -> None:
         sent = 0
         with connection, contextlib.suppress(OSError):
             connection.recv(1)
-            for chunk in self._says():
+            for chunk in self._flood():
                 connection.sendall(chunk)
                 sent += len(chunk)
-                self.taken = max(self.taken, sent)
+                self.max_taken = max(self.max_taken, sent)

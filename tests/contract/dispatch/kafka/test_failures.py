@@ -1,4 +1,4 @@
-"""Kafka deliveries that fail: for good, for now, and with or without a record written."""
+"""Failed Kafka deliveries: permanent and retryable, with and without a possibly written record."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from tests.contract.dispatch.kafka.hostile import HostileKafka
 
 
 @pytest.mark.parametrize("timeout_ms", [1000, 1500, 2500])
-def test_a_broker_that_is_down_is_a_timeout_within_the_timeout(timeout_ms):
+def test_unreachable_broker_is_a_timeout_that_quotes_the_cause(timeout_ms):
     error = fail("127.0.0.1:1", timeout_ms=timeout_ms)
     assert (error.type, error.permanent) == ("TIMEOUT", False)
     assert "Connection refused" in error.message
@@ -23,13 +23,13 @@ def test_a_broker_that_is_down_is_a_timeout_within_the_timeout(timeout_ms):
         assert not error.may_have_been_delivered
 
 
-def test_a_broker_that_is_silent_is_a_timeout():
-    with socket.create_server(("127.0.0.1", 0)) as listener:  # the system accepts, nobody reads
+def test_silent_broker_is_a_timeout():
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # the kernel accepts connections, no process reads
         error = fail(f"127.0.0.1:{listener.getsockname()[1]}", timeout_ms=2500)
     assert (error.type, error.may_have_been_delivered) == ("TIMEOUT", False)
 
 
-def test_a_record_on_its_way_to_a_broker_that_stops_may_have_been_delivered(kafka, topic):
+def test_record_sent_to_a_stopped_broker_may_have_been_delivered(kafka, topic):
     async def main(producers):
         await producers.send(spec(kafka.bootstrap, topic, timeout_ms=6000), identity("warm"))
         os.kill(kafka.pid, signal.SIGSTOP)
@@ -42,7 +42,7 @@ def test_a_record_on_its_way_to_a_broker_that_stops_may_have_been_delivered(kafk
     assert (error.type, error.may_have_been_delivered, error.permanent) == ("TIMEOUT", True, False)
 
 
-def test_a_dead_broker_does_not_hold_up_another(kafka, topic):
+def test_dead_broker_does_not_delay_deliveries_to_another_broker(kafka, topic):
     async def main(producers):
         dead = asyncio.create_task(producers.send(spec("127.0.0.1:1", timeout_ms=120_000), identity("dead")))
         await producers.send(spec(kafka.bootstrap, topic), identity())
@@ -52,26 +52,26 @@ def test_a_dead_broker_does_not_hold_up_another(kafka, topic):
     run(dispatcher(), main)
 
 
-def test_a_record_that_is_too_large_fails_for_good(bootstrap):
+def test_oversized_record_fails_permanently(bootstrap):
     error = fail(bootstrap, value_template="x" * 2_000_000)
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("BROKER_ERROR", True, False)
     assert "MSG_SIZE_TOO_LARGE" in error.message
 
 
 @pytest.mark.parametrize("name", ["", "not a topic/é", "nul\0", "\ud800"])
-def test_an_invalid_topic_fails_for_good(kafka, name):
-    # Not to the mock cluster, which takes any name.
+def test_invalid_topic_fails_permanently(kafka, name):
+    # Only with Tansu: the mock cluster accepts any name.
     raw = spec(kafka.bootstrap) | {"topic": name}
     error = run(dispatcher(), lambda producers: failure(producers, raw))
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("BROKER_ERROR", True, False)
 
 
-def test_an_empty_topic_is_not_even_tried(mock_cluster):
+def test_empty_topic_fails_permanently(mock_cluster):
     raw = spec(mock_cluster) | {"topic": ""}
     assert run(dispatcher(), lambda producers: failure(producers, raw)).permanent
 
 
-def test_refused_credentials_fail_for_good(bootstrap):
+def test_refused_credentials_fail_permanently(bootstrap):
     error = fail(bootstrap, properties=SASL, timeout_ms=4000)
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("BROKER_ERROR", True, False)
     assert "_AUTHENTICATION" in error.message
@@ -85,16 +85,16 @@ def test_refused_credentials_fail_for_good(bootstrap):
         {"security.protocol": "SASL_SSL", "sasl.mechanism": "nonsense", "sasl.username": "u", "sasl.password": "p"},
     ],
 )
-def test_properties_that_librdkafka_refuses_fail_for_good(properties):
+def test_properties_that_librdkafka_refuses_fail_permanently(properties):
     async def main(producers):
-        one = spec("127.0.0.1:1", properties=properties)
-        return [await failure(producers, one) for _ in range(2)]
+        refused = spec("127.0.0.1:1", properties=properties)
+        return [await failure(producers, refused) for _ in range(2)]
 
     for error in run(dispatcher(), main):
         assert (error.type, error.permanent, error.may_have_been_delivered) == ("BROKER_ERROR", True, False)
 
 
-def test_a_broker_that_says_what_is_not_text_costs_its_own_deliveries_only():
+def test_broker_with_an_undecodable_host_name_fails_only_its_own_deliveries():
     async def main(producers, hostile):
         first = await failure(producers, spec(hostile.bootstrap, timeout_ms=20_000), identity("first"))
         async with producers.producer(spec(hostile.bootstrap, timeout_ms=20_000)) as producer:

@@ -1,4 +1,4 @@
-"""Producers: shared by deliveries, closed when nobody uses them, and what they say at their end."""
+"""Producers: deliveries share a producer, idle producers are closed, a stopped producer fails its unsent records."""
 
 import asyncio
 import threading
@@ -12,19 +12,19 @@ from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.kafka.deliveries import dispatcher, spec
 
 
-def test_one_producer_is_shared(kafka, topic):
+def test_deliveries_share_one_producer(kafka, topic):
     async def main(producers):
         before = threading.active_count()
-        one = spec(kafka.bootstrap, topic)
-        outputs = await asyncio.gather(*(producers.send(one, identity(f"exec_{n}")) for n in range(200)))
+        shared = spec(kafka.bootstrap, topic)
+        outputs = await asyncio.gather(*(producers.send(shared, identity(f"exec_{n}")) for n in range(200)))
         return threading.active_count() - before, {output["offset"] for output in outputs}
 
     threads, offsets = run(dispatcher(), main)
     assert offsets == set(range(200))
-    assert threads <= 2  # the producer's, and one for the name
+    assert threads <= 2  # the producer's thread, and a thread for the lookup of the host name
 
 
-def test_producers_that_are_not_used_are_closed(kafka, topic):
+def test_idle_producers_are_closed(kafka, topic):
     def producers_alive():
         return sum(thread.name == "te-kafka" for thread in threading.enumerate())
 
@@ -34,7 +34,7 @@ def test_producers_that_are_not_used_are_closed(kafka, topic):
         kept = producers_alive()
         async with producers.producer(spec(kafka.bootstrap, topic)) as producer:
             await producers.sweep(idle_seconds=0)
-            assert not producer.closed.is_set(), "somebody uses it"
+            assert not producer.closed.is_set(), "a producer in use stays open"
         await producers.sweep(idle_seconds=0)
         assert producer.closed.is_set()
         await producers.send(spec(kafka.bootstrap, topic), identity())
@@ -44,11 +44,11 @@ def test_producers_that_are_not_used_are_closed(kafka, topic):
     assert producers_alive() == 0
 
 
-def test_a_producer_that_is_stopped_reports_what_it_did_not_send():
+def test_stopped_producer_fails_its_unsent_records():
     async def main(producers):
         unreachable = spec("127.0.0.1:1", timeout_ms=60_000)
         sending = asyncio.create_task(failure(producers, unreachable))
-        await asyncio.sleep(0)  # it is the first to wait for the producer, and so the first to get it
+        await asyncio.sleep(0)  # the delivery waits for the producer first, and so gets the producer first
         async with producers.producer(unreachable) as producer:
             producer.stop()
         return await sending
@@ -58,7 +58,7 @@ def test_a_producer_that_is_stopped_reports_what_it_did_not_send():
     assert "_PURGE_QUEUE" in error.message
 
 
-def test_the_reason_counts_not_that_all_brokers_are_down():
+def test_last_error_keeps_the_cause_when_all_brokers_are_down():
     async def main():
         producer = SharedProducer({"bootstrap.servers": "127.0.0.1:1"}, [], IdlePool(SharedProducer.close))
         await producer.opened.wait()

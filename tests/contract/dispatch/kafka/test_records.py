@@ -1,4 +1,4 @@
-"""Records: what is produced, and that no confirmation is lost with a second one."""
+"""Records: keys, values and headers, and a lost confirmation does not produce a second record."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from tests.contract.dispatch.kafka.deliveries import dispatcher, read, send, spe
 from tests.contract.dispatch.lossy import LossyProxy
 
 
-def test_a_record_has_key_value_headers_and_identity(kafka, topic):
+def test_record_has_key_value_headers_and_identity(kafka, topic):
     headers = {"ce-type": "order.é", "": "empty"}
     output = send(
         kafka.bootstrap,
@@ -48,7 +48,7 @@ def test_a_record_has_key_value_headers_and_identity(kafka, topic):
         ({"key_template": {"é": True}, "value_template": 0}, '{"é":true}'.encode(), b"0"),
     ],
 )
-def test_keys_and_values(kafka, topic, given, key, value):
+def test_keys_and_values_are_encoded(kafka, topic, given, key, value):
     raw = spec(kafka.bootstrap, topic) | given
     run(dispatcher(), lambda producers: producers.send(raw, identity()))
     (record,) = read(kafka.bootstrap, topic, 1)
@@ -56,39 +56,39 @@ def test_keys_and_values(kafka, topic, given, key, value):
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
-def test_every_acks_on_every_broker(bootstrap, acks):
+def test_each_acks_setting_works_with_each_broker(bootstrap, acks):
     output = send(bootstrap, f"acks-{acks}", acks=acks)
     assert isinstance(output["partition"], int)
     assert isinstance(output["offset"], int) is (acks != "0")
 
 
 @pytest.mark.parametrize("timeout_ms", [1200, 2300])
-def test_the_first_record_of_a_producer_comes_within_a_short_timeout(kafka, topic, timeout_ms):
+def test_first_record_of_a_producer_is_confirmed_within_a_short_timeout(kafka, topic, timeout_ms):
     """An idempotent producer needs up to a second before its first record."""
-    one = spec(kafka.bootstrap, topic, timeout_ms=timeout_ms)
-    assert run(dispatcher(), lambda producers: producers.send(one, identity()))["offset"] == 0
+    short = spec(kafka.bootstrap, topic, timeout_ms=timeout_ms)
+    assert run(dispatcher(), lambda producers: producers.send(short, identity()))["offset"] == 0
 
 
-class Behind(Tansu):
-    """Sends its clients to a port in front of it."""
+class BehindProxy(Tansu):
+    """A broker that advertises the port of a proxy."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, proxy_port: int) -> None:
         super().__init__()
-        self._front = port
+        self._proxy_port = proxy_port
 
     def _command(self, port: int) -> list[str]:
-        given = super()._command(port)
-        given[given.index("--advertised-listener-url") + 1] = f"tcp://127.0.0.1:{self._front}"
-        return given
+        command = super()._command(port)
+        command[command.index("--advertised-listener-url") + 1] = f"tcp://127.0.0.1:{self._proxy_port}"
+        return command
 
 
 @pytest.mark.parametrize(
     ("fields", "resends"),
     [({"acks": "1"}, False), ({"acks": "all", "timeout_ms": 2000}, False), ({"acks": "all"}, True)],
 )
-def test_a_record_whose_confirmation_is_lost_is_not_written_twice_in_the_attempt(fields, resends):
+def test_lost_confirmation_does_not_write_the_record_twice_in_one_attempt(fields, resends):
     async def main(producers):
-        with LossyProxy(0) as proxy, Behind(proxy.port) as broker:
+        with LossyProxy(0) as proxy, BehindProxy(proxy.port) as broker:
             proxy.redirect(broker.port)
             await asyncio.to_thread(broker.create_topic, "t")
             proxy.loses_answer_to = b"unconfirmed"
@@ -100,7 +100,7 @@ def test_a_record_whose_confirmation_is_lost_is_not_written_twice_in_the_attempt
 
     outcome, keys = run(dispatcher(), main)
     assert keys == [b"unconfirmed", b"last"]
-    if resends:  # the broker has it already, and does not say where
+    if resends:  # the broker reports a duplicate, without the offset of the first record
         assert outcome == {"partition": 0, "offset": None}
     else:
         assert (outcome.type, outcome.permanent, outcome.may_have_been_delivered) == ("BROKER_ERROR", False, True)

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of dispatchers."""
+"""A client of the test's Redis server."""
 
 import pytest
 import redis

@@ -1,4 +1,4 @@
-"""Deliveries to Redis Streams: a dispatcher, a spec with its defaults, and what a send returns or raises."""
+"""Deliveries to Redis Streams: a dispatcher, a rendered spec, and the output or error of a send."""
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.redis_stream import RedisStreamDispatcher
@@ -16,8 +16,8 @@ def spec(url, **fields):
     )
 
 
-def send(url, who=None, **fields):
-    return run(dispatcher(), lambda streams: streams.send(spec(url, **fields), who or identity()))
+def send(url, delivery=None, **fields):
+    return run(dispatcher(), lambda streams: streams.send(spec(url, **fields), delivery or identity()))
 
 
 def fail(url, *, guard=OPEN, **fields):

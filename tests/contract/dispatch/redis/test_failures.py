@@ -1,4 +1,4 @@
-"""Deliveries to Redis Streams that fail: what the error says, and whether it may pass."""
+"""Failed deliveries to Redis Streams: the type and the message of each error, and whether it is permanent."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ from tests.contract.dispatch.lossy import LossyProxy
 from tests.contract.dispatch.redis.deliveries import dispatcher, fail, send, spec
 
 
-def test_a_key_of_another_type_fails_for_good(valkey, client):
+def test_key_of_another_type_fails_permanently(valkey, client):
     client.set("s", "a string")
     error = fail(valkey.url)
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("STREAM_ERROR", True, False)
@@ -23,7 +23,7 @@ def test_a_key_of_another_type_fails_for_good(valkey, client):
     assert "WRONGTYPE" not in error.own_message
 
 
-def test_an_answer_that_may_change_is_retried(valkey, client):
+def test_out_of_memory_answer_is_retryable(valkey, client):
     client.config_set("maxmemory", 1)
     try:
         error = fail(valkey.url)
@@ -40,20 +40,20 @@ def user(valkey, client):
     client.acl_deluser("te")
 
 
-def test_credentials_of_the_url(user, client):
+def test_credentials_of_the_url_are_used(user, client):
     send(user("p%40ss%3A%2Fw%25"), stream="mine{1}")
     assert client.xlen("mine{1}") == 1
 
 
 @pytest.mark.parametrize(("password", "stream"), [("wrong", "mine{1}"), ("p%40ss%3A%2Fw%25", "other")])
-def test_refused_credentials_fail_for_good(user, client, password, stream):
+def test_refused_credentials_fail_permanently(user, client, password, stream):
     error = fail(user(password), stream=stream)
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("STREAM_ERROR", True, False)
     assert "p@ss" not in error.message
 
 
 @pytest.mark.parametrize("command", ["get", "xadd", "set"])
-def test_a_command_that_the_user_may_not_run_fails_for_good(user, client, command):
+def test_forbidden_command_fails_permanently(user, client, command):
     client.acl_setuser("te", enabled=True, commands=[f"-{command}"])
     error = fail(user("p%40ss%3A%2Fw%25"), stream="mine{1}")
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("STREAM_ERROR", True, False)
@@ -61,13 +61,13 @@ def test_a_command_that_the_user_may_not_run_fails_for_good(user, client, comman
     assert client.xlen("mine{1}") == 0
 
 
-def test_a_refused_connection_appended_nothing():
+def test_refused_connection_delivers_nothing():
     error = fail("redis://127.0.0.1:1")
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("CONNECTION_ERROR", False, False)
     assert "cannot connect" in error.message
 
 
-def test_one_attempt_connects_once():
+def test_attempt_connects_once():
     checked = []
 
     class Counting(EgressGuard):
@@ -79,7 +79,7 @@ def test_one_attempt_connects_once():
     assert checked == ["127.0.0.1"]
 
 
-def test_a_name_without_address():
+def test_host_name_without_an_address_is_a_retryable_error():
     error = fail("redis://nope.invalid")
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("CONNECTION_ERROR", False, False)
 
@@ -96,24 +96,24 @@ def test_a_name_without_address():
         "redis://:hunter2@[h",
     ],
 )
-def test_a_url_that_cannot_be_used(url):
+def test_invalid_url_fails_permanently_and_shows_no_password(url):
     raw = spec("redis://h") | {"redis_url": url}
     error = run(dispatcher(), lambda streams: failure(streams, raw))
     assert (error.type, error.permanent) == ("CONNECTION_ERROR", True)
     assert "hunter2" not in error.message
 
 
-def test_a_silent_server_is_a_timeout():
-    with socket.create_server(("127.0.0.1", 0)) as listener:  # the system accepts, nobody reads
+def test_silent_server_is_a_timeout():
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # the kernel accepts connections, no process reads
         started = time.monotonic()
         error = fail(f"redis://127.0.0.1:{listener.getsockname()[1]}/1", timeout_ms=200)
         took = time.monotonic() - started
     assert took > 0.15
-    # Not even the choice of the database was answered, so the entry was not sent.
+    # The server did not answer the SELECT of the database, so the entry was not sent.
     assert (error.type, error.may_have_been_delivered) == ("TIMEOUT", False)
 
 
-def test_an_answer_that_comes_too_late_is_not_given_to_the_next_delivery(valkey, client):
+def test_late_answer_is_not_taken_for_the_answer_to_the_next_delivery(valkey, client):
     async def main(streams):
         with LossyProxy(valkey.port) as proxy:
             url = f"redis://127.0.0.1:{proxy.port}"
@@ -128,8 +128,8 @@ def test_an_answer_that_comes_too_late_is_not_given_to_the_next_delivery(valkey,
     assert client.xlen("s") == 3
 
 
-def test_waiting_for_a_connection_does_not_count_against_the_timeout(valkey, client):
-    """One connection and three deliveries: together they take longer than the timeout of each."""
+def test_timeout_excludes_the_wait_for_a_connection(valkey, client):
+    """Three deliveries share one connection; together they take longer than the timeout of each delivery."""
 
     async def main(streams):
         with LossyProxy(valkey.port) as proxy:
@@ -142,7 +142,7 @@ def test_waiting_for_a_connection_does_not_count_against_the_timeout(valkey, cli
     assert client.xlen("s") == 4
 
 
-def test_a_server_of_another_kind():
+def test_invalid_answer_is_an_error_without_nul_bytes():
     async def main(streams, answer):
         async def handle(reader, writer):
             while commands := await reader.read(65_536):
@@ -164,7 +164,7 @@ def test_a_server_of_another_kind():
 @pytest.mark.parametrize(
     ("head", "flood"), [(b"$4294967296\r\n", b"x"), (b"*4294967296\r\n", b":1\r\n"), (b"+", b"x"), (b"-ERR ", b"x")]
 )
-def test_an_answer_without_end_is_not_kept(head, flood):
+def test_endless_answer_is_rejected_early(head, flood):
     async def main(streams):
         sent = []
 
@@ -184,4 +184,4 @@ def test_an_answer_without_end_is_not_kept(head, flood):
 
     error, taken = run(dispatcher(), main)
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("STREAM_ERROR", False, True)
-    assert taken < 16_000_000, "no more than what the system's buffers hold"
+    assert taken < 16_000_000, "no more than the kernel's buffers hold"

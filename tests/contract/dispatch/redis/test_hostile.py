@@ -1,4 +1,4 @@
-"""A Redis that says whatever bytes it likes: it costs its own deliveries, and less than 1 MB for each."""
+"""A Redis that sends malformed answers: only its own deliveries fail, and each uses less than 1 MB."""
 
 import asyncio
 import contextlib
@@ -20,14 +20,14 @@ from tests.contract.dispatch.dispatching import Opening, identity, rendered, run
 
 CASES, AT_ONCE = 200, 5
 FLOOD = bytes(65_536)
-MAX_BYTES = 1_000_000  # for each attempt
+MAX_BYTES = 1_000_000  # per attempt
 LENGTHS = (-2, -1, 0, 5, 64, 65_536, 65_537, 2**31, 2**32, 2**63)
-TYPES = b"$$$$$$**+-:_,#!=(%~>|\x00"  # strings are what an answer consists of
+TYPES = b"$$$$$$**+-:_,#!=(%~>|\x00"  # mostly strings, the type of the parts of a valid answer
 ENDINGS = ("close", "silence", "flood", "flood", "drip")
 
 
-def lie(generator: random.Random) -> bytes:
-    """Return an answer, or a part of one, that no honest server would give to the script."""
+def malformed_answer(generator: random.Random) -> bytes:
+    """Return an answer, or part of an answer, that no correct server gives to the script."""
     kind, length = bytes([generator.choice(TYPES)]), generator.choice(LENGTHS)
     announced = kind + b"%d\r\n" % length + generator.randbytes(generator.randrange(1_000))
     return generator.choice(
@@ -44,17 +44,17 @@ def lie(generator: random.Random) -> bytes:
 
 
 @asynccontextmanager
-async def liar(seed: int) -> AsyncIterator[str]:
-    """Serve lies, each connection one, and end each in another way."""
+async def hostile_redis(seed: int) -> AsyncIterator[str]:
+    """Serve one malformed answer per connection, each with a random ending."""
     numbers = itertools.count()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         generator = random.Random(f"{seed}:{next(numbers)}")
-        said, ending = lie(generator), generator.choice(ENDINGS)
+        sent, ending = malformed_answer(generator), generator.choice(ENDINGS)
         with contextlib.suppress(ConnectionError, asyncio.CancelledError):
             while await reader.read(65_536):
-                chunks = (said[at : at + 1] for at in range(len(said))) if ending == "drip" else [said]
-                for chunk in itertools.chain([said], itertools.repeat(FLOOD)) if ending == "flood" else chunks:
+                chunks = (sent[at : at + 1] for at in range(len(sent))) if ending == "drip" else [sent]
+                for chunk in itertools.chain([sent], itertools.repeat(FLOOD)) if ending == "flood" else chunks:
                     writer.write(chunk)
                     await writer.drain()
                     await asyncio.sleep(0)
@@ -72,14 +72,14 @@ def spec(url: str, timeout_ms: int = 500) -> dict[str, Any]:
 
 
 async def attack(dispatcher: RedisStreamDispatcher, url: str, number: int) -> None:
-    # What is well-formed by chance is taken for an answer.
+    # A random answer can be well-formed; then the delivery succeeds.
     with contextlib.suppress(DeliveryError):
-        await dispatcher.send(spec(url), identity(f"exec_lie_{number}"))
+        await dispatcher.send(spec(url), identity(f"exec_hostile_{number}"))
 
 
-def test_no_lies_of_a_redis_cost_more_than_their_own_deliveries(valkey: Valkey) -> None:
+def test_malformed_answers_fail_only_their_own_deliveries(valkey: Valkey) -> None:
     async def main(dispatcher: RedisStreamDispatcher) -> int:
-        async with liar(seed=26) as url:
+        async with hostile_redis(seed=26) as url:
             await dispatcher.send(spec(valkey.url, timeout_ms=60_000), identity("exec_first"))
             tracemalloc.start()
             for first in range(0, CASES, AT_ONCE):

@@ -1,4 +1,4 @@
-"""A repeated delivery to a Redis Stream appends nothing, as far as its note lasts."""
+"""A repeated delivery to a Redis Stream appends nothing until the marker of the delivery expires."""
 
 import asyncio
 import dataclasses
@@ -16,7 +16,7 @@ from tests.contract.dispatch.lossy import LossyProxy
 from tests.contract.dispatch.redis.deliveries import dispatcher, fail, send, spec
 
 
-def test_a_retry_appends_nothing_and_returns_the_first_id(valkey, client):
+def test_retry_appends_nothing_and_returns_the_first_id(valkey, client):
     first = send(valkey.url, identity(attempt=1))
     client.script_flush()
     assert send(valkey.url, identity(attempt=2), fields_template={"other": "fields"}) == first
@@ -25,7 +25,7 @@ def test_a_retry_appends_nothing_and_returns_the_first_id(valkey, client):
     assert client.xlen("s") == 2
 
 
-def test_a_lost_answer_is_unknown_and_its_retry_appends_nothing(valkey, client):
+def test_lost_answer_is_in_doubt_and_its_retry_appends_nothing(valkey, client):
     async def main(streams):
         with LossyProxy(valkey.port) as proxy:
             url = f"redis://127.0.0.1:{proxy.port}"
@@ -40,7 +40,7 @@ def test_a_lost_answer_is_unknown_and_its_retry_appends_nothing(valkey, client):
     assert [message_id for message_id, _ in client.xrange("s")][1:] == [output["message_id"]]
 
 
-def test_fifty_at_once_append_one_entry(valkey, client):
+def test_fifty_concurrent_attempts_append_one_entry(valkey, client):
     async def main(streams):
         return await asyncio.gather(*(streams.send(spec(valkey.url), identity(attempt=n)) for n in range(50)))
 
@@ -49,36 +49,36 @@ def test_fifty_at_once_append_one_entry(valkey, client):
     assert len({output["message_id"] for output in outputs}) == 1
 
 
-def remembering(who=None, **history):
-    return dataclasses.replace(who or identity(), history=History(**history))
+def with_history(delivery=None, **history):
+    return dataclasses.replace(delivery or identity(), history=History(**history))
 
 
-def test_the_note_of_a_delivery_is_small_and_outlives_the_longest_wait_only(valkey, client):
-    send(valkey.url, remembering(identity(ids.execution_id()), longest_wait_seconds=60.0), stream="s" * 20)
-    (note,) = set(client.keys()) - {"s" * 20}
-    assert MARKER_SLACK_SECONDS < client.ttl(note) <= MARKER_SLACK_SECONDS + 60
-    assert client.memory_usage(note) <= 200
+def test_marker_is_small_and_expires_after_the_longest_wait(valkey, client):
+    send(valkey.url, with_history(identity(ids.execution_id()), longest_wait_seconds=60.0), stream="s" * 20)
+    (marker,) = set(client.keys()) - {"s" * 20}
+    assert MARKER_SLACK_SECONDS < client.ttl(marker) <= MARKER_SLACK_SECONDS + 60
+    assert client.memory_usage(marker) <= 200
 
 
-def test_an_entry_whose_note_may_have_expired_is_marked(valkey, client):
-    """Only then: what is found is no duplicate, and a note that cannot have expired says that nothing was appended."""
+def test_output_reports_a_possible_duplicate_once_the_marker_may_have_expired(valkey, client):
+    """An existing marker proves a delivery. A missing marker that cannot have expired proves that nothing was sent."""
     now = time.monotonic()
     old = {"longest_wait_seconds": 60.0, "uncertain_since": now - MARKER_SLACK_SECONDS - 60}
     recent = {"longest_wait_seconds": 3600.0, "uncertain_since": now - MARKER_SLACK_SECONDS - 60}
-    assert send(valkey.url, remembering(identity("exec_old", attempt=2), **old))["may_be_duplicate"] is True
-    assert "may_be_duplicate" not in send(valkey.url, remembering(identity("exec_old", attempt=3), **old))
-    assert "may_be_duplicate" not in send(valkey.url, remembering(identity("exec_recent", attempt=2), **recent))
-    assert "may_be_duplicate" not in send(valkey.url, remembering(identity("exec_first")))
+    assert send(valkey.url, with_history(identity("exec_old", attempt=2), **old))["may_be_duplicate"] is True
+    assert "may_be_duplicate" not in send(valkey.url, with_history(identity("exec_old", attempt=3), **old))
+    assert "may_be_duplicate" not in send(valkey.url, with_history(identity("exec_recent", attempt=2), **recent))
+    assert "may_be_duplicate" not in send(valkey.url, with_history(identity("exec_first")))
     assert client.xlen("s") == 3
 
 
 @each_case("stream", ["s", "notifications:outbound", "a{b}c", "{a}", "a{", "a{{b}}", "{a{b}", "x{y}{z}"])
-def test_the_note_lies_in_the_slot_of_the_stream(stream):
+def test_marker_key_is_in_the_cluster_slot_of_the_stream(stream):
     assert key_slot(marker_key(stream, "exec_1").encode()) == key_slot(stream.encode())
     assert marker_key(stream, "exec_1") != marker_key(stream, "exec_2")
 
 
-def test_a_failed_append_leaves_no_note(valkey, client):
+def test_failed_append_leaves_no_marker(valkey, client):
     client.set("s", "a string")
     fail(valkey.url)
     client.delete("s")

@@ -1,4 +1,4 @@
-"""Deliveries that share the connection to a Redis: each succeeds or fails by itself."""
+"""Deliveries that share one connection to a Redis server succeed or fail independently."""
 
 import asyncio
 import dataclasses
@@ -11,7 +11,7 @@ from tests.contract.dispatch.dispatching import Withdrawn, failure, identity, ru
 from tests.contract.dispatch.redis.deliveries import dispatcher, spec
 
 
-def test_many_deliveries_take_one_connection(valkey, client):
+def test_many_deliveries_share_one_connection(valkey, client):
     async def main(streams):
         await asyncio.gather(*(streams.send(spec(valkey.url), identity(f"exec_{n}")) for n in range(50)))
         return len(client.client_list())
@@ -21,7 +21,7 @@ def test_many_deliveries_take_one_connection(valkey, client):
     assert client.xlen("s") == 50
 
 
-def test_what_fails_among_others_fails_alone(valkey, client):
+def test_failed_delivery_does_not_affect_deliveries_on_the_same_connection(valkey, client):
     client.set("text", "is no stream")
     withdrawn = dataclasses.replace(identity("withdrawn"), permission=Withdrawn())
 
@@ -42,7 +42,10 @@ def test_what_fails_among_others_fails_alone(valkey, client):
 
 @asynccontextmanager
 async def silent_until(may_answer: asyncio.Event) -> AsyncIterator[tuple[str, list[int]]]:
-    """Serve a Redis whose ids are those of connection and command; the first connection waits until it may answer."""
+    """Serve a Redis that answers with the numbers of connection and command as the id of the entry.
+
+    The first connection answers once `may_answer` is set. Yields the URL, and the number of commands per connection.
+    """
     counts: list[int] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -60,8 +63,8 @@ async def silent_until(may_answer: asyncio.Event) -> AsyncIterator[tuple[str, li
         yield f"redis://127.0.0.1:{listener.sockets[0].getsockname()[1]}", counts
 
 
-def test_one_that_runs_out_of_time_leaves_the_others_their_answers():
-    """Nothing more is sent on its connection, and the answer that comes late is not the next one's."""
+def test_timed_out_delivery_does_not_shift_the_answers_of_later_deliveries():
+    """Nothing more is sent on the connection, and the late answer is not taken for the answer of the next delivery."""
 
     async def main(streams):
         may_answer = asyncio.Event()
@@ -79,8 +82,8 @@ def test_one_that_runs_out_of_time_leaves_the_others_their_answers():
     assert counts == [2, 1]
 
 
-def test_a_connection_that_is_lost_at_once_is_not_used_again():
-    """The server lets us in and hangs up; the next delivery connects anew."""
+def test_connection_closed_after_authentication_is_not_reused():
+    """The server accepts the password and closes the connection; the next delivery opens another connection."""
 
     async def main(streams):
         connections = 0
@@ -106,8 +109,8 @@ def test_a_connection_that_is_lost_at_once_is_not_used_again():
     assert output["message_id"] == "1-1"
 
 
-def test_one_that_has_little_time_to_connect_does_not_decide_for_the_others():
-    """Both want the same connection, whose password is confirmed once the first has given up."""
+def test_connect_timeout_of_one_delivery_does_not_fail_another_delivery():
+    """Both deliveries wait for the same connection. The server confirms the password after the first has timed out."""
 
     async def main(streams):
         may_answer = asyncio.Event()
@@ -117,7 +120,7 @@ def test_one_that_has_little_time_to_connect_does_not_decide_for_the_others():
                 await reader.readuntil(b"PASSWORD\r\n")
                 await may_answer.wait()
                 writer.write(b"+OK\r\n")
-                await reader.readuntil(b"EVALSHA")  # of the first connection only its end comes
+                await reader.readuntil(b"EVALSHA")  # the first connection ends without a command
                 writer.write(b"$3\r\n1-1\r\n")
                 await reader.read()
             finally:
@@ -130,7 +133,7 @@ def test_one_that_has_little_time_to_connect_does_not_decide_for_the_others():
             error = await hasty
             may_answer.set()
             output = await patient
-            await streams.close()  # the server waits for it
+            await streams.close()  # the server waits for the end of the connection
             return error, output
 
     error, output = run(dispatcher(), main)
@@ -138,8 +141,8 @@ def test_one_that_has_little_time_to_connect_does_not_decide_for_the_others():
     assert output["message_id"] == "1-1"
 
 
-def test_what_the_server_did_not_run_was_not_delivered():
-    """It does not know the script, and says so when its connection is given up because of another delivery."""
+def test_entry_of_an_unknown_script_was_not_delivered():
+    """The connection is closed because of another delivery; then the server answers that the script is unknown."""
 
     async def main(streams):
         is_sent, may_answer = asyncio.Event(), asyncio.Event()

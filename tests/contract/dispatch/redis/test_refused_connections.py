@@ -1,4 +1,4 @@
-"""A Redis that takes no connection: it says why and hangs up, as one does that has no room for another client."""
+"""A Redis that refuses connections: it sends an error and closes, as a server with `maxclients` connections does."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,15 +13,15 @@ from actors.dispatch.resp import RefusedError
 from tests.contract.dispatch.dispatching import Opening, failure, identity, run
 from tests.contract.dispatch.redis.deliveries import dispatcher, spec
 
-NO_ROOM = b"-ERR max number of clients reached\r\n"
+MAX_CLIENTS = b"-ERR max number of clients reached\r\n"
 
 
 @asynccontextmanager
-async def full() -> AsyncIterator[int]:
-    """Serve a Redis that has no room for any client; yields its port."""
+async def full_server() -> AsyncIterator[int]:
+    """Serve a Redis that refuses each client; yields its port."""
 
     async def handle(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(NO_ROOM)
+        writer.write(MAX_CLIENTS)
         writer.close()
 
     async with await asyncio.start_server(handle, "127.0.0.1", 0) as listener:
@@ -30,9 +30,9 @@ async def full() -> AsyncIterator[int]:
 
 @pytest.mark.parametrize("user", ["", ":password@"])
 @pytest.mark.parametrize("database", ["", "/2"])
-def test_a_server_without_room_is_quoted(user, database):
+def test_error_quotes_the_reason_of_the_refusal(user, database):
     async def main(streams):
-        async with full() as port:
+        async with full_server() as port:
             return await failure(streams, spec(f"redis://{user}127.0.0.1:{port}{database}"))
 
     error = run(dispatcher(), main)
@@ -40,11 +40,11 @@ def test_a_server_without_room_is_quoted(user, database):
     assert "max number of clients reached" in error.message
 
 
-def test_a_connection_that_is_lost_before_its_opening_ends_is_none():
-    """The pool would lend it for ever: it is told of the loss once, and knows of no connection by then."""
+def test_connection_lost_while_it_is_opened_raises_an_error():
+    """Otherwise the pool would keep the dead connection: the only report of the loss came before the connection."""
 
     class Late(Connector):
-        """Tells of a connection when it is lost already."""
+        """Returns a connection once the connection is lost."""
 
         async def connect(self, origin, make_protocol):
             protocol = await super().connect(origin, make_protocol)
@@ -52,10 +52,10 @@ def test_a_connection_that_is_lost_before_its_opening_ends_is_none():
             return protocol
 
         async def close(self):
-            """Do nothing: the connection is closed by whoever opens it."""
+            """Do nothing: `open_connection` closes the connection."""
 
     async def main(connector):
-        async with full() as port:
+        async with full_server() as port:
             await open_connection(connector, read_target(f"redis://127.0.0.1:{port}"), lambda _: lost.set())
 
     lost = asyncio.Event()
@@ -63,11 +63,11 @@ def test_a_connection_that_is_lost_before_its_opening_ends_is_none():
         run(Opening(Late), main)
 
 
-def test_a_connection_that_ends_with_its_greeting_is_not_used_again():
-    """The refusal comes together with the answer to the password; the next delivery connects anew."""
+def test_connection_refused_together_with_the_password_answer_is_not_reused():
+    """The next delivery opens another connection."""
 
     async def main(streams):
-        greetings = iter([b"+OK\r\n" + NO_ROOM, b"+OK\r\n"])
+        greetings = iter([b"+OK\r\n" + MAX_CLIENTS, b"+OK\r\n"])
 
         async def handle(reader, writer):
             await reader.readuntil(b"PASSWORD\r\n")
@@ -81,7 +81,7 @@ def test_a_connection_that_ends_with_its_greeting_is_not_used_again():
             url = f"redis://:PASSWORD@127.0.0.1:{listener.sockets[0].getsockname()[1]}"
             error = await failure(streams, spec(url))
             output = await streams.send(spec(url), identity())
-            await streams.close()  # the server waits for it
+            await streams.close()  # the server waits for the end of the connection
             return error, output
 
     error, output = run(dispatcher(), main)

@@ -1,4 +1,4 @@
-"""Redis Stream deliveries to a real server: what is appended, and over which connection."""
+"""Redis Stream deliveries to a real server: the appended entries, and the connections."""
 
 import asyncio
 import ssl
@@ -18,7 +18,7 @@ from tests.contract.dispatch.redis.deliveries import dispatcher, fail, send, spe
 from tests.waiting import HUNG_SECONDS
 
 
-def test_an_entry_has_the_users_fields_and_nothing_else(valkey, client):
+def test_entry_has_the_configured_fields_and_nothing_else(valkey, client):
     values = {"text": "é\n\0", "n": 1, "f": 1.5, "t": True, "z": None, "o": {"k": "é"}, "l": [1, "x"], "": ""}
     output = send(valkey.url, fields_template=values)
     ((message_id, entry),) = client.xrange("s")
@@ -35,7 +35,7 @@ def test_an_entry_has_the_users_fields_and_nothing_else(valkey, client):
     }
 
 
-def test_metadata_is_added_where_it_is_asked_for(valkey, client):
+def test_metadata_fields_are_added_if_configured(valkey, client):
     send(valkey.url, identity("exec_1", attempt=2), fields_template={"a": "1", "te": "2"}, metadata=True)
     ((_, entry),) = client.xrange("s")
     assert entry == {
@@ -58,7 +58,7 @@ def test_the_database_of_the_url_is_used(valkey, client):
 
 
 @pytest.mark.parametrize(("approximate", "exact"), [(False, True), (True, False)])
-def test_trimming(valkey, client, approximate, exact):
+def test_stream_is_trimmed_exactly_or_approximately(valkey, client, approximate, exact):
     async def main(streams):
         for number in range(250):
             limits = {"max_len": 10, "approximate_trimming": approximate}
@@ -70,7 +70,7 @@ def test_trimming(valkey, client, approximate, exact):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
-def test_the_guard_stands_before_every_connection(valkey, client, host):
+def test_egress_guard_checks_every_connection(valkey, client, host):
     guard = EgressGuard.from_settings("public-only", [], [])
     error = fail(f"redis://{host}:{valkey.port}", guard=guard)
     assert (error.type, error.permanent) == ("CONNECTION_ERROR", True)
@@ -78,7 +78,7 @@ def test_the_guard_stands_before_every_connection(valkey, client, host):
     assert not client.exists("s")
 
 
-def test_tls_is_for_the_name_although_the_address_is_connected_to(tmp_path):
+def test_tls_verifies_the_host_name_of_the_url(tmp_path):
     names = []
 
     async def main(streams):
@@ -110,7 +110,7 @@ def self_signed(directory):
     return path
 
 
-def test_pools_that_are_not_used_are_closed(valkey, client):
+def test_idle_connections_are_closed(valkey, client):
     async def main(streams):
         before = len(client.client_list())
         await streams.send(spec(valkey.url), identity())
