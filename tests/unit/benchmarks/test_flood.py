@@ -1,4 +1,4 @@
-"""A flood does not wait for the server it is sent to, and keeps apart how that answers."""
+"""Floods do not wait for the server, and count its answers by status."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ ANSWERS = [
 
 
 class Server(asyncio.Protocol):
-    """Gives the answers in turn, none before as many requests came; looks at health are answered at once."""
+    """Server that answers once all requests have arrived, each with the next answer; health checks get 200 at once."""
 
     waiting: list["Server"]
 
@@ -46,7 +46,7 @@ async def flooded() -> dict[str, dict[str, list[float]]]:
         return await flood.run(Flood(f"{host}:{port}", "/jobs", "key", f'{{"key": "{PLACE}"}}', 1000, 0.004))
 
 
-def test_answers_are_kept_apart() -> None:
+def test_answers_are_counted_by_status() -> None:
     found = asyncio.run(flooded())
     counts = {status: len(seconds) for status, seconds in found["requests"].items()}
     assert counts == {"201": 1, "503": 1, NO_RETRY_AFTER: 1, NO_ANSWER: 1}

@@ -1,4 +1,4 @@
-"""A load of many endpoints, and what is said of what came of it."""
+"""Load on many endpoints, and the reported ratios of an isolation run."""
 
 from benchmarks.contenders.crowd import Stream
 from benchmarks.measures.flow import isolation
@@ -6,14 +6,14 @@ from benchmarks.measures.flow.isolation import Load, Seen
 from benchmarks.report.results import Section
 
 
-def test_a_load_has_its_rate_and_each_endpoint_its_turn() -> None:
+def test_load_has_its_rate_and_endpoints_take_turns() -> None:
     streams = Load(rate=10, seconds=2).streams(["a", "b", "c", "d"], first=100.0)
     assert streams[1] == Stream("b", 5, 100.1, 0.4)
     instants = sorted(instant for stream in streams for instant in stream.instants())
     assert all(abs(instant - 100 - number / 10) < 1e-6 for number, instant in enumerate(instants))
 
 
-def test_a_ratio_is_of_what_came_alone() -> None:
+def test_ratios_compare_with_the_run_alone() -> None:
     section = Section("Isolation")
     alone = Seen(1.0, {"a": 1.0, "b": 0.5}, [1.0, 10.0])
     isolation.keep(section, "ours", alone, Seen(0.8, {"a": 0.9, "b": 0.1}, [2.0, 30.0]))

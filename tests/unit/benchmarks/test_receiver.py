@@ -1,4 +1,4 @@
-"""What the receiver of the benchmarks notes."""
+"""Counts and times that the receiver of the benchmarks records."""
 
 from benchmarks.receiver import Book
 
@@ -12,7 +12,7 @@ def test_arrivals_are_kept_by_key_and_by_path() -> None:
     assert [len(book.report(f"/_arrivals{path}")) for path in ("/a", "/b", "/c")] == [2, 1, 0]  # type: ignore[arg-type]
 
 
-def test_the_most_that_were_open_are_kept_by_path() -> None:
+def test_maximum_of_open_requests_is_kept_by_path() -> None:
     book = Book()
     for path, by in (("/a", 1), ("/a", 1), ("/a", -1), ("/b", 1), ("/a", 1), ("/a", -1), ("/a", -1)):
         book.hold(path, by)

@@ -1,4 +1,4 @@
-"""Circuit breaker: who may try a database that hangs, and what opens and closes it."""
+"""Circuit breaker of the database: probes while it is open, and the events that open and close it."""
 
 from collections.abc import Iterator
 from typing import NoReturn
@@ -11,13 +11,13 @@ from app.kernel.db.retries import DatabaseBreaker, retried
 from app.kernel.errors import TimedOutError, UnavailableError
 
 
-def test_while_it_is_closed_everybody_may() -> None:
+def test_closed_breaker_admits_every_attempt() -> None:
     breaker = DatabaseBreaker()
     with breaker.probe(), breaker.probe():
         pass
 
 
-def test_while_it_is_open_one_at_a_time_may() -> None:
+def test_open_breaker_admits_one_probe_at_a_time() -> None:
     breaker = DatabaseBreaker()
     breaker.trip()
     for _ in range(2):
@@ -25,7 +25,7 @@ def test_while_it_is_open_one_at_a_time_may() -> None:
             pass
 
 
-def test_an_answer_closes_it_for_all() -> None:
+def test_answer_closes_the_breaker_for_all() -> None:
     breaker = DatabaseBreaker()
     breaker.trip()
     with breaker.probe():
@@ -34,7 +34,7 @@ def test_an_answer_closes_it_for_all() -> None:
             pass
 
 
-def test_who_began_before_it_opened_does_not_end_a_probe() -> None:
+def test_attempt_from_before_the_opening_does_not_end_a_probe() -> None:
     breaker = DatabaseBreaker()
     with breaker.probe():
         breaker.trip()
@@ -42,7 +42,7 @@ def test_who_began_before_it_opened_does_not_end_a_probe() -> None:
         pass
 
 
-def test_a_statement_that_meets_it_open_closes_it_with_its_answer_and_keeps_others_out_until_then() -> None:
+def test_probe_statement_closes_the_breaker_and_keeps_other_statements_out_until_then() -> None:
     breaker = DatabaseBreaker()
     breaker.trip()
 
@@ -62,7 +62,7 @@ def _no_deadline_afterwards() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_no_deadline_afterwards")
-def test_a_deadline_that_passes_while_a_connection_is_lost_opens_it() -> None:
+def test_deadline_that_passes_while_a_connection_is_lost_opens_the_breaker() -> None:
     breaker = DatabaseBreaker()
 
     def lose() -> NoReturn:

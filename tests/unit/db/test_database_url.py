@@ -14,7 +14,7 @@ from schema.url import database_url
         ("cockroachdb://u:p@h:1/d", "cockroachdb+psycopg2"),
     ],
 )
-def test_the_driver_is_pinned(given: str, driver: str) -> None:
+def test_driver_is_set_and_the_rest_of_the_url_is_kept(given: str, driver: str) -> None:
     url = database_url(given)
     assert url.drivername == driver
     assert (url.username, url.password, url.host, url.port, url.database) == ("u", "p", "h", 1, "d")

@@ -1,4 +1,4 @@
-"""Size of the registered statements: a reader can take each in, and a server parses it quickly."""
+"""Size of the registered statements: short enough to read, and quick to parse for a server."""
 
 import ast
 import inspect
@@ -17,23 +17,23 @@ def test_no_statement_is_longer_than_20000_characters() -> None:
     assert {name: length for name, length in lengths.items() if length > MAX_CHARACTERS} == {}
 
 
-def test_no_statement_is_built_of_more_than_three_named_texts() -> None:
-    """A named text is a module's constant; those of the functions that the statement calls count as well."""
+def test_no_statement_is_built_from_more_than_three_named_texts() -> None:
+    """A named text is a constant of a module. Texts in functions that build the statement count as well."""
     texts = {f"{module.__name__}: {ast.unparse(name)}": set(_texts(module, sql, set()))
              for module in MODULES for name, sql in _registrations(module)}  # fmt: skip
-    assert len(texts) > len(STATEMENTS) / 2, "the registrations are found"
+    assert len(texts) > len(STATEMENTS) / 2, "few registrations were found"
     assert {name: found for name, found in texts.items() if len(found) > MAX_TEXTS} == {}
 
 
 def _registrations(module: ModuleType) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield the name and the text of each statement that a module registers, as expressions."""
+    """Yield the name and the text of each registered statement of a module, as expressions."""
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("statement", "hot_statement"):
             yield node.args[0], node.args[1]
 
 
 def _texts(module: ModuleType, tree: ast.AST, seen: set[FunctionType]) -> Iterator[str]:
-    """Yield the names of the constants of which an expression or a function builds a text."""
+    """Yield the names of the constants from which an expression or a function builds a text."""
     for node in ast.walk(tree):
         value = getattr(module, node.id, None) if isinstance(node, ast.Name) else None
         if isinstance(value, str) and isinstance(node, ast.Name):

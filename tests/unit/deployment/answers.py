@@ -1,4 +1,4 @@
-"""A small HTTP server that answers as it is told, for what probes ask."""
+"""Small HTTP server with a fixed answer, as a target of probes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from threading import Thread
 
 @contextmanager
 def answering(status: int | None, path: str, text: str = "") -> Iterator[int]:
-    """Answer GETs of the path with this status, or nobody listens at all; yields the port."""
+    """Answer GETs of a path with a status, or do not listen if the status is None; yield the port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

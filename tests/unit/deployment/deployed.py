@@ -1,4 +1,4 @@
-"""Settings of the deployed processes, and the versions that files pin."""
+"""Settings of deployed processes, and pinned versions in files."""
 
 import re
 from dataclasses import fields

@@ -1,4 +1,4 @@
-"""Dockerfile and docker-compose.yml, which cannot be run here: they parse, and they name what exists."""
+"""Dockerfile and docker-compose.yml, checked without Docker: valid syntax, and names that exist."""
 
 import json
 import re
@@ -23,9 +23,9 @@ from tests.unit.deployment.answers import answering
 from tests.unit.deployment.deployed import READ_SECRETS, ROOT, SETTINGS, canonical, versions
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
-IMAGE = {"python_version": "3.12", "python_full_version": "3.12.14", "extra": ""}  # as it is said to markers
+IMAGE = {"python_version": "3.12", "python_full_version": "3.12.14", "extra": ""}  # environment of requirement markers
 OURS = {"api", "worker", "scheduler", "migrate"}
-OTHERS_SETTINGS = {"CHANGELOG.md", "receiving.md"}  # of former releases, and of receivers
+OTHERS_SETTINGS = {"CHANGELOG.md", "receiving.md"}  # settings of earlier releases, and of receivers
 OF_THE_API = (
     "docker-compose.yml",
     "deploy/kubernetes/overlays/example/kustomization.yaml",
@@ -39,7 +39,7 @@ def services() -> dict[str, Any]:
     return dict(composed["services"])
 
 
-def test_compose_has_what_the_documentation_says(services: dict[str, Any]) -> None:
+def test_compose_has_the_documented_services(services: dict[str, Any]) -> None:
     assert {"roach1", "roach2", "roach3", "balancer", "kafka", "redis", *OURS} <= set(services)
     assert services["worker"]["deploy"]["replicas"] == 2
     assert services["scheduler"]["deploy"]["replicas"] == 2
@@ -48,13 +48,13 @@ def test_compose_has_what_the_documentation_says(services: dict[str, Any]) -> No
         assert not missing, f"{name} depends on {missing}"
 
 
-def test_compose_sets_only_settings_that_exist_to_values_that_work(services: dict[str, Any]) -> None:
+def test_compose_sets_existing_settings_to_valid_values(services: dict[str, Any]) -> None:
     for name in OURS:
         environment = services[name]["environment"]
         assert {key for key in environment if key.startswith("TE_")} <= SETTINGS
         assert database_url(environment["TE_DATABASE_URL"]).get_backend_name() == "cockroachdb"
         key = environment["TE_SECRET_ENCRYPTION_KEY"]
-        assert key.startswith("${TE_SECRET_ENCRYPTION_KEY:?" if name in READ_SECRETS else ""), "a known key is none"
+        assert key.startswith("${TE_SECRET_ENCRYPTION_KEY:?" if name in READ_SECRETS else ""), "a published key"
         assert bool(key) is (name in READ_SECRETS)
 
 
@@ -71,8 +71,8 @@ def test_no_file_names_a_setting_that_does_not_exist() -> None:
 
 
 @pytest.mark.parametrize("file", OF_THE_API)
-def test_each_deployment_shows_how_the_api_is_tuned(file: str) -> None:
-    """With the defaults, where it sets them."""
+def test_each_deployment_lists_all_settings_of_the_api(file: str) -> None:
+    """Each setting has its default value."""
     text = (ROOT / file).read_text()
     defaults = {item.metadata["env"]: str(item.default) for item in fields(Settings) if item.name.startswith("web_")}
     assert [name for name in defaults if not re.search(rf"\b{name}\b", text)] == []
@@ -80,21 +80,21 @@ def test_each_deployment_shows_how_the_api_is_tuned(file: str) -> None:
         assert defaults[name] == value
 
 
-def test_compose_publishes_nothing_beyond_this_machine(services: dict[str, Any]) -> None:
+def test_compose_publishes_ports_on_the_local_machine_only(services: dict[str, Any]) -> None:
     ports = [port for service in services.values() for port in service.get("ports", ())]
     assert ports
     assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
 
 
-def test_the_driver_understands_the_database_url_of_compose(services: dict[str, Any]) -> None:
-    """The libpq that psycopg2 was built with checks the names of the parameters."""
+def test_driver_accepts_the_database_url_of_compose(services: dict[str, Any]) -> None:
+    """The libpq of psycopg2 checks the names of the parameters."""
     url = database_url(services["api"]["environment"]["TE_DATABASE_URL"])
     _, arguments = url.get_dialect()().create_connect_args(url)
     parsed = psycopg2.extensions.parse_dsn(psycopg2.extensions.make_dsn(**arguments))
     assert (parsed["host"], parsed["port"]) == ("balancer", "26257")
 
 
-def test_the_balancer_sends_to_every_node_that_is_ready(services: dict[str, Any]) -> None:
+def test_balancer_sends_to_every_ready_node(services: dict[str, Any]) -> None:
     (mounted,) = services["balancer"]["volumes"]
     configuration = (ROOT / mounted.split(":")[0]).read_text()
     nodes = {name for name, service in services.items() if "--join" in str(service.get("command"))}
@@ -102,17 +102,17 @@ def test_the_balancer_sends_to_every_node_that_is_ready(services: dict[str, Any]
     assert "option httpchk GET /health?ready=1" in configuration
 
 
-def test_containers_of_ours_may_do_nothing_but_their_work(services: dict[str, Any]) -> None:
+def test_containers_of_the_product_have_no_extra_privileges(services: dict[str, Any]) -> None:
     for name in OURS:
         service = services[name]
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]
         assert service["security_opt"] == ["no-new-privileges:true"]
-    assert re.findall(r"^USER (.+)$", DOCKERFILE, re.MULTILINE)[-1] == "10001:10001", "Kubernetes wants a number"
+    assert re.findall(r"^USER (.+)$", DOCKERFILE, re.MULTILINE)[-1] == "10001:10001", "Kubernetes needs a numeric user"
 
 
 @pytest.mark.parametrize(("answer", "status"), [(200, 0), (503, 1), (None, 1)])
-def test_the_image_is_healthy_while_its_api_says_that_it_is_ready(answer: int | None, status: int) -> None:
+def test_image_is_healthy_while_its_api_is_ready(answer: int | None, status: int) -> None:
     found = re.search(r"^HEALTHCHECK [^\[]*CMD (\[.+\])$", DOCKERFILE.replace("\\\n", ""), re.MULTILINE)
     assert found
     _, *arguments = json.loads(found.group(1))
@@ -121,7 +121,7 @@ def test_the_image_is_healthy_while_its_api_says_that_it_is_ready(answer: int | 
         assert subprocess.run(command, check=False, capture_output=True).returncode == status
 
 
-def test_containers_are_asked_where_they_answer(services: dict[str, Any]) -> None:
+def test_health_checks_use_the_metrics_ports(services: dict[str, Any]) -> None:
     for name in ("worker", "scheduler"):
         port = services[name]["environment"][f"TE_{name.upper()}_METRICS_ADDR"].rpartition(":")[2]
         assert services[name]["healthcheck"]["test"][1:5] == [
@@ -130,10 +130,10 @@ def test_containers_are_asked_where_they_answer(services: dict[str, Any]) -> Non
             "app.kernel.metrics.probe",
             f"127.0.0.1:{port}",
         ]
-    assert "healthcheck" not in services["api"], "that of the image is its own"
+    assert "healthcheck" not in services["api"], "the API has the health check of its image"
 
 
-def test_docker_compose_itself_understands_the_file() -> None:
+def test_docker_compose_accepts_the_file() -> None:
     docker = shutil.which("docker")
     if not docker or subprocess.run([docker, "compose", "version"], check=False, capture_output=True).returncode:
         pytest.skip("needs the docker CLI with its plugin compose")
@@ -143,17 +143,17 @@ def test_docker_compose_itself_understands_the_file() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_what_is_fetched_is_pinned(services: dict[str, Any]) -> None:
+def test_images_are_pinned(services: dict[str, Any]) -> None:
     images = [service["image"] for service in services.values() if "image" in service]
     assert [image for image in images if not re.search(r":v?\d+\.\d+\.\d+", image)] == []
     undigested = {image.split(":")[0] for image in images if not re.search(r"@sha256:[0-9a-f]{64}$", image)}
-    assert undigested == {"cockroachdb/cockroach"}, "as the head of the file says"
+    assert undigested == {"cockroachdb/cockroach"}, "see the head of docker-compose.yml"
     assert re.search(r"^ARG PYTHON=python:[\d.]+-\S+@sha256:[0-9a-f]{64}$", DOCKERFILE, re.MULTILINE)
     assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"${PYTHON}"}
 
 
-def test_the_image_installs_what_the_product_needs_and_nothing_else() -> None:
-    """By hash, in the versions that the tests run with."""
+def test_image_installs_exactly_the_requirements_of_the_product() -> None:
+    """requirements.lock has the versions that the tests run with, and hashes."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     parts = project["optional-dependencies"]
     assert parts["all"] == ["task-executor[scheduler,web,worker]"]
@@ -164,7 +164,7 @@ def test_the_image_installs_what_the_product_needs_and_nothing_else() -> None:
 
 
 def needed(lines: list[str]) -> set[str]:
-    """Return the names of requirements that apply to the image, and of what they require in turn."""
+    """Return the names of the requirements that apply to the image, including indirect requirements."""
     found: set[str] = set()
     waiting = list(lines)
     while waiting:
@@ -186,7 +186,7 @@ def test_procfile_compose_and_dockerfile_run_the_same_programs(services: dict[st
     assert docker_command.group(1) == shlex.split(procfile["web"])[0]
 
 
-def test_the_dockerfile_copies_files_that_exist() -> None:
+def test_dockerfile_copies_files_that_exist() -> None:
     copied = [words.split()[:-1] for words in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)]
     assert copied
     assert [name for names in copied for name in names if not (ROOT / name).exists()] == []

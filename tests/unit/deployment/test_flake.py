@@ -1,4 +1,4 @@
-"""flake.nix, which is not evaluated here: it parses where Nix is, and pins what it takes."""
+"""flake.nix, not evaluated here: its inputs are pinned, and Nix can parse it where Nix is installed."""
 
 import re
 import shutil
@@ -10,14 +10,14 @@ import pytest
 FLAKE = Path(__file__).parents[3] / "flake.nix"
 
 
-def test_it_pins_what_it_takes() -> None:
+def test_inputs_of_the_flake_are_pinned() -> None:
     inputs = re.findall(r'inputs\.(\w+)\.url = "(.+)"', FLAKE.read_text())
     assert [name for name, url in inputs if not re.search(r"/[0-9a-f]{40}$", url)] == []
     assert inputs
     assert "--require-hashes" in FLAKE.read_text()
 
 
-def test_nix_can_parse_it() -> None:
+def test_nix_can_parse_the_flake() -> None:
     nix = shutil.which("nix-instantiate")
     if nix is None:
         pytest.skip("needs nix-instantiate")

@@ -1,4 +1,4 @@
-"""deploy/kubernetes: valid by the schemas of Kubernetes, and of one piece with the product."""
+"""deploy/kubernetes: valid by the schemas of Kubernetes, and consistent with the product."""
 
 import re
 import shutil
@@ -20,7 +20,7 @@ from tests.series import SERIES
 from tests.unit.deployment.deployed import READ_SECRETS, SETTINGS
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "kubernetes"
-OLDEST, NEWEST = "1.30", "1.37"  # of Kubernetes
+OLDEST, NEWEST = "1.30", "1.37"  # supported versions of Kubernetes
 POD_IS_SEALED = {"runAsNonRoot": True, "runAsUser": 10001, "runAsGroup": 10001}
 CONTAINER_IS_SEALED = {
     "allowPrivilegeEscalation": False,
@@ -49,7 +49,7 @@ def of(kind: str) -> dict[str, dict[str, Any]]:
 
 
 def pods() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Give the name, the pod and its container of each workload."""
+    """Yield the name, the pod and the container of each workload."""
     for name, workload in (of("Deployment") | of("Job")).items():
         pod = workload["spec"]["template"]["spec"]
         (container,) = pod["containers"]
@@ -72,7 +72,7 @@ def test_every_object_is_valid(version: str) -> None:
         kubernetes_validate.validate(document, version, strict=True)
 
 
-def test_the_example_overlay_renders_what_is_valid_and_its_own() -> None:
+def test_example_overlay_renders_valid_objects_with_its_own_values() -> None:
     objects = rendered("overlays/example")
     for document in objects:
         kubernetes_validate.validate(document, NEWEST, strict=True)
@@ -90,15 +90,15 @@ def test_the_example_overlay_renders_what_is_valid_and_its_own() -> None:
     Settings.from_env(configured | {"TE_DATABASE_URL": "postgresql://db/te"})
 
 
-def test_the_base_has_all_its_files_and_settings_that_work() -> None:
+def test_base_lists_all_its_files_and_has_valid_settings() -> None:
     files = {file.name for file in (FOLDER / "base").glob("*.yaml")} - {"kustomization.yaml"}
     assert set(KUSTOMIZATION["resources"]) == files
     assert set(CONFIG) <= SETTINGS
     Settings.from_env(CONFIG | {"TE_DATABASE_URL": "postgresql://db/te"})
-    assert not of("Secret"), "a key that is known is none"
+    assert not of("Secret"), "a published key protects nothing"
 
 
-def test_each_process_runs_its_program_sealed_and_is_given_time_to_end() -> None:
+def test_each_process_runs_its_program_without_privileges_and_has_time_to_stop() -> None:
     worker = programs.worker(processes=1)
     expected = {"api": programs.WEB, "worker": worker, "scheduler": ("python", "-m", *programs.SCHEDULER)}
     expected["migrate"] = programs.MIGRATE
@@ -119,8 +119,8 @@ def test_each_process_runs_its_program_sealed_and_is_given_time_to_end() -> None
     assert grace > Settings.from_env(CONFIG | {"TE_DATABASE_URL": "postgresql://db/te"}).worker_shutdown_timeout_seconds
 
 
-def test_probes_ask_what_answers() -> None:
-    asked = {
+def test_probes_use_existing_paths_and_ports() -> None:
+    probed = {
         (name, probe["httpGet"]["path"], container["ports"][0]["containerPort"])
         for name, _, container in pods()
         for kind, probe in container.items()
@@ -128,13 +128,13 @@ def test_probes_ask_what_answers() -> None:
     }
     port = {name: int(CONFIG[f"TE_{name.upper()}_METRICS_ADDR"].rpartition(":")[2]) for name in ("worker", "scheduler")}
     api = int(CONFIG["TE_LISTEN_ADDR"].rpartition(":")[2])
-    assert asked == {
+    assert probed == {
         ("api", "/health/live", api),
         ("api", "/health/ready", api),
         ("worker", "/metrics", port["worker"]),
         ("scheduler", "/metrics", port["scheduler"]),
     }
-    assert {path for name, path, _ in asked if name == "api"} == set(
+    assert {path for name, path, _ in probed if name == "api"} == set(
         re.findall('"GET", "(/.+?)"', getsource(health_api))
     )
     probes = {name: {kind for kind in container if kind.endswith("Probe")} for name, _, container in pods()}
@@ -144,7 +144,7 @@ def test_probes_ask_what_answers() -> None:
         assert annotations["prometheus.io/port"] == str(number)
 
 
-def test_budgets_scalers_and_services_mean_what_is_there() -> None:
+def test_budgets_scalers_and_services_select_existing_deployments() -> None:
     deployments = of("Deployment")
     labels = {name: item["spec"]["template"]["metadata"]["labels"] for name, item in deployments.items()}
     assert set(of("PodDisruptionBudget")) == set(deployments)
@@ -152,12 +152,12 @@ def test_budgets_scalers_and_services_mean_what_is_there() -> None:
         assert budget["spec"]["selector"]["matchLabels"] == labels[name]
     for name, scaler in of("HorizontalPodAutoscaler").items():
         assert scaler["spec"]["scaleTargetRef"]["name"] == name
-        assert "replicas" not in deployments[name]["spec"], "each apply would undo the scaler"
+        assert "replicas" not in deployments[name]["spec"], "each apply would reset the number that the scaler set"
         assert scaler["spec"]["minReplicas"] > 1
     assert of("Service")["api"]["spec"]["selector"] == labels["api"]
 
 
-def test_workers_scale_by_a_figure_that_exists() -> None:
+def test_workers_scale_by_existing_metrics() -> None:
     (metric,) = of("HorizontalPodAutoscaler")["worker"]["spec"]["metrics"]
     (rule,) = yaml.safe_load((FOLDER / "prometheus-adapter.yaml").read_text())["rules"]["external"]
     assert metric["external"]["metric"]["name"] == rule["name"]["as"]

@@ -1,4 +1,4 @@
-"""deploy/prometheus and deploy/grafana: they ask for what is declared, and each alert is heard when it should be."""
+"""deploy/prometheus and deploy/grafana: queries use declared series, and each alert is explained and tested."""
 
 import json
 import re
@@ -51,8 +51,8 @@ def panels() -> list[dict[str, Any]]:
     return [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 
 
-def asked() -> Iterator[tuple[str, str, str]]:
-    """Give the name, the expression and the words about its answer of each rule and of each query of a panel."""
+def queries() -> Iterator[tuple[str, str, str]]:
+    """Yield the name, the expression and the text of each rule and of each query of a panel."""
     for rule in rules():
         yield rule.get("alert") or rule["record"], rule["expr"], str(rule.get("annotations", ""))
     for panel in panels():
@@ -61,9 +61,9 @@ def asked() -> Iterator[tuple[str, str, str]]:
 
 
 def declared(name: str) -> tuple[Series, set[str]]:
-    """Find what a name in an expression selects, and the labels that it has."""
+    """Return the series that a name in an expression selects, and its labels."""
     if name in SERIES:
-        assert SERIES[name].kind is not Kind.HISTOGRAM, f"{name} has _bucket, _sum and _count alone"
+        assert SERIES[name].kind is not Kind.HISTOGRAM, f"{name} is a histogram: use _bucket, _sum or _count"
         return SERIES[name], {*SERIES[name].labels}
     of, _, suffix = name.rpartition("_")
     assert of in SERIES, f"{name} is not declared"
@@ -73,7 +73,7 @@ def declared(name: str) -> tuple[Series, set[str]]:
 
 
 def check_matcher(series: Series, label: str, operator: str, value: str) -> None:
-    """Fail where a matcher can match nothing that is told."""
+    """Fail if a matcher cannot match any value of its label."""
     if label == "le":
         bounds = [*(f"{bound:g}" for bound in series.buckets), "+Inf"]
         assert any(re.fullmatch(value, bound) for bound in bounds), f"{series.name} has no bound {value}"
@@ -83,49 +83,49 @@ def check_matcher(series: Series, label: str, operator: str, value: str) -> None
             assert any(re.fullmatch(pattern, each) for each in known), f"{label}{operator}{pattern} matches nothing"
 
 
-def test_every_expression_asks_for_what_is_declared() -> None:
+def test_every_expression_uses_declared_series_and_labels() -> None:
     recorded = {rule["record"] for rule in rules() if "record" in rule}
     used: set[str] = set()
-    for title, expression, words in asked():
+    for title, expression, words in queries():
         labels = set(OF_TARGETS)
         found = SELECTED.findall(expression)
         for name, selector in found:
-            series, of_it = declared(name)
+            series, series_labels = declared(name)
             matchers = MATCHER.findall(selector)
             assert MATCHER.sub("", selector).strip(", ") == "", f"{title}: {selector}"
-            assert {label for label, *_ in matchers} <= of_it | OF_TARGETS, f"{title}: {name}{{{selector}}}"
+            assert {label for label, *_ in matchers} <= series_labels | OF_TARGETS, f"{title}: {name}{{{selector}}}"
             for label, operator, value in matchers:
                 check_matcher(series, label, operator, value)
-            labels |= of_it
+            labels |= series_labels
         ratios = set(re.findall(r"\btask_executor:[\w:]+", expression))
         assert ratios <= recorded, title
         assert found or ratios, title
         used |= ratios
         grouped = {label.strip() for group in GROUPED.findall(expression) for label in group.split(",")} - {""}
         assert grouped <= labels, f"{title}: {grouped - labels}"
-        told = set(re.findall(r"\$labels\.(\w+)", words)) | set(re.findall(r"\{\{(\w+)\}\}", words))
-        assert told <= grouped, f"{title}: {told - grouped}"
+        in_text = set(re.findall(r"\$labels\.(\w+)", words)) | set(re.findall(r"\{\{(\w+)\}\}", words))
+        assert in_text <= grouped, f"{title}: {in_text - grouped}"
     assert {record for record in recorded - used if not record.endswith(("5m", "1h"))} == set()
 
 
-def test_counters_are_asked_for_what_they_gain() -> None:
+def test_counters_are_queried_by_their_increase() -> None:
     gains = re.compile(r"(?:rate|increase|max_over_time)\($|(?:unless|absent\() ?$")
-    for title, expression, _ in asked():
+    for title, expression, _ in queries():
         for match in SELECTED.finditer(expression):
             if declared(match[1])[0].kind is not Kind.GAUGE:
                 assert gains.search(expression[: match.start()]), f"{title}: {match[0]}"
 
 
-def test_what_each_scheduler_tells_of_the_whole_service_is_not_summed_over_them() -> None:
+def test_gauges_of_the_whole_service_are_not_summed_over_schedulers() -> None:
     largest = re.compile(r"(?:max(?: by \(.*?\))? ?|absent)\($")
-    for title, expression, _ in asked():
+    for title, expression, _ in queries():
         for match in SELECTED.finditer(expression):
             series = declared(match[1])[0]
             if series.kind is Kind.GAUGE and series.merge is Merge.NEWEST and series is not BUILD:
                 assert largest.search(expression[: match.start()]), f"{title}: {match[0]}"
 
 
-def test_each_alert_says_how_urgent_it_is_and_is_explained_and_tried() -> None:
+def test_each_alert_has_a_severity_an_explanation_and_tests() -> None:
     alerts = {rule["alert"]: rule for rule in rules() if "alert" in rule}
     explained = re.findall(r"^\| `(TaskExecutor\w+)`", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE)
     assert sorted(explained) == sorted(alerts)
@@ -142,7 +142,7 @@ def test_each_series_is_on_a_panel() -> None:
     assert set(SERIES) - shown == set()
 
 
-def test_the_dashboard_is_one_that_grafana_can_import() -> None:
+def test_dashboard_can_be_imported_by_grafana() -> None:
     assert DASHBOARD["id"] is None
     assert DASHBOARD["uid"] == "task-executor"
     ids = [panel["id"] for panel in DASHBOARD["panels"]]
@@ -153,7 +153,7 @@ def test_the_dashboard_is_one_that_grafana_can_import() -> None:
         at = panel["gridPos"]
         covered = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
         assert max(x for x, _ in covered) < 24, panel["title"]
-        assert not covered & squares, f"{panel['title']} lies upon another one"
+        assert not covered & squares, f"{panel['title']} overlaps another panel"
         squares |= covered
     for panel in panels():
         assert panel["datasource"] == {"type": "prometheus", "uid": f"${{{source}}}"}, panel["title"]
@@ -166,19 +166,21 @@ def test_the_dashboard_is_one_that_grafana_can_import() -> None:
 def promtool(*arguments: str | Path) -> None:
     program = shutil.which("promtool")
     if program is None:
-        pytest.skip("needs promtool (of Debian's package prometheus)")
+        pytest.skip("needs promtool (in Debian's package prometheus)")
     done = subprocess.run([program, *arguments], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_promtool_hears_each_alert_when_it_should() -> None:
+def test_promtool_accepts_the_rules_and_their_tests_pass() -> None:
     promtool("check", "rules", RULES)
     promtool("test", "rules", CASES)
 
 
-def test_promtool_can_read_what_panels_ask(tmp_path: Path) -> None:
-    queries = [target["expr"].replace("$__rate_interval", "5m") for panel in panels() for target in panel["targets"]]
-    asked_as_rules = [{"record": f"panel:{number}", "expr": query} for number, query in enumerate(queries)]
-    file = tmp_path / "panels.json"  # which is YAML too
-    file.write_text(json.dumps({"groups": [{"name": "panels", "rules": asked_as_rules}]}))
+def test_promtool_can_parse_the_queries_of_panels(tmp_path: Path) -> None:
+    expressions = [
+        target["expr"].replace("$__rate_interval", "5m") for panel in panels() for target in panel["targets"]
+    ]
+    as_rules = [{"record": f"panel:{number}", "expr": query} for number, query in enumerate(expressions)]
+    file = tmp_path / "panels.json"  # JSON is valid YAML
+    file.write_text(json.dumps({"groups": [{"name": "panels", "rules": as_rules}]}))
     promtool("check", "rules", file)

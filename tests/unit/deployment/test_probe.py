@@ -1,4 +1,4 @@
-"""`python -m app.kernel.metrics.probe`, as probes of containers run it."""
+"""`python -m app.kernel.metrics.probe`, as container probes run it."""
 
 import time
 
@@ -19,7 +19,7 @@ WORKED = 'task_executor_scheduler_chore_last_success_timestamp_seconds{chore="%s
         ({"materialize": 59, "promote": 1}, 0, ""),
     ],
 )
-def test_a_scheduler_is_well_while_it_does_what_each_job_needs(
+def test_scheduler_is_healthy_while_its_necessary_chores_succeed(
     seconds_ago: dict[str, float], status: int, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = "".join(WORKED % (chore, time.time() - ago) for chore, ago in seconds_ago.items())
@@ -30,6 +30,6 @@ def test_a_scheduler_is_well_while_it_does_what_each_job_needs(
 
 
 @pytest.mark.parametrize("answer", [500, None])
-def test_what_does_not_tell_its_metrics_is_not_well(answer: int | None) -> None:
+def test_process_without_metrics_is_unhealthy(answer: int | None) -> None:
     with answering(answer, "/metrics") as port:
         assert probe.main([f"127.0.0.1:{port}"]) == 1

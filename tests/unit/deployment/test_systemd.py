@@ -1,4 +1,4 @@
-"""deploy/systemd: units that systemd itself accepts, sealed, and of one piece with the product."""
+"""deploy/systemd: units that systemd accepts, with few privileges, and consistent with the product."""
 
 import shlex
 import shutil
@@ -14,11 +14,11 @@ from app.kernel.config import Settings
 FOLDER = Path(__file__).parents[3] / "deploy" / "systemd"
 BIN = "/opt/task-executor/bin/"
 DEFAULTS = Settings.from_env({"TE_DATABASE_URL": "postgresql://db/te"})
-MOST_EXPOSED = 16  # tenths of ten; what is left is mostly the network, and raising its own limit of open files
+MOST_EXPOSED = 16  # score in tenths; most of it comes from network access and from raising the limit of open files
 
 
 class _Unit(RawConfigParser):
-    """A unit file; of a name that stands there several times the last value counts."""
+    """A unit file; of several values for a name, the last value counts."""
 
     def __init__(self, name: str) -> None:
         super().__init__(strict=False, interpolation=None, delimiters=("=",), comment_prefixes=("#",))
@@ -33,7 +33,7 @@ class _Unit(RawConfigParser):
 
 @pytest.fixture
 def installed(tmp_path: Path) -> list[Path]:
-    """The units, as if the product were installed: systemd looks for what they start."""
+    """Copies of the units with paths to existing programs, because systemd checks the programs that a unit starts."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("needs systemd-analyze")
     for name in ("gunicorn", "dramatiq", "python", "flask"):
@@ -55,13 +55,13 @@ def test_systemd_accepts_every_unit(installed: list[Path]) -> None:
     analyzed("verify", "--man=no", *installed)
 
 
-def test_every_service_is_sealed(installed: list[Path]) -> None:
+def test_every_service_has_few_privileges(installed: list[Path]) -> None:
     for unit in installed:
         if unit.suffix == ".service":
             analyzed("security", "--offline=true", f"--threshold={MOST_EXPOSED}", "--no-pager", unit)
 
 
-def test_each_starts_its_program_and_is_given_time() -> None:
+def test_each_unit_starts_its_program_and_has_time_to_stop() -> None:
     expected = {"web": programs.WEB, "scheduler": ("python", "-m", *programs.SCHEDULER), "migrate": programs.MIGRATE}
     expected["worker"] = programs.worker()
     for name, program in expected.items():
@@ -75,5 +75,5 @@ def test_each_starts_its_program_and_is_given_time() -> None:
     assert _Unit("worker").seconds("TimeoutStopSec") > DEFAULTS.worker_shutdown_timeout_seconds
     assert _Unit("web").seconds("TimeoutStartSec") > DEFAULTS.startup_timeout_seconds
     for name in ("web", "worker", "scheduler"):
-        assert _Unit(name)["Service"]["Restart"] == "always", "also after status 75"
+        assert _Unit(name)["Service"]["Restart"] == "always", "status 75 needs a restart too"
         assert _Unit(name)["Unit"]["StartLimitIntervalSec"] == "0"

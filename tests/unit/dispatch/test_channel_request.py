@@ -1,4 +1,4 @@
-"""Requests of channels: the URL, headers and body of each preset, and the answers that mean success."""
+"""Requests to channels: URL, headers and body of each preset, and the answers that mean success."""
 
 from typing import Any
 
@@ -142,7 +142,7 @@ def test_every_preset_of_http_is_covered() -> None:
         "json://h/?+X Y=1",
     ],
 )
-def test_a_url_of_another_form_is_refused_for_good_without_its_words(channel: str) -> None:
+def test_malformed_channel_url_is_refused_permanently_without_repeating_it(channel: str) -> None:
     with pytest.raises(DeliveryError) as raised:
         spec_of(divide(channel), MESSAGE)
     form = PRESETS[divide(channel).scheme].form
@@ -150,7 +150,7 @@ def test_a_url_of_another_form_is_refused_for_good_without_its_words(channel: st
     assert "somebody" not in raised.value.message
 
 
-def test_what_is_too_long_is_cut_and_braces_are_only_text() -> None:
+def test_long_text_is_cut_and_braces_are_plain_text() -> None:
     _, spec = spec_of(divide("tgram://12:ab/1"), MESSAGE._replace(title="{host}", body="x" * 9000))
     assert (len(spec["body_template"]["text"]), spec["body_template"]["text"][:8]) == (4096, "{host}\nx")
 
@@ -176,7 +176,7 @@ def answer(status: str, text: str) -> AnswerReader:
         ("workflows://h/f1/s1", "202 Accepted", "", True),
     ],
 )
-def test_success_is_what_the_service_says(channel: str, status: str, text: str, *, is_taken: bool) -> None:
+def test_answer_of_the_service_decides_about_success(channel: str, status: str, text: str, *, is_taken: bool) -> None:
     request, _ = spec_of(divide(channel), MESSAGE)
     if is_taken:
         assert status_of(answer(status, text), request) == int(status[:3])

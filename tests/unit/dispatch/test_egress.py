@@ -1,4 +1,4 @@
-"""Which addresses deliveries may reach."""
+"""Egress policy: the addresses that deliveries may reach."""
 
 import socket
 
@@ -47,7 +47,7 @@ def refuses(guard, address):
 
 @each_case("address", METADATA + NOT_ADDRESSES)
 @each_case("policy", ["default", "public-only"])
-def test_metadata_services_are_out_of_reach(policy, address):
+def test_metadata_services_are_never_reached(policy, address):
     assert refuses(EgressGuard.from_settings(policy, [], []), address)
 
 
@@ -57,12 +57,12 @@ def test_private_networks_are_reached_by_default(address):
 
 
 @each_case("address", PRIVATE + PRIVATE_IN_DISGUISE + NOT_PUBLIC)
-def test_public_only_means_public_only(address):
+def test_public_only_refuses_every_other_address(address):
     assert refuses(EgressGuard.from_settings("public-only", [], []), address)
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_public_addresses_are_reached_by_either_policy(address):
+def test_public_addresses_are_reached_by_both_policies(address):
     assert not refuses(EgressGuard.from_settings("public-only", [], []), address)
 
 
@@ -82,7 +82,7 @@ def test_public_addresses_are_reached_by_either_policy(address):
         ("::1", [], ["0.0.0.0/8"], False),
     ],
 )
-def test_allow_beats_deny(address, allow, deny, refused):
+def test_allow_overrides_deny(address, allow, deny, refused):
     assert refuses(EgressGuard.from_settings("default", allow, deny), address) is refused
 
 
@@ -90,7 +90,7 @@ def info(address):
     return (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80))
 
 
-def test_no_socket_is_made_for_a_refused_address():
+def test_no_socket_is_created_for_a_refused_address():
     guard = EgressGuard.from_settings("public-only", [], [])
     with pytest.raises(EgressRefusedError):
         guard.open_socket(info("127.0.0.1"))

@@ -1,4 +1,4 @@
-"""Pools of shared targets: who opens, who waits, who closes."""
+"""Pool of shared targets: opening, waiting for an opening, and closing after idle time."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -11,7 +11,7 @@ from actors.dispatch.idle_pool import IdlePool
 
 
 class Target:
-    """A target that takes note of its openings and its closing."""
+    """Target that records its openings and its closing."""
 
     def __init__(self) -> None:
         self.openings = 0
@@ -46,7 +46,7 @@ async def use(pool: IdlePool[Target], target: Target) -> Target:
         return lent
 
 
-def test_one_opening_serves_all_who_wait() -> None:
+def test_one_opening_serves_all_waiting_users() -> None:
     async def body(pool: IdlePool[Target], target: Target) -> None:
         users = [asyncio.create_task(use(pool, target)) for _ in range(3)]
         await asyncio.sleep(0)
@@ -58,7 +58,7 @@ def test_one_opening_serves_all_who_wait() -> None:
     run(body)
 
 
-def test_who_runs_out_of_time_leaves_the_opening_to_the_others() -> None:
+def test_cancelled_user_leaves_the_opening_to_other_users() -> None:
     async def body(pool: IdlePool[Target], target: Target) -> None:
         early, late = (asyncio.create_task(use(pool, target)) for _ in range(2))
         await asyncio.sleep(0)
@@ -70,7 +70,7 @@ def test_who_runs_out_of_time_leaves_the_opening_to_the_others() -> None:
     run(body)
 
 
-def test_what_failed_is_opened_again_next_time() -> None:
+def test_failed_opening_is_repeated_by_the_next_user() -> None:
     async def body(pool: IdlePool[Target], target: Target) -> None:
         target.may_open.set()
         target.failure = ValueError("no")
@@ -84,7 +84,7 @@ def test_what_failed_is_opened_again_next_time() -> None:
     run(body)
 
 
-def test_only_what_nobody_uses_is_closed() -> None:
+def test_only_idle_targets_are_closed() -> None:
     async def body(pool: IdlePool[Target], target: Target) -> None:
         target.may_open.set()
         async with pool.use("key", target.open):
@@ -100,7 +100,7 @@ def test_only_what_nobody_uses_is_closed() -> None:
     run(body)
 
 
-def test_what_is_forgotten_is_not_lent_again() -> None:
+def test_forgotten_target_is_not_lent_again() -> None:
     async def body(pool: IdlePool[Target], target: Target) -> None:
         target.may_open.set()
         async with pool.use("key", target.open):
@@ -112,7 +112,7 @@ def test_what_is_forgotten_is_not_lent_again() -> None:
     run(body)
 
 
-def test_the_end_closes_what_is_open_and_gives_up_what_is_not() -> None:
+def test_close_closes_open_targets_and_cancels_openings() -> None:
     async def body(pool: IdlePool[Target], target: Target) -> None:
         target.may_open.set()
         await use(pool, target)

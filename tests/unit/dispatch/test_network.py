@@ -1,4 +1,4 @@
-"""Turns at a target: in order, not for ever, and not for a process that ends."""
+"""Limit on connections per host: turns in order, with bounded waits, and none while the process stops."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ Body = Callable[[PerHostLimit], Awaitable[None]]
 
 
 def run(body: Body, *, limit: int = 1, patience_seconds: float = 60.0) -> int:
-    """Use a limit, and return how many targets it still knows afterwards."""
+    """Run a body with a limit, and return how many targets the limit still stores afterwards."""
 
     async def main() -> int:
         turns = PerHostLimit(limit, patience_seconds=patience_seconds)
@@ -32,12 +32,12 @@ async def hold(turns: PerHostLimit, until: asyncio.Event, seen: list[str], name:
 
 
 async def step() -> None:
-    """Let everything run that can."""
+    """Let all ready tasks run."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
-def test_a_target_that_nobody_uses_is_forgotten() -> None:
+def test_unused_target_is_forgotten() -> None:
     async def body(turns: PerHostLimit) -> None:
         async with turns.take("a"), turns.take("b"):
             assert turns.targets_in_use == 2
@@ -45,7 +45,7 @@ def test_a_target_that_nobody_uses_is_forgotten() -> None:
     assert run(body) == 0
 
 
-def test_turns_come_in_the_order_of_asking_and_never_more_than_allowed() -> None:
+def test_turns_come_in_order_and_never_more_than_allowed() -> None:
     async def body(turns: PerHostLimit) -> None:
         seen: list[str] = []
         ends = {name: asyncio.Event() for name in "abcde"}
@@ -63,7 +63,7 @@ def test_turns_come_in_the_order_of_asking_and_never_more_than_allowed() -> None
     assert run(body, limit=2) == 0
 
 
-def test_a_wait_that_is_too_long_defers_the_delivery() -> None:
+def test_wait_that_is_too_long_defers_the_delivery() -> None:
     async def body(turns: PerHostLimit) -> None:
         end, seen = asyncio.Event(), list[str]()
         holder = asyncio.create_task(hold(turns, end, seen))
@@ -79,7 +79,7 @@ def test_a_wait_that_is_too_long_defers_the_delivery() -> None:
     assert run(body, patience_seconds=0.0) == 0
 
 
-def test_nobody_waits_in_a_process_that_ends() -> None:
+def test_no_delivery_waits_in_a_process_that_stops() -> None:
     async def body(turns: PerHostLimit) -> None:
         end, seen = asyncio.Event(), list[str]()
         holder, waiter = (asyncio.create_task(hold(turns, end, seen, name)) for name in ("first", "second"))
@@ -88,7 +88,7 @@ def test_nobody_waits_in_a_process_that_ends() -> None:
         for waiting in (waiter, hold(turns, end, seen, "third")):
             with pytest.raises(NotSentError) as caught:
                 await waiting
-            assert caught.value.put_off_ms <= DUE_NOW_MS, "other processes may send it at once"
+            assert caught.value.put_off_ms <= DUE_NOW_MS, "other processes must be able to send it at once"
         end.set()
         await holder
         assert seen == ["first"]
@@ -96,14 +96,14 @@ def test_nobody_waits_in_a_process_that_ends() -> None:
     assert run(body) == 0
 
 
-def test_a_turn_that_is_passed_to_somebody_who_was_cancelled_goes_to_the_next() -> None:
+def test_turn_of_a_cancelled_waiter_goes_to_the_next_waiter() -> None:
     async def body(turns: PerHostLimit) -> None:
         end, seen = asyncio.Event(), list[str]()
         end.set()
         async with turns.take("target"):
             second, third = (asyncio.create_task(hold(turns, end, seen, name)) for name in ("second", "third"))
             await step()
-        second.cancel()  # its turn has come, but it has not run since
+        second.cancel()  # it already has the turn, but has not run since
         await third
         with pytest.raises(asyncio.CancelledError):
             await second
@@ -112,37 +112,37 @@ def test_a_turn_that_is_passed_to_somebody_who_was_cancelled_goes_to_the_next() 
     assert run(body) == 0
 
 
-def test_whose_turn_comes_too_late_passes_it_on() -> None:
-    """What must not start any more is asked when it can, and not while it waits; who did not wait is not asked."""
+def test_expired_waiter_passes_its_turn_on() -> None:
+    """`begin` is called when a waiter gets its turn, not while it waits, and not for a delivery that never waited."""
 
-    async def late(turns: PerHostLimit, asked: list[str], name: str) -> None:
+    async def late(turns: PerHostLimit, begun: list[str], name: str) -> None:
         class TooLate(Unconditional):
             def begin(self) -> None:
-                asked.append(name)
+                begun.append(name)
                 raise NotSentError("too late")
 
         async with turns.take("target", permission=TooLate()):
-            asked.append("began")
+            begun.append("began")
 
     async def body(turns: PerHostLimit) -> None:
-        end, seen, asked = asyncio.Event(), list[str](), list[str]()
-        await late(turns, asked, "alone")
+        end, seen, begun = asyncio.Event(), list[str](), list[str]()
+        await late(turns, begun, "alone")
         holder = asyncio.create_task(hold(turns, end, seen))
         await step()
-        tasks = [asyncio.create_task(late(turns, asked, name)) for name in "ab"]
+        tasks = [asyncio.create_task(late(turns, begun, name)) for name in "ab"]
         await step()
-        assert asked == ["began"]
+        assert begun == ["began"]
         last = asyncio.create_task(hold(turns, end, seen, "last"))
         end.set()
         assert [type(error) for error in await asyncio.gather(*tasks, return_exceptions=True)] == [NotSentError] * 2
         await asyncio.gather(holder, last)
-        assert (asked, seen) == (["began", "a", "b"], ["first", "last"])
+        assert (begun, seen) == (["began", "a", "b"], ["first", "last"])
 
     assert run(body) == 0
 
 
-def test_nobody_waits_until_too_little_is_left_for_the_delivery() -> None:
-    """A third of the stuck timeout, or what it leaves beside the delivery's own timeout: here nothing."""
+def test_no_delivery_waits_until_too_little_time_is_left() -> None:
+    """The limit is a third of the stuck timeout, or the rest after the delivery's timeout: here nothing is left."""
 
     async def main() -> None:
         turns = PerHostLimit(1, stuck_seconds=300.0)

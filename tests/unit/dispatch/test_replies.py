@@ -1,4 +1,4 @@
-"""Replies of a Redis read from bytes: in pieces of any size, and no longer than one to our commands may be."""
+"""Redis replies read from bytes: in pieces of any size, up to the maximum length."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def read(data: bytes, size: int) -> list[bytes | RefusedError]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, len(REPLIES)])
-def test_replies_come_in_pieces(size: int) -> None:
+def test_replies_are_read_from_pieces_of_any_size(size: int) -> None:
     assert [str(reply) if isinstance(reply, RefusedError) else reply for reply in read(REPLIES, size)] == READ
 
 
@@ -34,17 +34,17 @@ def test_replies_come_in_pieces(size: int) -> None:
         b"$" + b"x" * MAX_REPLY_BYTES * 2,
     ],
 )
-def test_what_is_no_reply_of_ours(data: bytes) -> None:
+def test_unexpected_reply_is_refused(data: bytes) -> None:
     with pytest.raises(UnreadableError):
         read(data, 1000)
 
 
-def test_the_longest_reply_is_read() -> None:
+def test_longest_reply_is_read() -> None:
     text = b"x" * MAX_REPLY_BYTES
     assert list(ReplyReader().feed(b"$%d\r\n%b\r\n" % (len(text), text))) == [text]
 
 
-def test_a_command_is_written_with_the_lengths_of_its_bytes() -> None:
+def test_command_is_written_with_the_lengths_of_its_bytes() -> None:
     assert write_command(["SET", "é", "\0\r\n", "\ud800"]) == (
         b"*4\r\n$3\r\nSET\r\n$2\r\n\xc3\xa9\r\n$3\r\n\0\r\n\r\n$1\r\n?\r\n"
     )

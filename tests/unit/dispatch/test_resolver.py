@@ -1,4 +1,4 @@
-"""Names that hang: they keep other names waiting neither for long nor for ever."""
+"""DNS lookups that hang delay other names neither for long nor for ever."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ FOUND = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 0))]
 
 
 class NameServers:
-    """The system's resolver: names that begin with `hang` get no answer before `gives_up`."""
+    """Stand-in for the system's resolver: names that begin with `hang` get no answer before `gives_up`."""
 
     def __init__(self) -> None:
         self.asked = Counter[str]()
@@ -41,7 +41,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[NameServers]:
 
 
 class Clock:
-    """Goes on only when it is told to."""
+    """A clock that stands still until the test advances it."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -51,7 +51,7 @@ class Clock:
 
 
 async def hanging(resolver: Resolver, servers: NameServers, *names: str) -> list["asyncio.Task[Any]"]:
-    """Look names up, and return when as many hang as ever will before others are asked for."""
+    """Look names up, and return once the lookups have started, so that later lookups come after them."""
     tasks = [asyncio.create_task(resolver.look_up(name, 80)) for name in names]
     await asyncio.sleep(0)
     return tasks
@@ -64,20 +64,20 @@ async def end(tasks: list["asyncio.Task[Any]"], servers: NameServers) -> list[Ba
     return ended
 
 
-def test_the_hanging_names_of_a_zone_leave_threads_to_the_names_of_others(servers: NameServers) -> None:
+def test_hanging_names_of_a_zone_leave_threads_to_other_names(servers: NameServers) -> None:
     async def main() -> None:
         resolver = Resolver()
         tasks = await hanging(resolver, servers, *(f"hang{number}.slow.example" for number in range(2 * THREADS)))
         assert await resolver.look_up("ok.example.org", 443) == [(*FOUND[0][:4], ("192.0.2.1", 443))]
         assert sum(count for name, count in servers.asked.items() if name.startswith("hang")) <= THREADS_PER_ZONE
         await end(tasks, servers)
-        assert sum(servers.asked.values()) == 2 * THREADS + 1, "each had its turn"
+        assert sum(servers.asked.values()) == 2 * THREADS + 1, "each name must be looked up"
         resolver.stop()
 
     asyncio.run(main())
 
 
-def test_a_hanging_name_holds_one_thread_however_many_wait_for_it(servers: NameServers) -> None:
+def test_hanging_name_holds_one_thread_for_any_number_of_waiting_lookups(servers: NameServers) -> None:
     async def main() -> None:
         resolver = Resolver()
         tasks = await hanging(resolver, servers, *["hang.example"] * 500)
@@ -89,8 +89,8 @@ def test_a_hanging_name_holds_one_thread_however_many_wait_for_it(servers: NameS
     asyncio.run(main())
 
 
-def test_who_runs_out_of_time_takes_nobody_with_it(servers: NameServers) -> None:
-    """And what nobody waits for any more is not even looked up."""
+def test_cancelled_lookup_cancels_no_other_lookup(servers: NameServers) -> None:
+    """A queued name without waiting lookups is never looked up."""
 
     async def main() -> None:
         resolver = Resolver()
@@ -101,14 +101,14 @@ def test_who_runs_out_of_time_takes_nobody_with_it(servers: NameServers) -> None
         await asyncio.gather(first, *others, return_exceptions=True)
         await end([second], servers)
         await resolver.look_up("ok.example", 80)
-        assert len(servers.asked) == THREADS_PER_ZONE + 1, "the last of the others never had its turn"
+        assert len(servers.asked) == THREADS_PER_ZONE + 1, "the last of the cancelled names must not be looked up"
         resolver.stop()
 
     asyncio.run(main())
 
 
 @pytest.mark.parametrize(("took", "is_remembered"), [(0.5, False), (10.0, True)])
-def test_a_slow_failure_is_remembered_for_as_long_as_it_took(
+def test_slow_failure_is_remembered_for_as_long_as_it_took(
     servers: NameServers, took: float, is_remembered: bool
 ) -> None:
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""Transports: each has a spec and a dispatcher, and what its fields take and default to is said where they are."""
+"""Transports: each has a spec and a dispatcher; its rules and defaults are declared by the fields of the spec."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ ROOT = Path(app.catalog.specs.__file__).parents[3]
 
 @pytest.mark.parametrize("folder", ["app/catalog/specs", "actors/dispatch"])
 def test_every_endpoint_type_has_its_modules(folder: str) -> None:
-    """Both are found by the name of the queue; this test needs no import to say which one is missing."""
+    """Modules are found by the name of the queue; this test lists missing files without an import."""
     wanted = [f"{folder}/{endpoint_type.queue}.py" for endpoint_type in EndpointType]
     assert [path for path in wanted if not (ROOT / path).exists()] == []
 
@@ -38,7 +38,7 @@ def test_defaults_and_rules_come_from_the_fields() -> None:
     assert {name: rule.kind for name, rule in made.rules.items()} == {"words": FieldKind.LINE}
 
 
-def test_a_spec_without_a_time_limit_is_refused_when_it_is_imported() -> None:
+def test_spec_without_a_time_limit_is_refused_at_import() -> None:
     class ParrotSpec(Schema):
         timeout_ms = milliseconds()
 
@@ -47,6 +47,6 @@ def test_a_spec_without_a_time_limit_is_refused_when_it_is_imported() -> None:
 
 
 @pytest.mark.parametrize("endpoint_type", TRANSPORTS)
-def test_the_examples_of_a_transport_are_endpoints_of_it(endpoint_type: EndpointType) -> None:
+def test_examples_of_a_transport_are_valid_specs(endpoint_type: EndpointType) -> None:
     for example in TRANSPORTS[endpoint_type].examples:
         assert TRANSPORTS[endpoint_type].spec.validate(example.spec) == {}
