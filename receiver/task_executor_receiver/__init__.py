@@ -1,9 +1,21 @@
 """Receiver library of Task Executor: verify deliveries and apply the effect of each execution exactly once.
 
-verifier = Verifier(["whsec_…"])
-inbox = SqlAlchemyInbox(engine)                    # from task_executor_receiver.sqlalchemy
-receiver = Receiver(verifier, inbox, handler)      # handler(delivery, session)
-answer = receiver.receive(request.headers.items(), body)  # or an adapter: flask, fastapi, django
+A Receiver combines a Verifier, an inbox and your handler. Inboxes: `sqlalchemy.SqlAlchemyInbox`,
+`django.inbox.DjangoInbox`, `redis.RedisInbox`. Adapters: `flask.view`, `fastapi.route`, `django.views.view`.
+
+Example:
+    from task_executor_receiver import Delivery, Receiver, Verifier
+    from task_executor_receiver.sqlalchemy import SqlAlchemyInbox
+
+
+    def handler(delivery: Delivery, session):
+        order = delivery.json()
+        session.add(Shipment(order_id=order["order_id"]))
+        return {"shipped": order["order_id"]}
+
+
+    receiver = Receiver(Verifier(["whsec_…"]), SqlAlchemyInbox(engine), handler)
+    answer = receiver.receive(request.headers.items(), body)  # .status, .all_headers, .body
 """
 
 from task_executor_receiver.answer import Answer, Refused

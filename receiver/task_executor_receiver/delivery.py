@@ -15,6 +15,10 @@ class Delivery:
             database: refuse an attempt after a greater number.
         sent_at: Unix time of the sender in seconds.
         body: Raw bytes of the body.
+
+    Example:
+        def handler(delivery, session):
+            send_mail(delivery.json()["to"], deduplication_id=delivery.execution_id)
     """
 
     execution_id: str
@@ -23,5 +27,9 @@ class Delivery:
     body: bytes
 
     def json(self) -> Any:
-        """Return the parsed body; raises ValueError if it is not JSON."""
+        """Return the parsed body.
+
+        Raises:
+            ValueError: The body is not JSON.
+        """
         return json.loads(self.body)

@@ -10,7 +10,16 @@ from task_executor_receiver.receiver import Receiver
 
 
 def route(receiver: Receiver[Any]) -> Callable[[Request], Awaitable[Response]]:
-    """Return a path operation that passes requests to a receiver.
+    """Return a path operation that passes requests to a receiver; the handler runs in a thread and may block.
+
+    A body above `receiver.max_body_bytes` is answered 413. Errors of the handler propagate, so that FastAPI answers
+    500.
+
+    Args:
+        receiver: Receiver of the endpoint's deliveries.
+
+    Returns:
+        A path operation for POST.
 
     Example:
         app.post("/deliveries")(route(receiver))

@@ -10,7 +10,15 @@ from task_executor_receiver.receiver import Receiver
 
 
 def view(receiver: Receiver[Any]) -> Callable[[], Response]:
-    """Return a view function that passes requests to a receiver.
+    """Return a view function that passes requests to a receiver; the handler runs on the thread of the request.
+
+    A body above `receiver.max_body_bytes` is answered 413. Errors of the handler propagate, so that Flask answers 500.
+
+    Args:
+        receiver: Receiver of the endpoint's deliveries.
+
+    Returns:
+        A view function for POST.
 
     Example:
         app.add_url_rule("/deliveries", view_func=view(receiver), methods=["POST"])

@@ -24,7 +24,13 @@ RETRY_AFTER_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Stored state of an execution: newest attempt, done mark and result."""
+    """Stored state of an execution.
+
+    Attributes:
+        attempt: Number of the newest attempt.
+        is_done: Whether the effect is applied.
+        result: JSON text of the handler's result; None for no result.
+    """
 
     attempt: int
     is_done: bool = False
@@ -33,7 +39,13 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Processing of one delivery; `token` distinguishes two deliveries of the same attempt."""
+    """Processing of one delivery.
+
+    Attributes:
+        execution_id: Id of the execution.
+        attempt: Number of the attempt.
+        token: Random text that distinguishes two deliveries of the same attempt.
+    """
 
     execution_id: str
     attempt: int
@@ -41,16 +53,20 @@ class Visit:
 
 
 class Overtaken(Exception):  # noqa: N818 - an expected race
-    """Another attempt took over; the transaction is rolled back."""
+    """Another attempt took over: a store raises it to roll the transaction back and answer 409."""
 
 
 class TransactionalInbox(ABC, Generic[Tx]):
     """Base of inboxes; a store implements the transaction, the lock and three writes.
 
-    `Tx` is the object through which a handler works in the transaction, such as a Session.
+    `Tx` is the object through which a handler works in the transaction, such as a Session. Threads may share an inbox.
 
     Args:
         retry_after: Seconds that the answer asks the service to wait while another attempt is running.
+
+    Example:
+        delivery = verifier.verify(headers, body)
+        answer = inbox.process(delivery, handler)  # what Receiver.receive does
     """
 
     def __init__(self, retry_after: int = RETRY_AFTER_SECONDS) -> None:
@@ -58,6 +74,8 @@ class TransactionalInbox(ABC, Generic[Tx]):
 
     def process(self, delivery: Delivery, handler: Callable[[Delivery, Tx], Any]) -> Answer:
         """Run the handler unless the execution is done already, and return the answer.
+
+        The handler runs on the calling thread, in a transaction that also marks the execution as done.
 
         Args:
             delivery: Verified delivery.
@@ -68,7 +86,9 @@ class TransactionalInbox(ABC, Generic[Tx]):
             200 with the result, 409 while another or a newer attempt exists, or the answer of a `Refused`.
 
         Raises:
-            Exception: Any other exception of the handler, after a rollback. Answer 500, so that the service retries.
+            ValueError: The handler's result is not JSON or too large; the transaction is rolled back.
+            Exception: Any other exception of the handler or the store, after a rollback. Answer 500, so that the
+                service retries.
         """
         visit = Visit(delivery.execution_id, delivery.attempt, secrets.token_hex(8))
         try:
@@ -108,26 +128,49 @@ class TransactionalInbox(ABC, Generic[Tx]):
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[Tx]:
-        """Open a transaction that commits at the end and rolls back after an exception."""
+        """Open a transaction that commits at the end and rolls back after an exception.
+
+        Raises:
+            Overtaken: The store detects at the commit that another attempt took over.
+        """
 
     @abstractmethod
     def _lock(self, tx: Tx, visit: Visit, *, enters: bool) -> Note | None:
-        """Lock and return the note of an execution; None if another transaction holds the lock.
+        """Lock the note of an execution until the end of the transaction, without a wait for the lock if possible.
 
-        With `enters` a missing note is created.
+        Args:
+            tx: Transaction.
+            visit: Delivery that is processed.
+            enters: True in the first transaction, which creates a missing note; False in the second.
+
+        Returns:
+            The note; None if another attempt holds the lock.
         """
 
     @abstractmethod
     def _admit(self, tx: Tx, visit: Visit) -> None:
-        """Record the number of the attempt."""
+        """Record the number of the attempt, in the first transaction."""
 
     @abstractmethod
     def _mark(self, tx: Tx, visit: Visit) -> None:
-        """Mark the execution as done by this attempt; raises Overtaken if another attempt took over."""
+        """Mark the execution as done by this attempt, before the handler runs.
+
+        Raises:
+            Overtaken: Another attempt took over.
+        """
 
     @abstractmethod
     def _keep(self, tx: Tx, visit: Visit, result: str | None) -> None:
-        """Store the result with the mark; raises RuntimeError if the handler rolled the mark back."""
+        """Store the result with the mark, after the handler.
+
+        Args:
+            tx: Transaction.
+            visit: Delivery that is processed.
+            result: JSON text of the handler's result; None for no result.
+
+        Raises:
+            RuntimeError: The handler rolled the mark back.
+        """
 
     def _leave(self, visit: Visit) -> None:
-        """Release state that a rollback does not release."""
+        """Release state that a rollback does not release; called after a failed or refused attempt."""

@@ -15,13 +15,19 @@ class Receiver(Generic[Tx]):
     """Receiver of deliveries: verifies requests and applies each execution once through an inbox.
 
     Answers: 200 for an effect applied now or earlier; 401 for a failed verification; 409 with Retry-After while another
-    attempt is running or after a newer attempt; 413 for a body above `max_body_bytes`.
+    attempt is running or after a newer attempt; 413 for a body above `max_body_bytes`; the answer of a `Refused`.
+
+    Threads may share a receiver; the handler runs on the calling thread, so concurrent deliveries run it concurrently.
 
     Args:
         verifier: Verifier with the endpoint's secrets.
         inbox: Inbox in the database of the handler's effects.
-        handler: Function of the delivery and the inbox's transaction; its JSON result is the body of the answer.
-        max_body_bytes: Largest accepted body.
+        handler: Function of the delivery and the inbox's transaction. It must neither commit nor roll back. Its result
+            of at most 16,384 bytes of JSON is the body of the answer.
+        max_body_bytes: Largest accepted body in bytes.
+
+    Attributes:
+        max_body_bytes: Largest accepted body in bytes, for adapters.
 
     Example:
         receiver = Receiver(Verifier(["whsec_…"]), SqlAlchemyInbox(engine), handler)
@@ -41,17 +47,22 @@ class Receiver(Generic[Tx]):
         self.max_body_bytes = max_body_bytes
 
     def receive(self, headers: Iterable[tuple[str, str]], body: bytes) -> Answer:
-        """Process a request.
+        """Verify a request, run the handler once for its execution, and return the answer. Blocks until then.
 
         Args:
             headers: All headers as pairs, repeated headers included.
-            body: Raw bytes of the body.
+            body: Raw bytes of the body, before any parsing.
 
         Returns:
-            The answer to send.
+            The answer to send; a failed verification is an answer, too.
 
         Raises:
-            Exception: Errors of the handler or the store. Answer 500, so that the service retries.
+            ValueError: The handler's result is not JSON or too large; the effect is rolled back.
+            Exception: Other errors of the handler or the store, after a rollback. Answer 500, so that the service
+                retries.
+
+        Example:
+            answer = receiver.receive(request.headers.items(), request.get_data())
         """
         if len(body) > self.max_body_bytes:
             return self.too_long()
@@ -62,5 +73,9 @@ class Receiver(Generic[Tx]):
         return self._inbox.process(delivery, self._handler)
 
     def too_long(self, limit: int | None = None) -> Answer:
-        """Return 413 for a body that an adapter did not read completely; `limit` is the framework's bound in bytes."""
+        """Return 413 for a body that an adapter did not read completely.
+
+        Args:
+            limit: Bound of the framework in bytes; None for `max_body_bytes`.
+        """
         return problem(413, "body", f"the body has more than {limit or self.max_body_bytes} bytes")

@@ -34,17 +34,24 @@ class RedisInbox(TransactionalInbox[Any]):
     A running attempt holds a lease on its execution. After a crash other attempts are refused until the lease expires.
     An attempt that outlasts its lease commits only if no other attempt has taken over.
 
+    The handler receives a pipeline after MULTI, whose commands are queued and return no values: read with a client of
+    your own. Threads may share an inbox.
+
     Args:
-        client: redis-py client.
+        client: redis-py client, with or without `decode_responses`.
         prefix: Prefix of the inbox's keys.
         kept: Retention of an execution after the start of its last attempt; longer than the service keeps it.
-        lease_seconds: Length of the lease.
+        lease_seconds: Length of the lease in seconds by the clock of Redis. Choose it longer than the handler runs.
         retry_after: Seconds that the answer asks the service to wait while another attempt is running.
 
     Raises:
         NotImplementedError: The client is a cluster client.
 
     Example:
+        def handler(delivery: Delivery, pipe: Pipeline) -> None:
+            pipe.rpush("shipments", delivery.json()["order_id"])
+
+
         receiver = Receiver(Verifier(secret), RedisInbox(Redis()), handler)
     """
 

@@ -27,7 +27,17 @@ _PREFIX = "whsec_"
 
 
 class VerificationError(Exception):
-    """Failed verification of a request; `reason` is a short code for logs and answers."""
+    """Failed verification of a request.
+
+    Attributes:
+        reason: `signature`, `timestamp`, `missing_header`, `duplicate_header` or `malformed_header`.
+
+    Example:
+        try:
+            delivery = verifier.verify(request.headers.items(), request.get_data())
+        except VerificationError as error:
+            abort(401, error.reason)
+    """
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -35,19 +45,20 @@ class VerificationError(Exception):
 
 
 class Verifier:
-    """Verifier of requests with the secrets of an endpoint's `signing`.
+    """Verifier of requests with the secrets of an endpoint's `signing`. Threads may share a verifier.
 
     Args:
         secrets: Accepted secrets; during a rotation the new and the old secret. The rest of a secret that begins with
             `whsec_` is base64.
-        tolerance_seconds: Largest accepted difference between the sender's clock and the local clock, against replay
-            of recorded requests.
+        tolerance_seconds: Largest accepted difference in seconds between the sender's clock and the local clock,
+            against replay of recorded requests; at least 1.
 
     Raises:
-        ValueError: No secret, an empty secret, or a secret that is not base64 after `whsec_`.
+        ValueError: No secret, an empty secret, a secret that is not base64 after `whsec_`, or a tolerance below 1.
 
     Example:
-        delivery = Verifier("whsec_…").verify(request.headers.items(), body)
+        verifier = Verifier([new_secret, old_secret])
+        delivery = verifier.verify(request.headers.items(), request.get_data())
     """
 
     def __init__(self, secrets: Sequence[str] | str, tolerance_seconds: int = TOLERANCE_SECONDS) -> None:
@@ -59,15 +70,15 @@ class Verifier:
         self._tolerance = tolerance_seconds
 
     def verify(self, headers: Iterable[tuple[str, str]], body: bytes, now: float | None = None) -> Delivery:
-        """Verify a request.
+        """Verify a request. Any thread may call it.
 
         Args:
             headers: All headers as pairs; a repeated signature header is refused.
             body: Raw bytes of the body, before any parsing.
-            now: Unix time in seconds; the local clock by default.
+            now: Unix time in seconds; None for the local clock.
 
         Returns:
-            The delivery.
+            The delivery, whose fields are all signed.
 
         Raises:
             VerificationError: A header is missing, repeated or malformed, no secret fits, or the request is too old.

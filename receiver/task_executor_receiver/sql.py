@@ -60,7 +60,14 @@ _PRUNE = """
 
 
 def is_sqlite(database: str) -> bool:
-    """Return whether a database is SQLite; raises NotImplementedError for an unsupported database."""
+    """Return whether a database is SQLite.
+
+    Args:
+        database: Name of the database: `postgresql`, `cockroachdb` or `sqlite`.
+
+    Raises:
+        NotImplementedError: The database is not supported.
+    """
     if database not in {"postgresql", "cockroachdb", "sqlite"}:
         raise NotImplementedError(f"{database} is not supported: use PostgreSQL, CockroachDB or SQLite")
     return database == "sqlite"
@@ -69,7 +76,12 @@ def is_sqlite(database: str) -> bool:
 class SqlInbox(TransactionalInbox[Tx]):
     """Inbox in the table `task_executor_inbox` of the database of the handler's effects.
 
-    A running attempt holds a row lock, which the database releases with the connection when a receiver dies.
+    A running attempt holds a row lock, which the database releases with the connection when a receiver dies. Use a
+    subclass: SqlAlchemyInbox or DjangoInbox.
+
+    Example:
+        inbox = SqlAlchemyInbox(engine)
+        inbox.create_table()
     """
 
     @abstractmethod
@@ -85,7 +97,13 @@ class SqlInbox(TransactionalInbox[Tx]):
         """Return `is_sqlite` for the name of the database."""
 
     def create_table(self) -> None:
-        """Create the table if it is missing, for tests, examples and applications without migrations."""
+        """Create the table if it is missing, for tests, examples and applications without migrations.
+
+        Several processes may create it concurrently. A migration executes the statements of `DDL` instead.
+
+        Raises:
+            Exception: Error of the driver or the framework, after the second try.
+        """
         try:
             self._make_table()
         except Exception:  # noqa: BLE001 - each driver and framework raises its own
@@ -99,11 +117,14 @@ class SqlInbox(TransactionalInbox[Tx]):
         executions: `TE_RETENTION_DAYS` (default 30) after the last attempt, and until an open dead letter is resolved.
 
         Args:
-            kept: Age from which executions are deleted.
+            kept: Age of the last attempt from which an execution is deleted.
             batch: Rows per transaction.
 
         Returns:
             The number of deleted executions.
+
+        Example:
+            inbox.prune(timedelta(days=90))  # once a day
         """
         before, count = int(time.time() - kept.total_seconds()), 0
         while True:

@@ -14,11 +14,18 @@ from task_executor_receiver.sql import SqlInbox, is_sqlite
 class SqlAlchemyInbox(SqlInbox[Session]):
     """Inbox in the database of an engine or sessionmaker; the inbox begins and commits the handler's session.
 
+    Each delivery has a session of its own, so threads may share an inbox. The session and its connection last as long
+    as the handler. After a caught database error the handler needs a savepoint (`session.begin_nested()`).
+
     Args:
-        source: Engine, or sessionmaker of the handler's sessions. AUTOCOMMIT is refused.
+        source: Engine, or sessionmaker of the handler's sessions. AUTOCOMMIT is refused: deliveries raise RuntimeError.
         retry_after: Seconds that the answer asks the service to wait while another attempt is running.
 
     Example:
+        def handler(delivery: Delivery, session: Session) -> None:
+            session.add(Shipment(order_id=delivery.json()["order_id"]))
+
+
         receiver = Receiver(Verifier(secret), SqlAlchemyInbox(engine), handler)
     """
 

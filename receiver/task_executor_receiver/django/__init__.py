@@ -1,4 +1,5 @@
 """Inbox and adapter for Django, with a migration and the command `manage.py prune_task_executor_inbox`.
 
-INSTALLED_APPS = [..., "task_executor_receiver.django"]
+Example:
+    INSTALLED_APPS = [..., "task_executor_receiver.django"]
 """

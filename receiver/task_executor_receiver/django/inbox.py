@@ -15,13 +15,19 @@ from task_executor_receiver.sql import SqlInbox, is_sqlite
 class DjangoInbox(SqlInbox[str]):
     """Inbox in one of Django's databases.
 
-    The inbox opens `atomic()` itself and fails inside another transaction: see `views.view`.
+    The inbox opens `atomic()` itself and fails with RuntimeError inside another transaction: see `views.view`. Threads
+    may share an inbox, because Django has a connection for each thread. After a caught database error the handler needs
+    an inner `atomic()`.
 
     Args:
         using: Alias of the database; the handler receives it as second argument.
         retry_after: Seconds that the answer asks the service to wait while another attempt is running.
 
     Example:
+        def handler(delivery: Delivery, using: str) -> None:
+            Shipment.objects.using(using).create(order_id=delivery.json()["order_id"])
+
+
         receiver = Receiver(Verifier(secret), DjangoInbox(), handler)
     """
 

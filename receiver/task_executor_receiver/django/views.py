@@ -24,7 +24,8 @@ def view(receiver: Receiver[Any], using: str = "default") -> View:
         using: Alias of the inbox's database, which the view excludes from ATOMIC_REQUESTS.
 
     Returns:
-        A view for POST.
+        A view for POST; other methods are answered 405. The handler runs on the thread of the request, and its errors
+        propagate, so that Django answers 500.
 
     Example:
         urlpatterns = [path("deliveries", view(receiver))]

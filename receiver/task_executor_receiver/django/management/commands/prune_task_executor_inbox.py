@@ -10,12 +10,12 @@ from task_executor_receiver.sql import KEPT
 
 
 class Command(BaseCommand):  # type: ignore[misc, unused-ignore]
-    """`manage.py prune_task_executor_inbox --days 60`."""
+    """Deletion of old rows, for a daily run: `manage.py prune_task_executor_inbox --days 60 --database default`."""
 
     help = "Delete the rows of executions without a delivery in the last --days days."
 
     def add_arguments(self, parser: Any) -> None:
-        """Add the options."""
+        """Add the options: `--days` (60), and `--database`, an alias of DATABASES (`default`)."""
         parser.add_argument("--days", type=int, default=KEPT.days)
         parser.add_argument("--database", default="default")
 
