@@ -1,4 +1,4 @@
-"""Fixtures of the migrations: a revision of a test's own, a migrator in a thread, and what it sends."""
+"""Fixtures of the migration tests: a revision per test, a migrator in a thread, and its statements."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ revision, down_revision = "9001", schema_version.head()
 def upgrade():
     {}
 """
-# Each change that `schema.online` offers, on tables of the baseline.
+# All changes of `schema.online`, applied to tables of the baseline.
 EVERY_CHANGE = (
     "online.add_column('jobs', 'tried', 'BIGINT DEFAULT 1 NOT NULL')",
     "online.create_index('idx_jobs_tried', 'jobs', ['tried', 'job_id'], where='''endpoint <> 'a:b' ''')",
@@ -39,7 +39,7 @@ _BUILDER = text(
 
 
 class Migrator:
-    """A migration in a thread: `finish` returns the revision, or raises what went wrong."""
+    """Migration in a thread: `finish` returns the revision, or raises the error of the migration."""
 
     def __init__(self, url: str, folder: Path, **options: float) -> None:
         self._result: str | None = None
@@ -64,7 +64,10 @@ class Migrator:
 
 @pytest.fixture
 def write_revision(tmp_path: Path) -> Callable[..., Path]:
-    """Write a revision that comes after all others, from the lines of its `upgrade`; returns its folder."""
+    """Return a function that writes a revision behind the newest revision.
+
+    The function takes the lines of `upgrade` and returns the folder.
+    """
 
     def write(*lines: str) -> Path:
         (tmp_path / "9001_next.py").write_text(_REVISION.format("\n    ".join(lines)))
@@ -75,7 +78,7 @@ def write_revision(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def observer(database_url: str) -> Iterator[Connection]:
-    """A connection in autocommit, beside the migration."""
+    """A connection in autocommit mode, for use during a migration."""
     engine = create_engine(parse_url(database_url), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         yield connection
@@ -84,7 +87,7 @@ def observer(database_url: str) -> Iterator[Connection]:
 
 @pytest.fixture
 def sent() -> Iterator[list[str]]:
-    """What this process's migrators have sent, repeats of what found a lock taken included."""
+    """List of all statements that migrators of this process have sent, including repeats after a lock timeout."""
     statements: list[str] = []
 
     def record(connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:

@@ -1,4 +1,4 @@
-"""Functions: each upgrade installs the text of its release, and grants stay."""
+"""SQL functions: each upgrade installs the text of its release and keeps grants."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def role(observer: Connection, database_url: str) -> Iterator[str]:
     observer.execute(text(f"DROP ROLE {name}"))
 
 
-def test_every_name_in_braces_gets_a_value() -> None:
+def test_every_name_in_braces_is_replaced() -> None:
     assert {"schema", "max_name", "followed_on_success"} < set(re.findall(r"\{([a-z_]+)\}", TEMPLATE))
     assert not re.search(r"\{[a-z_]+\}", functions.te_enqueue("public"))
 
@@ -46,8 +46,8 @@ def test_upgrade_at_the_newest_revision_replaces_another_text_and_keeps_grants(
 
 
 @pytest.mark.postgresql_only
-def test_another_function_of_the_name_stops_the_upgrade(database_url: str, observer: Connection) -> None:
-    """A change of the arguments has to drop the function of the release before: a call would find two."""
+def test_another_function_of_the_same_name_stops_the_upgrade(database_url: str, observer: Connection) -> None:
+    """A release that changes the arguments must drop the earlier function; otherwise a call is ambiguous."""
     observer.execute(text(f"CREATE {OTHER}"))
     with pytest.raises(ProgrammingError, match=r"te_enqueue.*not unique"):
         migrate.upgrade(database_url)

@@ -1,4 +1,4 @@
-"""The migrators' lease: kept as long as a step takes, taken over from the dead, and lost for good."""
+"""Lease of migrators: kept during a long step, taken over from a dead migrator, and never regained after a loss."""
 
 import subprocess
 import sys
@@ -37,22 +37,22 @@ migrate.upgrade(sys.argv[1], lease_seconds=1, folders=[Path(sys.argv[2])])
 @pytest.fixture(autouse=True)
 def _postgresql(database: Database) -> None:
     if database.is_cockroach:
-        pytest.skip("only PostgreSQL lets a writer hold up the building of an index")
+        pytest.skip("only in PostgreSQL, an open write transaction delays the creation of an index")
     rows.add_executions(database, 3)
 
 
 @contextmanager
 def unfinished_write(database: Database) -> Iterator[None]:
-    """Have a transaction under way, whose end CREATE INDEX CONCURRENTLY waits for."""
+    """Keep a write transaction open, for which CREATE INDEX CONCURRENTLY waits."""
     with database.engine.begin() as writer:
         writer.execute(text("UPDATE executions SET shard = shard"))
         yield
 
 
-def test_a_step_that_outlasts_the_lease_keeps_it(
+def test_migrator_keeps_its_lease_during_a_step_that_is_longer(
     database_url: str, database: Database, observer: Connection, write_revision: WriteRevision, sent: list[str]
 ) -> None:
-    """Of two migrators, the second one finds nothing left to do."""
+    """A second migrator waits for the first migrator and finds nothing to do."""
     folder = write_revision(*STEPS)
     with unfinished_write(database):
         first = Migrator(database_url, folder, lease_seconds=SHORT)
@@ -60,13 +60,13 @@ def test_a_step_that_outlasts_the_lease_keeps_it(
         second = Migrator(database_url, folder, lease_seconds=SHORT)
         at_first = observer.execute(EXPIRY).scalar()
         beyond = text("SELECT expires_at FROM migration_lease WHERE expires_at > :first + INTERVAL '2 seconds'")
-        eventually(lambda: observer.execute(beyond, {"first": at_first}).scalar(), what="a lease that is renewed")
+        eventually(lambda: observer.execute(beyond, {"first": at_first}).scalar(), what="a renewed lease")
     assert [first.finish(), second.finish()] == ["9001", "9001"]
     assert len([statement for statement in sent if statement.startswith("CREATE INDEX CONCURRENTLY")]) == 1
     assert len([statement for statement in sent if "ADD COLUMN IF NOT EXISTS tried" in statement]) == 1
 
 
-def test_a_migrator_that_lost_its_lease_does_no_further_step(
+def test_migrator_that_lost_its_lease_runs_no_further_step(
     database_url: str, database: Database, observer: Connection, write_revision: WriteRevision
 ) -> None:
     folder = write_revision(*STEPS)
@@ -84,19 +84,19 @@ def test_a_migrator_that_lost_its_lease_does_no_further_step(
 
 
 @pytest.mark.postgresql_only
-def test_what_a_killed_migrator_has_begun_is_finished_and_not_repeated(
+def test_step_of_a_killed_migrator_is_finished_and_not_repeated(
     database_url: str, database: Database, observer: Connection, write_revision: WriteRevision, sent: list[str]
 ) -> None:
-    """The server goes on building for a client that is dead."""
+    """The server continues to build the index after the death of its client."""
     folder = write_revision(*STEPS)
     with unfinished_write(database):
         killed = subprocess.Popen([sys.executable, "-c", PROGRAM, database_url, str(folder)])
         waiting_builder(observer)
         killed.kill()
         killed.wait(HUNG_SECONDS)
-        heir = Migrator(database_url, folder)
+        successor = Migrator(database_url, folder)
         eventually(lambda: any("pg_stat_progress_create_index" in statement for statement in sent))
-    assert heir.finish() == "9001"
+    assert successor.finish() == "9001"
     assert not [statement for statement in sent if statement.startswith(("CREATE INDEX", "DROP INDEX"))]
     assert observer.execute(COLUMN).scalar() == 1
     assert observer.execute(IS_THERE).scalar() is True

@@ -1,4 +1,4 @@
-"""A revision over tables in use: jobs are stored, claimed and concluded in the middle of each of its long steps."""
+"""A revision over tables in use: jobs are stored, claimed and completed during each of its long steps."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,7 +15,7 @@ from tests.contract.conftest import StartWorker
 from tests.contract.migration.conftest import Migrator
 from tests.waiting import eventually
 
-# A step that reads a table stops in the middle of that for as long as the test holds the lock of its number.
+# A step that reads a table stops in the middle of the read while the test holds the lock of its number.
 STOPPING = text(
     """
     CREATE FUNCTION stops_at(gate BIGINT) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
@@ -65,6 +65,6 @@ def test_jobs_flow_while_each_long_step_runs(
         rows.add_executions(database, FLOWING)
         expected = {"PENDING": WAITING, "SUCCESS": FLOWING * (gate + 1)}
         eventually(lambda goal=expected: rows.statuses(database) == goal, what=f"{FLOWING} executions during {step}")  # type: ignore[misc]
-        assert observer.execute(STOPPED, {"gate": gate}).all(), "the step has not gone on meanwhile"
+        assert observer.execute(STOPPED, {"gate": gate}).all(), "the step is still stopped"
         observer.execute(UNLOCK, {"gate": gate})
     assert migrator.finish() == "9001"

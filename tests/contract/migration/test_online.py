@@ -1,4 +1,4 @@
-"""Online changes: each may be repeated, also half-way, and holds up nobody."""
+"""Online changes: each change may be repeated, even after an interruption, and blocks no claim."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,9 @@ WriteRevision = Callable[..., Path]
 
 INDEX = "online.create_index('idx_executions_tried', 'executions', ['attempt_count'])"
 IS_VALID = text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('idx_executions_tried')")
-IS_TO_GIVE_WAY = text("SELECT true FROM pg_locks WHERE NOT granted AND waitstart < clock_timestamp() - INTERVAL '1 s'")
+HAS_WAITED_A_SECOND = text(
+    "SELECT true FROM pg_locks WHERE NOT granted AND waitstart < clock_timestamp() - INTERVAL '1 s'"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +50,7 @@ def test_each_change_may_be_repeated(
 
 
 @pytest.mark.postgresql_only
-def test_an_index_that_was_left_half_built_is_built_anew(
+def test_half_built_index_is_built_again(
     database_url: str, observer: Connection, database: Database, write_revision: WriteRevision
 ) -> None:
     folder = write_revision(INDEX)
@@ -63,10 +65,10 @@ def test_an_index_that_was_left_half_built_is_built_anew(
     assert observer.execute(IS_VALID).scalar() is True
 
 
-def test_a_check_that_was_not_validated_is_validated(
+def test_unvalidated_check_is_validated_by_the_next_upgrade(
     database_url: str, observer: Connection, write_revision: WriteRevision
 ) -> None:
-    """Rows that break it keep the revision from being passed, until somebody has repaired them."""
+    """Rows that violate the check stop the revision until they are repaired."""
     folder = write_revision("online.add_check('executions', 'chk_executions_shard', 'shard < 7')")
     observer.execute(text("UPDATE executions SET shard = 7"))
     with pytest.raises(IntegrityError, match="chk_executions_shard"):
@@ -77,10 +79,10 @@ def test_a_check_that_was_not_validated_is_validated(
     assert _shape(observer)["chk_executions_shard"] is True
 
 
-def test_claims_pass_a_change_that_waits_for_a_long_reader(
+def test_claims_succeed_while_a_change_waits_for_a_long_reader(
     database_url: str, observer: Connection, database: Database, write_revision: WriteRevision
 ) -> None:
-    """Such as pg_dump: ALTER TABLE waits for it, and whoever comes later must not wait for ALTER TABLE."""
+    """ALTER TABLE waits for a long reader such as pg_dump; later statements must not wait for ALTER TABLE."""
     worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
     folder = write_revision("online.add_column('executions', 'tried', 'BIGINT')")
     with database.engine.begin() as reader:
@@ -106,21 +108,21 @@ def test_claims_pass_a_change_that_waits_for_a_long_reader(
     ],
 )
 @pytest.mark.postgresql_only
-def test_an_autovacuum_gives_way_to_a_change(
+def test_autovacuum_is_cancelled_for_a_change(
     database_url: str, observer: Connection, database: Database, write_revision: WriteRevision, table: str, change: str
 ) -> None:
-    """PostgreSQL cancels an autovacuum for a lock that has waited for a second; jobs flow in that second."""
+    """PostgreSQL cancels an autovacuum that has blocked a lock for a second; jobs are claimed during this second."""
     worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
     folder = write_revision(change)
     with database.engine.begin() as autovacuum:
         autovacuum.execute(text(f"LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE"))
         migrator = Migrator(database_url, folder)
-        eventually(lambda: observer.execute(IS_TO_GIVE_WAY).scalar(), what="a lock that has waited for a second")
+        eventually(lambda: observer.execute(HAS_WAITED_A_SECOND).scalar(), what="a lock that has waited for a second")
         assert len(take(database, "w", 1).claims) == 1
     assert migrator.finish() == "9001"
 
 
-def test_what_is_not_permitted_is_left_out_with_a_warning(
+def test_forbidden_change_is_skipped_with_a_warning(
     database_url: str, write_revision: WriteRevision, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = write_revision(

@@ -1,4 +1,4 @@
-"""What the revisions send: PostgreSQL holds no table locked for long, and CockroachDB is not known to refuse it."""
+"""Statements of the revisions: they hold no lock on a PostgreSQL table for long, and CockroachDB accepts them."""
 
 import io
 import re
@@ -23,7 +23,7 @@ MIGRATIONS = Path(schema.__file__).parent / "migrations"
 SCRIPTS = [*reversed([*ScriptDirectory(str(MIGRATIONS)).walk_revisions()])]
 BASELINE = "0100"  # the only revision of an empty database
 
-# Each locks a table against writers while it reads all of it, or waits for a lock in front of everybody.
+# These statements lock a table against writers during a full read, or queue all later statements behind their lock.
 BLOCKING = {
     r"CREATE (UNIQUE )?INDEX (?!CONCURRENTLY IF NOT EXISTS)": "use online.create_index",
     r"DROP INDEX (?!CONCURRENTLY IF EXISTS)": "use online.drop_index",
@@ -35,12 +35,12 @@ BLOCKING = {
     r"\bSET NOT NULL": "use online.add_check with … IS NOT NULL",
     r"\b(SET DATA )?TYPE \w+": "add a column of the new type",
     r"\bRENAME\b": "running code knows the old name; add, and drop in a later release",
-    r"CLUSTER|VACUUM FULL|REFRESH|REINDEX": "it locks the table",
+    r"CLUSTER|VACUUM FULL|REFRESH|REINDEX": "this locks the table",
     r"LOCK TABLE (?!.* IN SHARE UPDATE EXCLUSIVE MODE)": "only this mode lets reads and writes pass",
     r"^ALTER TABLE (?!\w+ (VALIDATE|SET \(|RESET \())": "use schema.online: no autovacuum gives way to a short wait",
     r"^(UPDATE|DELETE FROM)": "write rows in batches, outside of a revision",
 }
-# The first two are for PostgreSQL only. READ COMMITTED has not always enforced what is unique under a hash.
+# The first two clauses are for PostgreSQL only. READ COMMITTED has not always enforced a hash-sharded unique index.
 REFUSED_IN_REVISIONS = [r"CONCURRENTLY", r"NOT VALID", r"UNIQUE.*USING HASH"]
 LOCKED = "SET LOCAL lock_timeout = 0; LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE; SET LOCAL lock_timeout = 500; "
 APPLIED = re.compile(r"alembic_version (?:SET version_num=|.* VALUES \()'(\d+)'")
@@ -48,15 +48,15 @@ APPLIED = re.compile(r"alembic_version (?:SET version_num=|.* VALUES \()'(\d+)'"
 
 @pytest.fixture
 def tried(write_revision: Callable[..., Path]) -> Path:
-    """The folder of a revision that makes every online change."""
+    """Folder of a revision that makes every online change."""
     return write_revision(*EVERY_CHANGE)
 
 
 @pytest.fixture
 def statements(database: Database, empty_database_url: str, tried: Path, sent: list[str]) -> dict[str, list[str]]:
-    """The statements of each revision after the baseline, and under "" the statements after the last revision.
+    """Statements of each revision after the baseline; the key "" has the statements after the last revision.
 
-    Revisions may be repeated: here they run on the newest tables.
+    Revisions may be repeated, so they run on the newest tables here.
     """
     if database.is_cockroach:
         pytest.skip("the rules are PostgreSQL's")
@@ -108,7 +108,7 @@ def test_no_revision_after_the_baseline_blocks_a_table(statements: dict[str, lis
         "ALTER TABLE t RENAME COLUMN c TO d",
     ],
 )
-def test_what_blocks_a_table_is_found(statement: str) -> None:
+def test_blocking_statement_is_found(statement: str) -> None:
     assert blocking(LOCKED + statement)
 
 
@@ -133,12 +133,12 @@ def test_unprefixed_blocking_statement_is_found(statement: str) -> None:
         "CREATE TABLE IF NOT EXISTS t (c TEXT NOT NULL, CONSTRAINT u UNIQUE (c))",
     ],
 )
-def test_what_blocks_nothing_is_left_alone(statement: str) -> None:
+def test_online_statement_is_accepted(statement: str) -> None:
     assert not blocking(statement)
 
 
 def test_cockroachdb_is_not_known_to_refuse_a_revision(tried: Path) -> None:
-    """What a revision would send there is written down without a server."""
+    """Alembic writes the statements of a revision for CockroachDB without a server."""
     with_tried = ScriptDirectory(str(MIGRATIONS), version_locations=[str(MIGRATIONS / "versions"), str(tried)])
     sent = [(script.revision, each) for script in with_tried.walk_revisions() for each in for_cockroachdb(script)]
     assert {revision for revision, _ in sent} == {script.revision for script in SCRIPTS} | {"9001"}
@@ -147,14 +147,14 @@ def test_cockroachdb_is_not_known_to_refuse_a_revision(tried: Path) -> None:
 
 
 def test_cockroachdb_spreads_every_index_that_leads_with_a_time() -> None:
-    """Such an index takes all inserts in one range; that of due jobs has few entries, and is read in its order."""
+    """Otherwise all inserts go to one range. The index of due jobs is excepted: it is small and read in order."""
     wanted = {str(index.name): definition(index) for table in metadata.sorted_tables for index in leading(table)}
     del wanted["idx_jobs_cron_due"]
     assert spread_on_cockroachdb() == wanted
 
 
 def leading(table: Table) -> list[Index]:
-    """Return the indexes that lead with a time, or with a status before it: few values, which say where the end is."""
+    """Return the indexes whose first column, apart from a status, is a time: inserts go to few places of the index."""
     return [
         index
         for index in table.indexes
@@ -169,7 +169,7 @@ def definition(index: Index) -> str:
 
 
 def spread_on_cockroachdb() -> dict[str, str]:
-    """Return what all revisions together leave there: the indexes with a hash in front."""
+    """Return the hash-sharded indexes on CockroachDB after all revisions."""
     found: dict[str, str] = {}
     for line in (line for script in SCRIPTS for line in for_cockroachdb(script)):
         if made := re.match(r"CREATE INDEX IF NOT EXISTS (\w+) ON (.* USING HASH.*)", line):

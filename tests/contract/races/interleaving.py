@@ -1,8 +1,8 @@
 """Two sides stepped through every interleaving of their statements, on a real PostgreSQL.
 
-Each side stops before each of its statements and before each commit; a statement that commits by itself is taken apart
-into the two. Which side goes on is chosen depth-first, so that every order is tried once. A side that waits for a lock
-of the other has no step: the other one goes on until it has.
+Each side stops before each of its statements and before each commit. A statement in autocommit mode becomes two steps:
+the statement and its commit. The next side is chosen depth-first, so each order is tried once. While a side waits for a
+lock of the other side, only the other side can continue.
 """
 
 import threading
@@ -16,25 +16,25 @@ from app.kernel import db
 from app.kernel.db import Database
 from app.kernel.errors import TaskExecutorError
 
-# A deadlock is found at once. Only a superuser may set this, as the user of the suite's own server is.
+# The short timeout detects a deadlock at once. Only a superuser may set it; the user of the suite's server is one.
 _OPTIONS = "-c%20deadlock_timeout%3D5ms%20-c%20default_transaction_isolation%3D"
 IS_BLOCKED = text("SELECT cardinality(pg_blocking_pids(:pid)) > 0 AS is_blocked")
-LOOK_SECONDS = 0.002
-LONGEST_SECONDS = 60.0
+POLL_SECONDS = 0.002
+MAX_WAIT_SECONDS = 60.0
 COMMIT = "COMMIT"
 
 Body = Callable[[Database], object]
 
 
 class Side:
-    """One side: a database whose steps wait to be allowed while a body runs."""
+    """Database of one side: while a body runs, each step waits for permission."""
 
     def __init__(self, name: str, url: str, level: str, changed: threading.Condition) -> None:
         options = f"{'&' if '?' in url else '?'}options={_OPTIONS}{level.replace(' ', '%5C%20')}"
         self.name = name
         self.database = db.connect(url + options, pool_size=1, application_name=f"te-test-{name}")
         self.pid = self.database.fetch(text("SELECT pg_backend_pid() AS pid"))[0].pid
-        self.is_running = self.is_waiting = self.was_undone = False
+        self.is_running = self.is_waiting = self.was_rolled_back = False
         self.error: BaseException | None = None
         self.step = ""
         self._changed = changed
@@ -45,14 +45,14 @@ class Side:
         event.listen(self.database.engine, "commit", lambda _connection: self._stop(COMMIT))
 
     def start(self, body: Body) -> threading.Thread:
-        """Run a body in a thread of its own, up to its first step."""
-        self.is_running, self.was_undone, self.error = True, False, None
+        """Run a body in its own thread, up to its first step."""
+        self.is_running, self.was_rolled_back, self.error = True, False, None
         thread = threading.Thread(target=self._run, args=[body])
         thread.start()
         return thread
 
     def go(self) -> None:
-        """Allow the step that is waited for."""
+        """Permit the step for which the side waits."""
         with self._changed:
             self.is_waiting, self._may_go = False, True
             self._changed.notify_all()
@@ -73,31 +73,31 @@ class Side:
         with self._changed:
             self.is_waiting, self.step = True, step
             self._changed.notify_all()
-            assert self._changed.wait_for(lambda: self._may_go, LONGEST_SECONDS), "nobody went on"
+            assert self._changed.wait_for(lambda: self._may_go, MAX_WAIT_SECONDS), "no side continued"
             self._may_go = False
 
     def _before(self, connection: Connection, _cursor: Any, sql: str, *_more: Any) -> None:
         if self.is_running:
             self._stop(" ".join(sql.split()))
             driver: Any = connection.connection.dbapi_connection
-            connection.info["takes_apart"] = driver.autocommit and "UPDATE " in sql
-            if connection.info["takes_apart"]:
+            connection.info["is_split"] = driver.autocommit and "UPDATE " in sql
+            if connection.info["is_split"]:
                 driver.autocommit = False
 
     def _after(self, connection: Connection, *_more: Any) -> None:
-        if connection.info.pop("takes_apart", False):
+        if connection.info.pop("is_split", False):
             self._stop(COMMIT)
             driver: Any = connection.connection.dbapi_connection
             driver.commit()
 
     def _failed(self, context: Any) -> None:
-        self.was_undone = True
-        if context.connection is not None and context.connection.info.pop("takes_apart", False):
+        self.was_rolled_back = True
+        if context.connection is not None and context.connection.info.pop("is_split", False):
             context.connection.connection.dbapi_connection.rollback()
 
 
 class Pair:
-    """Two sides over one database, and a look at it from outside."""
+    """Two sides over one database, and a connection that finds out which side waits for a lock."""
 
     def __init__(self, url: str, level: str) -> None:
         self.changed = threading.Condition()
@@ -106,10 +106,10 @@ class Pair:
         self.watcher = db.connect(url, pool_size=1, application_name="te-test-watcher")
 
     def run(self, bodies: Sequence[Body], choices: Sequence[int], *, with_reads: bool = False) -> list[int]:
-        """Run both bodies; returns which side went on wherever the order matters.
+        """Run both bodies; returns the index of the side that continued, for each point where the order matters.
 
-        Who is about to read lets the other one come to its commit first, which leaves out the orders in which it reads
-        and comes to its next lock before that; `with_reads` tries these too, and so many more orders.
+        Before a plain read, a side lets the other side proceed to its commit. `with_reads` also tries the orders in
+        which the read, and the lock after it, precede this commit: far more orders.
         """
         threads = [side.start(body) for side, body in zip(self.sides, bodies, strict=True)]
         made, self.taken = list[int](), []
@@ -121,17 +121,17 @@ class Pair:
             self.taken.append(f"{waiting[index].name}: {waiting[index].step[:80]}")
             waiting[index].go()
         for thread in threads:
-            thread.join(LONGEST_SECONDS)
+            thread.join(MAX_WAIT_SECONDS)
         for side in self.sides:
             if side.error is not None:
                 raise side.error
         return made
 
     def _settled(self) -> list[Side]:
-        """Wait until each side has a step, waits for the other's lock, or is over; returns those with a step."""
+        """Wait until each side has a step, waits for a lock or has ended; returns the sides with a step."""
         while True:
             with self.changed:
-                self.changed.wait_for(lambda: not self._busy(), LOOK_SECONDS)
+                self.changed.wait_for(lambda: not self._busy(), POLL_SECONDS)
                 busy = self._busy()
                 waiting = [side for side in self.sides if side.is_waiting]
             if not busy or (waiting and all(self._is_blocked(side) for side in busy)):
@@ -151,16 +151,16 @@ class Pair:
 
 
 def _only_choice(waiting: Sequence[Side], *, with_reads: bool) -> int | None:
-    """Return who goes on where the order makes no difference.
+    """Return the index of the side that continues if the order makes no difference, else None.
 
-    A plain read takes no lock and sees nothing before the other's commit. What was undone, by a deadlock or a conflict,
-    runs again after the other: that order is one of those that are tried anyway.
+    A plain read takes no lock and sees no change before the other side's commit. A side that was rolled back by a
+    deadlock or a conflict runs again after the other side: another choice tries that order anyway.
     """
     if len(waiting) == 1:
         return 0
     for index, side in enumerate(waiting):
         other = waiting[1 - index]
-        if side.was_undone or (not with_reads and _is_read(side.step) and other.step != COMMIT):
+        if side.was_rolled_back or (not with_reads and _is_read(side.step) and other.step != COMMIT):
             return 1 - index
     return None
 
@@ -178,7 +178,7 @@ def pair(url: str, level: str) -> Iterator[Pair]:
 
 
 def interleavings(run: Callable[[Sequence[int]], Sequence[int]]) -> Iterator[list[int]]:
-    """Run with one order after the other, until all were tried; `run` takes choices and returns those it came to."""
+    """Run with each order in turn; `run` takes the first choices of an order and returns all choices that it made."""
     choices: list[int] | None = []
     while choices is not None:
         made = list(run(choices))

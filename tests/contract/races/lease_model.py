@@ -1,4 +1,4 @@
-"""What a model of leases knows: every execution, and the workers that hold them or held them."""
+"""Model of leases: all executions, and the workers that hold or held their claims."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -18,23 +18,23 @@ LEASE_MS = 600_000
 
 @dataclass(slots=True)
 class Row:
-    """What the model knows of one execution."""
+    """State of one execution in the model."""
 
     status: S
     max_attempts: int
     attempt: int = 0
     worker: str | None = None
-    asked_to_end: bool = False
+    is_to_be_cancelled: bool = False
     is_to_be_aborted: bool = False
     tried: list[tuple[int, str | None, str]] = field(default_factory=list)
 
     def end_attempt(self, outcome: S, error: str) -> None:
-        """Record an attempt, and end or retry."""
+        """Record an attempt and its outcome."""
         self.tried.append((self.attempt, self.worker, error))
-        self.status = S.CANCELLED if outcome is S.RETRYING and self.asked_to_end else outcome
+        self.status = S.CANCELLED if outcome is S.RETRYING and self.is_to_be_cancelled else outcome
 
     def lose(self) -> None:
-        """End the attempt of a lost worker; the first of them is always followed by another."""
+        """End the attempt of a lost worker; the first lost attempt is always retried."""
         is_first = not any(error == "WORKER_LOST" for _, _, error in self.tried)
         outcome = S.RETRYING if is_first or self.attempt < self.max_attempts else S.FAILED
         self.end_attempt(S.CANCELLED if self.is_to_be_aborted else outcome, "WORKER_LOST")
@@ -44,17 +44,17 @@ class Row:
 
 @dataclass(slots=True)
 class Worker:
-    """One boot of a worker process; claims stay in flight even when the database has given them to another."""
+    """One boot of a worker process; it keeps its claims after another worker has claimed their executions."""
 
     worker_id: str
     leased: bool = True
     in_hand: list[Claim] = field(default_factory=list)
     written: list[tuple[Conclusion, bool]] = field(default_factory=list)
-    handed_back: list[Claim] = field(default_factory=list)
+    released: list[Claim] = field(default_factory=list)
 
 
 class LeaseModel(RuleBasedStateMachine):
-    """What ought to be in the database, and who holds what."""
+    """Expected rows of the database, and the claims of each worker."""
 
     database: ClassVar[Database]
     rows: dict[str, Row]
@@ -72,7 +72,7 @@ class LeaseModel(RuleBasedStateMachine):
         return sum(row.status in statuses for row in self.rows.values())
 
     def leased(self) -> list[Worker]:
-        """List those whose lease matters: a worker with nothing in flight may as well keep it."""
+        """Return the workers with a valid lease and claims; the lease of a worker without claims has no effect."""
         return [worker for worker in [*self.workers, *self.dead] if worker.leased and worker.in_hand]
 
     def worth_a_restart(self) -> list[int]:

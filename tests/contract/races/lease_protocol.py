@@ -1,8 +1,7 @@
-"""The steps that workers and schedulers may take in any order, and what must hold after each.
+"""Steps of workers and schedulers in any order, and the invariants after each step.
 
-Nothing is simulated but time: a lease runs out because a step moves it into the past. Workers crash and come back, keep
-claims that are no longer theirs, repeat what they wrote, and schedulers act on what they read before anything of that
-happened.
+Only time is simulated: a step moves the end of a lease into the past. Workers crash and restart, keep claims that they
+have lost, and repeat writes. Schedulers act on reads that are out of date.
 """
 
 from typing import Any
@@ -28,12 +27,12 @@ from tests.contract.races.lease_model import LEASE_MS, LeaseModel, Row, S
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 VERDICTS = [Verdict.success({}), Verdict.retry(ERROR, 0), Verdict.fail(ERROR), Verdict.abort()]
 OPEN = set(S) - FINAL
-MOST_OPEN = 6
-SLOTS = st.integers(0, 1)  # of the two workers, and of the two schedulers
+MAX_OPEN = 6
+SLOTS = st.integers(0, 1)  # index of a worker or a scheduler; there are two of each
 
 
 class LeaseProtocol(LeaseModel):
-    """The rules; each does one thing to the database and the same to the model."""
+    """Rules of the state machine: each changes the database and the model in the same way."""
 
     @initialize()
     def begin(self) -> None:
@@ -45,7 +44,7 @@ class LeaseProtocol(LeaseModel):
         for max_attempts in (2, 5):
             self.create(pending=False, max_attempts=max_attempts)
 
-    @precondition(lambda self: self.count(*OPEN) < MOST_OPEN)
+    @precondition(lambda self: self.count(*OPEN) < MAX_OPEN)
     @rule(pending=st.booleans(), max_attempts=st.integers(1, 5))
     def create(self, pending: bool, max_attempts: int) -> None:
         status = S.PENDING if pending else S.QUEUED
@@ -63,8 +62,8 @@ class LeaseProtocol(LeaseModel):
     @precondition(lambda self: self.count(S.QUEUED, S.RETRYING))
     @rule(slot=SLOTS)
     def claim_all(self, slot: int) -> None:
-        """The same as `claim`, and chosen as often: without claims there is little to get wrong."""
-        self.claim(slot, MOST_OPEN)
+        """Claim all; this rule makes claims more frequent, because most errors need a claim."""
+        self.claim(slot, MAX_OPEN)
 
     @precondition(lambda self: self.count(S.QUEUED, S.RETRYING))
     @rule(slot=SLOTS, limit=st.integers(1, 3))
@@ -73,23 +72,23 @@ class LeaseProtocol(LeaseModel):
         free = [name for name, row in self.rows.items() if row.status in {S.QUEUED, S.RETRYING}]
         got = take(self.database, worker.worker_id, limit, ahead_ms=1000).claims
         assert len(got) == (min(limit, len(free)) if worker.leased else 0)
-        for one in got:
-            assert one.execution_id in free
-            row = self.rows[one.execution_id]
+        for claimed in got:
+            assert claimed.execution_id in free
+            row = self.rows[claimed.execution_id]
             row.status, row.worker, row.attempt = S.RUNNING, worker.worker_id, row.attempt + 1
-            assert one.attempt == row.attempt
+            assert claimed.attempt == row.attempt
         worker.in_hand += got
 
     @rule(slot=SLOTS)
     def renew(self, slot: int) -> None:
         worker = self.workers[slot]
         renewed = worker_lease.renew(self.database, worker_id=worker.worker_id, in_flight=1, lease_ms=LEASE_MS)
-        assert renewed is worker.leased, "a lease that is over is never renewed, one that is not always"
+        assert renewed is worker.leased, "exactly the unexpired leases are renewed"
 
     @precondition(lambda self: self.leased())
     @rule(data=st.data())
     def expire(self, data: st.DataObject) -> None:
-        """The living and the dead: a crash leaves a lease behind that goes on for a while."""
+        """End the lease of a living or a dead worker: after a crash, the lease is valid for a while."""
         worker = data.draw(st.sampled_from(self.leased()))
         past = "UPDATE workers SET lease_expires_at = now() - INTERVAL '1 second' WHERE worker_id = :worker"
         self.database.fetch(text(past), {"worker": worker.worker_id})
@@ -98,7 +97,7 @@ class LeaseProtocol(LeaseModel):
     @precondition(lambda self: self.worth_a_restart())
     @rule(data=st.data(), in_order=st.booleans())
     def restart(self, data: st.DataObject, in_order: bool) -> None:
-        """Without its last heartbeat the old lease goes on: nobody may take the rows before it is over."""
+        """Restart a worker; unless it leaves `in_order`, its old lease stays valid and protects its rows."""
         slot = data.draw(st.sampled_from(self.worth_a_restart()))
         worker = self.workers[slot]
         if in_order:
@@ -110,7 +109,7 @@ class LeaseProtocol(LeaseModel):
     @precondition(lambda self: self.holders())
     @rule(data=st.data(), verdict=st.sampled_from(VERDICTS))
     def conclude(self, data: st.DataObject, verdict: Verdict) -> None:
-        """Also by the dead: a frozen process may wake at any time and write what it has."""
+        """Conclude a claim of any worker: a frozen process may wake at any time and write its results."""
         worker = data.draw(st.sampled_from(self.holders()))
         mine = worker.in_hand.pop(data.draw(st.integers(0, len(worker.in_hand) - 1)))
         row = self.rows[mine.execution_id]
@@ -126,36 +125,36 @@ class LeaseProtocol(LeaseModel):
     @precondition(lambda self: any(worker.written for worker in self.workers))
     @rule(data=st.data())
     def conclude_again(self, data: st.DataObject) -> None:
-        """The answer was lost, so it is written once more: nothing changes, and it counts as before."""
+        """Repeat a write whose answer was lost: no row changes, and the result is the same."""
         worker = data.draw(st.sampled_from([worker for worker in self.workers if worker.written]))
         ended, held = data.draw(st.sampled_from(worker.written))
         assert bool(conclude(self.database, worker.worker_id, [ended])) is held
 
     @precondition(lambda self: self.holders())
     @rule(data=st.data())
-    def hand_back(self, data: st.DataObject) -> None:
+    def release(self, data: st.DataObject) -> None:
         worker = data.draw(st.sampled_from(self.holders()))
         mine = worker.in_hand.pop(data.draw(st.integers(0, len(worker.in_hand) - 1)))
         row = self.rows[mine.execution_id]
         holds = (row.status, row.worker, row.attempt) == (S.RUNNING, worker.worker_id, mine.attempt)
         if holds:
             row.attempt -= 1
-            row.status = S.CANCELLED if row.asked_to_end else S.RETRYING if row.attempt else S.QUEUED
+            row.status = S.CANCELLED if row.is_to_be_cancelled else S.RETRYING if row.attempt else S.QUEUED
         assert release(self.database, worker.worker_id, [mine.key]) == int(holds)
-        worker.handed_back.append(mine)
+        worker.released.append(mine)
 
-    @precondition(lambda self: any(worker.handed_back for worker in self.workers))
+    @precondition(lambda self: any(worker.released for worker in self.workers))
     @rule(data=st.data())
-    def hand_back_again(self, data: st.DataObject) -> None:
-        """A repeat arrives late: by then the same worker may hold the row again, under the same number."""
-        worker = data.draw(st.sampled_from([worker for worker in self.workers if worker.handed_back]))
-        mine = worker.handed_back[-1]
+    def release_again(self, data: st.DataObject) -> None:
+        """Repeat a release late: the same worker may have claimed the row again, with the same attempt number."""
+        worker = data.draw(st.sampled_from([worker for worker in self.workers if worker.released]))
+        mine = worker.released[-1]
         assert release(self.database, worker.worker_id, [mine.key]) == 0
 
     @precondition(lambda self: self.count(S.RUNNING))
     @rule()
-    def take_back_the_stuck(self) -> None:
-        """The safety net: whatever is RUNNING for long, here at all; its worker lives and may yet write."""
+    def reclaim_stuck(self) -> None:
+        """Reclaim all RUNNING rows as stuck, while their workers live and may still write."""
         for row in self.rows.values():
             if row.status is S.RUNNING:
                 outcome = S.RETRYING if row.attempt < row.max_attempts else S.FAILED
@@ -164,28 +163,28 @@ class LeaseProtocol(LeaseModel):
 
     @precondition(lambda self: self.count(S.RUNNING))
     @rule(scheduler=SLOTS)
-    def look_for_the_lost(self, scheduler: int) -> None:
+    def read_lost(self, scheduler: int) -> None:
         found = reclaim.candidates(self.database, limit=100)
-        assert {one.tried.execution_id for one in found} == {
+        assert {each.tried.execution_id for each in found} == {
             name for name, row in self.rows.items() if self.is_lost(row)
         }
         self.read[scheduler] = found
 
     @precondition(lambda self: any(self.read))
     @rule(scheduler=SLOTS)
-    def take_back(self, scheduler: int) -> None:
-        """What was read may be long out of date."""
-        taken = 0
+    def reclaim_lost(self, scheduler: int) -> None:
+        """Reclaim the rows of an earlier read, which may be out of date."""
+        expected = 0
         for tried in (candidate.tried for candidate in self.read[scheduler]):
             row = self.rows[tried.execution_id]
             is_as_read = (row.attempt, row.max_attempts) == (tried.attempt, tried.max_attempts)
             if self.is_lost(row) and is_as_read:
                 row.lose()
-                taken += 1
+                expected += 1
         done = reclaim.reclaim(self.database, self.read[scheduler])
-        assert done.retrying + done.failed + done.cancelled + done.ignored == taken
+        assert done.retrying + done.failed + done.cancelled + done.ignored == expected
 
-    @precondition(lambda self: self.count(*OPEN) > MOST_OPEN // 2)
+    @precondition(lambda self: self.count(*OPEN) > MAX_OPEN // 2)
     @rule(data=st.data(), if_running=st.sampled_from([None, *IfRunning]))
     def cancel(self, data: st.DataObject, if_running: IfRunning | None) -> None:
         execution_id = data.draw(st.sampled_from(list(self.rows)))
@@ -198,13 +197,13 @@ class LeaseProtocol(LeaseModel):
             return
         assert not refused
         if row.status is S.RUNNING:
-            row.asked_to_end = True
+            row.is_to_be_cancelled = True
             row.is_to_be_aborted |= if_running is IfRunning.ABORT
         elif row.status not in FINAL:
             row.status = S.CANCELLED
 
     @invariant()
-    def the_rows_are_as_the_model_says(self) -> None:
+    def rows_equal_the_model(self) -> None:
         if not hasattr(self, "rows"):
             return
         found = self.database.fetch(text("SELECT * FROM executions"))
@@ -212,15 +211,15 @@ class LeaseProtocol(LeaseModel):
             name: (row.status, row.attempt, row.max_attempts, row.worker) for name, row in self.rows.items()
         }
         tried: dict[str, list[tuple[int, str | None, str]]] = {name: [] for name in self.rows}
-        for one in self.database.fetch(text("SELECT * FROM attempts ORDER BY attempt_number")):
-            tried[one.execution_id].append((one.attempt_number, one.worker_id, (one.error or {}).get("type", "")))
+        for each in self.database.fetch(text("SELECT * FROM attempts ORDER BY attempt_number")):
+            tried[each.execution_id].append((each.attempt_number, each.worker_id, (each.error or {}).get("type", "")))
         assert tried == {name: row.tried for name, row in self.rows.items()}
         for row in self.rows.values():
             numbers = [number for number, *_ in row.tried]
             assert numbers == list(range(1, row.attempt + (row.status is not S.RUNNING)))
 
     @invariant()
-    def a_job_is_retired_when_its_execution_is_over(self) -> None:
+    def job_is_retired_when_its_execution_is_complete(self) -> None:
         wrong = """
             SELECT j.job_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
              WHERE (j.status = 'RETIRED') <> (e.completed_at IS NOT NULL)

@@ -1,4 +1,4 @@
-"""Running the same chore in several schedulers at once, under each way in which rows may be seen or locked."""
+"""Schedulers that run the same chore concurrently, at each isolation level, with and without row locks."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ WAYS = ["read committed", "serializable", "read committed without locks", "seria
 
 @contextmanager
 def schedulers(url: str, way: str, count: int = 2) -> Iterator[list[Database]]:
-    """Open a database for each scheduler, at the isolation level of this way."""
+    """Open a database per scheduler at the isolation level of `way`, which is one of WAYS."""
     if way.startswith("serializable"):
         url += f"{'&' if '?' in url else '?'}{SERIALIZABLE}"
     databases = [db.connect(url, pool_size=2, application_name=f"te-test-{n}") for n in range(count)]
@@ -35,7 +35,7 @@ def schedulers(url: str, way: str, count: int = 2) -> Iterator[list[Database]]:
 
 
 def strip_locks(monkeypatch: pytest.MonkeyPatch, way: str, module: ModuleType, *names: str) -> None:
-    """Take the lock clause out of statements: a lock may be lost, so nothing may depend on it."""
+    """Remove the lock clause from statements in the ways without locks: correctness must not depend on a row lock."""
     for name in names:
         sql: str = getattr(module, name).text
         if way.endswith("without locks"):
@@ -45,7 +45,7 @@ def strip_locks(monkeypatch: pytest.MonkeyPatch, way: str, module: ModuleType, *
 
 
 class Hints:
-    """Keeps the hints that a chore gives."""
+    """Recorder of the hints that a chore sends."""
 
     def __init__(self) -> None:
         self.queues: list[str] = []
@@ -55,10 +55,10 @@ class Hints:
 
 
 def never() -> bool:
-    """No stop is asked for."""
+    """Return False: no stop is requested."""
     return False
 
 
 def total(counts: Sequence[Counts], name: str) -> int:
-    """Add up one of the counts of several runs."""
-    return sum(one[name] for one in counts)
+    """Return the sum of one count over several runs."""
+    return sum(each[name] for each in counts)

@@ -1,4 +1,4 @@
-"""A request to abort beside every end of the attempt, in every interleaving of their statements."""
+"""Request to abort during each kind of end of an attempt, in every interleaving of their statements."""
 
 from collections.abc import Callable, Sequence
 
@@ -28,31 +28,31 @@ End = Callable[[Database, Claim], object]
 
 
 def concluding(verdict: Verdict) -> End:
-    def body(one: Database, claim: Claim) -> object:
-        return conclude(one, claim.worker_id, [Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ())])
+    def body(side: Database, claim: Claim) -> object:
+        return conclude(side, claim.worker_id, [Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ())])
 
     return body
 
 
-def reclaiming(one: Database, _claim: Claim) -> object:
-    return reclaim.reclaim(one, reclaim.candidates(one, stuck_ms=0, limit=9), stuck_ms=0)
+def reclaiming(side: Database, _claim: Claim) -> object:
+    return reclaim.reclaim(side, reclaim.candidates(side, stuck_ms=0, limit=9), stuck_ms=0)
 
 
-# Each end, and what may come of it: it depends on who is first where the end itself would leave another attempt.
+# Each kind of end, and the final statuses that it may lead to.
 ENDS: dict[str, tuple[End, set[str]]] = {
-    "the answer comes": (concluding(Verdict.success({})), {"SUCCESS"}),
-    "it fails for now": (concluding(Verdict.retry(ERROR, 0)), {"CANCELLED"}),
-    "it fails for good": (concluding(Verdict.fail(ERROR)), {"FAILED"}),
-    "it is broken off": (concluding(Verdict.abort()), {"CANCELLED"}),
-    "it was not sent": (lambda one, claim: release(one, claim.worker_id, [claim.key]), {"CANCELLED"}),
-    "it is reclaimed": (reclaiming, {"CANCELLED"}),
+    "success": (concluding(Verdict.success({})), {"SUCCESS"}),
+    "retryable failure": (concluding(Verdict.retry(ERROR, 0)), {"CANCELLED"}),
+    "final failure": (concluding(Verdict.fail(ERROR)), {"FAILED"}),
+    "abort": (concluding(Verdict.abort()), {"CANCELLED"}),
+    "release": (lambda side, claim: release(side, claim.worker_id, [claim.key]), {"CANCELLED"}),
+    "reclaim": (reclaiming, {"CANCELLED"}),
 }
 
 
 @pytest.mark.parametrize("level", ["read committed", "serializable"])
-def test_whoever_comes_first_it_ends(database: Database, database_url: str, level: str) -> None:
+def test_execution_with_an_abort_request_ends_in_any_order(database: Database, database_url: str, level: str) -> None:
     if database.is_cockroach:
-        pytest.skip("needs to see who waits for whose lock")
+        pytest.skip("reads pg_blocking_pids to find which transaction waits for a lock")
     with pair(database_url, level) as sides:
         for name, (end, ends) in ENDS.items():
             found: list[Claim] = []
@@ -64,8 +64,8 @@ def test_whoever_comes_first_it_ends(database: Database, database_url: str, leve
                 job_id = rows.job_of(database, claim.execution_id).job_id
                 return sides.run(
                     [
-                        lambda one: cancel_job(one, job_id, if_running=IfRunning.ABORT),
-                        lambda one: end(one, claim),
+                        lambda side: cancel_job(side, job_id, if_running=IfRunning.ABORT),
+                        lambda side: end(side, claim),
                     ],
                     choices,
                 )

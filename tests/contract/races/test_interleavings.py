@@ -1,6 +1,6 @@
-"""All pairs of verbs about one job, in every interleaving of their statements: what must never be is never.
+"""All pairs of verbs on one job, in every interleaving of their statements: no invariant is broken.
 
-Where only one of a pair finds something to do, the other one's refusal is tried.
+If only one verb of a pair has something to change, the test covers the refusal of the other verb.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ from tests.contract.races.interleaving import Body, Pair, interleavings, pair
 WORKER = "wrk_gone"
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 
-# Where an execution and its job stand before both begin.
+# States of an execution and of its job before both verbs begin.
 EXECUTIONS = {
     "queued": "status = 'QUEUED'",
     "held": "status = 'PENDING', on_hold = true",
@@ -55,7 +55,7 @@ STARTS = [
     ("paused", "retrying"),
 ]
 
-# The starts at which each verb changes something.
+# Condition on the start states under which each verb changes something.
 VERBS: dict[str, Callable[[str, str], bool]] = {
     "resume": lambda job, _: job == "paused",
     "pause": lambda job, execution: job == "active",
@@ -71,11 +71,11 @@ VERBS: dict[str, Callable[[str, str], bool]] = {
 PAIRS = list(combinations_with_replacement(VERBS, 2))
 
 BREACHES = {
-    "a fixed delay that never ends": """
+    "a fixed-delay job without a next run": """
         SELECT 1 FROM jobs AS j WHERE j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
            AND NOT EXISTS (SELECT 1 FROM executions AS e WHERE e.job_id = j.job_id AND e.completed_at IS NULL
                                                            AND e.scheduled_at = j.cron_last_tick_at)""",
-    "on hold, and its job is not paused": """
+    "on hold although its job is not paused": """
         SELECT 1 FROM executions AS e JOIN jobs AS j ON j.job_id = e.job_id WHERE e.on_hold AND j.status <> 'PAUSED'""",
     "a one-shot job that is active after its end": """
         SELECT 1 FROM jobs AS j WHERE j.trigger_type = 'IMMEDIATE' AND j.status <> 'RETIRED'
@@ -85,15 +85,15 @@ BREACHES = {
          WHERE j.trigger_type = 'IMMEDIATE' AND j.status = 'RETIRED' AND e.completed_at IS NULL""",
     "attempts with gaps": """
         SELECT 1 FROM executions AS e
-         WHERE e.execution_id = :execution_id AND e.status <> 'RUNNING' AND e.attempt_count - :untold <>
+         WHERE e.execution_id = :execution_id AND e.status <> 'RUNNING' AND e.attempt_count - :unrecorded <>
                (SELECT count(*) FROM attempts AS a WHERE a.execution_id = e.execution_id)""",
-    "two versions that live": """
+    "two active versions": """
         SELECT 1 FROM jobs WHERE status <> 'RETIRED' HAVING count(*) > 1""",
     "claimable after its job was cancelled or replaced": """
         SELECT 1 FROM executions AS e JOIN jobs AS j ON j.job_id = e.job_id
          WHERE j.status = 'RETIRED' AND e.completed_at IS NULL AND e.status NOT IN ('RUNNING', 'RETRYING')
            AND e.attempt_count = 0 AND NOT :is_retried""",
-    "cancelled with its job although it had begun": """
+    "cancelled with its job although it had started": """
         SELECT 1 FROM executions AS e JOIN jobs AS j ON j.job_id = e.job_id
          WHERE j.trigger_type = 'INTERVAL' AND e.status = 'CANCELLED' AND e.attempt_count > 0""",
     "claimable although its job is paused": """
@@ -110,7 +110,7 @@ CLEAR = text(
 
 
 class Arena:
-    """A pair of sides, each with its own cache of endpoints, and the job that both are about."""
+    """A pair of sides, each with its own cache of endpoints, and the job that both sides change."""
 
     def __init__(self, database: Database, sides: Pair) -> None:
         self.database = database
@@ -123,7 +123,7 @@ class Arena:
         self._started_at = rows.database_now(database) - timedelta(seconds=1)
 
     def _put(self, job: str, execution: str, *, repeats: bool) -> None:
-        """Replace what is there by one job with one execution."""
+        """Delete all jobs and add one job with one execution in these states."""
         self.database.fetch(CLEAR)
         (self.execution_id,) = rows.add_executions(self.database, max_attempts=3)
         self.job_id = rows.job_of(self.database, self.execution_id).job_id
@@ -137,33 +137,33 @@ class Arena:
         self.database.fetch(text(f"UPDATE jobs SET {columns}"))
 
     def run(self, verbs: tuple[str, str], start: tuple[str, str], repeats: bool, choices: Sequence[int]) -> list[int]:
-        """Let both verbs happen at once, in one order of their steps."""
+        """Run both verbs concurrently, in one order of their steps."""
         self._put(*start, repeats=repeats)
         self._facts = {
             "execution_id": self.execution_id,
-            "untold": int(start[1] in {"retrying", "held after an attempt", "failed"}),
+            "unrecorded": int(start[1] in {"retrying", "held after an attempt", "failed"}),
             "is_retried": "retry" in verbs,
             "is_run": "run now" in verbs,
         }
         return self._sides.run([self._body(verb) for verb in verbs], choices)
 
     def breaches(self) -> list[str]:
-        """Name the invariants that are broken now."""
+        """Return the names of the broken invariants."""
         return [row.breach for row in self.database.fetch(ANY_BREACH, self._facts)]
 
     def _body(self, verb: str) -> Body:
         job_id, execution_id = self.job_id, self.execution_id
         return {
-            "resume": lambda one: resume_job(one, job_id, 0),
-            "pause": lambda one: pause_job(one, job_id),
-            "cancel": lambda one: cancel_job(one, job_id),
-            "succeed": lambda one: self._conclude(one, Verdict.success({})),
-            "fail for now": lambda one: self._conclude(one, Verdict.retry(ERROR, 0)),
-            "reclaim": lambda one: reclaim.reclaim(one, reclaim.candidates(one, limit=9)),
+            "resume": lambda side: resume_job(side, job_id, 0),
+            "pause": lambda side: pause_job(side, job_id),
+            "cancel": lambda side: cancel_job(side, job_id),
+            "succeed": lambda side: self._conclude(side, Verdict.success({})),
+            "fail for now": lambda side: self._conclude(side, Verdict.retry(ERROR, 0)),
+            "reclaim": lambda side: reclaim.reclaim(side, reclaim.candidates(side, limit=9)),
             "hold retries": on_hold.hold_retries,
-            "update": lambda one: update_job(self._creators[one], job_id, {}),
-            "run now": lambda one: run_job(one, job_id, 1),
-            "retry": lambda one: retry_execution(one, execution_id, actor=None),
+            "update": lambda side: update_job(self._creators[side], job_id, {}),
+            "run now": lambda side: run_job(side, job_id, 1),
+            "retry": lambda side: retry_execution(side, execution_id, actor=None),
         }[verb]
 
     def _conclude(self, database: Database, verdict: Verdict) -> None:
@@ -189,15 +189,15 @@ class Arena:
 
 
 def starts_of(first: str, second: str) -> list[tuple[str, str]]:
-    """The starts at which both have something to do; at which one has, where there is none."""
+    """Return the start states at which both verbs change something, or else the states at which one verb does."""
     both = [start for start in STARTS if VERBS[first](*start) and VERBS[second](*start)]
     return both or [start for start in STARTS if VERBS[first](*start) or VERBS[second](*start)]
 
 
 @pytest.mark.parametrize("level", ["read committed", "serializable"])
-def test_no_interleaving_leaves_what_nobody_would_find(database: Database, database_url: str, level: str) -> None:
+def test_no_interleaving_breaks_an_invariant(database: Database, database_url: str, level: str) -> None:
     if database.is_cockroach:
-        pytest.skip("needs to see who waits for whose lock")
+        pytest.skip("reads pg_blocking_pids to find which transaction waits for a lock")
     with pair(database_url, level) as sides:
         arena = Arena(database, sides)
         for first, second in PAIRS:

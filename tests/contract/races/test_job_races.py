@@ -1,4 +1,4 @@
-"""Changes of a job that meet each other, or the scheduler: one effect, and no tick from a version that is gone."""
+"""Concurrent changes of a job, or a change during a scheduler run: one change wins, and no old version has a tick."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,20 +36,20 @@ def creator(database: Database) -> Creator:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_of_two_updates_one_takes_over(
+def test_one_of_three_concurrent_updates_replaces_the_job(
     database: Database, database_url: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    def attempt(one: Database, job_id: str) -> str | None:
+    def attempt(client: Database, job_id: str) -> str | None:
         try:
-            return update_job(creator(one), job_id, {"input": {"from": one.engine.url.database}}).job_id
+            return update_job(creator(client), job_id, {"input": {"from": client.engine.url.database}}).job_id
         except JobNotUpdatableError:
             return None
 
     with unlocked(monkeypatch, way), schedulers(database_url, way, 3) as databases:
         for _ in range(ROUNDS):
             job_id = add_interval_job(database, MINUTE)
-            made = at_once(*(partial(attempt, one, job_id) for one in databases))
+            made = at_once(*(partial(attempt, client, job_id) for client in databases))
             (winner,) = [new_id for new_id in made if new_id is not None]
             assert job_queries.get_job(database, job_id).replaced_by_id == winner
             assert [
@@ -60,7 +60,7 @@ def test_of_two_updates_one_takes_over(
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("verb", ["update", "pause"])
-def test_no_tick_is_left_waiting_of_a_job_that_was_updated_or_paused(
+def test_updated_or_paused_job_has_no_waiting_tick(
     database: Database, database_url: str, way: str, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with unlocked(monkeypatch, way), schedulers(database_url, way, 2) as (first, second):

@@ -1,4 +1,4 @@
-"""The life of executions: any order of steps, by two workers and two schedulers, ends where a model says."""
+"""Executions under any order of steps of two workers and two schedulers, compared with a model."""
 
 import itertools
 from collections.abc import Iterator
@@ -21,11 +21,11 @@ def model_database(database_url: str) -> Iterator[Database]:
     database.close()
 
 
-def test_every_order_of_steps_ends_where_the_model_says(
+def test_rows_equal_the_model_after_any_order_of_steps(
     model_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some 4,000 steps."""
-    # Rows of one instant are claimed in the order of their ids: by chance, if those were random.
+    """The test runs about 4,000 steps."""
+    # Rows with the same instant are claimed in the order of their ids, so the ids must not be random.
     numbers = itertools.count()
     monkeypatch.setattr(ids, "execution_id", lambda: f"exec_{next(numbers):08}")
     monkeypatch.setattr(ids, "worker_id", lambda: f"wrk_{next(numbers):08}")
@@ -34,7 +34,7 @@ def test_every_order_of_steps_ends_where_the_model_says(
         max_examples=80,
         stateful_step_count=60,
         deadline=None,
-        # Shrinking takes minutes; the steps of a failure are printed as they were.
+        # Shrinking takes minutes; a failure prints its original steps.
         phases=[Phase.generate],
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),

@@ -1,6 +1,6 @@
-"""A row that changes after it was chosen: the UPDATE decides by what it finds, not the lock that was to keep it.
+"""Rows that change after they were chosen: the condition of the UPDATE decides, not the row lock.
 
-The lock clause is taken out, and the change is committed while the statement waits for the row.
+The tests remove the lock clause, and commit a change while the statement waits for the row.
 """
 
 import re
@@ -48,7 +48,7 @@ def do_expire(database: Database, execution_id: str, job_id: str) -> None:
 
 
 def do_hold(database: Database, execution_id: str, job_id: str) -> None:
-    database.transact(lambda one: on_hold.hold(one, job_id, None))
+    database.transact(lambda connection: on_hold.hold(connection, job_id, None))
 
 
 def do_bring_forward(database: Database, execution_id: str, job_id: str) -> None:
@@ -59,22 +59,22 @@ def do_cancel(database: Database, execution_id: str, job_id: str) -> None:
     execution_cancellation.cancel_execution(database, execution_id, if_running=None, actor=None)
 
 
-def do_ask_to_cancel(database: Database, execution_id: str, job_id: str) -> None:
+def do_request_cancellation(database: Database, execution_id: str, job_id: str) -> None:
     execution_cancellation.cancel_execution(
         database, execution_id, if_running=execution_cancellation.IfRunning.REQUEST, actor=None
     )
 
 
-def do_cancel_the_jobs(database: Database, execution_id: str, job_id: str) -> None:
+def do_cancel_executions_of_job(database: Database, execution_id: str, job_id: str) -> None:
     scope = execution_cancellation.CancellationScope(actor=None, begun=False)
-    database.transact(lambda one: execution_cancellation.cancel_executions_of(one, job_id, scope))
+    database.transact(lambda connection: execution_cancellation.cancel_executions_of(connection, job_id, scope))
 
 
 def do_retry(database: Database, execution_id: str, job_id: str) -> None:
     manual_retry.retry_execution(database, execution_id, actor=None)
 
 
-# Where the lock clause is that each verb relies on, if it has one.
+# Module and name of the statement with the lock clause of each verb, if any.
 LOCKS: dict[Verb, tuple[ModuleType, str] | None] = {
     do_claim: (claim, "CLAIM_1"),
     do_promote: (promotion, "PROMOTE"),
@@ -83,8 +83,8 @@ LOCKS: dict[Verb, tuple[ModuleType, str] | None] = {
     do_hold: (on_hold, "HOLD"),
     do_bring_forward: (run_now, "BRING_FORWARD"),
     do_cancel: (execution_cancellation, "LOCK"),
-    do_ask_to_cancel: (execution_cancellation, "LOCK"),
-    do_cancel_the_jobs: (execution_cancellation, "LOCK_OF_JOB"),
+    do_request_cancellation: (execution_cancellation, "LOCK"),
+    do_cancel_executions_of_job: (execution_cancellation, "LOCK_OF_JOB"),
     do_retry: (manual_retry, "LOCK"),
 }
 
@@ -96,7 +96,7 @@ CANCELLED = "status = 'CANCELLED', completed_at = now()"
 LATER = "run_at = now() + INTERVAL '1 hour'"
 USED_UP = "attempt_count = max_attempts"
 
-# The verb, the row that it finds, and what becomes of it before the verb can change it.
+# Verb, state of the row that it chooses, and change of the row before the verb can update it.
 CHANGES: list[tuple[Verb, str, str]] = [
     (do_claim, QUEUED, RUNNING),
     (do_claim, QUEUED, CANCELLED),
@@ -116,9 +116,9 @@ CHANGES: list[tuple[Verb, str, str]] = [
     (do_bring_forward, PENDING, RUNNING),
     (do_bring_forward, PENDING, CANCELLED),
     (do_cancel, QUEUED, RUNNING),
-    (do_ask_to_cancel, RUNNING, FAILED),
-    (do_cancel_the_jobs, QUEUED, RUNNING),
-    (do_cancel_the_jobs, QUEUED, RETRYING),
+    (do_request_cancellation, RUNNING, FAILED),
+    (do_cancel_executions_of_job, QUEUED, RUNNING),
+    (do_cancel_executions_of_job, QUEUED, RETRYING),
     (do_retry, FAILED, f"{RUNNING}, completed_at = NULL"),
 ]
 
@@ -129,7 +129,7 @@ CHANGES: list[tuple[Verb, str, str]] = [
     CHANGES,
     ids=[f"{verb.__name__}: {change.split(',')[0]}" for verb, _, change in CHANGES],
 )
-def test_it_stays_as_it_became(
+def test_verb_does_not_overwrite_a_concurrent_change(
     database: Database,
     database_url: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -139,7 +139,7 @@ def test_it_stays_as_it_became(
     change: str,
 ) -> None:
     if database.is_cockroach:
-        pytest.skip("needs to see who waits for a lock")
+        pytest.skip("reads pg_stat_activity to find a transaction that waits for a lock")
     if (lock := LOCKS[verb]) is not None:
         unlocked, clauses = LOCK_CLAUSE.subn("", getattr(*lock).text)
         assert clauses == 1

@@ -1,4 +1,4 @@
-"""Claims of partitions race: whoever gets an execution, one gets it, and nobody leaves any."""
+"""Concurrent claims of partitions: each execution is claimed by exactly one worker, and none is left."""
 
 import threading
 from collections import Counter
@@ -23,14 +23,14 @@ IN_EACH = 38
 
 
 def claim_all(database: Database, worker_id: str, arms: int, got: list[str]) -> None:
-    """Look, and claim a few of each partition that was found, until nothing is found."""
+    """Poll, and claim a few executions of some found partitions, until no partition is found."""
     random = Random(worker_id)
     while partitions := partitions_of(database):
         random.shuffle(partitions)
         chosen = tuple(partitions[: random.randint(1, arms)])
-        with suppress(UnavailableError):  # nothing but conflicts for many tries, each of which was undone
+        with suppress(UnavailableError):  # each retry ended in a conflict and was rolled back
             got += [
-                one.execution_id for one in take(database, worker_id, random.randint(1, 5), partitions=chosen).claims
+                each.execution_id for each in take(database, worker_id, random.randint(1, 5), partitions=chosen).claims
             ]
 
 
@@ -49,15 +49,15 @@ def test_each_execution_is_claimed_once_and_none_is_left(
             worker_lease.register(
                 database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000
             )
-            asked = (claimer, worker, (1, 4, 16)[number % 3], got[number])
-            threads.append(threading.Thread(target=claim_all, args=asked))
+            arguments = (claimer, worker, (1, 4, 16)[number % 3], got[number])
+            threads.append(threading.Thread(target=claim_all, args=arguments))
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(120)
     assert not any(thread.is_alive() for thread in threads)
-    counts = Counter(execution_id for one in got for execution_id in one)
+    counts = Counter(execution_id for execution_ids in got for execution_id in execution_ids)
     assert sorted(counts) == sorted(expected)
     assert set(counts.values()) == {1}
     assert rows.statuses(database) == {"RUNNING": len(expected)}
-    assert sum(bool(one) for one in got) > 1, "nobody raced"
+    assert sum(bool(execution_ids) for execution_ids in got) > 1, "only one worker claimed"
