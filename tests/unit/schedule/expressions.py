@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 
 def field(low: int, high: int) -> st.SearchStrategy[str]:
-    """Draw a field whose values are of this range."""
+    """Draw a cron field with values of this range."""
     value = st.integers(low, high)
     step = st.integers(1, 9).map(lambda n: f"/{n}")
     span = st.tuples(value, value).map(lambda pair: f"{min(pair)}-{max(pair)}")

@@ -1,4 +1,4 @@
-"""Cron schedules by example: skipped and repeated times, days of the calendar, zones, threads."""
+"""Cron schedules by example: skipped and repeated times, days, time zones, threads."""
 
 import sys
 import threading
@@ -26,22 +26,22 @@ def local_ticks(text: str, zone: str, begin: datetime, count: int) -> list[str]:
 SPRING, AUTUMN = datetime(2026, 3, 29, 0, tzinfo=UTC), datetime(2026, 10, 25, 0, tzinfo=UTC) - timedelta(minutes=1)
 
 
-def test_a_skipped_time_of_fixed_hours_fires_at_the_end_of_the_gap() -> None:
+def test_skipped_time_of_fixed_hours_fires_at_the_end_of_the_gap() -> None:
     assert local_ticks("30 2 * * *", "Europe/Berlin", SPRING, 2) == ["29 03:00 +0200", "30 02:30 +0200"]
     assert local_ticks("0,20,40 2 * * *", "Europe/Berlin", SPRING, 2) == ["29 03:00 +0200", "30 02:00 +0200"]
     assert local_ticks("*/20 2 * * *", "Europe/Berlin", SPRING, 2) == ["29 03:00 +0200", "30 02:00 +0200"]
 
 
-def test_a_skipped_time_of_every_hour_is_passed_over() -> None:
+def test_skipped_time_of_an_hourly_schedule_does_not_fire() -> None:
     assert local_ticks("30 * * * *", "Europe/Berlin", SPRING, 2) == ["29 01:30 +0100", "29 03:30 +0200"]
 
 
-def test_a_repeated_time_of_fixed_hours_fires_the_first_time() -> None:
+def test_repeated_time_of_fixed_hours_fires_the_first_time() -> None:
     assert local_ticks("30 2 * * *", "Europe/Berlin", AUTUMN, 2) == ["25 02:30 +0200", "26 02:30 +0100"]
     assert local_ticks("30 */2 * * *", "Europe/Berlin", AUTUMN, 2) == ["25 02:30 +0200", "25 04:30 +0100"]
 
 
-def test_a_repeated_hour_goes_by_elapsed_time_for_hourly_schedules() -> None:
+def test_repeated_time_of_an_hourly_schedule_fires_both_times() -> None:
     assert local_ticks("30 * * * *", "Europe/Berlin", AUTUMN, 3) == [
         "25 02:30 +0200",
         "25 02:30 +0100",
@@ -50,12 +50,12 @@ def test_a_repeated_hour_goes_by_elapsed_time_for_hourly_schedules() -> None:
     assert len(local_ticks("*/30 0-23 * * *", "Europe/Berlin", AUTUMN, 4)) == 4
 
 
-def test_a_repeated_midnight_is_the_same_day() -> None:
+def test_repeated_midnight_fires_once() -> None:
     begin = datetime(2026, 11, 1, 3, tzinfo=UTC)
     assert local_ticks("0 0 * * *", "America/Havana", begin, 2) == ["01 00:00 -0400", "02 00:00 -0500"]
 
 
-def test_a_skipped_day_fires_once() -> None:
+def test_skipped_day_fires_once() -> None:
     begin = datetime(2011, 12, 29, 20, tzinfo=UTC)
     assert local_ticks("0 9,12 * * *", "Pacific/Apia", begin, 3) == [
         "29 12:00 -1000",
@@ -64,7 +64,7 @@ def test_a_skipped_day_fires_once() -> None:
     ]
 
 
-def test_the_next_run_is_shown_in_its_zone() -> None:
+def test_next_run_is_shown_in_its_zone() -> None:
     schedule = Schedule.parse("0 9 * * MON", "Asia/Kolkata")
     tick = schedule.next_after(datetime(2026, 3, 15, 10, tzinfo=UTC))
     assert tick == datetime(2026, 3, 16, 3, 30, tzinfo=UTC)
@@ -72,17 +72,17 @@ def test_the_next_run_is_shown_in_its_zone() -> None:
 
 
 @pytest.mark.parametrize("start", [datetime.min.replace(tzinfo=UTC), datetime(1969, 12, 31, tzinfo=UTC)])
-def test_a_start_before_1970_counts_from_1970(start: datetime) -> None:
+def test_start_before_1970_counts_from_1970(start: datetime) -> None:
     schedule = Schedule.parse("0 0 * * *", "UTC")
     assert schedule.next_after(start) == datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("start", [datetime.max.replace(tzinfo=UTC), datetime(9899, 12, 31, 14, 59, tzinfo=UTC)])
-def test_there_is_no_tick_at_the_end_of_the_calendar(start: datetime) -> None:
+def test_no_tick_exists_at_the_end_of_the_calendar(start: datetime) -> None:
     assert Schedule.parse("0 0 * * *", "Asia/Tokyo").next_after(start) is None
 
 
-def test_the_longest_wait_between_leap_days_is_found() -> None:
+def test_longest_wait_between_leap_days_is_found() -> None:
     schedule = Schedule.parse("0 0 29 2 */7", "UTC")
     assert schedule.next_after(datetime(2280, 3, 1, tzinfo=UTC)) == datetime(2320, 2, 29, tzinfo=UTC)
 
@@ -90,7 +90,7 @@ def test_the_longest_wait_between_leap_days_is_found() -> None:
 @each_case(
     "zone", ["", "Mars/Olympus", "europe/berlin", "../UTC", "/etc/passwd", "America", "localtime", "Factory", "UTC\x00"]
 )
-def test_an_unknown_zone_is_a_bad_request(zone: str) -> None:
+def test_unknown_zone_is_refused(zone: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         Schedule.parse("* * * * *", zone)
     assert caught.value.status == 400
@@ -108,18 +108,18 @@ def test_an_unknown_zone_is_a_bad_request(zone: str) -> None:
         ("0 0 */10 * MON", [21]),
     ],
 )
-def test_the_days_of_september_2026(text: str, days: list[int]) -> None:
+def test_day_fields_choose_these_days_of_september_2026(text: str, days: list[int]) -> None:
     begin, end = datetime(2026, 8, 31, 12, tzinfo=UTC), datetime(2026, 9, 30, 12, tzinfo=UTC)
     assert [tick.day for tick in ticks_between(Schedule.parse(text, "UTC"), begin, end)] == days
 
 
-def test_of_a_weekday_or_a_day_that_no_month_has_the_weekday_remains() -> None:
+def test_weekday_still_fires_beside_a_day_that_the_month_lacks() -> None:
     tick = Schedule.parse("0 0 31 2 MON", "UTC").next_after(datetime(2026, 8, 31, tzinfo=UTC))
     assert tick == datetime(2027, 2, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def _switching() -> Iterator[None]:
+def _frequent_thread_switches() -> Iterator[None]:
     """Let threads interleave after every few instructions."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -127,8 +127,8 @@ def _switching() -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
-@pytest.mark.usefixtures("_switching")
-def test_a_schedule_may_be_shared_between_threads() -> None:
+@pytest.mark.usefixtures("_frequent_thread_switches")
+def test_schedule_can_be_shared_between_threads() -> None:
     schedule = Schedule.parse("*/7 * * * *", "Europe/Berlin")
     starts = [SPRING + n * timedelta(minutes=13) for n in range(60)]
     expected = {start: schedule.next_after(start) for start in starts}

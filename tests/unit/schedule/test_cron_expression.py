@@ -1,4 +1,4 @@
-"""Cron expressions: what is read, and what is refused although croniter would take it."""
+"""Cron expressions: accepted syntax, and syntax that is refused although croniter accepts it."""
 
 import pytest
 
@@ -29,12 +29,12 @@ from tests.cases import each_case
         ("\t0  0 *\t* MON ", "weekdays", (1,)),
     ],
 )
-def test_a_field_is_read(text: str, name: str, values: tuple[int, ...]) -> None:
+def test_field_is_parsed(text: str, name: str, values: tuple[int, ...]) -> None:
     assert getattr(CronExpression.parse(text), name) == values
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_a_word_stands_for_its_fields(word: str) -> None:
+def test_word_stands_for_its_fields(word: str) -> None:
     assert CronExpression.parse(f" {word.title()} ") == CronExpression.parse(WORDS[word])
 
 
@@ -81,14 +81,14 @@ def test_a_word_stands_for_its_fields(word: str) -> None:
         f"{','.join(['1'] * 300)} * * * *",
     ],
 )
-def test_anything_else_is_refused_and_says_what_is_taken(text: str) -> None:
+def test_invalid_expression_is_refused_with_the_accepted_syntax(text: str) -> None:
     with pytest.raises(InvalidCronError, match="minute \\(0-59\\), hour") as caught:
         CronExpression.parse(text)
     assert caught.value.details[0]["pointer"] == "/cron"
 
 
 @pytest.mark.parametrize("text", ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 31 2 */2"])
-def test_an_expression_must_fire_some_day(text: str) -> None:
+def test_expression_that_never_fires_is_refused(text: str) -> None:
     with pytest.raises(InvalidCronError, match="never fires"):
         CronExpression.parse(text)
 
@@ -105,5 +105,5 @@ def test_an_expression_must_fire_some_day(text: str) -> None:
         ("0 0 31 2 MON", True),
     ],
 )
-def test_one_day_field_is_enough_unless_either_begins_with_a_star(text: str, *, either: bool) -> None:
+def test_either_day_field_suffices_unless_one_begins_with_a_star(text: str, *, either: bool) -> None:
     assert CronExpression.parse(text).either_day is either

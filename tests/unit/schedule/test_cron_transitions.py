@@ -1,9 +1,9 @@
-"""Cron schedules at every clock change from 2020 to 2035 of many zones, against another evaluator: cronsim.
+"""Cron schedules at every clock change from 2020 to 2035 in many zones, compared with the evaluator cronsim.
 
-The two agree on which local times match, that a skipped time of fixed hours runs once after the gap, that a repeated
-one runs the first time, and that schedules of every hour follow the clock. What cronsim takes for "fixed hours" is
-told from the spelling (no `*` in front of the minutes or hours); ours from the values, see app/schedule/cron.py.
-Where they differ, the tables below are the specification.
+Both agree on the matching local times. A skipped time of fixed hours runs once after the gap, a repeated time runs the
+first time, and hourly schedules follow the clock. cronsim recognises "fixed hours" by the spelling (no `*` at the
+beginning of the minutes or hours), this project by the values, see app/schedule/cron.py. Where the two differ, the
+tables below are the specification.
 """
 
 import bisect
@@ -25,8 +25,8 @@ from tests.cases import each_case
 from tests.ticks import ticks_between
 from tests.unit.schedule.expressions import field
 
-# Half an hour, two hours, midnight, both directions in one Ramadan, zones that gave their clock changes up or took
-# them up again, and changes of the whole rule.
+# Changes of half an hour, of two hours, at midnight, and in both directions in one Ramadan. Zones that abolished or
+# reintroduced clock changes, and changes of the whole rule.
 ZONES = [
     *("Europe/Berlin", "Europe/Dublin", "America/New_York", "America/Sao_Paulo", "America/Santiago", "America/Havana"),
     *("America/St_Johns", "America/Nuuk", "America/Scoresbysund", "America/Asuncion", "America/Mexico_City"),
@@ -61,18 +61,18 @@ def transitions(zone: str) -> tuple[datetime, ...]:
 
 
 def shift(zone: str, change: datetime) -> timedelta:
-    """Tell how far a change sets the clock forward; negative where it goes back."""
+    """Return how far a change sets the clock forward; negative if the clock goes back."""
     info = zoneinfo.ZoneInfo(zone)
     before, after = (change - timedelta(seconds=1)).astimezone(info), change.astimezone(info)
     return after.utcoffset() - before.utcoffset()  # type: ignore[operator]
 
 
 def by_cronsim(text: str, zone: str, begin: datetime, end: datetime) -> list[datetime]:
-    """List the ticks in (begin, end]; where it maps several local times to one instant, once."""
+    """List the ticks of cronsim in (begin, end], without duplicates of several local times at one instant."""
     found: list[datetime] = []
-    # It takes a step over a range of one value, 5-5/2, for 5/2.
+    # cronsim reads a step over a range of one value, 5-5/2, as 5/2.
     text = re.sub(r"\b(\d+)-\1/\d+", r"\1", text)
-    # It starts from a local time: one that is not ambiguous, before the window.
+    # cronsim starts from a local time: use an unambiguous time before the window.
     for tick in CronSim(text, (begin - 3 * HOUR).astimezone(zoneinfo.ZoneInfo(zone))):
         instant = tick.astimezone(UTC)
         if instant > end:
@@ -82,19 +82,19 @@ def by_cronsim(text: str, zone: str, begin: datetime, end: datetime) -> list[dat
     return found
 
 
-def test_there_are_changes_of_every_kind() -> None:
+def test_example_zones_have_changes_of_every_kind() -> None:
     shifts = {shift(zone, change) for zone in ZONES for change in transitions(zone)}
     assert {n * HOUR / 2 for n in (-4, -2, -1, 1, 2, 4)} <= shifts
     assert sum(len(transitions(zone)) for zone in ZONES) > 450
 
 
 @each_case("zone", ZONES)
-def test_every_change_of_a_zone_as_cronsim_sees_it(zone: str) -> None:
+def test_ticks_at_every_change_of_a_zone_equal_those_of_cronsim(zone: str) -> None:
     for text in FIXED + HOURLY:
         schedule = Schedule.parse(text, zone)
         for change in transitions(zone):
             if text in HOURLY and shift(zone, change) % HOUR:
-                continue  # cronsim steps over what is left of an hour that is set back by half: see the tables
+                continue  # cronsim skips the rest of an hour that is set back by half an hour: see the tables
             begin, end = change - 5 * HOUR, change + 6 * HOUR
             assert ticks_between(schedule, begin, end) == by_cronsim(text, zone, begin, end), (text, zone, change)
 
@@ -112,7 +112,7 @@ def days(draw: st.DrawFn) -> str:
 
 @st.composite
 def questions(draw: st.DrawFn, *, agreed: bool) -> tuple[str, str, datetime]:
-    """Draw an expression, a zone and a change of its clock; `agreed` leaves out where cronsim has another rule."""
+    """Draw an expression, a zone and a clock change; `agreed` leaves out cases in which cronsim has another rule."""
     zone = draw(st.sampled_from([zone for zone in ZONES if transitions(zone)]))
     change = draw(st.sampled_from(transitions(zone)))
     open_minutes, closed_minutes, closed_hours = stars(0, 59), field(0, 59), field(0, 23)
@@ -122,7 +122,7 @@ def questions(draw: st.DrawFn, *, agreed: bool) -> tuple[str, str, datetime]:
     kinds = [st.tuples(closed_minutes, closed_hours)]
     if not agreed or shift(zone, change) % HOUR == timedelta(0):
         kinds.append(st.tuples(st.one_of(open_minutes, closed_minutes), st.just("*")))
-    # cronsim goes on by whole hours, and so passes over what is repeated of an hour that changes in its middle.
+    # cronsim continues by whole hours, so it skips repeated times when an hour changes in its middle.
     repeats_hours = shift(zone, change) % HOUR == timedelta(0) > shift(zone, change)
     if not agreed or (repeats_hours and change.astimezone(zoneinfo.ZoneInfo(zone)).minute == 0):
         kinds.append(st.tuples(open_minutes, closed_hours))
@@ -136,7 +136,7 @@ def questions(draw: st.DrawFn, *, agreed: bool) -> tuple[str, str, datetime]:
     return text, zone, change
 
 
-# The same draws each time: what another evaluator does with the next odd spelling is no news about ours.
+# Fixed draws: a new odd spelling that cronsim reads differently would say nothing about this project.
 PATIENT = settings(
     derandomize=True, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
@@ -144,7 +144,9 @@ PATIENT = settings(
 
 @settings(PATIENT, max_examples=120)
 @given(questions(agreed=True), st.integers(0, 30), st.integers(1, 40))
-def test_random_schedules_as_cronsim_sees_them(question: tuple[str, str, datetime], lead: int, hours: int) -> None:
+def test_ticks_of_random_schedules_equal_those_of_cronsim(
+    question: tuple[str, str, datetime], lead: int, hours: int
+) -> None:
     text, zone, change = question
     begin, end = change - lead * HOUR, change + hours * HOUR
     assert ticks_between(Schedule.parse(text, zone), begin, end) == by_cronsim(text, zone, begin, end)
@@ -152,10 +154,10 @@ def test_random_schedules_as_cronsim_sees_them(question: tuple[str, str, datetim
 
 @settings(PATIENT, max_examples=120)
 @given(questions(agreed=False), st.lists(st.integers(-30 * 3600, 30 * 3600), min_size=5, max_size=20))
-def test_from_wherever_it_is_asked_the_ticks_are_the_same(
+def test_ticks_do_not_depend_on_the_instant_of_the_question(
     question: tuple[str, str, datetime], offsets: list[int]
 ) -> None:
-    """Never a duplicate, never a lost one: the tick after an instant does not depend on which ticks came before."""
+    """No tick is lost or doubled: the next tick after an instant does not depend on earlier ticks."""
     text, zone, change = question
     schedule = Schedule.parse(text, zone)
     ticks = ticks_between(schedule, change - 31 * HOUR, change + 31 * HOUR)
@@ -173,30 +175,30 @@ def test_from_wherever_it_is_asked_the_ticks_are_the_same(
 
 @each_case("zone", ZONES)
 @each_case("hour", [0, 1, 2, 3, 23])
-def test_a_daily_schedule_runs_once_on_each_day(zone: str, hour: int) -> None:
+def test_daily_schedule_runs_once_on_each_day(zone: str, hour: int) -> None:
     schedule, info = Schedule.parse(f"30 {hour} * * *", zone), zoneinfo.ZoneInfo(zone)
     for change in transitions(zone):
         ticks = ticks_between(schedule, change - 2 * DAY, change + 2 * DAY)
         dates = [tick.astimezone(info).date() for tick in ticks]
-        # A time before midnight that is skipped runs on the next day, which then has two.
+        # A skipped time before midnight runs on the next day, which then has two runs.
         days_apart = [(later - earlier).days for earlier, later in pairwise(dates)]
         assert set(days_apart) <= ({1} if hour < 23 else {0, 1, 2}), (change, dates)
         assert len(ticks) in {3, 4, 5}
 
 
 BERLIN, LORD_HOWE, TROLL, CAIRO = "Europe/Berlin", "Australia/Lord_Howe", "Antarctica/Troll", "Africa/Cairo"
-# Where ours is not cronsim's rule, or cronsim fails: local times with their offsets, from the hour before the change.
-OURS = [
-    # Sub-hourly in fixed hours: what was skipped runs once, after the gap (cronsim: not at all).
+# Cases in which the rules differ, or cronsim fails: local times with offsets, from the hour before the change.
+DIFFERENCES = [
+    # Sub-hourly in fixed hours: skipped times run once, after the gap (cronsim: not at all).
     ("*/20 2 * * *", BERLIN, "2026-03-28T23:59Z", ["29 03:00 +02", "30 02:00 +02", "30 02:20 +02"]),
     ("*/20 2 * * *", BERLIN, "2026-10-24T23:59Z", [*(f"25 02:{m} +02" for m in ("00", "20", "40")), "25 02:00 +01"]),
-    # A step in the hours is a list of hours, each once a day (cronsim: by elapsed time).
+    # A step in the hours is a list of hours, each once a day (cronsim: elapsed time).
     ("30 */2 * * *", BERLIN, "2026-03-28T23:00Z", ["29 00:30 +01", "29 03:00 +02", "29 04:30 +02"]),
     ("30 */2 * * *", BERLIN, "2026-10-24T23:00Z", ["25 02:30 +02", "25 04:30 +01"]),
-    # All hours, however they are spelled, are every hour (cronsim: fixed hours).
+    # All hours in any spelling mean every hour (cronsim: fixed hours).
     ("30 0-23 * * *", BERLIN, "2026-03-28T23:59Z", ["29 01:30 +01", "29 03:30 +02"]),
     ("30 0-23 * * *", BERLIN, "2026-10-24T23:59Z", ["25 02:30 +02", "25 02:30 +01", "25 03:30 +01"]),
-    # Half an hour back: 01:30 to 02:00 comes twice (cronsim misses the second 01:30 of an hourly schedule).
+    # Half an hour back: 01:30 to 02:00 occurs twice (cronsim misses the second 01:30 of an hourly schedule).
     ("30 * * * *", LORD_HOWE, "2026-04-04T14:00Z", ["05 01:30 +11", "05 01:30 +1030", "05 02:30 +1030"]),
     ("0 * * * *", LORD_HOWE, "2026-04-04T13:59Z", ["05 01:00 +11", "05 02:00 +1030", "05 03:00 +1030"]),
     ("*/15 1 * * *", LORD_HOWE, "2026-04-04T14:29Z", ["05 01:30 +11", "05 01:45 +11", "05 01:30 +1030"]),
@@ -210,15 +212,15 @@ OURS = [
     ("0 1,2 * * *", TROLL, "2026-03-28T23:00Z", ["29 03:00 +02", "30 01:00 +02"]),
     ("0 1,2 * * *", TROLL, "2026-10-24T22:00Z", ["25 01:00 +02", "25 02:00 +02", "26 01:00 +00"]),
     ("0 * * * *", TROLL, "2026-10-24T23:59Z", ["25 02:00 +02", "25 01:00 +00", "25 02:00 +00", "25 03:00 +00"]),
-    # Midnight itself is skipped, or comes twice as the end of the day before.
+    # Midnight is skipped, or occurs twice at the end of the day before.
     ("0 0 * * *", CAIRO, "2026-04-23T12:00Z", ["24 01:00 +03", "25 00:00 +03"]),
     ("30 23 * * *", CAIRO, "2026-10-29T12:00Z", ["29 23:30 +03", "30 23:30 +02"]),
     ("30 * * * *", CAIRO, "2026-10-29T20:00Z", ["29 23:30 +03", "29 23:30 +02", "30 00:30 +02"]),
 ]
 
 
-@each_case(("text", "zone", "after", "expected"), OURS)
-def test_where_ours_differs(text: str, zone: str, after: str, expected: list[str]) -> None:
+@each_case(("text", "zone", "after", "expected"), DIFFERENCES)
+def test_ticks_of_this_project_where_cronsim_differs(text: str, zone: str, after: str, expected: list[str]) -> None:
     schedule, tick, found = Schedule.parse(text, zone), datetime.fromisoformat(after), []
     for _ in expected:
         tick = schedule.next_after(tick)  # type: ignore[assignment]
@@ -236,8 +238,8 @@ def test_where_ours_differs(text: str, zone: str, after: str, expected: list[str
         ("0 12 31 */2 *", 1),
     ],
 )
-def test_a_thousand_years_are_walked_without_a_gap(text: str, years: int) -> None:
-    """A jump over years costs a search by months, not by minutes."""
+def test_ticks_of_a_thousand_years_have_no_gap(text: str, years: int) -> None:
+    """A jump over years searches by months, not by minutes."""
     ticks = ticks_between(
         Schedule.parse(text, "UTC"), datetime(2100, 1, 1, tzinfo=UTC), datetime(3100, 1, 1, tzinfo=UTC)
     )

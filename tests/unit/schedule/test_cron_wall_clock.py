@@ -1,6 +1,6 @@
-"""Cron schedules: every tick once, whatever the clocks of a zone do.
+"""Cron schedules: every tick occurs once, at any change of a zone's clock.
 
-The oracle walks the instants minute by minute and looks at the wall clock, as a cron daemon does.
+The expected ticks come from a search minute by minute that reads the wall clock, as a cron daemon does.
 """
 
 import bisect
@@ -22,7 +22,7 @@ from tests.unit.schedule.expressions import field
 MINUTE = timedelta(minutes=1)
 
 
-# Changes of an hour, half an hour, two hours, a whole day; at midnight, at 2 h, at odd minutes; once or twice a year.
+# Changes by an hour, half an hour, two hours, a whole day; at midnight, at 2:00, at odd minutes; once or twice a year.
 ZONES = [
     "Europe/Berlin",
     "Europe/Dublin",
@@ -68,7 +68,7 @@ def ticks(text: str, zone: str, begin: datetime, end: datetime) -> Iterator[date
     """Yield the ticks in (begin, end], minute by minute, by the latest wall time seen so far."""
     fields, info = CronExpression.parse(text), zoneinfo.ZoneInfo(zone)
     elapsed = len(fields.hours) == 24 or text.startswith("*")
-    # Early enough to know the wall times of the first pass: no clock here goes back by more than two hours.
+    # Start early enough to know the wall times of the first pass: no clock here goes back by more than two hours.
     now = begin.replace(second=0, microsecond=0) - timedelta(hours=3)
     latest = now.astimezone(info).replace(tzinfo=None) - MINUTE
     while (now := now + MINUTE) <= end:
@@ -85,7 +85,7 @@ def ticks(text: str, zone: str, begin: datetime, end: datetime) -> Iterator[date
 
 @st.composite
 def expressions(draw: st.DrawFn) -> str:
-    # Days that are mostly open, or hardly any window would hold a tick.
+    # Mostly open days; otherwise hardly any window would contain a tick.
     days = draw(st.one_of(st.just("*"), field(1, 31)))
     weekdays = draw(st.one_of(st.just("*"), field(0, 7)))
     return f"{draw(field(0, 59))} {draw(field(0, 23))} {days} * {weekdays}"
@@ -93,7 +93,7 @@ def expressions(draw: st.DrawFn) -> str:
 
 @settings(max_examples=120, deadline=None)
 @given(st.sampled_from(ZONES), st.data(), expressions(), st.integers(-14 * 3600, 3 * 3600), st.integers(60, 900))
-def test_ticks_around_a_clock_change_are_those_of_the_wall_clock(
+def test_ticks_around_a_clock_change_match_the_wall_clock(
     zone: str, data: st.DataObject, text: str, lead: int, minutes: int
 ) -> None:
     begin = data.draw(st.sampled_from(transitions(zone))) + timedelta(seconds=lead)
@@ -107,7 +107,7 @@ def test_ticks_around_a_clock_change_are_those_of_the_wall_clock(
 
 @each_case("zone", ZONES)
 @each_case("text", ["30 2 * * *", "*/20 0-4 * * *", "15 * * * *", "0 0,3 * * *"])
-def test_every_clock_change_of_a_zone(zone: str, text: str) -> None:
+def test_ticks_at_recent_clock_changes_of_a_zone_match_the_wall_clock(zone: str, text: str) -> None:
     schedule = Schedule.parse(text, zone)
     for change in transitions(zone)[-14:]:
         begin, end = change - timedelta(hours=3), change + timedelta(hours=4)
@@ -133,7 +133,7 @@ def test_ticks_strictly_increase_and_match_the_expression(zone: str, text: str, 
         assert following > tick
         assert following.tzinfo is UTC
         wall = following.astimezone(info)
-        # Where it does not match, the clock has just been set forward.
+        # A tick without a match follows a clock that has just been set forward.
         jumped = (following - MINUTE).astimezone(info).utcoffset() != wall.utcoffset()
         assert matches(fields, wall) or jumped
         tick = following

@@ -1,4 +1,4 @@
-"""Which ticks run and which are left out, by catch-up and overlap."""
+"""Ticks that run and ticks that are skipped, by the catch-up and overlap rules."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,14 +20,14 @@ MANY = 1_000_000
 
 
 def job(since: timedelta, *, every: timedelta = TEN, busy: bool = False, **table: Any) -> DueJob:
-    """A job whose first due tick lies so far behind now."""
+    """A job whose first due tick is `since` ago."""
     first = NOW - since
     timetable = Timetable(every_ms=every // timedelta(milliseconds=1), starts_at=first, **table)
     return DueJob("job_1", EndpointType.HTTP, timetable, first, busy, NOW, NOW + AHEAD)
 
 
 def chosen(due: DueJob, limit: int = 100, late: int = MANY) -> tuple[list[float], float | None, int, int]:
-    """Ticks and the next one in seconds from now, and what was left out."""
+    """Return the ticks and the next run in seconds from now, and the numbers of skipped ticks."""
     made = choose_ticks(due, limit, GRACE, late)
     assert made is not None
     after = None if made.next_run_at is None else (made.next_run_at - NOW).total_seconds()
@@ -35,22 +35,22 @@ def chosen(due: DueJob, limit: int = 100, late: int = MANY) -> tuple[list[float]
     return ticks, after, made.skipped_catch_up, made.skipped_overlap
 
 
-def test_all_missed_ticks_run_and_those_ahead() -> None:
+def test_all_missed_ticks_run_and_the_ticks_ahead() -> None:
     assert chosen(job(timedelta(seconds=28))) == ([-28, -18, -8, 2], 12, 0, 0)
 
 
-def test_a_limit_leaves_the_rest_for_the_next_statement() -> None:
+def test_limit_leaves_the_rest_for_the_next_statement() -> None:
     assert chosen(job(timedelta(seconds=28)), limit=2) == ([-28, -18], -8, 0, 0)
 
 
-def test_at_most_so_many_missed_ticks_run_the_latest() -> None:
+def test_latest_missed_ticks_run_up_to_the_maximum() -> None:
     assert chosen(job(timedelta(seconds=58), max_catch_up=2)) == ([-18, -8, 2], 12, 4, 0)
     assert chosen(job(timedelta(seconds=58), max_catch_up=2), limit=1) == ([-18], -8, 4, 0)
 
 
 @given(st.integers(1, 200), st.integers(1, 30), st.integers(1, 30))
-def test_who_waits_while_it_may_loses_no_tick(missed: int, most: int, more: int) -> None:
-    """Until the next look at most `more` ticks come due."""
+def test_job_that_may_wait_loses_no_tick(missed: int, most: int, more: int) -> None:
+    """At most `more` ticks come due until the next pass."""
     late = job(missed * TEN, max_catch_up=most)
     assert makes_up_for_all(late, GRACE) is (missed * TEN > GRACE)
     if may_wait(late, more):
@@ -77,7 +77,7 @@ def test_no_tick_older_than_the_grace_runs() -> None:
     assert chosen(old) == ([], 3600, 2, 0)
 
 
-def test_a_portion_of_the_late_ticks_leaves_the_others_and_those_ahead_for_later() -> None:
+def test_portion_of_the_late_ticks_leaves_all_later_ticks_for_the_next_pass() -> None:
     due = job(timedelta(seconds=28))
     assert chosen(due, late=2) == ([-28, -18], -8, 0, 0)
     assert chosen(due, late=3) == ([-28, -18, -8, 2], 12, 0, 0)
@@ -87,7 +87,7 @@ def test_a_portion_of_the_late_ticks_leaves_the_others_and_those_ahead_for_later
 
 
 @pytest.mark.parametrize("policy", [CatchUp.LATEST, CatchUp.NONE])
-def test_more_missed_ticks_of_a_cron_job_than_a_statement_looks_at_take_several(policy: CatchUp) -> None:
+def test_many_missed_ticks_of_a_cron_job_take_several_passes(policy: CatchUp) -> None:
     first = NOW.replace(second=0) - timedelta(minutes=12_000)
     table = Timetable(cron="* * * * *", timezone="UTC", starts_at=first, catch_up=policy)
     tick, steps, skipped = first, 0, 0
@@ -109,8 +109,8 @@ def test_more_missed_ticks_of_a_cron_job_than_a_statement_looks_at_take_several(
     ("table", "ticks"),
     [({"catch_up": CatchUp.LATEST}, 1), ({"catch_up": CatchUp.NONE}, 0), ({"max_catch_up": 90}, 90)],
 )
-def test_the_ticks_that_an_interval_has_missed_are_computed_at_once(table: dict[str, Any], ticks: int) -> None:
-    """A year of 100 ticks a second: walking them would take hours."""
+def test_missed_ticks_of_an_interval_are_computed_without_listing_them(table: dict[str, Any], ticks: int) -> None:
+    """A year of 100 ticks a second: listing them would take hours."""
     hundredth = timedelta(milliseconds=10)
     due = job(timedelta(days=366), every=hundredth, **table)
     made = choose_ticks(due, 100, timedelta(0), MANY)
@@ -120,13 +120,13 @@ def test_the_ticks_that_an_interval_has_missed_are_computed_at_once(table: dict[
     assert made.skipped_catch_up == 366 * 8_640_000 + 1 - ticks
 
 
-def test_an_interval_that_was_moved_off_its_grid_runs_once_there() -> None:
+def test_next_run_off_the_grid_of_an_interval_runs_once() -> None:
     due = replace(job(timedelta(seconds=30), max_catch_up=3), next_run_at=NOW - timedelta(seconds=27))
     assert chosen(due) == ([-20, -10, 0], 10, 1, 0)
     assert chosen(replace(due, timetable=replace(due.timetable, max_catch_up=9))) == ([-27, -20, -10, 0], 10, 0, 0)
 
 
-def test_the_end_is_the_end() -> None:
+def test_no_tick_runs_after_the_end_of_the_job() -> None:
     ends_at = NOW - timedelta(seconds=8)
     made = choose_ticks(job(timedelta(seconds=28), ends_at=ends_at), 100, GRACE, MANY)
     assert made is not None
@@ -140,7 +140,7 @@ def test_the_end_is_the_end() -> None:
 # --- overlap ---
 
 
-def test_an_idle_job_that_must_not_overlap_takes_one_tick_ahead_of_its_time() -> None:
+def test_idle_job_without_overlap_takes_one_tick_ahead_of_its_time() -> None:
     due = job(timedelta(seconds=-2), overlap=Overlap.SKIP)
     assert chosen(due) == ([2], 12, 0, 0)
     made = choose_ticks(due, 100, GRACE, MANY)
@@ -148,20 +148,20 @@ def test_an_idle_job_that_must_not_overlap_takes_one_tick_ahead_of_its_time() ->
     assert made.exclusive
 
 
-def test_a_busy_one_waits_until_the_tick_is_due_and_then_leaves_it_out() -> None:
+def test_busy_job_without_overlap_waits_until_the_tick_is_due_and_then_skips_it() -> None:
     assert choose_ticks(job(timedelta(seconds=-2), overlap=Overlap.SKIP, busy=True), 100, GRACE, MANY) is None
     assert chosen(job(timedelta(0), overlap=Overlap.SKIP, busy=True)) == ([], 10, 0, 1)
     assert chosen(job(timedelta(seconds=28), overlap=Overlap.SKIP, busy=True)) == ([], 2, 0, 3)
 
 
-def test_overlap_allowed_does_not_care() -> None:
+def test_busy_job_with_overlap_runs_its_ticks() -> None:
     assert chosen(job(timedelta(0), busy=True)) == ([0], 10, 0, 0)
 
 
 # --- fixed delay ---
 
 
-def test_a_fixed_delay_has_one_tick_and_then_waits_for_its_end() -> None:
+def test_fixed_delay_runs_one_tick_and_then_waits_for_its_end() -> None:
     due = job(timedelta(minutes=10), fixed_delay=True, catch_up=CatchUp.NONE)
     made = choose_ticks(due, 100, GRACE, MANY)
     assert made is not None
@@ -170,7 +170,7 @@ def test_a_fixed_delay_has_one_tick_and_then_waits_for_its_end() -> None:
     assert not made.retires
 
 
-def test_a_fixed_delay_ends_too() -> None:
+def test_fixed_delay_retires_after_its_end() -> None:
     due = job(timedelta(minutes=10), fixed_delay=True, ends_at=NOW - timedelta(minutes=10))
     made = choose_ticks(due, 100, GRACE, MANY)
     assert made is not None
@@ -186,10 +186,10 @@ def test_a_fixed_delay_ends_too() -> None:
     policy=st.sampled_from(list(CatchUp)),
     most=st.one_of(st.none(), st.integers(1, 20)),
 )
-def test_no_tick_is_lost_or_doubled_however_it_is_cut(
+def test_no_tick_is_lost_or_doubled_in_any_portions(
     since: int, every: int, limit: int, late: int, policy: CatchUp, most: int | None
 ) -> None:
-    """Ticks that run and ticks that are left out are together all ticks up to the horizon, in order."""
+    """Executed and skipped ticks together are all ticks up to the horizon, in order."""
     table = {"catch_up": policy, "max_catch_up": most if policy is CatchUp.ALL else None}
     due = job(timedelta(seconds=since), every=timedelta(seconds=every), **table)
     all_ticks = (timedelta(seconds=since) + AHEAD) // timedelta(seconds=every) + 1

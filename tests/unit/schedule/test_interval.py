@@ -1,4 +1,4 @@
-"""Intervals: their spelling, and ticks at equal distances."""
+"""Intervals: spelling of the distance, and ticks at equal distances."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -21,24 +21,24 @@ every = st.integers(SHORTEST_MS, LONGEST_MS)
     ("text", "milliseconds"),
     [("10ms", 10), ("1500ms", 1500), ("10s", 10_000), ("5m", 300_000), ("2h", 7_200_000), ("1d", 86_400_000), (10, 10)],
 )
-def test_the_spellings(text: object, milliseconds: int) -> None:
+def test_every_accepts_a_number_with_a_unit(text: object, milliseconds: int) -> None:
     assert parse_every(text) == milliseconds
 
 
 @given(every)
-def test_what_is_shown_is_read_back(milliseconds: int) -> None:
+def test_shown_interval_is_read_back(milliseconds: int) -> None:
     assert parse_every(show_duration(milliseconds)) == milliseconds
 
 
 @each_case("value", [None, True, 1.5, "", "s", "10", "1 s", "-1s", "9ms", 9, "367d", "1w", "٣s", [1]])
-def test_anything_else_is_refused(value: object) -> None:
+def test_invalid_interval_is_refused(value: object) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         parse_every(value)
     assert caught.value.details[0]["pointer"] == "/every"
 
 
 @given(every, st.timedeltas(min_value=-timedelta(days=400), max_value=timedelta(days=4000)))
-def test_the_next_tick_is_the_first_of_the_grid_after_an_instant(milliseconds: int, since: timedelta) -> None:
+def test_next_tick_is_the_first_of_the_grid_after_an_instant(milliseconds: int, since: timedelta) -> None:
     step, instant = timedelta(milliseconds=milliseconds), START + since
     tick = Interval(START, milliseconds).next_after(instant)
     assert tick is not None
@@ -48,19 +48,19 @@ def test_the_next_tick_is_the_first_of_the_grid_after_an_instant(milliseconds: i
 
 
 @given(every, st.timedeltas(-TWO_YEARS, TWO_YEARS), st.timedeltas(timedelta(0), timedelta(days=3)))
-def test_the_ticks_of_a_span_are_those_that_a_walk_finds(
+def test_numbered_ticks_of_a_span_equal_the_listed_ticks(
     milliseconds: int, since: timedelta, length: timedelta
 ) -> None:
     after, interval = START + since, Interval(START, milliseconds)
     until = after + min(length, 50 * timedelta(milliseconds=milliseconds))
-    walked, tick = [], interval.next_after(after)
+    listed, tick = [], interval.next_after(after)
     while tick is not None and tick <= until:
-        walked.append(tick)
+        listed.append(tick)
         tick = interval.next_after(tick)
-    assert [interval.tick(number) for number in interval.numbers(after, until)] == walked
+    assert [interval.tick(number) for number in interval.numbers(after, until)] == listed
 
 
-def test_ticks_are_counted_by_elapsed_time_also_where_clocks_change() -> None:
+def test_ticks_are_counted_by_elapsed_time_across_clock_changes() -> None:
     ticks, tick = [], START
     for _ in range(10):
         tick = Interval(START, 1_200_000).next_after(tick) or tick
@@ -68,5 +68,5 @@ def test_ticks_are_counted_by_elapsed_time_also_where_clocks_change() -> None:
     assert {after - before for before, after in pairwise(ticks)} == {timedelta(minutes=20)}
 
 
-def test_the_calendar_ends() -> None:
+def test_no_tick_exists_beyond_the_calendar() -> None:
     assert Interval(START, LONGEST_MS).next_after(datetime(9999, 12, 31, tzinfo=UTC)) is None

@@ -1,4 +1,4 @@
-"""What a schedule will do, told before it does: the rule in English, and the runs around clock changes."""
+"""Preview of a schedule: its rule in English, and its runs around clock changes."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +15,7 @@ from tests.cases import each_case
     [
         ("* * * * *", "Every minute"),
         ("*/10 * * * *", "Every 10th minute of every hour"),
-        # A step that does not divide the hour is shorter over its end: "every 7th minute" would be wrong.
+        # A step that does not divide the hour has a shorter last distance: "every 7th minute" would be wrong.
         ("*/7 * * * *", "At minutes 0, 7, 14, 21, 28, 35, 42, 49, and 56 of every hour"),
         ("59/15 * * * *", "At minute 59 of every hour"),
         ("0,30 * * * *", "At minutes 0 and 30 of every hour"),
@@ -35,7 +35,7 @@ from tests.cases import each_case
         ("0 0 11-13 * *", "At 00:00 on every day of month from 11 through 13"),
         ("0 0 * 1-3 *", "At 00:00 every day in January, February, and March"),
         ("0 0 1 1,2/3 *", "At 00:00 on the first day of January, February, May, August, and November"),
-        # Either day field is enough, unless one of them begins with a star: then both must match.
+        # Either day field suffices, unless a day field begins with a star: then both must match.
         ("0 0 13 * FRI", "At 00:00 on the 13th day of month or on Friday"),
         ("0 0 1 * 1-5", "At 00:00 on the first day of month or on Monday through Friday"),
         ("0 0 31 2 MON", "At 00:00 on the 31st day of month or on Monday in February"),
@@ -52,11 +52,11 @@ from tests.cases import each_case
         ("@annually", "At 00:00 on January 1"),
     ],
 )
-def test_a_rule_in_english(cron: str, english: str) -> None:
+def test_rule_is_described_in_english(cron: str, english: str) -> None:
     assert preview.describe(cron) == english
 
 
-def test_what_is_no_rule_has_no_english() -> None:
+def test_invalid_rule_has_no_description() -> None:
     with pytest.raises(InvalidCronError):
         preview.describe("0 0 L * *")
 
@@ -71,21 +71,21 @@ SPRING, AUTUMN = datetime(2026, 3, 28, 23, tzinfo=UTC), datetime(2026, 10, 24, 2
 SKIPPED = "Local times from 2026-03-29 02:00 to 2026-03-29 03:00 do not exist: runs due then merge into this one."
 
 
-def test_a_run_that_was_moved_says_so() -> None:
+def test_moved_run_has_a_note() -> None:
     assert notes("30 2 * * *", "Europe/Berlin", SPRING, 2) == [("29 03:00 +0200", SKIPPED), ("30 02:30 +0200", None)]
 
 
-def test_a_run_that_also_stands_for_skipped_ones_says_so() -> None:
+def test_run_that_replaces_skipped_runs_has_a_note() -> None:
     assert notes("0 2,3 * * *", "Europe/Berlin", SPRING, 2) == [("29 03:00 +0200", SKIPPED), ("30 02:00 +0200", None)]
 
 
-def test_a_run_at_the_end_of_a_gap_that_skipped_nothing_has_no_note() -> None:
+def test_run_at_the_end_of_a_gap_without_skipped_runs_has_no_note() -> None:
     assert notes("0 3 * * *", "Europe/Berlin", SPRING, 1) == [("29 03:00 +0200", None)]
     hourly = notes("0 * * * *", "Europe/Berlin", SPRING, 2)
     assert hourly == [("29 01:00 +0100", None), ("29 03:00 +0200", None)]
 
 
-def test_a_time_that_comes_twice_says_which_one_runs() -> None:
+def test_repeated_local_time_has_a_note_about_the_run() -> None:
     once = "02:30 comes twice on this day: it runs the first time only."
     assert notes("30 2 * * *", "Europe/Berlin", AUTUMN, 2) == [("25 02:30 +0200", once), ("26 02:30 +0100", None)]
     first = "02:30 comes twice on this day: this is the first time, and it runs both times."
@@ -98,7 +98,7 @@ def test_a_time_that_comes_twice_says_which_one_runs() -> None:
     ]
 
 
-def test_a_skipped_day_says_so() -> None:
+def test_skipped_day_has_a_note() -> None:
     (run, note), _ = notes("0 9 * * *", "Pacific/Apia", datetime(2011, 12, 29, 20, tzinfo=UTC), 2)
     assert run == "31 00:00 +1400"
     assert note is not None

@@ -1,4 +1,4 @@
-"""Where a next run moves when the time zone rules have changed, and what they are known by."""
+"""Next runs after a change of the time zone rules, and the digest that identifies the rules."""
 
 import zoneinfo
 from datetime import UTC, datetime, timedelta
@@ -20,26 +20,26 @@ DAILY = Timetable(cron="0 9 * * *", timezone="UTC", starts_at=NINE - 90 * DAY)
         (NINE, NINE - 5 * HOUR, NINE - DAY, NINE),
         (NINE + HOUR, NINE - 5 * HOUR, NINE - DAY, NINE),
         (NINE - HOUR, NINE - 5 * HOUR, NINE - DAY, NINE),
-        (NINE + HOUR, NINE + MINUTE, NINE - DAY, NINE + HOUR),  # its instant has passed by the present rules
+        (NINE + HOUR, NINE + MINUTE, NINE - DAY, NINE + HOUR),  # by the present rules, its instant has passed
         (NINE + DAY - HOUR, NINE + MINUTE, NINE, NINE + DAY),  # it ran today
         (NINE + HOUR, NINE - 5 * HOUR, None, NINE),
         (NINE + 30 * DAY, NINE - 5 * HOUR, NINE + 20 * DAY, NINE + 21 * DAY),
     ],
 )
-def test_a_next_run_is_where_the_rules_want_it_and_never_lost(
+def test_next_run_moves_to_the_present_rules_and_is_never_lost(
     was: datetime, horizon: datetime, last: datetime | None, is_: datetime
 ) -> None:
     created = NINE - 60 * DAY
     assert zone_rules.moved(DAILY, was, last_tick_at=last, created_at=created, horizon=horizon) == is_
 
 
-def test_a_job_that_the_present_rules_end_stays_as_it_is() -> None:
+def test_job_that_ends_by_the_present_rules_keeps_its_next_run() -> None:
     table = Timetable(cron="0 9 * * *", timezone="UTC", starts_at=NINE - DAY, ends_at=NINE)
     was = NINE - HOUR / 2
     assert zone_rules.moved(table, was, last_tick_at=NINE - DAY, created_at=NINE - DAY, horizon=was - MINUTE) == was
 
 
-def test_the_digest_changes_with_a_rule_that_is_read(tmp_path: Path) -> None:
+def test_digest_changes_with_a_rule_that_is_read(tmp_path: Path) -> None:
     before = zone_rules.digest()
     assert zone_rules.digest() == before
     paths = zoneinfo.TZPATH

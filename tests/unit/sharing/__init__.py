@@ -1,1 +1,1 @@
-"""Sharing a worker process: partitions, shares, and both together in simulated time."""
+"""Sharing of a worker process: partitions, quotas, and both together in simulated time."""

@@ -1,4 +1,4 @@
-"""KnownPartitions of which something is known, and what the tests of them do over and over again."""
+"""KnownPartitions with content, and helpers shared by their tests."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,10 +15,10 @@ def partition(endpoint: str = "a", *, key: str = "", priority: int = 128, shard:
 
 
 def known(*partitions: Partition) -> KnownPartitions:
-    """Return partitions that have something due at 0.0."""
+    """Return partitions that have executions due at 0.0."""
     found = KnownPartitions(1, ahead=AHEAD)
-    for one in partitions:
-        found.noticed(one, 0.0)
+    for partition_ in partitions:
+        found.noticed(partition_, 0.0)
     return found
 
 
@@ -27,23 +27,23 @@ def everything(_partition: Partition, most: int) -> int:
 
 
 def at(seconds: float) -> datetime:
-    """Return the database's clock at an instant of ours."""
+    """Return the database's clock at a local instant."""
     return NOW + timedelta(seconds=seconds)
 
 
 def answer(partitions: KnownPartitions, wanted: Sequence[Wanted], now: float, *counts: int) -> None:
-    """Take in that so many were found of each partition, all that were wanted by default."""
-    found = dict.fromkeys((one.partition for one in wanted), (MAX_PER_CLAIM, at(now)))
-    found.update((one.partition, (count, at(now))) for one, count in zip(wanted, counts, strict=False))
+    """Record the answer of a claim: `counts` executions found per partition, by default as many as wanted."""
+    found = dict.fromkeys((claim.partition for claim in wanted), (MAX_PER_CLAIM, at(now)))
+    found.update((claim.partition, (count, at(now))) for claim, count in zip(wanted, counts, strict=False))
     partitions.claimed(wanted, found, at(now), now)
 
 
 def picked(partitions: KnownPartitions, now: float, arms: int = 16) -> list[Partition]:
-    return [one.partition for one in partitions.pick(now, everything, arms)]
+    return [claim.partition for claim in partitions.pick(now, everything, arms)]
 
 
 def next_at(partitions: KnownPartitions) -> float:
-    """Return when there is something to do."""
+    """Return the time of the next event or claim."""
     return min(partitions.event_at, partitions.pick_at)
 
 

@@ -1,4 +1,4 @@
-"""One worker process in simulated time: the real partitions and shares, and endpoints that answer after a while."""
+"""One worker process in simulated time: the real partitions and shares, with endpoints of given latencies."""
 
 import heapq
 import itertools
@@ -24,7 +24,7 @@ HANGS_SECONDS = 30.0
 
 @dataclass(slots=True)
 class Endpoint:
-    """How many a second arrive, how long its answers take, and whether it has a backlog that never ends."""
+    """Endpoint with its arrival rate per second, its latency, and optionally an endless backlog."""
 
     name: str
     takes: Callable[[], float]
@@ -56,7 +56,7 @@ def hanging(number: int) -> Endpoint:
 
 
 class Simulation:
-    """Runs endpoints for some seconds; `late` and `served` count what starts after `counted_from`."""
+    """Simulates endpoints; `late` and `served` count the starts after `counted_from`."""
 
     def __init__(self, endpoints: Iterable[Endpoint], *, capacity: int = 200, seed: int = 1) -> None:
         self.now = 0.0
@@ -68,7 +68,7 @@ class Simulation:
         self.partitions = KnownPartitions(1, ahead=0.0)
         self.late: dict[str, list[float]] = {}
         self.served: Counter[str] = Counter()
-        self.starts: list[str] = []  # names of endpoints, in the order of their starts
+        self.starts: list[str] = []  # endpoint names in the order of their starts
         self.most_held = 0
         self._order = itertools.count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -107,7 +107,7 @@ class Simulation:
             self._at(self.now + self.random.expovariate(endpoint.rate), lambda: self.arrive(endpoint))
 
     def arrive(self, endpoint: Endpoint) -> None:
-        """Let an execution of an endpoint come now, and others later at its rate."""
+        """Add an execution of an endpoint now, and schedule the next at its rate."""
         endpoint.waiting.append(self.now)
         self.partitions.noticed(endpoint.partition, self.now)
         self._poll_at(self.now)
@@ -120,12 +120,12 @@ class Simulation:
 
     def _poll(self, instant: float) -> None:
         if instant != self._polls_at:
-            return  # it was brought forward
+            return  # an earlier poll replaced this poll
         self.shares.want("http", wanting(self.partitions, self.now))
         wanted = self.partitions.pick(self.now, lambda partition, most: self.shares.reserve(partition.endpoint, most))
         self._polls_at = inf
         if wanted:
-            self._polls_at = -inf  # until the answer has come
+            self._polls_at = -inf  # no poll until the answer has arrived
             asked_at = self.now
             self._at(self.now + CLAIM_SECONDS, lambda: self._answer(wanted, asked_at))
         elif next_at(self.partitions) < inf:
@@ -134,7 +134,7 @@ class Simulation:
     def _answer(self, wanted: list[Wanted], asked_at: float) -> None:
         found, attempts, reserved = {}, [], Counter[str]()
         db_now = START + timedelta(seconds=self.now)
-        for partition, quota, _ in sorted(wanted, key=lambda one: -one.partition.priority):
+        for partition, quota, _ in sorted(wanted, key=lambda claim: -claim.partition.priority):
             endpoint = self.endpoints[partition.endpoint]
             count = quota if endpoint.has_backlog else min(quota, len(endpoint.waiting))
             found[partition] = count, db_now

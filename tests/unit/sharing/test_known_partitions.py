@@ -1,4 +1,4 @@
-"""The partitions of a queue: when each is picked, for how much, and from where on it is read."""
+"""Known partitions of a queue: when and for how much each is claimed, and from which time on it is read."""
 
 from collections import defaultdict
 from math import inf
@@ -23,7 +23,7 @@ from tests.unit.sharing.known_partitions import (
 )
 
 
-def test_a_partition_is_picked_shortly_before_its_instant_and_forgotten_once_it_is_drained() -> None:
+def test_partition_is_picked_shortly_before_its_due_time_and_forgotten_once_drained() -> None:
     partitions = KnownPartitions(1, ahead=AHEAD)
     partitions.found([(partition(), at(0.2))], at(0.0), 0.0, by_poll=True)
     assert picked(partitions, 0.0) == []
@@ -34,20 +34,20 @@ def test_a_partition_is_picked_shortly_before_its_instant_and_forgotten_once_it_
     assert (len(partitions), next_at(partitions)) == (0, inf)
 
 
-def test_each_instant_of_a_partition_is_kept_until_it_was_read_so_far() -> None:
-    """A poll every 50 ms finds the same rows again."""
+def test_each_due_time_of_a_partition_is_kept_until_a_claim_has_read_up_to_it() -> None:
+    """Polls every 50 ms find the same rows again."""
     partitions = KnownPartitions(1, ahead=AHEAD)
     for _ in range(3):
         due = [(partition(), at(seconds)) for seconds in (-1.0, 0.04, 0.3, 0.5)]
         partitions.found(due, at(0.0), 0.0, by_poll=True)
     answer(partitions, partitions.pick(0.0, everything), 0.0, 2)
-    assert 0.24 < next_at(partitions) < 0.26, "what was due by then was claimed"
+    assert 0.24 < next_at(partitions) < 0.26, "rows that were due earlier were claimed"
     wanted = partitions.pick(0.25, everything)
     answer(partitions, wanted, 0.46, 2)
-    assert len(partitions) == 0, "it took so long that it has reached the last one"
+    assert len(partitions) == 0, "the slow claim has read past the last due time"
 
 
-def test_a_full_partition_is_read_on_from_where_it_was_seen_and_for_more() -> None:
+def test_full_partition_is_read_on_from_the_last_due_time_with_larger_batches() -> None:
     partitions = known(partition())
     for quota in (25, 50, 100, 200, 200):
         (wanted,) = partitions.pick(0.0, everything)
@@ -57,28 +57,28 @@ def test_a_full_partition_is_read_on_from_where_it_was_seen_and_for_more() -> No
     assert wanted.since == at(-60.0)
     partitions.claimed([wanted], {partition(): (wanted.quota, at(-1.0))}, at(0.0), 0.0)
     (wanted,) = partitions.pick(0.0, everything)
-    assert wanted.since == at(0.0) - SLACK, "what is being committed may lie behind what was seen"
+    assert wanted.since == at(0.0) - SLACK, "uncommitted rows may be due before the last due time that was read"
 
 
-def test_what_a_sweep_finds_behind_a_mark_sets_the_mark_back() -> None:
+def test_full_scan_that_finds_rows_behind_a_watermark_sets_the_watermark_back() -> None:
     partitions = KnownPartitions(1, ahead=AHEAD)
     partitions.found([(partition(), at(-1.0))], at(0.0), 0.0, by_poll=True)
     (wanted,) = partitions.pick(0.0, everything)
     assert wanted.since == at(0.0) - SLACK
     answer(partitions, [wanted], 0.0)
     partitions.found([(partition(), at(-600.0))], at(0.0), 0.0)
-    assert [one.since for one in partitions.pick(0.0, everything)] == [at(-600.0)]
+    assert [claim.since for claim in partitions.pick(0.0, everything)] == [at(-600.0)]
 
 
-def test_a_partition_that_was_only_hinted_at_is_read_from_the_beginning_until_a_clock_is_known() -> None:
+def test_hinted_partition_is_read_from_the_beginning_until_the_database_clock_is_known() -> None:
     partitions = known(partition("a"))
-    assert [one.since for one in partitions.pick(0.0, everything)] == [EPOCH]
+    assert [claim.since for claim in partitions.pick(0.0, everything)] == [EPOCH]
     partitions.found([], at(9.0), 9.0, by_poll=True)
     partitions.noticed(partition("b"), 9.0)
-    assert {one.partition.endpoint: one.since for one in partitions.pick(9.0, everything)}["b"] == at(9.0) - SLACK
+    assert {claim.partition.endpoint: claim.since for claim in partitions.pick(9.0, everything)}["b"] == at(9.0) - SLACK
 
 
-def test_a_look_begins_shortly_before_the_last_one_also_when_the_clock_was_set_back() -> None:
+def test_poll_begins_shortly_before_the_last_poll_even_when_the_clock_was_set_back() -> None:
     partitions = KnownPartitions(2, ahead=AHEAD)
     assert partitions.since == [EPOCH, EPOCH]
     partitions.found([], at(0.0), 0.0, by_poll=True)
@@ -89,7 +89,7 @@ def test_a_look_begins_shortly_before_the_last_one_also_when_the_clock_was_set_b
     assert partitions.since[2:] == [EPOCH]
 
 
-def test_a_shut_endpoint_is_left_alone_until_its_instant_and_opens_at_once_when_it_is_told() -> None:
+def test_endpoint_with_an_open_breaker_is_skipped_until_its_time_and_resumed_at_once_when_it_closes() -> None:
     partitions = known(partition("a"), partition("b"))
     partitions.close("a", 3.0)
     assert (wanting(partitions, 0.0), picked(partitions, 0.0)) == (["b"], [partition("b")])
@@ -105,7 +105,7 @@ def test_a_shut_endpoint_is_left_alone_until_its_instant_and_opens_at_once_when_
     assert wanting(partitions, 4.0) == ["a"]
 
 
-def test_a_partition_that_rests_is_picked_again_at_its_instant_whatever_is_found_of_it_meanwhile() -> None:
+def test_resting_partition_is_picked_again_at_its_time_regardless_of_new_rows() -> None:
     partitions = known(partition(key="=1"), partition(key="=2"))
     wanted = partitions.pick(0.0, everything)
     answer(partitions, wanted, 0.0, 0, 25)
@@ -116,10 +116,10 @@ def test_a_partition_that_rests_is_picked_again_at_its_instant_whatever_is_found
     assert picked(partitions, 0.9) == []
     assert next_at(partitions) == 1.0
     assert picked(partitions, 1.0) == [partition(key="=2")]
-    assert {one.partition.limit_key: one.since for one in partitions.pick(2.0, everything)}["=1"] == at(-100.0)
+    assert {claim.partition.limit_key: claim.since for claim in partitions.pick(2.0, everything)}["=1"] == at(-100.0)
 
 
-def test_a_partition_whose_claim_had_no_answer_is_picked_again() -> None:
+def test_partition_whose_claim_got_no_answer_is_picked_again() -> None:
     partitions = known(partition())
     assert picked(partitions, 0.0) == picked(partitions, 0.1) == [partition()]
     assert next_at(partitions) < 0.1
@@ -127,7 +127,7 @@ def test_a_partition_whose_claim_had_no_answer_is_picked_again() -> None:
 
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["hint", "look", "pick", "drain", "shut", "open", "rest"]),
+        st.sampled_from(["hint", "poll", "pick", "drain", "block", "unblock", "rest"]),
         st.sampled_from("abc"),
         st.sampled_from([0, 128, 255]),
         st.floats(0.0, 1.0),
@@ -137,31 +137,31 @@ EVENTS = st.lists(
 
 
 @given(EVENTS)
-def test_nothing_that_is_due_is_forgotten_whatever_comes(events: list[tuple[str, str, int, float]]) -> None:
-    """Against a model that keeps of each partition every instant that no claim has reached yet."""
+def test_no_due_partition_is_forgotten_in_any_order_of_events(events: list[tuple[str, str, int, float]]) -> None:
+    """Compared with a model that keeps every due time of each partition until a claim has read it."""
     partitions, now = KnownPartitions(1, ahead=AHEAD), 0.0
     due: dict[Partition, set[float]] = defaultdict(set)
     opens: dict[str, float] = defaultdict(float)
     rests: dict[Partition, float] = defaultdict(float)
-    for what, endpoint, priority, seconds in events:
-        now, one = now + 0.01, partition(endpoint, priority=priority)
-        if what == "hint":
-            partitions.noticed(one, now)
-            due[one].add(now)
-        elif what == "look":
-            partitions.found([(one, at(now + seconds))], at(now), now, by_poll=True)
-            due[one].add(now + seconds)
-        elif what == "rest" and due[one]:
-            rests[one] = now + seconds
-            partitions.rest(one, rests[one])
-        elif what in ("shut", "open"):
-            opens[endpoint] = now + seconds if what == "shut" else now
+    for event, endpoint, priority, seconds in events:
+        now, changed = now + 0.01, partition(endpoint, priority=priority)
+        if event == "hint":
+            partitions.noticed(changed, now)
+            due[changed].add(now)
+        elif event == "poll":
+            partitions.found([(changed, at(now + seconds))], at(now), now, by_poll=True)
+            due[changed].add(now + seconds)
+        elif event == "rest" and due[changed]:
+            rests[changed] = now + seconds
+            partitions.rest(changed, rests[changed])
+        elif event in ("block", "unblock"):
+            opens[endpoint] = now + seconds if event == "block" else now
             partitions.close(endpoint, opens[endpoint])
-        elif what in ("pick", "drain"):
+        elif event in ("pick", "drain"):
             wanted = partitions.pick(now, everything)
             assert all(opens[each.endpoint] <= now and rests[each] <= now for each, *_ in wanted)
-            answer(partitions, wanted, now, *([0] * len(wanted) if what == "drain" else []))
-            for drained, *_ in wanted if what == "drain" else []:
+            answer(partitions, wanted, now, *([0] * len(wanted) if event == "drain" else []))
+            for drained, *_ in wanted if event == "drain" else []:
                 due[drained] = {instant for instant in due[drained] if instant > now + AHEAD + 1e-5}
-    found = {one.partition for one in partitions.pick(now + 10.0, everything, most=100_000)}
-    assert {one for one, instants in due.items() if instants} <= found
+    found = {claim.partition for claim in partitions.pick(now + 10.0, everything, most=100_000)}
+    assert {changed for changed, instants in due.items() if instants} <= found

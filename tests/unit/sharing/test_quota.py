@@ -1,4 +1,4 @@
-"""How many more slots an endpoint may take: for every load."""
+"""Quota: how many more slots an endpoint may take under any load."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ LATENCIES = st.sampled_from(Latency)
 
 @st.composite
 def loads(draw: st.DrawFn) -> tuple[Load, int]:
-    """Any load, and what one endpoint of it holds."""
+    """Draw a load, and how many slots an endpoint holds in it."""
     capacity = draw(st.integers(1, 400))
     in_flight = draw(st.integers(0, capacity + reserve(capacity)))
     own = draw(st.integers(0, in_flight))
@@ -29,7 +29,7 @@ def loads(draw: st.DrawFn) -> tuple[Load, int]:
 
 
 @given(loads(), LATENCIES)
-def test_never_more_than_slots_and_reserve_and_never_one_endpoint_more_than_the_slots(
+def test_quota_never_exceeds_the_free_slots_and_no_endpoint_holds_more_than_the_capacity(
     case: tuple[Load, int], its_latency: Latency
 ) -> None:
     load, own = case
@@ -39,20 +39,20 @@ def test_never_more_than_slots_and_reserve_and_never_one_endpoint_more_than_the_
 
 
 @given(loads(), st.sampled_from([Latency.MEDIUM, Latency.SLOW]))
-def test_who_is_not_quick_never_takes_of_the_reserve(case: tuple[Load, int], its_latency: Latency) -> None:
+def test_endpoint_that_is_not_quick_never_takes_from_the_reserve(case: tuple[Load, int], its_latency: Latency) -> None:
     load, own = case
     assert quota(load, its_latency, own) <= max(0, load.capacity - load.in_flight)
 
 
 @given(loads(), st.sampled_from([Latency.NEW, Latency.MEDIUM, Latency.SLOW]))
-def test_who_is_not_quick_has_an_even_share(case: tuple[Load, int], its_latency: Latency) -> None:
+def test_endpoint_that_is_not_quick_has_an_even_share(case: tuple[Load, int], its_latency: Latency) -> None:
     load, own = case
     more = quota(load, its_latency, own)
     assert not more or own + more <= max(1, load.capacity // load.claimants)
 
 
 @given(loads())
-def test_a_new_one_takes_at_most_one_of_the_reserve_and_such_trials_hold_little_of_it(case: tuple[Load, int]) -> None:
+def test_new_endpoint_takes_at_most_one_slot_of_the_reserve_and_trials_hold_a_quarter(case: tuple[Load, int]) -> None:
     load, own = case
     more = quota(load, Latency.NEW, own)
     if more > max(0, load.capacity - load.in_flight):
@@ -61,14 +61,14 @@ def test_a_new_one_takes_at_most_one_of_the_reserve_and_such_trials_hold_little_
 
 
 @given(loads())
-def test_a_quick_one_without_a_slot_gets_one_while_any_is_free(case: tuple[Load, int]) -> None:
+def test_quick_endpoint_without_a_slot_gets_a_free_slot(case: tuple[Load, int]) -> None:
     load, _ = case
     is_free = load.in_flight < load.capacity + reserve(load.capacity)
     assert (quota(load, Latency.QUICK, 0) > 0) is is_free
 
 
 @given(st.integers(1, 400), LATENCIES)
-def test_one_alone_may_hold_all_slots(capacity: int, its_latency: Latency) -> None:
+def test_endpoint_alone_may_hold_all_slots(capacity: int, its_latency: Latency) -> None:
     held = 0
     while held < capacity:
         others = 0 if its_latency is Latency.QUICK else held
@@ -90,13 +90,13 @@ def test_one_alone_may_hold_all_slots(capacity: int, its_latency: Latency) -> No
 
 
 @given(loads())
-def test_slow_ones_together_keep_to_a_fifth_where_others_that_answer_want_slots(case: tuple[Load, int]) -> None:
+def test_slow_endpoints_together_get_a_fifth_while_answering_endpoints_want_slots(case: tuple[Load, int]) -> None:
     load, own = case
     more = quota(load._replace(is_answering=True), Latency.SLOW, own)
     assert not more or load.held_by_slow + more <= max(1, load.capacity // 5)
 
 
-def test_the_pace_is_that_of_the_last_end_or_of_what_runs_longer() -> None:
+def test_latency_class_follows_the_last_end_or_a_longer_running_attempt() -> None:
     now = 1000.0
     assert latency(None, 0.0, now) is Latency.NEW
     assert latency(None, now - 0.3, now) is Latency.MEDIUM

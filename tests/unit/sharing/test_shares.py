@@ -1,4 +1,4 @@
-"""The slots of a process: reserved, held and given back."""
+"""Slots of a worker process: reserved, held and returned."""
 
 import itertools
 import time
@@ -38,12 +38,12 @@ def running(its_key: ClaimKey, endpoint: str = "a", started_at: float = 0.0) -> 
 
 
 def hold(shares: Shares, endpoint: str, *keys: ClaimKey, started_at: float = 0.0) -> None:
-    """Reserve and settle exactly so many."""
+    """Reserve one slot per key, and settle the reservation with running attempts."""
     assert shares.reserve(endpoint, len(keys)) == len(keys)
-    shares.settle({endpoint: len(keys)}, [running(one, endpoint, started_at) for one in keys], started_at)
+    shares.settle({endpoint: len(keys)}, [running(claim, endpoint, started_at) for claim in keys], started_at)
 
 
-def test_who_rests_gets_no_slot_meanwhile() -> None:
+def test_resting_endpoint_gets_no_slot() -> None:
     shares = Shares(10, clock=(clock := Clock()))
     shares.rest("a", 1.0)
     assert (shares.reserve("a", 1), shares.reserve("b", 1)) == (0, 1)
@@ -65,59 +65,59 @@ def shares_with_inbox(capacity: int) -> tuple[Inbox, Shares]:
     return inboxes.open("http"), Shares(capacity, inboxes, clock=Clock())
 
 
-def is_told(inbox: Inbox) -> bool:
-    """Return whether the inbox has got a wake-up since this was asked last."""
-    told, inbox.has_room = inbox.has_room, False
-    return told and inbox.arrived.is_set()
+def takes_wakeup(inbox: Inbox) -> bool:
+    """Return whether the inbox was woken since the last call, and reset it."""
+    has_room, inbox.has_room = inbox.has_room, False
+    return has_room and inbox.arrived.is_set()
 
 
-def test_whoever_was_refused_is_told_of_room_however_it_comes() -> None:
-    """Room comes back from a claim that found less than it reserved, not only from attempts that end."""
+def test_refused_consumer_is_woken_by_any_free_slot() -> None:
+    """Slots also come back from a claim that found less than it reserved."""
     inbox, shares = shares_with_inbox(2)
     shares.settle({"a": shares.reserve("a", 2)}, [], 0.0)
-    assert not is_told(inbox), "nobody was refused"
+    assert not takes_wakeup(inbox), "no reservation was refused"
     reserved = shares.reserve("a", 2)
     assert shares.reserve("a", 1) == 0
     shares.settle({"a": reserved}, [], 0.0)
-    assert is_told(inbox)
+    assert takes_wakeup(inbox)
     hold(shares, "a", key(1), key(2))
     assert shares.reserve("a", 1) == 0
     shares.remove(key(1))
-    assert is_told(inbox)
+    assert takes_wakeup(inbox)
 
 
-def test_only_the_last_consumer_of_a_queue_is_told_of_room() -> None:
+def test_only_the_last_consumer_of_a_queue_is_woken() -> None:
     inboxes = Inboxes()
     shares, first, last = Shares(1, inboxes), inboxes.open("http"), inboxes.open("http")
     reserved = shares.reserve("a", 1)
     assert shares.reserve("a", 1) == 0
     shares.settle({"a": reserved}, [], 0.0)
-    assert (is_told(first), is_told(last)) == (False, True)
+    assert (takes_wakeup(first), takes_wakeup(last)) == (False, True)
 
 
-def test_who_was_refused_for_its_own_share_is_not_told_of_what_others_give_back() -> None:
+def test_consumer_refused_for_its_own_share_is_not_woken_by_slots_of_other_endpoints() -> None:
     inbox, shares = shares_with_inbox(10)
     shares.want("http", ["a", "b", "c"])
     hold(shares, "a", key(1), key(2), key(3))
     hold(shares, "b", key(4))
     assert shares.reserve("a", 1) == 0
     shares.remove(key(4))
-    assert not is_told(inbox)
+    assert not takes_wakeup(inbox)
     shares.remove(key(1))
-    assert is_told(inbox)
+    assert takes_wakeup(inbox)
 
 
-def test_where_all_slots_are_held_everybody_is_told_of_one_that_is_given_back() -> None:
+def test_returned_slot_wakes_every_refused_consumer_when_all_slots_were_held() -> None:
     inbox, shares = shares_with_inbox(2)
     hold(shares, "a", key(1), key(2))
     hold(shares, "b", key(3))
-    assert shares.reserve("c", 1) == 0, "b has what there is for new ones"
+    assert shares.reserve("c", 1) == 0, "b holds the slot for new endpoints"
     shares.remove(key(1))
-    assert is_told(inbox)
+    assert takes_wakeup(inbox)
 
 
-def test_trials_of_new_ones_are_counted_as_they_begin() -> None:
-    """The count of who holds what is a little old otherwise."""
+def test_trials_of_new_endpoints_are_counted_as_they_begin() -> None:
+    """The other counts of held slots are cached and may be slightly old."""
     clock, names = Clock(), [f"new-{number}" for number in range(20)]
     shares = Shares(100, clock=clock)
     hold(shares, "hangs", *(key(number) for number in range(100)), started_at=clock.now)
@@ -126,9 +126,9 @@ def test_trials_of_new_ones_are_counted_as_they_begin() -> None:
     assert sum(shares.reserve(name, 5) for name in names) == 6
 
 
-def test_to_count_very_many_endpoints_takes_a_small_part_of_the_time() -> None:
+def test_recount_of_very_many_endpoints_is_delayed_to_limit_its_cost() -> None:
     seconds = itertools.count(1000.0)
-    shares = Shares(40, clock=lambda: next(seconds))  # one passes while they are counted
+    shares = Shares(40, clock=lambda: next(seconds))  # each count takes a second of this clock
     shares.want("http", ["a"])
     for _ in range(8):
         shares.want("http", ["a", "b", "c", "d"])
@@ -137,12 +137,12 @@ def test_to_count_very_many_endpoints_takes_a_small_part_of_the_time() -> None:
     assert shares.reserve("b", 20) == 10
 
 
-def test_an_execution_claimed_again_takes_a_slot_for_each_attempt_that_goes_on() -> None:
-    """It was taken back meanwhile: the first attempt may still be waiting for its target."""
+def test_reclaimed_execution_holds_a_slot_for_each_running_attempt() -> None:
+    """A scheduler reclaimed the execution; its first attempt may still wait for its target."""
     shares = Shares(2)
     first, second = running(key(1)), running(key(2))
-    for one in (first, second):
-        shares.settle({"a": shares.reserve("a", 1)}, [one], time.monotonic())
+    for attempt in (first, second):
+        shares.settle({"a": shares.reserve("a", 1)}, [attempt], time.monotonic())
     assert shares.reserve("a", 1) == 0
     assert (first.held_until, second.held_until) == (-inf, inf)
     shares.remove(key(1))
@@ -156,25 +156,25 @@ def test_attempt_may_be_sent_only_while_no_other_worker_can_have_its_execution()
     outcomes = SimpleNamespace(tally=AttemptCounters(Values()), spans=None)
     attempt = Attempt(running(key()).claim, SimpleNamespace(outcomes=outcomes), shares)  # type: ignore[arg-type]
     shares.settle({"a": shares.reserve("a", 1)}, [attempt], time.monotonic())
-    assert not attempt.may_send(), "it was not started"
+    assert not attempt.may_send(), "the attempt has not started"
     attempt.enter(Stage.STARTED)
     assert attempt.may_send()
     lease.valid_until = time.monotonic()
-    assert not attempt.may_send(), "the lease may be over"
+    assert not attempt.may_send(), "the lease may have expired"
     lease.valid_until = inf
     assert attempt.may_send()
     attempt.held_until -= 3600.0
-    assert not attempt.may_send(), "it may be stuck"
+    assert not attempt.may_send(), "the attempt may be stuck"
 
 
-def test_an_endpoint_is_quick_once_something_ended_soon_and_until_something_runs_long() -> None:
-    """What is quick may take of the reserve, beside another endpoint that holds all slots."""
+def test_endpoint_is_quick_from_its_first_quick_end_until_an_attempt_runs_long() -> None:
+    """Quick endpoints may take slots of the reserve while another endpoint holds all normal slots."""
     clock = Clock()
     shares = Shares(8, clock=clock)
     hold(shares, "hangs", *(key(number) for number in range(8)), started_at=clock.now)
     shares.want("http", ["hangs", "a"])
     hold(shares, "a", key(10), started_at=clock.now)
-    assert shares.reserve("a", 1) == 0, "one trial is enough"
+    assert shares.reserve("a", 1) == 0, "a new endpoint gets one trial only"
     shares.remove(key(10), 0.01)
     clock.now += 0.01
     shares.want("http", ["hangs", "a"])
@@ -182,14 +182,14 @@ def test_an_endpoint_is_quick_once_something_ended_soon_and_until_something_runs
     shares.remove(key(11), 0.01)
     clock.now += 0.3
     shares.want("http", ["hangs", "a"])
-    assert shares.reserve("a", 1) == 0, "the other one still runs"
+    assert shares.reserve("a", 1) == 0, "the long attempt still runs"
     shares.remove(key(12), 0.3)
     clock.now += REMEMBERED_SECONDS + 1
     shares.want("http", ["hangs", "a"])
-    assert shares.reserve("a", 2) == 1, "as if it were new"
+    assert shares.reserve("a", 2) == 1, "an idle endpoint counts as new again"
 
 
-def test_what_waits_for_its_instant_does_not_make_an_endpoint_slow() -> None:
+def test_attempt_that_waits_for_its_due_time_does_not_make_an_endpoint_slow() -> None:
     clock = Clock()
     shares = Shares(4, clock=clock)
     hold(shares, "a", key(1), started_at=clock.now)
@@ -203,9 +203,9 @@ def test_what_waits_for_its_instant_does_not_make_an_endpoint_slow() -> None:
 STEPS = st.lists(
     st.tuples(
         st.sampled_from("abcdefgh"),  # endpoint
-        st.integers(1, 30),  # asked for
+        st.integers(1, 30),  # reserved
         st.integers(0, 30),  # found
-        st.integers(0, 3),  # ends of those that run longest
+        st.integers(0, 3),  # ended attempts, oldest first
         st.sampled_from([0.001, 0.05, 0.3, 2.5]),  # seconds until the next step
     ),
     max_size=60,
@@ -213,7 +213,9 @@ STEPS = st.lists(
 
 
 @given(st.integers(1, 40), STEPS)
-def test_slots_are_counted_whatever_comes(capacity: int, steps: list[tuple[str, int, int, int, float]]) -> None:
+def test_slots_are_counted_correctly_in_any_sequence(
+    capacity: int, steps: list[tuple[str, int, int, int, float]]
+) -> None:
     clock, held, number = Clock(), list[tuple[ClaimKey, float]](), 0
     shares = Shares(capacity, clock=clock)
     for endpoint, most, found, ends, seconds in steps:
@@ -222,15 +224,15 @@ def test_slots_are_counted_whatever_comes(capacity: int, steps: list[tuple[str, 
         assert sum(shares.slots.values()) <= max_claims(capacity)
         keys = [key(number + place) for place in range(min(found, reserved))]
         number += len(keys)
-        shares.settle({endpoint: reserved}, [running(one, endpoint, clock.now) for one in keys], clock.now)
-        held += [(one, clock.now) for one in keys]
+        shares.settle({endpoint: reserved}, [running(claim, endpoint, clock.now) for claim in keys], clock.now)
+        held += [(claim, clock.now) for claim in keys]
         assert sum(shares.slots.values()) == len(shares) == len(held)
         clock.now += seconds
-        for one, started_at in held[:ends]:
-            shares.remove(one, clock.now - started_at)
+        for claim, started_at in held[:ends]:
+            shares.remove(claim, clock.now - started_at)
         held = held[ends:]
-    assert shares.claims() == {one for one, _ in held}
-    for one, _ in held:
-        shares.remove(one)
+    assert shares.claims() == {claim for claim, _ in held}
+    for claim, _ in held:
+        shares.remove(claim)
     assert shares.wait_until_empty(0.0)
     assert dict(shares.slots) == {}

@@ -1,4 +1,4 @@
-"""Very many partitions: of how many a worker knows, and that all the others get their turn."""
+"""Very many partitions: a worker stores a bounded number of them, and every partition gets its turn."""
 
 import tracemalloc
 
@@ -7,32 +7,32 @@ from brokers.sharing.partitions import KnownPartitions
 from tests.unit.sharing.known_partitions import AHEAD, answer, at, everything, partition, picked, wanting
 
 
-def test_of_an_endpoint_with_very_many_keys_so_many_are_known_of_and_all_of_others() -> None:
-    """The others are found by the next full scan: what a worker remembers is bounded."""
+def test_partitions_of_one_endpoint_are_limited_and_other_endpoints_are_unaffected() -> None:
+    """The next full scan finds the remaining partitions: the memory of a worker is bounded."""
     many = [partition("a", key=f"={number}") for number in range(9)]
     partitions = KnownPartitions(1, ahead=AHEAD, max_partitions=5)
     for _ in range(2):
-        for one in (*many, partition("b")):
-            partitions.found([(one, at(-60.0))], at(0.0), 0.0)
+        for each in (*many, partition("b")):
+            partitions.found([(each, at(-60.0))], at(0.0), 0.0)
             wanting(partitions, 0.0)
     assert len(partitions) == 6
     assert set(picked(partitions, 0.0)) == {*many[:5], partition("b")}
     answer(partitions, partitions.pick(0.0, everything), 0.0, *[0] * 6)
-    partitions.found([(one, at(-60.0)) for one in many[5:]], at(0.0), 0.0)
+    partitions.found([(each, at(-60.0)) for each in many[5:]], at(0.0), 0.0)
     assert set(picked(partitions, 0.0)) == set(many[5:])
 
 
-def test_of_very_many_keys_those_that_rest_give_their_places_to_others() -> None:
-    """Else whoever comes behind them in the index would wait for as long as their limits do."""
+def test_resting_partitions_make_room_for_other_keys() -> None:
+    """Otherwise the keys behind them in the index would wait until the limits of the first keys expire."""
     many = [partition("a", key=f"={number}") for number in range(9)]
     partitions, served = KnownPartitions(1, ahead=AHEAD, max_partitions=5), set[Partition]()
     for _ in range(2):
-        partitions.found([(one, at(-60.0)) for one in many], at(0.0), 0.0)
+        partitions.found([(each, at(-60.0)) for each in many], at(0.0), 0.0)
         wanted = partitions.pick(0.0, everything)
-        served |= {one.partition for one in wanted}
+        served |= {claim.partition for claim in wanted}
         answer(partitions, wanted, 0.0)
-        for one in wanted:
-            partitions.rest(one.partition, 3600.0, one.since)
+        for claim in wanted:
+            partitions.rest(claim.partition, 3600.0, claim.since)
         assert len(partitions) == 5
     assert served == set(many)
     for number in range(18):
@@ -40,8 +40,8 @@ def test_of_very_many_keys_those_that_rest_give_their_places_to_others() -> None
     assert len(partitions) == 5
 
 
-def test_partitions_that_gave_their_places_to_others_leave_nothing_behind() -> None:
-    """Else each key of a rate per hour would take memory for an hour."""
+def test_replaced_partitions_take_no_memory() -> None:
+    """Otherwise each key with an hourly rate would take memory for an hour."""
     partitions = KnownPartitions(1, ahead=AHEAD, max_partitions=5)
     tracemalloc.start()
     for number in range(20_000):

@@ -1,4 +1,4 @@
-"""Names of the checks of flow."""
+"""Names of the verifier's checks of flow control."""
 
 IN_FLIGHT = "no limit of deliveries in flight is exceeded"
 RATE = "no rate is exceeded"

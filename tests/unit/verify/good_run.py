@@ -1,4 +1,4 @@
-"""Evidence of a run of the verifier in which everything holds."""
+"""Evidence of a run of the verifier without any breach."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Each check of the verifier goes red on the breach that it is for, and stays green on what is legal."""
+"""Each check of the verifier finds its breach and accepts legal evidence."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -48,7 +48,7 @@ def with_arrivals(*arrivals: Arrival) -> Evidence:
     return replace(GOOD, arrivals=arrivals)
 
 
-def came(attempt: int | None = 2, at: timedelta = 5 * MS, **changes: object) -> Arrival:
+def arrival(attempt: int | None = 2, at: timedelta = 5 * MS, **changes: object) -> Arrival:
     return replace(Arrival(EndpointType.HTTP, "e1", attempt, DUE + at), **changes)  # type: ignore[arg-type]
 
 
@@ -66,7 +66,7 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
     "a job has no execution": (LOST, replace(GOOD, executions=GOOD.executions[1:])),
     "an execution never ends": (LOST, with_execution(status=S.RUNNING)),
     "a success never arrived": (LOST, with_arrivals()),
-    "a success was only refused": (LOST, with_arrivals(came(taken=False))),
+    "a success was only refused": (LOST, with_arrivals(arrival(taken=False))),
     "it failed with attempts left": (LOST, with_execution(status=S.FAILED)),
     "its only worker was lost": (
         LOST,
@@ -77,10 +77,10 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
         ONE,
         replace(GOOD, executions=(*GOOD.executions, replace(EXECUTION, execution_id="e9"))),
     ),
-    "a stormed job has fallen silent": (ONE, with_storm(resumed_at=DUE + 2 * MINUTE)),
+    "a stormed job has stopped": (ONE, with_storm(resumed_at=DUE + 2 * MINUTE)),
     "a stormed job ran a tick twice": (ONE, with_storm(tick("t3", DUE))),
     "a cancelled job ran": (ONE, replace(GOOD, accepted=(replace(GOOD.accepted[0], cancelled=True), CRON))),
-    "a tick came twice": (ONE, replace(GOOD, executions=(*GOOD.executions, tick("t3", DUE)))),
+    "a tick ran twice": (ONE, replace(GOOD, executions=(*GOOD.executions, tick("t3", DUE)))),
     "a tick is missing at the end": (ONE, replace(GOOD, executions=GOOD.executions[:2])),
     "a tick is missing between": (
         ONE,
@@ -88,23 +88,23 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
     ),
     "something ran between two ticks": (ONE, replace(GOOD, executions=(*GOOD.executions, tick("t3", DUE + MS)))),
     "an attempt is not recorded": (GAPS, replace(GOOD, attempts=(SECOND,))),
-    "more attempts than were counted": (GAPS, with_execution(attempt_count=1)),
+    "more attempts than the count": (GAPS, with_execution(attempt_count=1)),
     "a worker recorded another's attempt": (STALE, replace(GOOD, attempts=(FIRST, replace(SECOND, worker_id="w1")))),
     "a claim without a lease": (STALE, with_changes(CHANGES[0], replace(CHANGES[1], lease_valid=False), *CHANGES[2:])),
     "another worker ended the claim": (STALE, with_changes(*CHANGES[:4], replace(CHANGES[4], worker_after="w1"))),
-    "it went on after a success": (
+    "it continued after a success": (
         STALE,
         replace(GOOD, attempts=(replace(FIRST, status=AttemptStatus.SUCCESS), SECOND)),
     ),
-    "it came twice in one attempt": (REPEATS, with_arrivals(came(), came())),
+    "it arrived twice in one attempt": (REPEATS, with_arrivals(arrival(), arrival())),
     "an attempt that surely failed arrived": (
         REPEATS,
         replace(GOOD, attempts=(replace(FIRST, error_type="TIMEOUT", uncertain=False), SECOND)),
     ),
-    "an attempt arrived that nobody recorded": (REPEATS, with_arrivals(came(), came(3))),
+    "an unrecorded attempt arrived": (REPEATS, with_arrivals(arrival(), arrival(3))),
     "two entries in the stream": (REPEATS, with_arrivals(in_stream(), in_stream())),
-    "an entry that no delivery made": (REPEATS, with_arrivals(in_stream(), in_stream(""))),
-    "it came before its time": (EARLY, with_arrivals(came(at=-2 * MS, grain=MS))),
+    "an entry without a delivery": (REPEATS, with_arrivals(in_stream(), in_stream(""))),
+    "it arrived early": (EARLY, with_arrivals(arrival(at=-2 * MS, grain=MS))),
     "a state was skipped": (ORDER, with_changes(*CHANGES[:3], CHANGES[4])),
     "an illegal change": (ORDER, with_changes(CHANGES[0], replace(CHANGES[4], before=S.QUEUED, attempt_before=2))),
     "a change after the end": (
@@ -116,9 +116,9 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
         with_changes(CHANGES[0], replace(CHANGES[1], attempt_after=0), *CHANGES[2:]),
     ),
     "the history ends elsewhere": (ORDER, with_changes(*CHANGES[:4])),
-    "a cancelled one arrived": (CANCELLED, with_arrivals(came(), came(execution_id="t1"))),
+    "a cancelled execution arrived": (CANCELLED, with_arrivals(arrival(), arrival(execution_id="t1"))),
     "an attempt found no key": (OURS, replace(GOOD, attempts=(replace(FIRST, error_type=OUR_ERROR), SECOND))),
-    "a locked row stopped all": (LOCKS, replace(GOOD, locks=(RowLock("e1", DUE, DUE + MINUTE, 0),))),
+    "a locked row stopped all rows": (LOCKS, replace(GOOD, locks=(RowLock("e1", DUE, DUE + MINUTE, 0),))),
     "a secret is in a log": (SECRETS, replace(GOOD, leaks=("the log web.log",))),
     "a good request was refused": (API, replace(GOOD, conduct=Conduct(refused=("POST /jobs: 500",)))),
     "no answer at all": (API, replace(GOOD, conduct=Conduct(unanswered=1))),
@@ -132,12 +132,12 @@ def broken(evidence: Evidence) -> set[str]:
 
 
 @each_case("name", BREACHES)
-def test_a_breach_is_found(name: str) -> None:
+def test_breach_is_found(name: str) -> None:
     check, evidence = BREACHES[name]
     assert check in broken(evidence)
 
 
-def test_every_check_is_shown_a_breach_of_its_own() -> None:
+def test_every_check_has_an_example_of_a_breach() -> None:
     shown = {check for check, _evidence in BREACHES.values()}
     assert shown | FLOW == {result.name for result in run_checks(GOOD)}
 
@@ -146,9 +146,9 @@ def test_every_check_is_shown_a_breach_of_its_own() -> None:
     "evidence",
     [
         GOOD,
-        with_arrivals(came(1, taken=False), came(2)),
-        with_arrivals(came(2), came(1, at=900 * MS)),
-        with_arrivals(came(at=-MS, grain=MS)),
+        with_arrivals(arrival(1, taken=False), arrival(2)),
+        with_arrivals(arrival(2), arrival(1, at=900 * MS)),
+        with_arrivals(arrival(at=-MS, grain=MS)),
         with_arrivals(in_stream()),
         replace(GOOD, transitions=None),
         with_storm(),
@@ -163,20 +163,20 @@ def test_every_check_is_shown_a_breach_of_its_own() -> None:
     ids=[
         "good",
         "refused first",
-        "a zombie's late send",
+        "a late send of a worker that lost its claim",
         "cut timestamp",
         "a stream",
-        "no witness",
+        "no recorded transitions",
         "a storm",
         "a locked row",
-        "handed back",
+        "released",
     ],
 )
 def test_legal_evidence_is_no_breach(evidence: Evidence) -> None:
     assert broken(evidence) == set()
 
 
-def test_an_execution_may_fail_when_attempts_are_used_up_or_an_error_forbids_more() -> None:
+def test_execution_may_fail_without_attempts_left_or_with_a_permanent_error() -> None:
     used_up = replace(with_execution(status=S.FAILED, max_attempts=2), transitions=None)
     forbidden = replace(
         with_execution(status=S.FAILED),
@@ -190,9 +190,9 @@ def test_an_execution_may_fail_when_attempts_are_used_up_or_an_error_forbids_mor
 
 def test_repeats_are_counted_by_their_cause() -> None:
     assert repeats_by_cause(GOOD) == {"WORKER_LOST": 1}
-    assert repeats_by_cause(with_arrivals(came(), came())) == {"unexplained": 1}
-    assert repeats_by_cause(with_arrivals(came(1, taken=False), came())) == {}
+    assert repeats_by_cause(with_arrivals(arrival(), arrival())) == {"unexplained": 1}
+    assert repeats_by_cause(with_arrivals(arrival(1, taken=False), arrival())) == {}
 
 
-def test_lateness_is_that_of_the_first_arrival() -> None:
+def test_lateness_is_measured_at_the_first_arrival() -> None:
     assert lateness(GOOD)["HTTP"]["p50"] == 5.0

@@ -1,4 +1,4 @@
-"""A process whose clock is wrong: everything that reads the time of day is shifted, nothing else."""
+"""Process with a wrong clock: the time of day is shifted, and nothing else."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ def run(seconds: float) -> tuple[float, float]:
     return float(wall), float(monotonic)
 
 
-def test_the_time_of_day_is_shifted_and_the_monotonic_clock_is_not() -> None:
+def test_time_of_day_is_shifted_and_the_monotonic_clock_is_not() -> None:
     for seconds in (3600.0, -3600.0):
         wall, monotonic = run(seconds)
         assert abs(wall - time.time() - seconds) < 60

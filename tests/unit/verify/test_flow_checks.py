@@ -1,4 +1,4 @@
-"""Each check of flow goes red on the breach that it is for, and stays green on what is legal."""
+"""Each check of flow control finds its breach and accepts legal evidence."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ SECOND = 1000
 
 
 class Run:
-    """Fabricates the evidence of executions with one attempt each; times are milliseconds after DUE."""
+    """Builds the evidence of executions with one attempt each; times are milliseconds after DUE."""
 
     def __init__(self, limit: Limit | None = None, **flow: object) -> None:
         self.flow = {"limits": {} if limit is None else {"limited": limit}, **flow}
@@ -36,7 +36,7 @@ class Run:
         self.transitions: list[TransitionRow] = []
 
     def ran(self, since: int, until: int, *, due: int = 0, **execution: object) -> "Run":
-        """Add one that was due, started and ended at these times, and open at the receiver all the while."""
+        """Add an execution with these times of due, start and end; its request is open from start to end."""
         name, started, ended = f"e{len(self.executions)}", at(since), at(until)
         row = ExecutionRow(name, name, EndpointType.HTTP, S.SUCCESS, 1, 3, at(due), "limited")
         self.executions.append(replace(row, **execution))  # type: ignore[arg-type]
@@ -68,7 +68,7 @@ def lost(evidence: Evidence) -> Evidence:
 
 
 def running(*numbers: int) -> tuple[TransitionRow, ...]:
-    """Make the changes of executions that were claimed (1, 2 …) and ended (-1, -2 …) in this order."""
+    """Return the changes of executions that were claimed (1, 2 …) and completed (-1, -2 …) in this order."""
     return tuple(
         TransitionRow(f"e{number - 1}", S.QUEUED, S.RUNNING, 0, 1, None, "w1", True)
         if number > 0
@@ -85,14 +85,16 @@ def paced(*instants: int, pace: StartRate, **flow: object) -> Evidence:
 
 
 def mixed(*priorities: int, apart: int = 100) -> Evidence:
-    """Make starts of these priorities, all due at once."""
+    """Return the evidence of starts with these priorities, all due at once."""
     run = Run()
     for number, priority in enumerate(priorities):
         run.ran(number * apart, number * apart + 1, priority=priority)
     return run.evidence()
 
 
-def broke(*changes: tuple[int, BreakerState, BreakerState], starts: tuple[int, ...] = (), **flow: object) -> Evidence:
+def with_breaker(
+    *changes: tuple[int, BreakerState, BreakerState], starts: tuple[int, ...] = (), **flow: object
+) -> Evidence:
     run = Run(
         **flow,
         breaker_changes=tuple(BreakerChange("target", before, after, at(when)) for when, before, after in changes),
@@ -120,71 +122,77 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
         IN_FLIGHT,
         OVERLAP.evidence(transitions=running(1, -1, 2, -2, 3, -3)),
     ),
-    "two of one key": (
+    "two with the same key": (
         IN_FLIGHT,
         Run(Limit(max_in_flight=9, per_key=1)).ran(0, 9, limit_key="=a").ran(1, 2, limit_key="=a").evidence(),
     ),
-    "a burst that no bucket holds": (RATE, paced(*range(0, 80, 10), pace=BUCKET)),
-    "a rate that is slowly passed": (RATE, paced(*range(0, 10 * SECOND, 90), pace=BUCKET)),
+    "a burst larger than the bucket": (RATE, paced(*range(0, 80, 10), pace=BUCKET)),
+    "a rate slightly above the limit": (RATE, paced(*range(0, 10 * SECOND, 90), pace=BUCKET)),
     "four in a window of three": (RATE, paced(0, 1, 2, 9 * SECOND, pace=WINDOW)),
-    "only the receiver saw too many": (
+    "too many arrivals at the receiver only": (
         RATE,
         replace(
             paced(*range(0, 8 * SECOND, SECOND), pace=BUCKET),
             arrivals=tuple(Arrival(EndpointType.HTTP, f"e{n}", 1, at(n)) for n in range(8)),
         ),
     ),
-    "only the receiver saw too many within a window": (
+    "too many arrivals at the receiver within a window": (
         RATE,
         replace(
             paced(*range(0, 16 * SECOND, 4 * SECOND), pace=WINDOW),
             arrivals=tuple(Arrival(EndpointType.HTTP, f"e{n}", 1, at(n)) for n in range(4)),
         ),
     ),
-    "low ones first": (PRIORITY, mixed(*[10] * 30, *[200] * 10)),
-    "half of all to the low ones": (PRIORITY, mixed(*[200, 10] * 30)),
+    "low priorities first": (PRIORITY, mixed(*[10] * 30, *[200] * 10)),
+    "half of all starts have a low priority": (PRIORITY, mixed(*[200, 10] * 30)),
     "the newest first": (ORDER, Run().ran(0, 1, due=-500).ran(4000, 4001, due=-2000).evidence()),
-    "silence beside a row that is due": (
+    "no start although a row is due": (
         PROGRESS,
         Run().ran(0, 1).ran(5001, 5002, due=0).evidence(),
     ),
-    "silence before the first start": (PROGRESS, Run().ran(5001, 5002).evidence()),
-    "a state was skipped": (BREAKERS, broke((0, CLOSED, OPEN), (9, HALF_OPEN, CLOSED))),
-    "it was half open without having been open": (BREAKERS, broke((0, CLOSED, HALF_OPEN))),
-    "it went on while it was open": (BREAKERS, broke(*LEGAL_STEPS, starts=(1001,))),
-    "it went on for longer than a lease lasts": (
+    "no start until five seconds after the due time": (PROGRESS, Run().ran(5001, 5002).evidence()),
+    "a state was skipped": (BREAKERS, with_breaker((0, CLOSED, OPEN), (9, HALF_OPEN, CLOSED))),
+    "it was half open without having been open": (BREAKERS, with_breaker((0, CLOSED, HALF_OPEN))),
+    "starts continued while it was open": (BREAKERS, with_breaker(*LEGAL_STEPS, starts=(1001,))),
+    "starts continued for longer than a lease lasts": (
         BREAKERS,
-        broke((0, CLOSED, OPEN), starts=(5001,), disturbed=(Span(at(900), at(950)),)),
+        with_breaker((0, CLOSED, OPEN), starts=(5001,), disturbed=(Span(at(900), at(950)),)),
     ),
-    "two probes": (BREAKERS, broke(*LEGAL_STEPS, starts=(5010, 5020))),
-    "two probes before it closed": (BREAKERS, broke(*LEGAL_STEPS, (9900, HALF_OPEN, CLOSED), starts=(9010, 9020))),
+    "two probes": (BREAKERS, with_breaker(*LEGAL_STEPS, starts=(5010, 5020))),
+    "two probes before it closed": (
+        BREAKERS,
+        with_breaker(*LEGAL_STEPS, (9900, HALF_OPEN, CLOSED), starts=(9010, 9020)),
+    ),
 }
 
 LEGAL: dict[str, Evidence] = {
     "two ran where two may": Run(TWO).ran(0, 100).ran(10, 90).ran(90, 95).evidence(),
-    "a lost worker's request lingers": lost(OVERLAP.evidence(transitions=running(1, -1, 2, -2, 3, -3))),
-    "keys do not count for each other": (
+    "the request of a lost worker stays open": lost(OVERLAP.evidence(transitions=running(1, -1, 2, -2, 3, -3))),
+    "different keys are counted separately": (
         Run(Limit(per_key=1)).ran(0, 9, limit_key="=a").ran(1, 2, limit_key="=b").evidence()
     ),
-    "a full bucket and its pace": paced(0, 0, 0, *range(100, 5 * SECOND, 100), pace=BUCKET),
+    "a full bucket and its rate": paced(0, 0, 0, *range(100, 5 * SECOND, 100), pace=BUCKET),
     "a full window": paced(0, 1, 2, 10 * SECOND, 10 * SECOND, 10 * SECOND, pace=WINDOW),
-    "one of a full window was long under way": replace(
+    "a start of a full window took long to arrive": replace(
         paced(0, 1, 2, 10 * SECOND, pace=WINDOW),
         arrivals=tuple(
             Arrival(EndpointType.HTTP, f"e{n}", 1, at(when)) for n, when in enumerate((900, 901, 902, 10000))
         ),
     ),
-    "one of eight to the low ones": mixed(*[*[200] * 7, 10] * 8, *[10] * 9),
-    "keys have no order": Run().ran(0, 1, limit_key="=a", priority=1).ran(4000, 4001, limit_key="=b").evidence(),
-    "priorities have an order of their own": (
-        Run().ran(0, 1, due=-500).ran(4000, 4001, due=-2000, priority=1).evidence()
-    ),
-    "shards have an order of their own": Run().ran(0, 1, due=-4900).ran(4000, 4001, due=-4999, shard=1).evidence(),
-    "a fault made it wait": Run(disturbed=(Span(at(0), at(10)),)).ran(0, 1).ran(6000, 6001, due=0).evidence(),
+    "one of eight starts has a low priority": mixed(*[*[200] * 7, 10] * 8, *[10] * 9),
+    "different keys have no order": Run()
+    .ran(0, 1, limit_key="=a", priority=1)
+    .ran(4000, 4001, limit_key="=b")
+    .evidence(),
+    "each priority has its own order": (Run().ran(0, 1, due=-500).ran(4000, 4001, due=-2000, priority=1).evidence()),
+    "each shard has its own order": Run().ran(0, 1, due=-4900).ran(4000, 4001, due=-4999, shard=1).evidence(),
+    "a fault delayed the start": Run(disturbed=(Span(at(0), at(10)),)).ran(0, 1).ran(6000, 6001, due=0).evidence(),
     "nothing was due": Run().ran(0, 1).ran(9000, 9001, due=9000).evidence(),
-    "its breaker was open": broke(*LEGAL_STEPS, HEALED, starts=(0, 900, 5010, 9010, 9101, 9102)),
-    "a start after the close is recorded too early": broke(*LEGAL_STEPS, HEALED, starts=(9010, 9099)),
-    "its worker could not know": broke((0, CLOSED, OPEN), starts=(4999,), disturbed=(Span(at(900), at(950)),)),
+    "its breaker was open": with_breaker(*LEGAL_STEPS, HEALED, starts=(0, 900, 5010, 9010, 9101, 9102)),
+    "a start after the close is recorded too early": with_breaker(*LEGAL_STEPS, HEALED, starts=(9010, 9099)),
+    "its worker could not read the state": with_breaker(
+        (0, CLOSED, OPEN), starts=(4999,), disturbed=(Span(at(900), at(950)),)
+    ),
 }
 
 
@@ -193,7 +201,7 @@ def broken(evidence: Evidence) -> set[str]:
 
 
 @each_case("name", BREACHES)
-def test_a_breach_is_found(name: str) -> None:
+def test_breach_is_found(name: str) -> None:
     check, evidence = BREACHES[name]
     assert broken(evidence) == {check}
 
@@ -213,5 +221,5 @@ def test_released_or_paused_executions_have_no_order() -> None:
     assert broken(replace(evidence, accepted=(evidence.accepted[0], stormed))) == set()
 
 
-def test_every_check_is_shown_a_breach_of_its_own() -> None:
+def test_every_check_has_an_example_of_a_breach() -> None:
     assert {check for check, _evidence in BREACHES.values()} == FLOW

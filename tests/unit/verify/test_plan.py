@@ -1,4 +1,4 @@
-"""The verifier's options, its schedule of faults, and its files."""
+"""Options of the verifier, its schedule of faults, and its report files."""
 
 import json
 from pathlib import Path
@@ -17,24 +17,24 @@ ALL = Options(duration=35, rate=10, seed=1, faults=frozenset(FaultKind))
 
 
 @pytest.mark.parametrize(("text", "expected"), [("500ms", 0.5), ("30s", 30), ("1.5m", 90), ("2h", 7200)])
-def test_durations(text: str, expected: float) -> None:
+def test_duration_is_parsed(text: str, expected: float) -> None:
     assert seconds(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "10", "s", "-1s", "1 day", "1s2m"])
-def test_what_is_no_duration_says_how_to_write_one(text: str) -> None:
+def test_error_for_an_invalid_duration_shows_examples(text: str) -> None:
     with pytest.raises(ValueError, match="for example 500ms, 30s or 10m"):
         seconds(text)
 
 
-def test_the_seed_decides_the_schedule() -> None:
+def test_seed_decides_the_schedule() -> None:
     plan = schedule(ALL, PROCESSES, lease=4)
     assert plan == schedule(ALL, PROCESSES, lease=4)
     other = Options(duration=35, rate=10, seed=2, faults=ALL.faults)
     assert plan != schedule(other, PROCESSES, lease=4)
 
 
-def test_a_short_run_has_every_kind_of_fault_and_ends_calm() -> None:
+def test_short_run_has_every_kind_of_fault_and_a_calm_end() -> None:
     for seed in range(50):
         plan = schedule(Options(duration=35, rate=10, seed=seed, faults=ALL.faults), PROCESSES, lease=4)
         acts = {fault.act for fault in plan}
@@ -45,7 +45,7 @@ def test_a_short_run_has_every_kind_of_fault_and_ends_calm() -> None:
         assert [fault.at for fault in plan] == sorted(fault.at for fault in plan)
 
 
-def test_only_what_was_chosen_happens_and_what_must_outlast_a_lease_does() -> None:
+def test_only_chosen_faults_happen_and_a_freeze_outlasts_the_lease() -> None:
     plan = schedule(
         Options(duration=600, rate=1, seed=3, faults=frozenset({FaultKind.KILL_WORKER})), PROCESSES, lease=4
     )
@@ -61,18 +61,18 @@ def test_rows_of_deliveries_and_of_repeating_jobs_are_locked_for_longer_than_a_l
     assert all(fault.seconds > 4 for fault in plan)
 
 
-def test_what_a_worker_must_survive_is_shorter_than_its_lease() -> None:
+def test_read_only_fault_is_shorter_than_a_lease() -> None:
     plan = schedule(Options(duration=600, rate=1, seed=3, faults=frozenset({FaultKind.READ_ONLY})), PROCESSES, lease=4)
     assert plan
     assert all(0 < fault.seconds < 4 for fault in plan)
 
 
-def test_every_kind_of_fault_has_its_turn() -> None:
+def test_long_run_has_every_act() -> None:
     plan = schedule(Options(duration=600, rate=1, seed=5, faults=ALL.faults), PROCESSES, lease=4)
     assert {fault.act for fault in plan} == set(Act)
 
 
-def test_the_files_name_each_check_and_its_breaches(tmp_path: Path) -> None:
+def test_report_files_name_each_check_and_its_breaches(tmp_path: Path) -> None:
     results = [CheckResult("holds", ()), CheckResult("does <not>", ("this & that",))]
     report = VerifyReport(options=ALL, results=results, evidence=GOOD, faults=[], restarts=0, seconds=1.0, notes=[])
     write_json(report, tmp_path / "report.json")
