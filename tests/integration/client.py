@@ -95,7 +95,7 @@ def pointers(error: dict[str, Any]) -> list[str]:
 
 
 def read_all_pages(api: Api, path: str, key: str, *, limit: int = 3, **filters: Any) -> list[str]:
-    """Read all pages and return this field of each item."""
+    """Read all pages and return the field `key` of each item."""
     found: list[str] = []
     cursor = None
     while True:

@@ -63,7 +63,7 @@ def test_endpoint_of_each_transport_is_registered(api: Api, body: dict[str, Any]
     assert api.get(f"/endpoints/{body['name']}").json == response.json
 
 
-def test_the_answer_has_the_defaults_of_the_retry_policy(api: Api) -> None:
+def test_answer_has_the_defaults_of_the_retry_policy(api: Api) -> None:
     default = {"max_attempts": 1, "backoff": "exponential", "initial_delay_ms": 1000, "max_delay_ms": 60000}
     register(api)
     assert api.get("/endpoints/target").json["retry_policy"] == default
@@ -139,7 +139,7 @@ def test_each_change_creates_a_version_and_jobs_keep_their_version(api: Api, dat
     assert [tuple(row) for row in rows] == [(1, 1, 1, 1), (2, 2, 9, 9)]
 
 
-def test_the_type_may_change_with_a_version(api: Api) -> None:
+def test_type_may_change_with_a_version(api: Api) -> None:
     register(api)
     spec = {"redis_url": "redis://127.0.0.1:9", "stream": "s", "fields_template": {"a": "b"}}
     assert api.put("/endpoints/target", {"type": "REDIS_STREAM", "spec": spec}).status_code == 200

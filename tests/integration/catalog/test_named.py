@@ -56,7 +56,7 @@ def test_numbers_are_returned_unchanged(api: Api) -> None:
     assert api.put("/configs/numbers", {"values": found}).status_code == 200
 
 
-def test_a_secret_is_never_shown(api: Api, database: Database) -> None:
+def test_secret_is_never_shown(api: Api, database: Database) -> None:
     shown = [
         api.post("/secrets", {"name": "email_api_key", "value": "sk-live-abc123"}),
         api.get("/secrets/email_api_key"),

@@ -186,7 +186,7 @@ def test_description_lists_the_errors_outside_of_operations() -> None:
 
 
 def test_request_examples_work_in_order(api: Api) -> None:
-    """Sends setup, registration, jobs, a change, a batch and a preview as in the document."""
+    """Send setup, registration, jobs, a change, a batch and a preview as in the document."""
     paths = document()["paths"]
     for path in ("/payload-specs", "/configs", "/secrets", "/endpoints", "/jobs", "/cron/preview", "/jobs/batch"):
         media = paths[path]["post"]["requestBody"]["content"]["application/json"]

@@ -155,7 +155,7 @@ def test_each_database_has_its_own_signing_key(database: Database) -> None:
 
 def test_concurrent_processes_create_one_signing_key(database: Database) -> None:
     class Overtaken(Database):
-        """Reads no key, and another process stores a key before this one does."""
+        """Database that reads no key; another process stores its key first."""
 
         def fetch(self, statement: Any, params: Any = None, **options: Any) -> Any:
             if statement is signing_key.STORE:

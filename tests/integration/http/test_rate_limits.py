@@ -37,7 +37,7 @@ def client(app: Flask, *, scope: Scope = Scope.ADMIN) -> Api:
 
 
 def limit_and_remaining(response: TestResponse) -> tuple[int, int]:
-    """Check the headers of an answer and return limit and remaining."""
+    """Check the rate-limit headers of an answer; return the limit and the remaining requests."""
     limit, remaining, reset = (int(response.headers[f"RateLimit-{name}"]) for name in ("Limit", "Remaining", "Reset"))
     assert response.headers["RateLimit-Policy"] == f"{limit};w=60"
     assert 1 <= reset <= 60

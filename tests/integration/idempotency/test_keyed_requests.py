@@ -171,7 +171,7 @@ def test_workers_are_woken_once_after_the_commit(
 
 
 def test_key_of_post_jobs_belongs_to_the_job(api: Api) -> None:
-    """The key of POST /jobs is part of the job: any client that repeats it gets the current state of the job."""
+    """The key of POST /jobs is part of the job: any client that repeats the request gets the current job."""
     register(api)
     body = one_shot("k")
     del body["idempotency_key"]

@@ -14,7 +14,7 @@ from tests.integration.registered import created, interval, one_shot, register
 
 
 def enlarge(database: Database, share: float) -> None:
-    """Give each job an input with this share of the bytes of a page."""
+    """Give each job an input of `share` times the bytes of a page."""
     change = text("UPDATE jobs SET input = CAST(:input AS JSONB)")
     database.fetch(change, {"input": json.dumps({"text": "x" * int(job_queries.PAGE_BYTES * share)})})
 

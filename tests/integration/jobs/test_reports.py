@@ -16,7 +16,7 @@ from tests.integration.statements import Statements
 
 
 def add_completed(database: Database, job_id: str, status: str, durations: list[int], *, ago: str = "1 hour") -> None:
-    """Give a job executions that completed this long ago."""
+    """Give a job completed executions with these durations; `ago` is an interval before now."""
     executions = rows.add_executions(database, len(durations), max_attempts=1)
     database.fetch(
         text(

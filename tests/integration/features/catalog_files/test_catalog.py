@@ -151,7 +151,7 @@ def catalog_of(**callbacks: str | None) -> str:
 
 
 def chain(names: str) -> dict[str, str | None]:
-    """Return endpoints named by one letter each, of which each calls back the next."""
+    """Return endpoints named by one letter each; each endpoint calls back the next endpoint."""
     return dict(zip(names, [*names[1:], None], strict=True))
 
 

@@ -13,7 +13,7 @@ NONE = {"p50": None, "p95": None, "p99": None}
 
 
 def end(database: Database, executions: list[str], status: str, ended: str, *, late_ms: int, took_ms: int) -> None:
-    """Complete executions this long ago, each after one attempt that was `late_ms` late and took `took_ms`."""
+    """Complete executions as of `ended` ago, each after one attempt that was `late_ms` late and took `took_ms`."""
     change = f"""
         UPDATE executions SET status = :status, attempt_count = 1, worker_id = 'w', duration_ms = CAST(:took AS BIGINT),
                completed_at = now() - INTERVAL '{ended}', started_at = now() - INTERVAL '{ended}',

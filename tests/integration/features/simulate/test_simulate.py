@@ -10,7 +10,7 @@ from tests.integration.registered import created, cron, interval, register
 FROM = ("--from", "2030-01-01T00:00:00Z")
 
 
-def test_a_month_of_the_stored_jobs_is_simulated(api: Api, cli: Cli, database: Database) -> None:
+def test_month_of_the_stored_jobs_is_simulated(api: Api, cli: Cli, database: Database) -> None:
     register(api)
     created(api, cron(cron="30 9 * * *", timezone="UTC", name="report", starts_at=FROM[1]))
     beat = created(api, interval(every="30s", starts_at=FROM[1]))
