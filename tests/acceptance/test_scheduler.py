@@ -78,7 +78,7 @@ def test_scheduler_works_until_a_signal_and_ends_cleanly(
 
 
 def test_redrive_continues_after_its_scheduler_is_killed(start: Start, database: Database, database_url: str) -> None:
-    """Two schedulers started afterwards redrive each remaining letter once."""
+    """Two schedulers started afterwards redrive each remaining dead letter once."""
     failed = [letter for _ in range(LETTERS // 1_000) for letter in rows.add_letters(database, 1_000)]
     rate, patience = min(LETTERS // 3, 10_000), 60 + LETTERS / 500
     begun = redrives.begin(database, LetterFilter(), to_endpoint=None, rate=rate, actor=None)
@@ -119,7 +119,7 @@ def test_scheduler_exits_when_the_database_is_not_migrated(start: Start, empty_d
 
 
 @pytest.mark.parametrize("settings", [{}, {"TE_DATABASE_URL": "mysql://a:secret@b/c"}, {"TE_RETENTION_DAYS": "soon"}])
-def test_a_wrong_setting_is_named_in_one_line(start: Start, settings: dict[str, str]) -> None:
+def test_wrong_setting_is_named_in_one_line(start: Start, settings: dict[str, str]) -> None:
     child = start(None, **settings)
     assert child.wait(60) == 1
     (line,) = child.tail().splitlines()
@@ -127,7 +127,7 @@ def test_a_wrong_setting_is_named_in_one_line(start: Start, settings: dict[str, 
     assert "secret" not in line
 
 
-def test_a_signal_ends_the_wait_for_the_database(start: Start) -> None:
+def test_signal_ends_the_wait_for_the_database(start: Start) -> None:
     child = start(f"postgresql://nobody@127.0.0.1:{free_port()}/none", TE_STARTUP_TIMEOUT_SEC=60)
     eventually(lambda: "waiting for the database" in child.tail())
     child.send(signal.SIGTERM)

@@ -27,7 +27,7 @@ SHAPES = {
 }
 
 
-def test_a_secret_in_url_header_and_body_is_in_no_table_and_no_log(
+def test_secret_in_url_header_and_body_is_in_no_table_and_no_log(
     database: Database, stack: Stack, api: Api, receiver: Receiver
 ) -> None:
     """The receiver echoes requests in a success and in an error; two targets cannot be reached."""
@@ -77,7 +77,7 @@ def test_a_secret_in_url_header_and_body_is_in_no_table_and_no_log(
     assert [shape for shape in SHAPES if shape in written] == []
 
 
-def test_a_rotated_secret_is_used_by_the_next_claim(stack: Stack, api: Api, receiver: Receiver) -> None:
+def test_rotated_secret_is_used_by_the_next_claim(stack: Stack, api: Api, receiver: Receiver) -> None:
     """The revision in each claim invalidates the caches, which would keep the old secret for minutes."""
     stack.web()
     stack.worker()

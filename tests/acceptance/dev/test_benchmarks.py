@@ -76,7 +76,7 @@ def test_every_metric_of_the_product_is_measured_and_kept(runs: Runs) -> None:
         assert all(values(output, figure)), output
     assert values(output, flight.MOST) == ["50"]
     assert values(output, drain.REPEATS) == ["0"]
-    assert values(output, create.RATIO)[1] == "1.00", "ratios are relative to Flask with an insert"
+    assert values(output, create.RATIO)[1] == "1.00", "the ratio of Flask with an insert is not 1.00"
     assert "The machine was " in output
     assert (runs.kept / "together.md").read_text() in output
     assert ET.fromstring((runs.kept / "together.svg").read_text()).tag.endswith("svg")
@@ -86,7 +86,7 @@ def test_history_is_built_and_every_list_is_measured(runs: Runs) -> None:
     assert "building a history" in runs.history_and_flow
     assert (runs.kept / "history-1000-100" / "built").exists()
     assert sum(value != "" for value in values(runs.history_and_flow, prune.KEPT)) == 2, (
-        "pruning is measured during a drain and during a load"
+        "pruning was not measured both during a drain and during a load"
     )
     # Each measurement is printed at once, and again in the report.
     rows = set(re.findall(r"^\| GET .*", runs.history_and_flow, re.M))

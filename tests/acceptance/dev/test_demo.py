@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.acceptance
 
 
-def test_the_demo_delivers_every_trigger_by_every_transport() -> None:
+def test_demo_delivers_every_trigger_by_every_transport() -> None:
     """The test takes up to a minute, because a cron job fires at the full minute."""
     done = subprocess.run(
         [sys.executable, "-m", "app.dev", "demo"],

@@ -1,4 +1,4 @@
-"""`flask --app app verify`, run like by a user."""
+"""The command `flask --app app verify`."""
 
 import json
 import os

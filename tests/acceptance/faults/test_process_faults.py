@@ -38,7 +38,7 @@ def worker_ids(database: Database, pid: int) -> set[str]:
 
 
 def test_second_term_ends_a_worker_at_once(database: Database, stack: Stack, receiver: Receiver) -> None:
-    """Its delivery is reclaimed like after a kill."""
+    """The delivery is reclaimed as after a kill."""
     path = "/hang/two-terms"
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{path}", "method": "POST", "timeout_ms": 60_000})
     worker = stack.worker(**SHORT_LEASE)

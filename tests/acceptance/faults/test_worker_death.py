@@ -130,7 +130,7 @@ def test_frozen_worker_that_resumes_after_its_lease_changes_nothing(
 def test_term_finishes_deliveries_in_flight_and_releases_other_claims(
     database: Database, stack: Stack, receiver: Receiver, to_group: bool
 ) -> None:
-    """honcho and systemd send TERM to the group, and Dramatiq forwards TERM, so the children get it twice."""
+    """honcho and systemd send TERM to the group, and Dramatiq forwards TERM, so the children get TERM twice."""
     path = f"/slow/300/term-{to_group}"
     add_target(database, receiver, path)
     worker = stack.worker(processes=2, threads=2, TE_WORKER_MAX_CONCURRENT="10")

@@ -1,4 +1,4 @@
-"""Aborts through the API: the worker of a delivery ends it."""
+"""Aborts through the API: the worker of a hanging delivery ends the delivery."""
 
 import pytest
 

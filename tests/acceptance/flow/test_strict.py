@@ -38,8 +38,8 @@ def durable() -> Iterator[Postgres]:
 
 def add_limited(database: Database, url: str) -> None:
     rows.add_endpoint(database, spec={"url": url, "method": "POST"})
-    limits = text("UPDATE endpoints SET limits = jsonb_build_object('max_in_flight', CAST(:most AS BIGINT))")
-    database.fetch(limits, {"most": MAX_IN_FLIGHT})
+    limits = text("UPDATE endpoints SET limits = jsonb_build_object('max_in_flight', CAST(:limit AS BIGINT))")
+    database.fetch(limits, {"limit": MAX_IN_FLIGHT})
 
 
 def test_limit_in_flight_holds_when_a_process_and_the_database_are_killed(

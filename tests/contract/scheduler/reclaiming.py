@@ -11,9 +11,9 @@ from tests.claiming import take
 
 UNTIL_NOW = "SET lease_expires_at = now() - INTERVAL '1 second'"
 DEATHS = {
-    "its lease is over": f"UPDATE workers {UNTIL_NOW}",
-    "it shut down cleanly": "UPDATE workers SET status = 'DEAD'",
-    "its row is missing": "DELETE FROM workers",
+    "lease expired": f"UPDATE workers {UNTIL_NOW}",
+    "worker shut down": "UPDATE workers SET status = 'DEAD'",
+    "worker row is missing": "DELETE FROM workers",
 }
 
 

@@ -18,14 +18,14 @@ def lose_again(database: Database, worker: str) -> Counts:
     """Let another worker claim the due executions, and end that worker too."""
     worker_lease.register(database, worker_id=worker, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     take(database, worker, 9)
-    database.fetch(text(DEATHS["it shut down cleanly"]))
+    database.fetch(text(DEATHS["worker shut down"]))
     return chores(database).reclaim_from_dead_workers()
 
 
 def test_first_lost_worker_grants_an_extra_attempt(database: Database) -> None:
     """The lost worker may have sent nothing, and each execution is delivered at least once."""
     (claim,) = claimed(database, max_attempts=1)
-    database.fetch(text(DEATHS["it shut down cleanly"]))
+    database.fetch(text(DEATHS["worker shut down"]))
     hints = Hints()
     assert chores(database, hints=hints).reclaim_from_dead_workers()["retrying"] == 1
     assert hints.queues == ["http"]
@@ -88,7 +88,7 @@ def test_retry_policy_decides_whether_a_lost_attempt_is_retried(
     (claim,) = claimed(database)
     database.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '1 hour'"))
     database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy})
-    database.fetch(text(DEATHS["it shut down cleanly"]))
+    database.fetch(text(DEATHS["worker shut down"]))
     chores(database).reclaim_from_dead_workers()
     row = rows.execution(database, claim.execution_id)
     assert (row.status, row.completed_at is None) == (status, status == "RETRYING")
@@ -113,7 +113,7 @@ def test_cron_job_stays_active_after_a_failed_execution(database: Database) -> N
         text("""UPDATE endpoint_versions SET retry_policy = CAST('{"fail_on": ["WORKER_LOST"]}' AS JSONB)""")
     )
     database.fetch(text("UPDATE jobs SET trigger_type = 'CRON', cron_expression = '@daily', cron_timezone = 'UTC'"))
-    database.fetch(text(DEATHS["its row is missing"]))
+    database.fetch(text(DEATHS["worker row is missing"]))
     assert chores(database).reclaim_from_dead_workers()["failed"] == 1
     assert rows.job_of(database, claim.execution_id).status == "ACTIVE"
 
@@ -132,7 +132,7 @@ def test_error_lists_of_the_policy_apply_to_a_lost_worker(
 ) -> None:
     (claim,) = claimed(database)
     database.fetch(text("UPDATE endpoint_versions SET retry_policy = CAST(:policy AS JSONB)"), {"policy": policy})
-    database.fetch(text(DEATHS["it shut down cleanly"]))
+    database.fetch(text(DEATHS["worker shut down"]))
     assert chores(database).reclaim_from_dead_workers()[count] == 1
     row = rows.execution(database, claim.execution_id)
     assert (row.status, row.completed_at is None) == (status, status == "RETRYING")

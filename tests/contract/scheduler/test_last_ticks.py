@@ -26,7 +26,7 @@ def test_ticks_at_or_after_the_end_do_not_fire_and_the_job_retires(database: Dat
     assert (row.ended_at, row.end_reason) == (row.retired_at, "NO_TICK_LEFT")
 
 
-def test_a_job_whose_next_tick_is_not_before_its_end_retires_without_firing(database: Database) -> None:
+def test_job_whose_next_tick_is_not_before_its_end_retires_without_firing(database: Database) -> None:
     job_id = add_cron_job(database, missed=timedelta(minutes=5))
     database.fetch(text("UPDATE jobs SET cron_ends_at = cron_next_run_at, cron_last_tick_at = created_at"))
     assert chores(database).materialize()["retired"] == 1

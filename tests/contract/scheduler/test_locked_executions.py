@@ -36,7 +36,7 @@ def reclaim_all(request: pytest.FixtureRequest) -> Reclaim:
 def abandoned(database: Database, count: int) -> list[Claim]:
     """Claim executions for a worker that is then dead and stuck."""
     claims = claimed(database, count)
-    database.fetch(text(DEATHS["its row is missing"]))
+    database.fetch(text(DEATHS["worker row is missing"]))
     database.fetch(text("UPDATE executions SET started_at = now() - INTERVAL '1 hour'"))
     return claims
 

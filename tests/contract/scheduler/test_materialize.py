@@ -31,7 +31,9 @@ def test_ten_minutes_of_downtime_yield_every_tick_once_with_three_schedulers(
     zones = ["UTC", "Asia/Kathmandu", "America/New_York"]
     jobs = {add_cron_job(database, "* * * * *", timezone=z, missed=timedelta(minutes=10)): z for z in zones * 8}
     with schedulers(database_url, way, 3) as databases:
-        counts = at_once(*(chores(one, cron_batch_size=5).materialize for one in databases))
+        counts = at_once(
+            *(chores(scheduler_database, cron_batch_size=5).materialize for scheduler_database in databases)
+        )
     for job_id, zone in jobs.items():
         row, found = job(database, job_id), scheduled(database, job_id)
         assert found == missed_ticks("* * * * *", zone, found[0] - timedelta(minutes=1), row.cron_last_tick_at)
@@ -69,7 +71,7 @@ def test_missed_ticks_run_in_order_and_after_executions_already_due(database: Da
     assert ticks == scheduled(database, job_id)
 
 
-def test_a_tick_taken_ahead_is_due_at_its_instant(database: Database) -> None:
+def test_tick_materialised_ahead_is_due_at_its_instant(database: Database) -> None:
     add_cron_job(database)
     chores(database, look_ahead_seconds=61).materialize()
     rows_ahead = database.fetch(text("SELECT run_at, scheduled_at FROM executions WHERE scheduled_at > created_at"))
@@ -77,7 +79,7 @@ def test_a_tick_taken_ahead_is_due_at_its_instant(database: Database) -> None:
     assert all(row.run_at == row.scheduled_at for row in rows_ahead)
 
 
-def test_a_tick_within_the_look_ahead_is_queued_before_its_time(database: Database) -> None:
+def test_tick_within_the_look_ahead_is_queued_before_its_time(database: Database) -> None:
     job_id = add_cron_job(database)
     assert chores(database).materialize()["ticks"] == 0
     assert chores(database, look_ahead_seconds=61).materialize()["ticks"] in {1, 2}
@@ -144,7 +146,7 @@ def test_deep_partition_loses_no_tick(database: Database, columns: dict[str, obj
     assert scheduled(database, job_id)
 
 
-def test_an_interval_of_10_milliseconds_has_all_its_ticks_ahead_of_time(database: Database) -> None:
+def test_interval_of_10_milliseconds_has_all_its_ticks_ahead_of_time(database: Database) -> None:
     other = add_interval_job(database, HOUR)
     job_id = add_interval_job(database, HUNDREDTH, missed=timedelta(seconds=-1))
     scheduler = chores(database, look_ahead_seconds=11, cron_batch_size=1)
@@ -173,7 +175,7 @@ def test_second_materialisation_of_a_tick_changes_nothing(database: Database) ->
 
 
 @pytest.mark.parametrize("column", ["status = 'RETIRED', retired_at = now(), cron_next_run_at = NULL", "version = 2"])
-def test_a_job_that_was_retired_after_it_was_read_does_not_fire(database: Database, column: str) -> None:
+def test_job_that_was_retired_after_it_was_read_does_not_fire(database: Database, column: str) -> None:
     add_cron_job(database, daily(database), missed=timedelta(days=1))
     (found,) = due_jobs(database)
     database.fetch(text(f"UPDATE jobs SET {column}"))

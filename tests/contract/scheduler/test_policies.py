@@ -28,7 +28,9 @@ def skipped(database: Database, job_id: str) -> tuple[int, int]:
 def test_three_schedulers_materialise_each_interval_tick_once(database: Database, database_url: str, way: str) -> None:
     jobs = [add_interval_job(database, TEN, missed=timedelta(minutes=10)) for _ in range(6)]
     with schedulers(database_url, way, 3) as databases:
-        counts = at_once(*(chores(one, cron_batch_size=2).materialize for one in databases))
+        counts = at_once(
+            *(chores(scheduler_database, cron_batch_size=2).materialize for scheduler_database in databases)
+        )
     for job_id in jobs:
         found = scheduled(database, job_id)
         assert len(found) >= 61
@@ -47,7 +49,7 @@ def test_ticks_that_catch_up_leaves_out_are_counted_as_skipped(database: Databas
     assert chores(database).materialize()["skipped"] == 0
 
 
-def test_a_job_that_must_not_overlap_runs_one_at_a_time(database: Database) -> None:
+def test_job_that_must_not_overlap_runs_one_at_a_time(database: Database) -> None:
     job_id = add_interval_job(database, HOUR, missed=timedelta(hours=3), overlap="skip")
     assert chores(database).materialize()["ticks"] == 1
     assert skipped(database, job_id) == (0, 3)
@@ -98,7 +100,7 @@ def test_fixed_delay_has_no_next_run_while_its_execution_is_unfinished(database:
     assert row.cron_last_tick_at == scheduled(database, job_id)[0]
 
 
-def test_an_interval_job_retires_at_its_end(database: Database) -> None:
+def test_interval_job_retires_at_its_end(database: Database) -> None:
     ends_at = rows.database_now(database) - timedelta(minutes=90)
     job_id = add_interval_job(database, HOUR, missed=timedelta(hours=3), cron_ends_at=ends_at)
     counts = chores(database).materialize()

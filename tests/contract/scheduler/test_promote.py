@@ -32,7 +32,7 @@ def test_two_schedulers_promote_each_execution_once(
     rows.add_executions(database, 1700, status="PENDING")
     strip_locks(monkeypatch, way, promotion, "PROMOTE")
     with schedulers(database_url, way) as databases:
-        counts = at_once(*(chores(one).promote for one in databases))
+        counts = at_once(*(chores(scheduler_database).promote for scheduler_database in databases))
     left = rows.statuses(database).get("PENDING", 0)
     assert total(counts, "promoted") + left == 1700
     # A scheduler stops at a short batch, which the other scheduler may cause; the next pass promotes the rest.
@@ -103,7 +103,7 @@ def test_cancelled_execution_is_not_promoted(database: Database) -> None:
 
 
 @pytest.mark.postgresql_only
-def test_the_promotion_reads_its_index_and_never_sorts(database: Database) -> None:
+def test_promotion_reads_its_index_and_never_sorts(database: Database) -> None:
     rows.add_executions(database, 20_000, status="PENDING")
     database.fetch(text("ANALYZE executions"))
     params = {"shard": 0, "ahead_ms": 0, "limit": 500, "since": rows.database_now(database)}

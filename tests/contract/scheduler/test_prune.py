@@ -93,7 +93,7 @@ def test_execution_is_kept_for_the_retention_after_its_dead_letter_is_resolved(d
     assert Pruner(context(database), executions=3).prune()["executions"] == 2
     found = {row.execution_id for row in database.fetch(text("SELECT execution_id FROM dead_letters"))}
     assert found == set(old[:8])
-    assert left(database)["attempts"] == 16, "the attempts of kept executions stay as well"
+    assert left(database)["attempts"] == 16, "attempts of kept executions were deleted"
 
 
 def test_run_ends_at_its_time_limit(database: Database) -> None:
@@ -102,7 +102,7 @@ def test_run_ends_at_its_time_limit(database: Database) -> None:
 
 
 @pytest.mark.parametrize("status", ["ACTIVE", "RETIRED"])
-def test_a_cron_job_outlives_its_executions(database: Database, status: str) -> None:
+def test_cron_job_outlives_its_executions(database: Database, status: str) -> None:
     add_cron_job(database, daily(database))
     executions = rows.add_executions(database, 1)
     database.fetch(text("UPDATE executions SET job_id = (SELECT job_id FROM jobs WHERE trigger_type = 'CRON')"))
@@ -113,7 +113,7 @@ def test_a_cron_job_outlives_its_executions(database: Database, status: str) -> 
     assert (counts["executions"], counts["jobs"]) == (1, 0)
 
 
-def test_a_job_that_is_active_or_has_another_execution_stays(database: Database) -> None:
+def test_job_that_is_active_or_has_another_execution_stays(database: Database) -> None:
     first, second, third = finish(database, rows.add_executions(database, 3), days_ago=31)
     query = (
         "UPDATE executions SET job_id = (SELECT job_id FROM executions WHERE execution_id = :a), idempotency_key = 'x'"
@@ -131,7 +131,7 @@ def test_two_schedulers_delete_each_row_once(database: Database, database_url: s
     """The ways without locks are left out because no statement of this chore locks rows."""
     finish(database, rows.add_executions(database, 1200), days_ago=31)
     with schedulers(database_url, way) as databases:
-        counts = at_once(*(chores(one).prune for one in databases))
+        counts = at_once(*(chores(scheduler_database).prune for scheduler_database in databases))
     assert total(counts, "executions") == 1200
     assert left(database) == {"jobs": 0, "executions": 0, "attempts": 0, "execution_logs": 0, "execution_events": 0}
 
@@ -234,7 +234,7 @@ def test_old_versions_are_deleted_and_the_first_version_last(
     assert names_left(database, made) == expected
 
 
-def test_a_version_with_executions_stays(database: Database) -> None:
+def test_version_with_executions_stays(database: Database) -> None:
     made = versions(database)
     add_tick(database, made["second"], "SUCCESS")
     chores(database).prune_versions()

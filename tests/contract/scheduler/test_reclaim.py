@@ -35,7 +35,7 @@ def test_execution_of_a_dead_worker_is_due_again_at_once(database: Database, dea
 
 def test_lost_attempt_is_recorded(database: Database) -> None:
     (claim,) = claimed(database)
-    database.fetch(text(DEATHS["its row is missing"]))
+    database.fetch(text(DEATHS["worker row is missing"]))
     chores(database).reclaim_from_dead_workers()
     (tried,) = rows.attempts(database, claim.execution_id)
     assert (tried.attempt_number, tried.status, tried.worker_id) == (1, "FAILED", "wrk_1")
@@ -81,7 +81,7 @@ def test_stuck_claim_of_a_live_worker_is_reclaimed(database: Database) -> None:
 @pytest.mark.parametrize("max_attempts", [1, 2])
 def test_late_completion_changes_nothing(database: Database, max_attempts: int) -> None:
     (claim,) = claimed(database, max_attempts=max_attempts)
-    database.fetch(text(DEATHS["its lease is over"]))
+    database.fetch(text(DEATHS["lease expired"]))
     chores(database).reclaim_from_dead_workers()
     before = rows.execution(database, claim.execution_id)
     assert conclude(database, "wrk_1", [concluded(claim)]) == set()
@@ -91,7 +91,7 @@ def test_late_completion_changes_nothing(database: Database, max_attempts: int) 
 
 def test_attempt_numbers_have_no_gap_after_a_lost_worker(database: Database) -> None:
     (claim,) = claimed(database, max_attempts=2)
-    database.fetch(text(DEATHS["its row is missing"]))
+    database.fetch(text(DEATHS["worker row is missing"]))
     chores(database).reclaim_from_dead_workers()
     worker_lease.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=60_000)
     (again,) = take(database, "wrk_2", 1).claims
@@ -110,7 +110,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_candidate_that_changed_after_it_was_read_is_not_reclaimed(database: Database, change: str) -> None:
     (claim,) = claimed(database)
-    database.fetch(text(DEATHS["its lease is over"]))
+    database.fetch(text(DEATHS["lease expired"]))
     candidates = reclaim.candidates(database, limit=10)
     database.fetch(text(change))
     before = rows.execution(database, claim.execution_id)
@@ -123,7 +123,7 @@ def test_candidate_that_changed_after_it_was_read_is_not_reclaimed(database: Dat
 def test_candidate_of_a_live_worker_is_not_reclaimed(database: Database) -> None:
     """An expired lease is never renewed, but the statement does not rely on this rule."""
     (claim,) = claimed(database)
-    database.fetch(text(DEATHS["its lease is over"]))
+    database.fetch(text(DEATHS["lease expired"]))
     candidates = reclaim.candidates(database, limit=10)
     database.fetch(text("UPDATE workers SET lease_expires_at = now() + INTERVAL '1 minute'"))
     assert reclaim.reclaim(database, candidates).retrying == 0
@@ -163,13 +163,13 @@ def test_attempt_that_is_already_recorded_blocks_no_other_reclaim(database: Data
     held = claimed(database, 2)
     conclude(database, "wrk_1", [concluded(held[0])])
     database.fetch(text("UPDATE executions SET status = 'RUNNING', completed_at = NULL"))
-    database.fetch(text(DEATHS["its row is missing"]))
+    database.fetch(text(DEATHS["worker row is missing"]))
     assert chores(database).reclaim_from_dead_workers()["retrying"] == 2
 
 
 def test_run_reclaims_more_than_one_batch(database: Database) -> None:
     claimed(database, 1100)
-    database.fetch(text(DEATHS["its row is missing"]))
+    database.fetch(text(DEATHS["worker row is missing"]))
     assert chores(database).reclaim_from_dead_workers()["retrying"] == 1100
 
 
@@ -191,7 +191,7 @@ def test_candidates_are_read_by_the_index_of_running_rows(database: Database) ->
 def test_rows_are_reclaimed_by_their_keys(database: Database, analyzed: bool) -> None:
     rows.add_executions(database, 20_000)
     claimed(database, 50)
-    database.fetch(text(DEATHS["its row is missing"]))
+    database.fetch(text(DEATHS["worker row is missing"]))
     if analyzed:
         database.fetch(text("ANALYZE executions"))
         database.fetch(text("ANALYZE jobs"))

@@ -23,7 +23,7 @@ def finished(database: Database, count: int = 1) -> list[str]:
     return executions
 
 
-def test_a_job_whose_execution_is_final_is_retired(database: Database) -> None:
+def test_job_whose_execution_is_final_is_retired(database: Database) -> None:
     (execution_id,) = finished(database)
     assert chores(database).repair()["retired"] == 1
     row = rows.job_of(database, execution_id)

@@ -50,7 +50,7 @@ def proxy(database_url: str) -> Iterator[PgProxy]:
 
 @pytest.fixture
 def faulty(database_url: str, proxy: PgProxy) -> Iterator[Database]:
-    """The same database, through the proxy."""
+    """The test database, reached through the proxy."""
     database = db.connect(proxy.url(database_url), pool_size=2, application_name="te-faulty")
     yield database
     database.close()
@@ -129,7 +129,7 @@ def test_release_returns_its_attempt_once(database: Database, faulty: Database, 
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
 
 
-def test_a_tick_is_materialised_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
+def test_tick_is_materialised_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     job_id = add_cron_job(database, daily(database), missed=timedelta(hours=2))
     proxy.arm("advanced AS", fault)
     run_until_it_succeeds(chores(faulty).materialize)
@@ -137,7 +137,7 @@ def test_a_tick_is_materialised_once(database: Database, faulty: Database, proxy
     assert len(scheduled(database, job_id)) == 1
 
 
-def test_a_promotion_happens_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
+def test_promotion_happens_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     rows.add_executions(database, 3, status="PENDING")
     proxy.arm("promoted AS", fault)
     run_until_it_succeeds(chores(faulty).promote)
@@ -146,7 +146,7 @@ def test_a_promotion_happens_once(database: Database, faulty: Database, proxy: P
 
 
 @pytest.mark.parametrize("max_attempts", [1, 2])
-def test_a_lost_attempt_is_recorded_once(
+def test_lost_attempt_is_recorded_once(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault, max_attempts: int
 ) -> None:
     claim = claimed(database, max_attempts=max_attempts)
@@ -155,12 +155,12 @@ def test_a_lost_attempt_is_recorded_once(
     run_until_it_succeeds(chores(faulty).reclaim_from_dead_workers)
     assert proxy.fired == 1
     row = rows.execution(database, claim.execution_id)
-    assert (row.status, row.max_attempts) == ("RETRYING", 2), "the lost worker grants one extra attempt, not two"
+    assert (row.status, row.max_attempts) == ("RETRYING", 2), "the lost worker did not grant exactly one extra attempt"
     (tried,) = rows.attempts(database, claim.execution_id)
     assert (tried.attempt_number, tried.error["type"]) == (1, reclaim.LossReason.WORKER_LOST.name)
 
 
-def test_a_worker_registers_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
+def test_worker_registers_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
     def register() -> bool:
         worker_lease.register(faulty, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
         return True
@@ -174,7 +174,7 @@ def test_a_worker_registers_once(database: Database, faulty: Database, proxy: Pg
 def test_renewal_of_a_lease_succeeds_or_raises_unavailable(
     database: Database, faulty: Database, proxy: PgProxy, fault: Fault
 ) -> None:
-    """False means that the lease is lost and ends the worker, so a connection fault must not return it."""
+    """False means that the lease is lost and ends the worker, so a connection fault must not return False."""
     claimed(database)
 
     def renew() -> bool:

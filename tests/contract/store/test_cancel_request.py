@@ -179,7 +179,7 @@ def test_release_is_recorded_with_its_claim(process: WorkerProcess) -> None:
 
 
 def test_concurrent_cancel_request_and_failed_attempt_cancel_the_execution(process: WorkerProcess) -> None:
-    """A request before the failure prevents the retry; a request after it cancels the waiting retry."""
+    """A request before the failure prevents the retry; a later request cancels the waiting retry."""
     for _ in range(20):
         claim = running(process)
         at_once(

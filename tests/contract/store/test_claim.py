@@ -19,7 +19,7 @@ def claim(process: WorkerProcess, limit: int = 10, ahead_ms: int = 0) -> Taken:
     return take(process.database, process.worker_id, limit, ahead_ms=ahead_ms)
 
 
-def test_a_claim_takes_the_oldest_due_rows_and_spends_an_attempt(process: WorkerProcess) -> None:
+def test_claim_takes_the_oldest_due_rows_and_spends_an_attempt(process: WorkerProcess) -> None:
     late = rows.add_executions(process.database, 1, due_in=timedelta(seconds=-5))[0]
     rows.add_executions(process.database, 3)
     claimed = claim(process, limit=2)
@@ -74,7 +74,7 @@ ENDS_OF_A_LEASE = pytest.mark.parametrize(
 
 
 @ENDS_OF_A_LEASE
-def test_a_worker_without_a_valid_lease_claims_nothing(process: WorkerProcess, end: str) -> None:
+def test_worker_without_a_valid_lease_claims_nothing(process: WorkerProcess, end: str) -> None:
     (execution_id,) = rows.add_executions(process.database)
     process.database.fetch(text(f"UPDATE workers SET {end}"))
     assert claim(process).claims == []
@@ -96,7 +96,7 @@ def test_release_of_a_first_attempt_restores_the_queued_row(process: WorkerProce
     assert (row.status, row.attempt_count, row.started_at) == ("QUEUED", 0, None)
 
 
-def test_a_released_later_attempt_goes_back_to_retrying(process: WorkerProcess) -> None:
+def test_released_later_attempt_goes_back_to_retrying(process: WorkerProcess) -> None:
     (execution_id,) = rows.add_executions(process.database, max_attempts=3)
     process.database.fetch(text("UPDATE executions SET status = 'RETRYING', attempt_count = 1"))
     (only,) = claim(process).claims

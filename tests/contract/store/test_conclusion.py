@@ -155,7 +155,7 @@ def test_row_with_a_bad_payload_does_not_block_its_batch(process: WorkerProcess)
     assert process.values.total(REFUSED) == 1
 
 
-def test_a_lost_claim_is_counted(process: WorkerProcess) -> None:
+def test_lost_claim_is_counted(process: WorkerProcess) -> None:
     (mine,) = claimed(process)
     take_over(process, mine)
     process.finalizer.submit(conclusion_of(mine, Verdict.success({})))

@@ -277,7 +277,7 @@ def test_database_without_te_enqueue_is_a_clear_error(empty_database_url: str) -
         enqueue(connection, "target")
 
 
-def test_settings_are_those_of_the_latest_started_process(database: Database) -> None:
+def test_settings_follow_the_latest_started_process(database: Database) -> None:
     enqueue_settings.adopt(database, shards=8, look_ahead_ms=1000)
     enqueue_settings.adopt(database, shards=8, look_ahead_ms=1000)
     (row,) = database.fetch(text("SELECT shards, look_ahead_ms FROM enqueue_settings"))

@@ -41,7 +41,7 @@ GIVEN: dict[str, Any] = {
 
 
 class RollbackRequestedError(Exception):
-    """Raised inside the transaction of the client to roll it back."""
+    """Raised inside the transaction of the client to roll back the transaction."""
 
 
 def psycopg2_opener(**options: Any) -> Any:

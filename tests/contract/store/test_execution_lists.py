@@ -114,7 +114,7 @@ def test_every_filter_lists_its_executions_newest_first_without_gaps_between_pag
 
 
 class Explained(Executable, ClauseElement):
-    """EXPLAIN of a query with bound values, sent like the query itself."""
+    """EXPLAIN of a query; the driver binds the same values as for the query."""
 
     inherit_cache = False
 

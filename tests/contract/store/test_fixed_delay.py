@@ -104,7 +104,7 @@ def test_completion_written_after_the_next_run_was_due_runs_the_job_at_once(proc
     assert scheduler.materialize()["ticks"] == 1
 
 
-def test_a_retry_does_not_start_the_delay(process: WorkerProcess) -> None:
+def test_retry_does_not_start_the_delay(process: WorkerProcess) -> None:
     claim = claimed(process, max_attempts=2)
     conclude_with(process, claim, Verdict.retry(ERROR, 1000))
     job, ended_at = job_and_completion_time(process, claim)

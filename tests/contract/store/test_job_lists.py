@@ -149,7 +149,7 @@ def without_timeout(database: Database, statement: str | TextClause, **params: o
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("analyzed", ["never", "before", "after"])
-def test_a_page_reads_few_rows_of_a_long_history(database: Database, analyzed: str) -> None:
+def test_page_reads_few_rows_of_a_long_history(database: Database, analyzed: str) -> None:
     """The statistics are missing, or from before the bulk load, or from before the last completions."""
     rows.add_endpoint(database, "other")
     if analyzed == "before":

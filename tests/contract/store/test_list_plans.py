@@ -35,7 +35,7 @@ def history(database: Database) -> Database:
 
 
 class Explained(Executable, ClauseElement):
-    """EXPLAIN of a query with bound values, sent like the query itself."""
+    """EXPLAIN of a query; the driver binds the same values as for the query."""
 
     inherit_cache = False
 

@@ -104,7 +104,7 @@ def test_full_poll_returns_the_latest_due_rows_and_is_marked_full(database: Data
     assert answer.is_full
     assert timedelta(seconds=29) < answer.known_until - answer.now <= timedelta(seconds=30)
     assert not polled(database, since=answer.now - SLACK + timedelta(seconds=2)).is_full, (
-        "the other rows are before the start of this poll"
+        "the poll is full although all other rows are before its start"
     )
 
 

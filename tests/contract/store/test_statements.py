@@ -54,7 +54,7 @@ def test_each_parameter_has_a_type_from_a_column_or_a_cast(name: str, clause: Te
         "SELECT a FROM t WHERE b = 1 AND :all",
     ],
 )
-def test_the_lint_finds_a_parameter_without_a_type(sql: str) -> None:
+def test_lint_finds_a_parameter_without_a_type(sql: str) -> None:
     assert untyped(sql) != []
 
 
@@ -68,5 +68,5 @@ def test_statements_follow_the_structural_rules(name: str, clause: TextClause) -
     assert unruly(bare(clause)) == []
 
 
-def test_the_lint_finds_a_lookup_by_the_keys_of_a_subquery() -> None:
+def test_lint_finds_a_lookup_by_the_keys_of_a_subquery() -> None:
     assert unruly("SELECT a FROM t WHERE a = ANY (ARRAY(\n  SELECT b FROM u))") != []

@@ -98,7 +98,7 @@ def test_one_trace_from_the_request_to_the_receiver(deliver: Deliver, collector:
     assert not any(b"4111-1111" in body for body in collector.bytes), "a span carries payload"
 
 
-def test_the_attempts_of_a_tick_share_a_trace_that_links_to_the_request(
+def test_attempts_of_a_tick_share_a_trace_that_links_to_the_request(
     deliver: Deliver, collector: Collector, stop: Stop
 ) -> None:
     arrived = deliver("twice", EVERY_DAY, {}, behaviour="status/500", count=2)

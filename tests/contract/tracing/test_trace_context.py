@@ -17,7 +17,7 @@ EVERY_DAY = {"trigger": "INTERVAL", "every": "1d"}
 
 
 @pytest.mark.parametrize("flags", ["01", "00"], ids=["sampled", "not sampled"])
-def test_a_delivery_has_the_trace_of_the_request(deliver: Deliver, flags: str) -> None:
+def test_delivery_has_the_trace_of_the_request(deliver: Deliver, flags: str) -> None:
     sent = {"traceparent": f"00-{TRACE}-{SPAN}-{flags}", "tracestate": "rojo=00f067aa0ba902b7,congo=t61"}
     (arrived,) = deliver(f"continues-{flags}", ONCE, sent)
     assert {name: arrived[name] for name in sent} == sent
@@ -66,7 +66,7 @@ def test_each_execution_of_a_repeating_job_has_its_own_trace(deliver: Deliver, a
     version = api.put(f"/jobs/{job.job_id}", {"name": "new"}, headers={"traceparent": changed}).json["job_id"]
     found = database.fetch(text("SELECT trace_context FROM jobs WHERE job_id = :id"), {"id": version})
     assert [row.trace_context for row in found] == [f"link {changed}"], (
-        "the link is to the request that created this version"
+        "the link is not to the request that created this version"
     )
 
 
@@ -87,4 +87,4 @@ def test_manual_run_and_retry_continue_the_trace_of_their_request(
 
     assert api.post(retried).status_code == 200
     *_, third = attempt("/status/400/traced-by-hand", 1, in_all=3)
-    assert third["traceparent"] == again["traceparent"], "a retry without a trace keeps the latest trace"
+    assert third["traceparent"] == again["traceparent"], "a retry without a trace did not keep the latest trace"

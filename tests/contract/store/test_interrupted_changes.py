@@ -89,7 +89,9 @@ def test_scheduler_finishes_an_interrupted_change(
     put(database, job_id, held=held, count=COUNT)
     interrupt(database, change, job_id, statement)
     assert counts(database) == cut
-    assert chores(database).finish()["finished"] == 0, "the request may still be running"
+    assert chores(database).finish()["finished"] == 0, (
+        "the scheduler finished a change whose request can still be running"
+    )
     database.fetch(A_MINUTE_LATER)
     assert chores(database).finish()["finished"] == 1
     assert counts(database) == [(*end, COUNT)]

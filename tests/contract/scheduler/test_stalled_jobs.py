@@ -41,7 +41,9 @@ def test_stalled_fixed_delay_runs_one_interval_after_its_last_completion(
 
 
 @pytest.mark.parametrize("change", [None, "DELETE FROM executions"], ids=["it ended long ago", "it was pruned"])
-def test_stalled_fixed_delay_with_a_past_instant_is_due_now(database: Database, change: str | None) -> None:
+def test_stalled_fixed_delay_whose_next_run_would_be_in_the_past_is_due_now(
+    database: Database, change: str | None
+) -> None:
     job_id = stalled(database)
     database.fetch(text(change or "UPDATE executions SET completed_at = now() - INTERVAL '1 day'"))
     before = rows.database_now(database)
