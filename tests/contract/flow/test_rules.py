@@ -59,7 +59,7 @@ def test_change_is_read_without_a_claim_and_wakes_the_consumers(limited: str, pr
 
 
 class ChangesAfterRead:
-    """Database whose rules change immediately after each read."""
+    """Database that changes its rules immediately after each read."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -66,7 +66,7 @@ def path(database: Database, receiver: Receiver, request: pytest.FixtureRequest)
 
 
 def exceed_connections(database: Database) -> list[str]:
-    """Create more executions than connections, for endpoints whose common host is not resolved yet."""
+    """Create more executions than connections, for endpoints of one host that is not resolved yet."""
     return [each for name in ENDPOINTS for each in rows.add_executions(database, PER_HOST, endpoint=name)]
 
 

@@ -18,18 +18,18 @@ from tests.waiting import eventually
 # A step that reads a table stops in the middle of the read while the test holds the lock of its number.
 STOPPING = text(
     """
-    CREATE FUNCTION stops_at(gate BIGINT) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+    CREATE FUNCTION stops_at(number BIGINT) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
     BEGIN
       IF current_setting('application_name') = 'te-migrate' THEN
-        PERFORM pg_advisory_xact_lock_shared(gate);
+        PERFORM pg_advisory_xact_lock_shared(number);
       END IF;
       RETURN true;
     END $$
     """
 )
-LOCK = text("SELECT pg_advisory_lock(:gate)")
-UNLOCK = text("SELECT pg_advisory_unlock(:gate)")
-STOPPED = text("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = :gate AND NOT granted")
+LOCK = text("SELECT pg_advisory_lock(:number)")
+UNLOCK = text("SELECT pg_advisory_unlock(:number)")
+STOPPED = text("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = :number AND NOT granted")
 STEPS = (
     "online.create_index('idx_tried', 'executions', ['job_id', '(stops_at(0))'])",
     "online.add_check('executions', 'chk_tried', 'stops_at(1)')",
@@ -56,15 +56,15 @@ def test_jobs_flow_while_each_long_step_runs(
         pytest.skip("CockroachDB changes its schema online by itself")
     database.fetch(STOPPING)
     rows.add_executions(database, WAITING, status="PENDING", due_in=timedelta(hours=1))
-    for gate in range(len(STEPS)):
-        observer.execute(LOCK, {"gate": gate})
+    for number in range(len(STEPS)):
+        observer.execute(LOCK, {"number": number})
     start_worker(succeed)
     migrator = Migrator(database_url, write_revision(*STEPS))
-    for gate, step in enumerate(STEPS):
-        eventually(lambda at=gate: observer.execute(STOPPED, {"gate": at}).all(), what=step)  # type: ignore[misc]
+    for number, step in enumerate(STEPS):
+        eventually(lambda at=number: observer.execute(STOPPED, {"number": at}).all(), what=step)  # type: ignore[misc]
         rows.add_executions(database, FLOWING)
-        expected = {"PENDING": WAITING, "SUCCESS": FLOWING * (gate + 1)}
+        expected = {"PENDING": WAITING, "SUCCESS": FLOWING * (number + 1)}
         eventually(lambda goal=expected: rows.statuses(database) == goal, what=f"{FLOWING} executions during {step}")  # type: ignore[misc]
-        assert observer.execute(STOPPED, {"gate": gate}).all(), "the step is still stopped"
-        observer.execute(UNLOCK, {"gate": gate})
+        assert observer.execute(STOPPED, {"number": number}).all(), "the step is still stopped"
+        observer.execute(UNLOCK, {"number": number})
     assert migrator.finish() == "9001"

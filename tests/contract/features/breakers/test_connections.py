@@ -41,7 +41,7 @@ def test_quick_endpoint_may_claim_twice_the_connections_while_no_other_endpoint_
             OneClaim(worker.breakers, worker.bindings, in_use, quick=["endpoint"], others=others).take("endpoint", 90)
             == expected
         )
-    # Claims ahead are then used up soon, and the endpoint whose turn it is gets the next connection.
+    # The claims ahead are then used up soon, and the slow endpoint gets its turn for the next connection.
     one_claim = OneClaim(worker.breakers, worker.bindings, {"endpoint": LIMIT - 1}, quick=["endpoint"], others=["slow"])
     assert (one_claim.take("slow", 90), one_claim.take("endpoint", 90)) == (1, 0)
 

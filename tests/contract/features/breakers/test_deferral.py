@@ -29,7 +29,7 @@ def no_dispatchers() -> Dispatchers:
 
 
 def add_undecryptable(database: Database, *, max_age_ms: int, due_in: timedelta = timedelta(0)) -> list[str]:
-    """Add an execution whose endpoint needs a secret that no process can decrypt."""
+    """Add an execution of an endpoint that needs a secret; no process has the key of the secret."""
     stored = SecretBox.from_setting(generate_key()).encrypt("hunter2")
     SECRETS.create(database, "token", stored, AuditedChange(SYSTEM))
     spec = {"url": "https://h/{{secret.token}}", "method": "POST"}

@@ -31,11 +31,11 @@ pytestmark = pytest.mark.parametrize("shards", SHARDS)
 def add_blocked_endpoint(
     database: Database, process: WorkerProcess, url: str = DEAD_URL, config: str | None = None
 ) -> None:
-    """Add an endpoint whose target refuses connections and has a breaker that is open for an hour."""
+    """Add an endpoint with a target that refuses connections and a breaker that is open for an hour."""
     rows.add_endpoint(database, "moved", spec={"url": url, "method": "POST"}, config_ref=config)
     process.bindings.bind("moved", DEAD, 30_000, has_turns=True)
     rows.add_breaker(database, DEAD, "open", open_for=timedelta(hours=1))
-    # A concurrent change of the revision opens the partitions of the endpoint once more.
+    # A concurrent change of the revision opens the partitions of the endpoint again.
     eventually(process.bindings.behind_open, what="the process to read the open breaker")
 
 

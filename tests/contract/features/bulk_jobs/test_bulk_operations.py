@@ -102,7 +102,7 @@ def test_cancel_with_abort_requests_the_abort_of_running_executions(database: Da
     assert (found.status, found.abort_requested_at is None) == ("RUNNING", False)
 
 
-def test_execution_cancelled_or_requested_to_end_before_is_refused(database: Database) -> None:
+def test_execution_with_an_earlier_cancellation_is_refused(database: Database) -> None:
     cancelled, requested, running, waiting = rows.add_executions(database, 4)
     for each in (requested, running):
         set_status(database, each, "RUNNING")
@@ -135,7 +135,7 @@ def test_retry_affects_executions_that_had_failed_at_its_creation_only(database:
     assert [row.execution_id for row in queued] == [each for each in failed if each != failed[1]]
 
 
-def test_retry_refuses_letters_that_are_resolved_otherwise(database: Database) -> None:
+def test_retry_refuses_archived_and_redriven_letters(database: Database) -> None:
     archived, redriven, retried, again = rows.add_letters(database, 4)
     for execution_id, column in (
         (archived, "resolution = 'ARCHIVED'"),
@@ -258,7 +258,7 @@ def test_archive_resolves_the_open_letters_of_its_filter_with_one_note(database:
 def test_each_filter_matches_its_own_executions_only(database: Database) -> None:
     mine, other = rows.add_executions(database, 2, due_in=HOUR)
     job_id = rows.job_of(database, mine).job_id
-    rows.add_executions(database, 1, endpoint=rows.add_endpoint(database, "else"))
+    rows.add_executions(database, 1, endpoint=rows.add_endpoint(database, "elsewhere"))
     now = rows.database_now(database)
     set_column(database, "jobs", job_id, "labels", """'{"team": "a", "env": "x"}'""")
     set_column(database, "jobs", job_id, "name", "'report'")

@@ -1,4 +1,4 @@
-"""Pruning of bulk operations: finished ones older than the retention are deleted."""
+"""Pruning of bulk operations: finished operations older than the retention are deleted."""
 
 from sqlalchemy import text
 
@@ -7,7 +7,7 @@ from tests.contract.scheduler.conftest import chores
 
 
 def test_all_bulk_operations_older_than_the_retention_are_deleted_in_one_run(database: Database) -> None:
-    """An hourly batch alone would delete fewer than a client can start."""
+    """One batch per hourly run would delete fewer operations than a client can start in an hour."""
     add = text(
         "INSERT INTO bulk_operations (operation_id, status, action, parameters, wanted, rate, ended_at) "
         "VALUES (:id, :status, 'retry', '{}', '{}', 1, now() - CAST(:days AS BIGINT) * INTERVAL '1 day')"

@@ -1,4 +1,4 @@
-"""Pruning of redrives: finished ones older than the retention are deleted."""
+"""Pruning of redrives: finished redrives older than the retention are deleted."""
 
 from sqlalchemy import text
 

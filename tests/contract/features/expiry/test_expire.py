@@ -1,4 +1,4 @@
-"""Executions that wait behind a rule for longer than `max_age_ms` fail without an attempt; all others keep waiting."""
+"""Executions that wait behind a rule for longer than `max_age_ms` fail without an attempt; younger executions wait."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -75,7 +75,7 @@ def test_manual_retry_waits_at_any_age(aged: Database) -> None:
 
 
 def test_pages_of_executions_without_a_rule_delay_no_expiry(aged: Database) -> None:
-    """Late executions are behind whole pages of older executions, whose endpoint is not paused."""
+    """An older backlog of an endpoint that is not paused fills whole pages before the late executions."""
     rows.add_endpoint(aged, "free", retry_policy={"max_age_ms": 60_000})
     aged.fetch(text(RULES["a pause"]), {"name": "aged"})
     add_to(aged, PARTITIONS[0]._replace(endpoint="free"), 7, due_in=-95)

@@ -33,7 +33,7 @@ POLICY = RetryPolicy(max_attempts=3, max_age_ms=600_000)
 
 @pytest.fixture
 def bounded(database: Database) -> Database:
-    """A database with the endpoint `bounded`, whose `max_age_ms` is ten minutes."""
+    """A database with the endpoint `bounded` and its `max_age_ms` of ten minutes."""
     rows.add_endpoint(database, "bounded", retry_policy={"max_attempts": 3, "max_age_ms": 600_000})
     return database
 

@@ -74,7 +74,7 @@ def test_concurrency_limit_holds_over_all_processes_and_each_completion_starts_t
         start_worker(receiver)
     eventually(lambda: receiver.count() == 3, what="three deliveries to run")
     add_to(database, OTHER, 5)
-    eventually(lambda: receiver.count("other") == 5, what="all of another endpoint to run")
+    eventually(lambda: receiver.count("other") == 5, what="all deliveries of the other endpoint to run")
     for done in range(1, 10):
         receiver.succeed()
         eventually(lambda done=done: len(receiver.seen) == 5 + 3 + done, what="the next delivery to start")  # type: ignore[misc]
@@ -114,12 +114,14 @@ def test_paused_endpoint_starts_nothing_until_it_is_resumed(
     add_to(database, TARGET, 30)
     start_worker(receiver, poll_interval_ms=60_000)
     add_to(database, OTHER, 5, due_in=0.5)
-    eventually(lambda: receiver.count("other") == 5, what="all of another endpoint to run")
+    eventually(lambda: receiver.count("other") == 5, what="all deliveries of the other endpoint to run")
     assert receiver.count() == 0
     assert rows.statuses(database) == {"QUEUED": 30, "RUNNING": 5}
     receiver.holds = False
     set_rules(database)
-    eventually(lambda: sum(each.claim.endpoint == "target" for each in receiver.seen) == 30, what="all to run")
+    eventually(
+        lambda: sum(each.claim.endpoint == "target" for each in receiver.seen) == 30, what="all deliveries to run"
+    )
     set_rules(database, paused=True)
 
 

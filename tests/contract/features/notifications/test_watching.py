@@ -30,7 +30,7 @@ def lose_worker(database: Database, worker_id: str) -> None:
 
 
 def add_repeating(database: Database, *, next_run: str = "NULL", name: str = "Report") -> str:
-    """Add an interval job of `target` whose next tick is at an instant."""
+    """Add an interval job of `target`; `next_run` is an SQL expression for the time of its next tick."""
     job_id = ids.job_id()
     database.fetch(
         text(
@@ -71,7 +71,7 @@ def poll(database: Database) -> None:
 def test_several_schedulers_report_each_condition_once(database: Database, database_url: str, way: str) -> None:
     add_rule(database, endpoint=None, all=True, events=list(EVENTS))
     add_rule(database, "queue", endpoint=None, queue="ht*", events=["worker.lost", "queue.late"], late_seconds=60)
-    add_rule(database, "else", endpoint=None, queue="bulk", events=["worker.lost", "queue.late"])
+    add_rule(database, "bulk", endpoint=None, queue="bulk", events=["worker.lost", "queue.late"])
     add_rule(database, "breaker", events=["breaker.opened"])
     for number in range(3):
         lose_worker(database, f"wrk_{number}")

@@ -47,7 +47,7 @@ def test_nothing_is_claimed_after_a_pause_by_a_worker_that_has_not_read_it(
     paused_at = rows.database_now(database)
     eventually(lambda: "http" in process.rules.paused_queues, what="a claim to report the pause to the worker")
     eventually(lambda: not process.shares.slots, what="the running executions to end")
-    eventually(lambda: not process.shares.quick | process.shares.others, what="the paused queue to want no slots")
+    eventually(lambda: not process.shares.quick | process.shares.others, what="the paused queue to need no slots")
     waiting = rows.statuses(database)["QUEUED"]
     assert waiting > 0
     # The worker's polls and claims are over: no worker finds the due executions.
