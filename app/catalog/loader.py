@@ -195,9 +195,13 @@ class Catalog:
         return value
 
     def _unreadable(self, name: str, reason: str) -> SecretUnreadableError:
-        message = f"the secret {name!r} cannot be decrypted: {reason}"
         if name not in self._reported:
             # A missing key is an operator's mistake, and operators read the log.
-            log.error("%s; deferring executions that need the secret; %s", message, HOW_TO_READ)
+            log.error(
+                "the secret %r cannot be decrypted: %s; deferring executions that need it; %s",
+                name,
+                reason,
+                HOW_TO_READ,
+            )
         self._reported.add(name)
-        return SecretUnreadableError(message)
+        return SecretUnreadableError(f"the secret {name!r} cannot be decrypted: {reason}")

@@ -93,7 +93,9 @@ def warn_of_unreadable(database: Database, box: SecretBox | None) -> None:
     try:
         names = key_use(database, box).unreadable
     except (UnavailableError, SQLAlchemyError) as error:
-        log.warning("could not check whether all secrets can be decrypted: %s", explained(error))
+        log.warning(
+            "could not check whether all secrets can be decrypted: %s; starting without the check", explained(error)
+        )
         return
     if names:
         reason = f"{VARIABLE} is not set" if box is None else f"this process has the keys {', '.join(box.key_ids)}"

@@ -45,7 +45,7 @@ def main() -> int:
         context = ChoreContext(database, settings, hint=hint, stopping=process.is_stopping, exporting=spans)
         return process.run(plan(context))
     except NotReadyError as error:
-        return 0 if process.is_stopping() else _refuse(error.message)
+        return 0 if process.is_stopping() else _refuse(error.explained)
     except StuckError as error:
         _give_up(error)
     finally:

@@ -41,7 +41,7 @@ class ChoreRunner:
             except Exception:
                 PROCESS.add(series.CHORE_FAILURES, chore.name)
                 _report(chore, run.counts)
-                log.exception("%s failed", chore.name)
+                log.exception("chore %s failed; the scheduler retries", chore.name)
             else:
                 self._note_answer(chore.name, since)
                 PROCESS.add(series.CHORE_FAILURES, chore.name, amount=0)
@@ -91,7 +91,7 @@ class ChoreRunner:
             self._failing.add(chore)
             self._outage_changes += is_first
         if is_first:
-            log.warning("%s: %s; the scheduler retries", chore, reason)
+            log.warning("chore %s: %s; the scheduler retries", chore, reason)
 
     def _note_answer(self, chore: str, since: int) -> None:
         """Note a successful run, and log the first success after an outage.

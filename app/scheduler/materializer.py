@@ -145,5 +145,5 @@ class Materializer:
                 # Valid when it was stored, but this machine's time zones may be older. Other jobs continue.
                 if job.job_id not in self._unreadable:
                     self._unreadable.add(job.job_id)
-                    log.error("job %s is skipped: %s", job.job_id, error.message)  # noqa: TRY400
+                    log.error("job %s is skipped: %s", job.job_id, error.explained)  # noqa: TRY400
         return [found for found in advances if found is not None]

@@ -83,4 +83,4 @@ class Reclaimer:
                     span.set_status(Status(StatusCode.ERROR, row.message))
                 span.end(round(row.completed_at.timestamp() * 1e9))
         except (UnavailableError, SQLAlchemyError) as error:
-            log.warning("spans of lost attempts are missing: %s", explained(error))
+            log.warning("could not record the spans of lost attempts: %s; leaving them out", explained(error))

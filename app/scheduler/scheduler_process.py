@@ -98,7 +98,7 @@ class SchedulerProcess:
         try:
             triggers.start()  # returns after shutdown()
         except BaseException:
-            log.exception("the thread that starts the chores died")
+            log.exception("the thread that starts the chores died; the scheduler exits")
         finally:
             # Status of an end without a signal; the 0 of a signal is read first.
             self._exit_status.put(1)

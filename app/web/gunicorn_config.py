@@ -99,7 +99,7 @@ def on_starting(_server: Any) -> None:
         shards = _SETTINGS.shards(cockroach=database.is_cockroach)
         enqueue_settings.adopt(database, shards=shards, look_ahead_ms=look_ahead_ms)
     except UnavailableError as error:
-        sys.exit(f"task-executor web: {error.message}")
+        sys.exit(f"task-executor web: {error.explained}")
     finally:
         # Workers must not inherit connections.
         database.close()

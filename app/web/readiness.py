@@ -59,6 +59,7 @@ class Readiness:
         try:
             check_ready(self._database)
         except (TaskExecutorError, SQLAlchemyError) as error:
-            log.warning("not ready: %s", error.explained if isinstance(error, TaskExecutorError) else explained(error))
+            reason = error.explained if isinstance(error, TaskExecutorError) else explained(error)
+            log.warning("not ready: %s; answering 503", reason)
             return False
         return True

@@ -90,7 +90,10 @@ class BreakerSettings:
                     known[f"{name}_ms"] = milliseconds
             return cls(**known)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            log.error("invalid breaker settings of %s, using the defaults: %s", endpoint, type(error).__name__)  # noqa: TRY400
+            reason = type(error).__name__
+            log.error(  # noqa: TRY400
+                "invalid breaker settings of endpoint %s: %s; using the defaults; set them again", endpoint, reason
+            )
             return cls()
 
     @property

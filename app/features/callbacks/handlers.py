@@ -85,7 +85,7 @@ def call_back(connection: Connection, ends: Sequence[End]) -> Brought:
         target, outcome = targets.get(call.name), outcome_of(call.end, call.event, call.facts)
         fault = _fault(target, outcome)
         if target is None or fault is not None:
-            log.warning("skipped the callback %s of %s: %s", call.event, call.end.execution_id, fault)
+            log.warning("skipped the callback %s of execution %s: %s", call.event, call.end.execution_id, fault)
             level, message = LogLevel.WARN, f"skipped the callback to {call.name!r}: {fault}"
         else:
             made.append(_job_params(call, target, outcome))

@@ -42,7 +42,7 @@ def set_gauges(database: Database, shards: int, values: Values, *, seconds: floa
     try:
         gauges = _gauges_of(ServiceStatistics.read(database, shards), values)
     except TimedOutError:
-        raise UnavailableError("reading the statistics of the service took longer than the report interval") from None
+        raise UnavailableError("Reading the statistics of the service took longer than the report interval.") from None
     finally:
         deadline.end()
         for gauge, found in gauges.items():

@@ -110,7 +110,7 @@ class Streams(BackgroundThread):
                 try:
                     self._turn(selector)
                 except Exception:
-                    log.exception("te-streams: unexpected error; continuing")
+                    log.exception("unexpected error in te-streams; continuing")
                     self.stopping.wait(TROUBLE_SECONDS)
             self._finish(selector)
 

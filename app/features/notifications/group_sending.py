@@ -198,7 +198,12 @@ def _send(connection: Connection, rule: Rule, group_id: str, group: EventGroup, 
             made.append(_job_params(targets[channel], rule, group_id, message))
             job_id = made[-1]["job_id"]
         else:
-            log.warning("could not send a message of notification rule %s to %s: %s", rule.name, channel, fault)
+            log.warning(
+                "could not send a message of notification rule %s to endpoint %s: %s; leaving it out",
+                rule.name,
+                channel,
+                fault,
+            )
         messages.append({"channel": channel, "job_id": job_id, "fault": fault})
     rows = connection.execute(job_insertion.ONE_SHOTS, job_insertion.params_of_several(made)).all() if made else ()
     if len(rows) < len(made):

@@ -129,7 +129,7 @@ class StalledConnections(BackgroundThread):
 
 
 def _cut(driver: Any) -> None:
-    log.warning("cut a connection: the database does not answer")
+    log.warning("the database does not answer; closing the connection")
     # Its user may close it concurrently.
     with suppress(OSError, psycopg2.Error), socket.socket(fileno=os.dup(driver.fileno())) as end:
         end.shutdown(socket.SHUT_RDWR)

@@ -108,7 +108,9 @@ def _end_at_deadline(breaker: DatabaseBreaker, lost: int) -> None:
 
 def _log_misfit(error: DBAPIError) -> None:
     if is_statements_fault(error):
-        log.error("schema or permissions do not fit this release: %s", driver_message(error))
+        log.error(
+            "schema or permissions do not fit this release: %s; run `flask --app app doctor`", driver_message(error)
+        )
 
 
 def _unreachable(error: DBAPIError, breaker: DatabaseBreaker, began: float) -> UnavailableError:

@@ -61,7 +61,7 @@ def wait_until_ready(
         try:
             check(database)
             for doubt in doubts(database):
-                log.warning("%s", doubt)
+                log.warning("unsuitable CockroachDB: %s", doubt)
             return  # noqa: TRY300 - the rest handles errors
         except UnavailableError as error:
             left = deadline - time.monotonic()

@@ -94,7 +94,9 @@ class Group:
 
     def _fail(self, error: OSError) -> None:
         if not self._has_failed:
-            log.warning("could not share metrics with other processes: %s; serving this process's metrics alone", error)
+            log.warning(
+                "could not share metrics with other processes: %s; serving the metrics of this process alone", error
+            )
         self._has_failed = True
 
 

@@ -48,7 +48,7 @@ class MetricsServer(BackgroundThread):
                     log.info("could not serve metrics: %s; retrying every %.0f s", error, RETRY_SECONDS)
                 self._is_logged = True
             except Exception:
-                log.exception("restarting te-metrics-http after an unexpected error")
+                log.exception("unexpected error in te-metrics-http; restarting it")
             self.stopping.wait(RETRY_SECONDS)
 
     def _listening(self) -> socket.socket:
@@ -107,7 +107,7 @@ class MetricsServer(BackgroundThread):
         try:
             return _worded("200 OK", self._text())
         except Exception:
-            log.exception("could not render metrics")
+            log.exception("could not render metrics; answering 500")
             return _worded("500 Internal Server Error", b"could not render metrics\n")
 
 

@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 BEATS_PER_REFRESH = 2
 SOON_SECONDS = 0.1
 LEAVE_SECONDS = 2.0
-_BEAT = "could not write the heartbeat"
-_COMMANDS = "could not read or acknowledge commands"
+_BEAT = "write the heartbeat"
+_COMMANDS = "read or acknowledge commands"
 
 
 class HealthThread(BackgroundThread):
@@ -51,7 +51,7 @@ class HealthThread(BackgroundThread):
         for number in count():
             self._try(_BEAT, partial(process_heartbeat.beat, self._database, self._component))
             if number % BEATS_PER_REFRESH == 0:
-                self._try("could not read the regions", self.status.refresh)
+                self._try("read the regions", self.status.refresh)
             has_news = self._carry is not None and self._try(_COMMANDS, self._carry)
             if self.stopping.wait(SOON_SECONDS if has_news else BEAT_SECONDS):
                 break
@@ -63,14 +63,14 @@ class HealthThread(BackgroundThread):
         """End the thread; a hanging database delays the process for at most the timeout."""
         return super().stop(timeout_seconds)
 
-    def _try(self, failure: str, act: Call) -> bool:
-        """Return the truth of the result; after an error of the database log `failure` once and return false."""
+    def _try(self, action: str, act: Call) -> bool:
+        """Return the truth of the result; after an error of the database log `action` once and return false."""
         try:
             result = act()
         except (UnavailableError, SQLAlchemyError) as error:
-            if failure not in self._failing:
-                log.warning("%s: %s; retrying", failure, explained(error))
-            self._failing.add(failure)
+            if action not in self._failing:
+                log.warning("could not %s: %s; retrying", action, explained(error))
+            self._failing.add(action)
             return False
-        self._failing.discard(failure)
+        self._failing.discard(action)
         return bool(result)

@@ -51,7 +51,9 @@ class Exporting(BackgroundThread):
         try:
             self.tracer = self._sdk.open()
         except ValueError as error:
-            log.error("could not start recording spans: the OTEL_* variables are inconsistent: %s", error)  # noqa: TRY400
+            log.error(  # noqa: TRY400
+                "could not start recording spans: the OTEL_* variables are inconsistent: %s; recording none", error
+            )
             return
         super().start()
 
@@ -59,7 +61,7 @@ class Exporting(BackgroundThread):
         """Send the remaining spans; return false, and log a warning, if the collector did not take them in time."""
         ended = super().stop(timeout_seconds)
         if not ended:
-            log.warning("dropped the last spans: the collector did not take them within %.0f s", timeout_seconds)
+            log.warning("dropped the last spans: the collector did not accept them within %.0f s", timeout_seconds)
         return ended
 
     def run(self) -> None:

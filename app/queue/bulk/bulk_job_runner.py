@@ -219,7 +219,7 @@ def _refusal(error: Exception) -> TaskExecutorError | None:
         return error if error.status < 500 else None
     if not isinstance(error, DBAPIError) or not is_rows_fault(error) or is_statements_fault(error):
         return None
-    log.warning("bulk job: cannot process row: %s", explained(error))
+    log.warning("bulk job: cannot process row: %s; skipping the row", explained(error))
     return ConflictError(f"A stored row is invalid ({type(error).__name__}): repair or archive it.")
 
 

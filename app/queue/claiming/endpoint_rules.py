@@ -144,5 +144,6 @@ def readable_limits(stored: Mapping[str, Any] | None, endpoint: str) -> Endpoint
     try:
         return EndpointLimits.from_json(stored)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        log.error("the limits of %s are invalid and not applied: %s", endpoint, type(error).__name__)  # noqa: TRY400
+        reason = type(error).__name__
+        log.error("invalid limits of endpoint %s: %s; not applying them; set them again", endpoint, reason)  # noqa: TRY400
         return None

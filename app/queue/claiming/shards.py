@@ -53,8 +53,8 @@ class ShardCount:
         if found is not None:
             self.count = max(self.count, found + 1)
             log.warning(
-                "TE_QUEUE_SHARDS is %d here, but shard %d holds executions: this process serves %d shards now; "
-                "every process should have the same number",
+                "TE_QUEUE_SHARDS is %d here, but shard %d holds executions; serving %d shards; "
+                "set the same number for every process",
                 self._configured,
                 found,
                 self.count,

@@ -101,7 +101,7 @@ class OutboxProcessor:
                 name = error.handler.name
                 failed.add(name)
                 self._values.add(series.EFFECTS_FAILED, name)
-                log.error("%s of the end %s failed: %s", name, end_id, _explained(error))  # noqa: TRY400
+                log.error("handler %s of completion event %s failed: %s; retrying", name, end_id, _explained(error))  # noqa: TRY400
             except UnavailableError:
                 # If the database accepts this, only the event fails: another session may have locked its rows.
                 every = {handler.name for handler in self._handlers}

@@ -96,5 +96,5 @@ def _wanted(row: Row[Any], horizon: datetime) -> datetime:
             horizon=horizon,
         )
     except TaskExecutorError as error:
-        log.warning("could not recompute the next run of job %s: %s; keeping it", row.job_id, error.message)
+        log.warning("could not recompute the next run of job %s: %s; keeping it", row.job_id, error.explained)
         return next_run_at

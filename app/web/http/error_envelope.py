@@ -105,7 +105,7 @@ def _answer(error: TaskExecutorError) -> Response:
 
 def _known(error: TaskExecutorError) -> Response:
     if error.status >= 500:
-        log.warning("request %s: %s", current_request_id(), error.explained)
+        log.warning("request %s: %s; answering %d", current_request_id(), error.explained, error.status)
     return _answer(error)
 
 
@@ -130,7 +130,9 @@ def _database(error: DBAPIError) -> Response:
     # SQLSTATE classes 22 (data exception) and 54 (program limit exceeded): the database cannot store a value of the
     # request. The checks of the body should have refused the value, hence the warning.
     if (sqlstate(error) or "").startswith(("22", "54")):
-        log.warning("request %s: the database refused a value: %s", current_request_id(), sqlstate(error))
+        log.warning(
+            "request %s: the database refused a value: %s; answering 400", current_request_id(), sqlstate(error)
+        )
         return _answer(InvalidRequestError("The request contains a value that cannot be stored."))
     if not is_rows_fault(error):
         return _answer(UnavailableError("The database cannot be reached; retry later."))
@@ -138,5 +140,5 @@ def _database(error: DBAPIError) -> Response:
 
 
 def _unexpected(error: Exception) -> Response:
-    log.error("request %s failed", current_request_id(), exc_info=error)
+    log.error("request %s failed; answering 500", current_request_id(), exc_info=error)
     return _answer(InternalError(InternalError.summary()))

@@ -91,7 +91,7 @@ class CounterStorage:
         else:
             if may_try and self._away_until is not None:
                 self._away_until = None
-                log.info("rate-limit storage is reachable again; limiting requests")
+                log.warning("rate-limit storage is reachable again; limiting requests")
 
     def _may_try(self) -> bool:
         """Return whether to query the storage; while it is unreachable, one request per PAUSE_SECONDS tries."""

@@ -175,7 +175,7 @@ class SheddingWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
         now = time.monotonic()
         if now >= self._report_at:
             log.warning(
-                "refused %d requests: %d threads are busy and %d requests wait for a thread",
+                "refused %d requests with 503: %d threads are busy and %d requests wait for a thread",
                 self._refused,
                 self._threads,
                 self._taken - self._threads,

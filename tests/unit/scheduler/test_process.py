@@ -104,7 +104,7 @@ def test_changes_of_a_run_count_although_the_run_fails_later(caplog: pytest.LogC
     assert counts_so_far() == Counts(), "outside a run the counts must be empty"
 
 
-TRYING = "first: the database cannot be reached; the scheduler retries"
+TRYING = "chore first: the database cannot be reached; the scheduler retries"
 AGAIN = "the database answers again"
 
 
@@ -175,7 +175,7 @@ def test_failing_chore_stops_no_other_chore_and_runs_again(running: Running, cap
     assert worked.wait(60)
     running.stop()
     assert running.wait() == 0
-    failed = [record for record in caplog.records if record.message == "bad failed"]
+    failed = [record for record in caplog.records if record.message == "chore bad failed; the scheduler retries"]
     assert len(failed) == 2
     assert failed[0].exc_info is not None
 
@@ -262,7 +262,7 @@ def test_death_of_the_triggering_thread_ends_the_process(
     running.start(chore("any"))
     assert running.wait() == 1
     assert running.process.is_stopping()
-    assert "the thread that starts the chores died" in caplog.messages
+    assert "the thread that starts the chores died; the scheduler exits" in caplog.messages
 
 
 @pytest.mark.usefixtures("usual_handlers")

@@ -32,7 +32,7 @@ def test_settings_have_defaults(stored: Any, settings: BreakerSettings) -> None:
 @pytest.mark.parametrize("stored", [{"other": 1}, "on", 3])
 def test_invalid_settings_of_an_edited_row_are_the_defaults(stored: Any, caplog: pytest.LogCaptureFixture) -> None:
     assert BreakerSettings.of("endpoint", stored) == DEFAULTS
-    assert caplog.messages[0].startswith("invalid breaker settings of endpoint, using the defaults: ")
+    assert caplog.messages[0].startswith("invalid breaker settings of endpoint endpoint: ")
 
 
 def test_endpoint_with_different_settings_has_a_separate_breaker() -> None:
