@@ -1,7 +1,7 @@
 """Wheels of the product and its client, and environments with one extra of a wheel, made without a package index.
 
-The dependencies of an extra are those that pip would install: declared by the wheel and its libraries, in the versions
-of constraints.txt. Their files are hard links to the environment of the tests: a second, and no network.
+An extra gets the packages that pip would install: declared by the wheel and its libraries, in the versions of
+constraints.txt. Their files are hard links to the environment of the tests, which takes a second and no network.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Claims for the tests of reclaim: held by a worker, completed by the worker, and the ways in which a worker dies."""
+"""Claims and completions for the tests of reclaim, and the kinds of death of a worker."""
 
 from app.kernel import ids
 from app.kernel.db import Database

@@ -227,7 +227,7 @@ def names_left(database: Database, made: dict[str, str]) -> set[str]:
 def test_old_versions_are_deleted_and_the_first_version_last(
     database: Database, changes: dict[str, str], expected: set[str]
 ) -> None:
-    """The first version holds the idempotency key, by which a repeated creation finds the job."""
+    """A repeated creation finds the job by the idempotency key of the first version."""
     made = versions(database, **changes)
     for _ in range(2):
         chores(database).prune_versions()

@@ -16,7 +16,7 @@ from tests.cron_jobs import add_cron_job, job
 
 
 def finished(database: Database, count: int = 1) -> list[str]:
-    """Create finished executions whose jobs are still active."""
+    """Create finished executions of jobs that are still active."""
     executions = rows.add_executions(database, count)
     database.fetch(text("UPDATE executions SET status = 'SUCCESS', completed_at = now() WHERE status = 'QUEUED'"))
     database.fetch(text("UPDATE jobs SET created_at = now() - INTERVAL '2 minutes'"))

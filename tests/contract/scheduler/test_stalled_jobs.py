@@ -20,7 +20,7 @@ ENDED = "UPDATE executions SET status = 'SUCCESS', completed_at = now() + INTERV
 
 
 def stalled(database: Database) -> str:
-    """Make a fixed-delay job whose latest tick has ended without setting the next run."""
+    """Make a fixed-delay job without a next run, although its latest tick has ended."""
     (execution_id,) = rows.add_executions(database)
     for change in (FIXED_DELAY, ENDED):
         database.fetch(text(change))
@@ -88,7 +88,7 @@ def test_executions_on_hold_without_a_pause_are_released(database: Database, cap
 
 
 def test_begun_execution_of_a_retired_job_is_released_from_hold(database: Database) -> None:
-    """An interrupted cancellation of many executions leaves them on hold; its repetition cancels the unstarted ones."""
+    """An interrupted cancellation of many executions leaves them on hold; its repetition cancels the unstarted rows."""
     begun, not_begun = rows.add_executions(database, 2, status="PENDING")
     for change in (
         "UPDATE jobs SET trigger_type = 'INTERVAL', interval_ms = 60000, status = 'RETIRED', retired_at = now()",

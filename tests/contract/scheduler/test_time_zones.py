@@ -17,7 +17,7 @@ ZONE = "Asia/Kolkata"
 
 
 def yearly(database: Database) -> str:
-    """Make a cron expression whose next tick is half a year away."""
+    """Return a yearly cron expression with its next tick in half a year."""
     at = rows.database_now(database) + timedelta(days=180)
     return f"{at.minute} {at.hour} {min(at.day, 28)} {at.month} *"
 

@@ -24,7 +24,7 @@ SHARDS = 16
 
 @pytest.fixture
 def dead(database: Database) -> Iterator[Database]:
-    """A database with many finished executions and ticks of the last hour, whose dead entries a snapshot keeps."""
+    """A database where a snapshot keeps the dead entries of many finished executions and ticks of the last hour."""
     if database.is_cockroach:
         pytest.skip("counts blocks, which only PostgreSQL reports")
     rows.add_executions(database, DEAD, shards=SHARDS)

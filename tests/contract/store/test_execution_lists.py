@@ -1,4 +1,4 @@
-"""The list of executions: contents under every filter, and indexes by which the list is read."""
+"""The list of executions: contents under every filter, and the index of each read."""
 
 from collections.abc import Iterator
 from dataclasses import fields, replace

@@ -1,4 +1,4 @@
-"""A job change whose process dies between two batches of executions: a scheduler finishes the change."""
+"""Job changes interrupted between two batches of executions by the death of the process: a scheduler finishes them."""
 
 from collections.abc import Callable
 from datetime import timedelta
