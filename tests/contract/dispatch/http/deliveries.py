@@ -1,4 +1,4 @@
-"""Driving the HTTP dispatcher from a test: to a receiver, or to a server that a test writes byte by byte."""
+"""Helpers to run the HTTP dispatcher in a test, with a receiver or with a server that sends bytes of the test."""
 
 import asyncio
 import socket
@@ -21,8 +21,8 @@ def spec(url, **fields):
     return rendered(EndpointType.HTTP, {"url": url, **fields})
 
 
-def send(url, who=None, **fields):
-    return run(dispatcher(), lambda http: http.send(spec(url, **fields), who or identity()))
+def send(url, delivery=None, **fields):
+    return run(dispatcher(), lambda http: http.send(spec(url, **fields), delivery or identity()))
 
 
 def fail(url, *, guard=OPEN, **fields):
@@ -31,7 +31,7 @@ def fail(url, *, guard=OPEN, **fields):
 
 @asynccontextmanager
 async def server(answer):
-    """Serve connections by hand: `answer(reader, writer, number)`, the number counting connections from 1."""
+    """Serve each connection by `answer(reader, writer, number)`; connections are numbered from 1. Yields the URL."""
     count, handlers = 0, set()
 
     async def handle(reader, writer):
@@ -65,16 +65,16 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Hosts(Resolver):
-    """Answers with the addresses of a test, like a hosts file."""
+    """A resolver with fixed addresses, like a hosts file."""
 
     def __init__(self, *addresses: str) -> None:
         super().__init__()
         self.addresses = addresses
-        self.asked = 0
+        self.lookups = 0
         self.fault: OSError | None = None
 
     async def look_up(self, host: str, port: int, family: int = socket.AF_UNSPEC) -> list[AddressInfo]:
-        self.asked += 1
+        self.lookups += 1
         await asyncio.sleep(0)
         if self.fault is not None:
             raise self.fault
@@ -82,6 +82,5 @@ class Hosts(Resolver):
 
 
 def to_hosts(hosts, guard=OPEN):
-    """Open a dispatcher that finds these addresses."""
-
+    """Return the opening of a dispatcher with the resolver `hosts`."""
     return Opening(lambda network: HttpDispatcher(replace(network, resolver=hosts)), guard)

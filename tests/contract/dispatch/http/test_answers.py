@@ -1,4 +1,4 @@
-"""What the answers to HTTP requests become: outputs, errors, waits."""
+"""Outputs, errors and retry delays from the answers to HTTP requests."""
 
 import email.utils
 import gzip
@@ -13,7 +13,7 @@ from tests.contract.dispatch.dispatching import identity, run
 from tests.contract.dispatch.http.deliveries import dispatcher, fail, read_request, send, server, spec
 
 
-def test_an_unexpected_status_fails_with_its_body(receiver):
+def test_unexpected_status_fails_with_its_body(receiver):
     error = fail(receiver.url("/status/500"))
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("HTTP_ERROR", False, False)
     assert error.extra == {"status_code": 500, "body": '{"status": 500}'}
@@ -21,23 +21,23 @@ def test_an_unexpected_status_fails_with_its_body(receiver):
     assert fail(receiver.url("/status/299")).extra["status_code"] == 299
 
 
-def test_the_expected_statuses_are_the_endpoints_own(receiver):
+def test_endpoint_decides_the_expected_statuses(receiver):
     assert send(receiver.url("/status/404"), expected_status_codes=[404])["status_code"] == 404
     assert fail(receiver.url("/ok"), expected_status_codes=[404]).extra["status_code"] == 200
 
 
-def test_gone_is_for_good(receiver):
+def test_status_410_fails_permanently_unless_expected(receiver):
     assert fail(receiver.url("/status/410")).permanent
     assert send(receiver.url("/status/410"), expected_status_codes=[410])["status_code"] == 410
 
 
-def test_a_redirect_is_not_followed(receiver):
+def test_redirect_is_not_followed(receiver):
     error = fail(receiver.url("/redirect"))
     assert (error.type, error.extra["status_code"]) == ("HTTP_ERROR", 302)
     assert not receiver.record.matching("/ok/redirected")
 
 
-def test_cookies_are_not_kept(receiver):
+def test_cookies_are_not_sent_back(receiver):
     async def main(http):
         async def answer(reader, writer, _):
             heads.append((await read_request(reader))[0])
@@ -53,11 +53,11 @@ def test_cookies_are_not_kept(receiver):
 
 
 @pytest.mark.parametrize("status", [409, 429, 503])
-def test_retry_after_is_handed_on(receiver, status):
+def test_retry_after_is_returned_for_409_429_and_503(receiver, status):
     assert fail(receiver.url(f"/retry-after/7/{status}?status={status}")).retry_after_ms == 7000
 
 
-def test_retry_after_counts_for_409_429_and_503_only(receiver):
+def test_retry_after_is_ignored_for_other_statuses(receiver):
     assert fail(receiver.url("/retry-after/7/500?status=500")).retry_after_ms is None
 
 
@@ -66,7 +66,7 @@ DAY = 24 * 3600 * 1000
 
 
 @each_case(
-    ("value", "wanted"),
+    ("value", "expected"),
     [
         (None, None),
         ("", None),
@@ -84,11 +84,11 @@ DAY = 24 * 3600 * 1000
         ("²", None),
     ],
 )
-def test_retry_after_is_seconds_or_a_date(value, wanted):
-    assert retry_after_ms(value, NOW) == wanted
+def test_retry_after_is_seconds_or_a_date(value, expected):
+    assert retry_after_ms(value, NOW) == expected
 
 
-def test_a_long_body_is_cut_and_the_connection_closed(receiver):
+def test_long_body_is_truncated(receiver):
     output = send(receiver.url("/big"), timeout_ms=10_000)
     assert output == {"status_code": 200, "body": "x" * KEPT_BYTES}
 
@@ -97,7 +97,7 @@ def test_a_long_body_is_cut_and_the_connection_closed(receiver):
     ("raw", "text"),
     [(b"a\0b", "ab"), (b"\xff\xfe", "��"), ("é😀".encode(), "é😀"), (b"\xed\xa0\x80", "���"), (b"", "")],
 )
-def test_a_body_becomes_text_that_the_database_holds(raw, text):
+def test_body_becomes_text_that_the_database_can_store(raw, text):
     async def main(http):
         async def answer(reader, writer, _):
             await read_request(reader)
@@ -109,8 +109,8 @@ def test_a_body_becomes_text_that_the_database_holds(raw, text):
     assert run(dispatcher(), main)["body"] == text
 
 
-def test_a_compressed_body_is_not_unpacked():
-    """A few bytes could become gigabytes."""
+def test_compressed_body_is_not_decompressed():
+    """A few compressed bytes can expand to gigabytes."""
     packed = gzip.compress(b"x" * 100_000)
 
     async def main(http):
@@ -125,7 +125,7 @@ def test_a_compressed_body_is_not_unpacked():
     assert len(run(dispatcher(), main)["body"]) <= len(packed)
 
 
-def test_a_body_without_end_is_a_success_all_the_same():
+def test_endless_body_is_a_success_with_a_truncated_body():
     async def main(http):
         async def answer(reader, writer, _):
             await read_request(reader)

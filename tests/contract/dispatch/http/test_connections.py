@@ -1,4 +1,4 @@
-"""Connections to HTTP receivers: which are used again, which never, and which address one leads to."""
+"""Connections to HTTP receivers: reuse, limits, lookups of host names, and the choice of an address."""
 
 import asyncio
 import socket
@@ -19,11 +19,11 @@ from app.queue.executions.execution_model import DeliveryError
 from tests.contract.dispatch.dispatching import Opening, failure, identity, run
 from tests.contract.dispatch.http.deliveries import OK, Hosts, dispatcher, read_request, server, spec, to_hosts
 
-BODY = "x" * 8_000_000  # more than the buffers of both sides hold
+BODY = "x" * 8_000_000  # exceeds the socket buffers of both sides
 
 
 def connections_used(answer: bytes) -> list[int]:
-    """Deliver twice to a server that keeps its connections open; return by which connections."""
+    """Deliver twice to a server that keeps its connections open; return the number of the connection of each."""
     used = []
 
     async def keep_open(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
@@ -45,7 +45,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\
 
 
 @pytest.mark.parametrize("answer", [OK, CHUNKED, b"HTTP/1.1 103 Early Hints\r\n\r\n" + OK])
-def test_a_connection_is_used_again(answer: bytes) -> None:
+def test_connection_is_reused_after_a_complete_answer(answer: bytes) -> None:
     assert connections_used(answer) == [1, 1]
 
 
@@ -59,12 +59,12 @@ def test_a_connection_is_used_again(answer: bytes) -> None:
     ],
     ids=["two-answers", "surplus", "close", "1.0"],
 )
-def test_a_connection_is_not_used_again(answer: bytes) -> None:
+def test_connection_is_not_reused_after_surplus_data_or_a_close(answer: bytes) -> None:
     assert connections_used(answer) == [1, 2]
 
 
-def test_a_long_body_may_end_with_the_connection() -> None:
-    """It is read in several turns of the loop, and the connection may be closed before the last of them."""
+def test_long_body_that_ends_with_the_connection_is_complete() -> None:
+    """The body is read in several iterations of the event loop; the connection can close before the last of them."""
 
     async def until_the_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: int) -> None:
         await read_request(reader)
@@ -77,8 +77,8 @@ def test_a_long_body_may_end_with_the_connection() -> None:
     assert run(dispatcher(), main) == [{"status_code": 200, "body": "x" * KEPT_BYTES}] * 10
 
 
-def test_a_connection_on_which_something_comes_that_nobody_asked_for_is_closed() -> None:
-    """The surplus would be taken for the answer to the next request."""
+def test_idle_connection_with_unrequested_data_is_closed() -> None:
+    """Otherwise the data would be taken for the answer to the next request."""
 
     async def main(http: Dispatcher) -> list[int]:
         used, closed = [], asyncio.Event()
@@ -105,7 +105,7 @@ def test_a_connection_on_which_something_comes_that_nobody_asked_for_is_closed()
     assert run(dispatcher(), main) == [1, 2]
 
 
-def test_nothing_is_sent_on_a_connection_that_was_answered_before() -> None:
+def test_nothing_is_sent_on_a_connection_with_an_early_answer() -> None:
     async def main() -> bytes:
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
@@ -124,8 +124,8 @@ def test_nothing_is_sent_on_a_connection_that_was_answered_before() -> None:
 
 
 @pytest.mark.parametrize("hangs_up", [True, False])
-def test_an_answer_may_come_before_the_request_is_sent(hangs_up: bool) -> None:
-    """A receiver need not read what it refuses; what is left of the request is not sent as part of the next one."""
+def test_answer_before_the_end_of_the_request_is_accepted_and_ends_the_connection(hangs_up: bool) -> None:
+    """A receiver can refuse a request without reading its body. The unsent rest must not precede another request."""
     used = []
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
@@ -157,7 +157,7 @@ def test_an_answer_may_come_before_the_request_is_sent(hangs_up: bool) -> None:
         (OK[:-1], "in the middle of its answer"),
     ],
 )
-def test_a_connection_that_is_reset(begin: bytes, message: str) -> None:
+def test_reset_connection_may_have_delivered(begin: bytes, message: str) -> None:
     async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: int) -> None:
         await read_request(reader)
         writer.write(begin)
@@ -175,8 +175,8 @@ def test_a_connection_that_is_reset(begin: bytes, message: str) -> None:
     assert message in error.message
 
 
-def test_idle_connections_make_room() -> None:
-    """Five targets and room for three connections: those that have been idle for longest are closed."""
+def test_connections_idle_for_longest_are_closed_at_the_limit() -> None:
+    """Five targets with a limit of three connections."""
 
     async def main(http: Dispatcher) -> list[bool]:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, closed: asyncio.Event) -> None:
@@ -202,7 +202,7 @@ async def answer_ok(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
     writer.write(OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
 
 
-def test_an_address_that_refuses_is_followed_by_the_next_one() -> None:
+def test_next_address_is_tried_after_a_refused_connection() -> None:
     async def main(http: Dispatcher) -> Any:
         async with server(answer_ok) as base:
             return await http.send(spec(base.replace("127.0.0.1", "two.example")), identity())
@@ -210,7 +210,7 @@ def test_an_address_that_refuses_is_followed_by_the_next_one() -> None:
     assert run(to_hosts(Hosts("127.0.0.2", "127.0.0.1")), main)["status_code"] == 200
 
 
-def test_only_permitted_addresses_of_a_name_are_connected_to() -> None:
+def test_only_permitted_addresses_of_a_host_name_are_used() -> None:
     async def main(http: Dispatcher) -> Any:
         async with server(answer_ok) as base:
             return await http.send(spec(base.replace("127.0.0.1", "two.example")), identity())
@@ -222,7 +222,7 @@ def test_only_permitted_addresses_of_a_name_are_connected_to() -> None:
     assert caught.value.permanent
 
 
-def test_a_name_that_was_found_is_not_looked_up_again() -> None:
+def test_successful_lookup_is_cached() -> None:
     async def main(http: Dispatcher) -> None:
         async with server(answer_ok) as base:
             target = spec(base.replace("127.0.0.1", "one.example"))
@@ -231,10 +231,10 @@ def test_a_name_that_was_found_is_not_looked_up_again() -> None:
 
     hosts = Hosts("127.0.0.1")
     run(to_hosts(hosts), main)
-    assert hosts.asked == 1
+    assert hosts.lookups == 1
 
 
-def test_a_name_that_was_not_found_is_looked_up_again() -> None:
+def test_failed_lookup_is_repeated() -> None:
     async def main(http: Dispatcher) -> None:
         async with server(answer_ok) as base:
             target = spec(base.replace("127.0.0.1", "late.example"))
@@ -246,4 +246,4 @@ def test_a_name_that_was_not_found_is_looked_up_again() -> None:
 
     hosts = Hosts("127.0.0.1")
     run(to_hosts(hosts), main)
-    assert hosts.asked == 2
+    assert hosts.lookups == 2

@@ -1,4 +1,4 @@
-"""The same odd but legal answers read by our client and by aiohttp's; and odd answers that must not touch the next."""
+"""Unusual but legal answers are read as aiohttp reads them; malformed answers do not affect the next answer."""
 
 import asyncio
 import itertools
@@ -25,7 +25,7 @@ Read = tuple[int, str | None, bytes]
 
 
 class Answers:
-    """Answers by RFC 9112, spelled as nobody does; always the same ones for a seed."""
+    """Random, unusual answers that are legal by RFC 9112; a seed always gives the same answers."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -67,12 +67,12 @@ class Answers:
 
     def _framed(self, body: bytes, *, chunked_too: bool) -> tuple[list[bytes], bytes]:
         pick = self._random
-        way = pick.choice(["length", "end", *(["chunked"] * 3 * chunked_too)])
-        if way == "length":
+        framing = pick.choice(["length", "end", *(["chunked"] * 3 * chunked_too)])
+        if framing == "length":
             return [
                 pick.choice([b"Content-Length: %d", b"content-length:%d ", b"CONTENT-LENGTH:\t00%d"]) % len(body)
             ], body
-        if way == "end":
+        if framing == "end":
             return [], body
         return [pick.choice([b"Transfer-Encoding: chunked", b"TRANSFER-ENCODING:Chunked"])], self._chunked(body)
 
@@ -88,12 +88,12 @@ class Answers:
         return b"".join(parts) + pick.choice([b"0", b"000", b"0;last"]) + b"\r\n" + trailers + b"\r\n"
 
 
-async def by_aiohttp(session: aiohttp.ClientSession, url: str) -> Read:
+async def read_by_aiohttp(session: aiohttp.ClientSession, url: str) -> Read:
     async with session.get(url, allow_redirects=False) as response:
         return response.status, response.headers.get("Retry-After"), await response.read()
 
 
-async def by_ours(client: Client, url: str) -> Read:
+async def read_by_dispatcher_client(client: Client, url: str) -> Read:
     target = read_url(url)
     reader = await client.exchange(
         target.origin,
@@ -104,7 +104,7 @@ async def by_ours(client: Client, url: str) -> Read:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_odd_but_legal_answers_are_read_as_by_another_client(seed: int) -> None:
+def test_unusual_legal_answers_are_read_as_by_aiohttp(seed: int) -> None:
     answers = Answers(seed)
     all_pieces = [answers.cut_up(answers.make()) for _ in range(ANSWERS)]
 
@@ -122,8 +122,8 @@ def test_odd_but_legal_answers_are_read_as_by_another_client(seed: int) -> None:
                 client = Client(network)
                 for number, pieces in enumerate(all_pieces):
                     url = f"{base}/{number}"
-                    theirs, ours = await by_aiohttp(session, url), await by_ours(client, url)
-                    assert ours == theirs, b"".join(pieces)
+                    expected, found = await read_by_aiohttp(session, url), await read_by_dispatcher_client(client, url)
+                    assert found == expected, b"".join(pieces)
                 client.close()
 
     asyncio.run(main())
@@ -147,7 +147,7 @@ def broken(pick: random.Random, data: bytes) -> bytes:
 
 
 def is_whole(data: bytes) -> bool:
-    """Return whether a reader of this answer waits for nothing more."""
+    """Return whether a reader has read this answer completely, or rejects the answer."""
     reader = AnswerReader()
     with suppress(AnswerError):
         reader.feed(data)
@@ -156,8 +156,8 @@ def is_whole(data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_answer_touches_the_next_one(seed: int) -> None:
-    """One delivery gets an answer of broken bytes, the next one on whichever connection its own, word by word."""
+def test_malformed_answer_does_not_affect_the_next_answer(seed: int) -> None:
+    """Deliveries alternate: after each malformed answer, the next delivery gets exactly its own answer."""
     pick, answers = random.Random(seed), Answers(seed)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: int) -> None:

@@ -1,4 +1,4 @@
-"""HTTP deliveries that go wrong on the wire, and where they may go."""
+"""HTTP deliveries that fail on the wire, and the egress guard."""
 
 import asyncio
 import json
@@ -13,46 +13,46 @@ from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.http.deliveries import OK, dispatcher, fail, read_request, send, server, spec
 
 
-def test_a_receiver_that_hangs_is_a_timeout_that_may_have_delivered(receiver):
+def test_hanging_receiver_is_a_timeout_that_may_have_been_delivered(receiver):
     started = time.monotonic()
     error = fail(receiver.url("/hang"), timeout_ms=200)
     assert time.monotonic() - started > 0.15
     assert (error.type, error.may_have_been_delivered, error.permanent) == ("TIMEOUT", True, False)
 
 
-def test_the_timeout_bounds_a_body_that_drips(receiver):
+def test_timeout_bounds_a_slowly_sent_body(receiver):
     error = fail(receiver.url("/drip"), timeout_ms=350)
     assert (error.type, error.may_have_been_delivered) == ("TIMEOUT", True)
 
 
-def test_a_refused_connection_delivered_nothing(receiver):
+def test_refused_connection_delivers_nothing(receiver):
     error = fail("http://127.0.0.1:1/")
     assert (error.type, error.may_have_been_delivered, error.permanent) == ("CONNECTION_ERROR", False, False)
     assert error.message == "cannot connect to 127.0.0.1:1: Connection refused"
 
 
 @pytest.mark.parametrize("host", ["nope.invalid", "a" * 70 + ".example"])
-def test_a_name_without_address(host):
+def test_host_name_without_an_address_is_a_retryable_error(host):
     error = fail(f"http://{host}/")
     assert (error.type, error.may_have_been_delivered, error.permanent) == ("CONNECTION_ERROR", False, False)
     assert "resolved" in error.message
 
 
 @pytest.mark.parametrize("url", ["http://h:99999/", "http://h:x/", "http://[::1/", "http://127.1/", "http://a b/"])
-def test_a_url_that_nobody_can_use(url):
+def test_invalid_url_delivers_nothing(url):
     raw = spec("http://h/") | {"url": url}
     error = run(dispatcher(), lambda http: failure(http, raw))
     assert error.type == "CONNECTION_ERROR"
     assert not error.may_have_been_delivered
 
 
-def test_closing_in_the_middle_of_the_body(receiver):
+def test_connection_closed_within_the_body_may_have_delivered(receiver):
     error = fail(receiver.url("/close"))
     assert (error.type, error.may_have_been_delivered) == ("CONNECTION_ERROR", True)
     assert "middle" in error.message
 
 
-def test_an_answer_that_is_not_http(receiver):
+def test_answer_that_is_not_http_may_have_delivered(receiver):
     error = fail(receiver.url("/garbage"))
     assert (error.type, error.may_have_been_delivered) == ("CONNECTION_ERROR", True)
     assert "not valid HTTP" in error.message
@@ -70,36 +70,38 @@ def test_an_answer_that_is_not_http(receiver):
     ],
     ids=["nothing", "status", "length", "chunk", "long-header", "many-headers"],
 )
-def test_other_rubbish(answer):
+def test_malformed_answer_may_have_delivered(answer):
     async def main(http):
-        async def rubbish(reader, writer, _):
+        async def malformed(reader, writer, _):
             await read_request(reader)
             writer.write(answer)
             await writer.drain()
 
-        async with server(rubbish) as base:
+        async with server(malformed) as base:
             return await failure(http, spec(base, timeout_ms=30_000))
 
     error = run(dispatcher(), main)
     assert (error.type, error.may_have_been_delivered) == ("CONNECTION_ERROR", True)
 
 
-def test_plain_text_where_tls_is_spoken(receiver):
+def test_https_to_a_plain_text_server_delivers_nothing(receiver):
     error = fail(receiver.url("/ok").replace("http:", "https:"))
     assert (error.type, error.may_have_been_delivered) == ("CONNECTION_ERROR", False)
     assert "TLS" in error.message
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "POST"])
-def test_a_stale_connection_is_a_failed_attempt_not_a_second_send(method):
-    """Many clients send a GET, PUT or DELETE again by themselves: two sends, one of them not counted."""
-    seen = []
+def test_stale_connection_fails_the_attempt_without_a_second_send(method):
+    """Many HTTP clients repeat a GET, PUT or DELETE themselves. Such a second send would be no counted attempt."""
+    received = []
 
     async def answer(reader, writer, connection):
-        seen.append((connection, (await read_request(reader))[0][:3]))
+        received.append((connection, (await read_request(reader))[0][:3]))
         writer.write(OK)
         if connection == 1:
-            seen.append((connection, (await read_request(reader))[0][:3]))  # and hang up without an answer
+            received.append(
+                (connection, (await read_request(reader))[0][:3])
+            )  # the connection then closes without an answer
         else:
             await reader.read()
 
@@ -112,10 +114,10 @@ def test_a_stale_connection_is_a_failed_attempt_not_a_second_send(method):
 
     error = run(dispatcher(), main)
     assert (error.type, error.may_have_been_delivered) == ("CONNECTION_ERROR", True)
-    assert [connection for connection, _ in seen] == [1, 1, 2]
+    assert [connection for connection, _ in received] == [1, 1, 2]
 
 
-def test_connections_are_kept_and_capped(receiver):
+def test_connections_per_host_are_reused_and_limited(receiver):
     async def main(http):
         peers = set()
 
@@ -133,11 +135,8 @@ def test_connections_are_kept_and_capped(receiver):
     assert len(run(dispatcher(per_host=3), main)) == 3
 
 
-# where it goes
-
-
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"])
-def test_the_guard_stands_before_every_connection(receiver, host):
+def test_egress_guard_checks_every_connection(receiver, host):
     guard = EgressGuard.from_settings("public-only", [], [])
     error = fail(f"http://{host}:{receiver.port}/ok/guarded", guard=guard)
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("CONNECTION_ERROR", True, False)
@@ -145,19 +144,19 @@ def test_the_guard_stands_before_every_connection(receiver, host):
     assert not receiver.record.matching("/ok/guarded")
 
 
-def test_an_allowed_network_is_reached(receiver):
+def test_allowed_network_is_reached(receiver):
     guard = EgressGuard.from_settings("public-only", ["127.0.0.0/8"], [])
     url = f"http://localhost:{receiver.port}/ok"
     assert run(dispatcher(guard), lambda http: http.send(spec(url), identity()))["status_code"] == 200
 
 
-def test_proxies_of_the_environment_are_not_used(receiver, monkeypatch):
+def test_proxy_of_the_environment_is_not_used(receiver, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert json.loads(send(receiver.url("/ok"))["body"]) == {"ok": True}
 
 
-def test_waiting_for_a_turn_does_not_count_against_the_timeout(receiver):
-    """One connection to the host and three deliveries: together they take longer than the timeout of each."""
+def test_timeout_excludes_the_wait_for_a_connection(receiver):
+    """Three deliveries share one connection; together they take longer than the timeout of each delivery."""
     slow = spec(receiver.url("/slow/800/turns"), timeout_ms=2000)
 
     async def three(http):

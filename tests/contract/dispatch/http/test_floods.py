@@ -1,4 +1,4 @@
-"""Receivers that never stop: each attempt ends at a limit, and other deliveries go on meanwhile."""
+"""Receivers with endless answers: each attempt ends at a limit, and other deliveries continue."""
 
 import asyncio
 import dataclasses
@@ -27,20 +27,20 @@ INTERIM = b"HTTP/1.1 103 Early Hints\r\n\r\n"
 LONG_MS = 150_000
 SOCKET_BYTES = 65_536
 MEGABYTE = 1_000_000
-MOST_SENT = MAX_BYTES + 3 * SOCKET_BYTES
+MAX_SENT = MAX_BYTES + 3 * SOCKET_BYTES
 
 
 @dataclass
 class Flood:
-    """What a receiver sends: a beginning, and then the same for ever."""
+    """An endless answer: a beginning, and a sequence of bytes that repeats for ever."""
 
     begin: bytes
     endless: bytes
     sent: int = 0
-    """What the system took of it for the last connection."""
+    """Bytes that the kernel accepted on the last connection."""
 
     async def answer(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter, __: int) -> None:
-        # Fixed, because the system would otherwise keep megabytes of it that nobody reads.
+        # A fixed size, because the kernel would otherwise buffer megabytes of unread data.
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BYTES)
         writer.write(self.begin)
         block = self.endless * (16_384 // len(self.endless))
@@ -69,7 +69,7 @@ REFUSED = {
 }
 CUT = {
     "a body": Flood(HEAD + b"\r\n", b"x"),
-    "a body of a length beyond measure": Flood(HEAD + b"Content-Length: 1000000000000000000\r\n\r\n", b"x"),
+    "a body of enormous length": Flood(HEAD + b"Content-Length: 1000000000000000000\r\n\r\n", b"x"),
     "chunks of one byte": Flood(CHUNKED, b"1\r\nx\r\n"),
     "one chunk": Flood(CHUNKED + b"fffffffffffffff\r\n", b"x"),
 }
@@ -86,7 +86,7 @@ async def flooding(flood: Flood) -> AsyncIterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_an_answer_that_never_ends_fails_at_a_limit(name: str) -> None:
+def test_endless_answer_fails_at_a_limit(name: str) -> None:
     async def main(http: Dispatcher) -> Any:
         async with flooding(flood) as target:
             return await failure(http, target)
@@ -96,42 +96,42 @@ def test_an_answer_that_never_ends_fails_at_a_limit(name: str) -> None:
     error = run(dispatcher(), main)
     assert (error.type, error.may_have_been_delivered, error.permanent) == ("CONNECTION_ERROR", True, False)
     assert limit in error.message
-    assert flood.sent < MOST_SENT
+    assert flood.sent < MAX_SENT
 
 
 @pytest.mark.parametrize("name", CUT)
-def test_a_body_that_never_ends_is_cut(name: str) -> None:
+def test_endless_body_is_truncated(name: str) -> None:
     async def main(http: Dispatcher) -> Any:
         async with flooding(flood) as target:
             return await http.send(target, identity())
 
     flood = dataclasses.replace(CUT[name])
     assert run(dispatcher(), main) == {"status_code": 200, "body": "x" * KEPT_BYTES}
-    assert flood.sent < MOST_SENT
+    assert flood.sent < MAX_SENT
 
 
-def test_others_are_delivered_while_many_receivers_flood(receiver: Receiver) -> None:
-    """Each kind of flood all the time, five connections each; the floods only end once the others are through."""
+def test_other_deliveries_succeed_while_many_receivers_flood(receiver: Receiver) -> None:
+    """Each kind of flood runs on five connections at a time, until the other deliveries have finished."""
     floods = [*(flood for flood, _ in REFUSED.values()), *CUT.values()]
 
     async def main(http: Dispatcher) -> int:
-        async def suffer(flood: Flood) -> None:
-            nonlocal suffered
+        async def attack(flood: Flood) -> None:
+            nonlocal attacks
             async with flooding(dataclasses.replace(flood)) as target:
                 while not delivered.is_set():
                     await asyncio.gather(*(http.send(target, identity()) for _ in range(5)), return_exceptions=True)
-                    suffered += 1
+                    attacks += 1
 
-        suffered, delivered = 0, asyncio.Event()
-        sufferers = [asyncio.create_task(suffer(flood)) for flood in floods]
+        attacks, delivered = 0, asyncio.Event()
+        attackers = [asyncio.create_task(attack(flood)) for flood in floods]
         target = spec(receiver.url("/ok/beside-floods"), timeout_ms=LONG_MS)
         for _ in range(50):
             assert (await http.send(target, identity()))["status_code"] == 200
-        while suffered < 2 * len(floods):
+        while attacks < 2 * len(floods):
             await http.send(target, identity())
         delivered.set()
-        await asyncio.gather(*sufferers)
-        return suffered
+        await asyncio.gather(*attackers)
+        return attacks
 
     before = psutil.Process().memory_info().rss
     assert run(dispatcher(), main) >= 2 * len(floods)
@@ -139,8 +139,8 @@ def test_others_are_delivered_while_many_receivers_flood(receiver: Receiver) -> 
     assert growth < 5 * len(floods) * MEGABYTE
 
 
-def test_what_an_attempt_took_is_free_when_it_ends() -> None:
-    """Nothing waits for the collector of cycles: with large buffers, that could be long."""
+def test_memory_of_an_attempt_is_freed_when_the_attempt_ends() -> None:
+    """Buffers must not be part of reference cycles, because the garbage collector could free large buffers late."""
 
     async def main(http: Dispatcher) -> None:
         async with flooding(dataclasses.replace(REFUSED["a header line"][0])) as target:
@@ -151,14 +151,14 @@ def test_what_an_attempt_took_is_free_when_it_ends() -> None:
     gc.disable()
     try:
         run(dispatcher(), main)
-        # By its type: some libraries' lazy objects answer `isinstance` by importing things.
+        # `type` instead of `isinstance`, because lazy objects of some libraries import modules on `isinstance`.
         assert [kept for kept in gc.get_objects() if issubclass(type(kept), (HttpConnection, AnswerReader))] == []
     finally:
         gc.enable()
 
 
-def test_no_attempt_takes_more_than_its_bytes_however_they_come() -> None:
-    """One byte at a time: as many turns of the loop, and the same end."""
+def test_limit_holds_for_an_answer_sent_byte_by_byte() -> None:
+    """Each byte costs one iteration of the event loop; the number of bytes has the same limit."""
 
     async def main(http: Dispatcher) -> Any:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: int) -> None:

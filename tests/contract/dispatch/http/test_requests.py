@@ -1,4 +1,4 @@
-"""HTTP requests, as a receiver gets them."""
+"""HTTP requests as a receiver gets them."""
 
 import base64
 import gc
@@ -14,7 +14,7 @@ from tests.contract.dispatch.dispatching import TRACEPARENT, failure, identity, 
 from tests.contract.dispatch.http.deliveries import OK, dispatcher, fail, read_request, send, server, spec
 
 
-def test_a_request_carries_body_headers_and_identity(receiver):
+def test_request_carries_body_headers_and_identity(receiver):
     url = receiver.url("/ok/carries?a=%2F%20b&c=d%2Be")
     output = send(url, identity(attempt=3), body_template={"ä": [1, 2.5, None]}, headers={"X-Mine": "é"})
     assert output == {"status_code": 200, "body": '{"ok": true}'}
@@ -39,8 +39,8 @@ def test_a_request_carries_body_headers_and_identity(receiver):
     }
 
 
-def test_no_endpoint_overrides_the_identity(receiver):
-    """Requests with the same headers share what is written of them."""
+def test_endpoint_headers_do_not_override_the_identity(receiver):
+    """Two requests, because requests with the same headers share their encoded form."""
     headers = {"idempotency-key": "mine", "X-Task-Executor-Attempt": "9", "Traceparent": "mine", "Tracestate": "a=1"}
     headers |= {"X-Mine": "yes", "X-Task-Executor-Attempt-Signature": "v1,mine"}
     for number in (1, 2):
@@ -53,8 +53,8 @@ def test_no_endpoint_overrides_the_identity(receiver):
         assert received.headers["X-Mine"] == "yes"
 
 
-def test_a_signed_request_tells_who_sent_it_when_and_at_which_attempt(receiver):
-    """Checked by the receiver's side of Standard Webhooks, written here from its specification."""
+def test_signature_covers_execution_time_body_and_attempt(receiver):
+    """The test verifies the signatures independently, from the specification of Standard Webhooks."""
     keys = {"secret": "whsec_" + base64.b64encode(b"k" * 24).decode(), "previous_secret": "plain-old-secret"}
     send(receiver.url("/ok/signed"), body_template={"a": "ü"}, signing=keys)
     (received,) = receiver.wait_for(1, path="/ok/signed")
@@ -66,38 +66,38 @@ def test_a_signed_request_tells_who_sent_it_when_and_at_which_attempt(receiver):
         return "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
 
     both = (b"k" * 24, b"plain-old-secret")
-    wanted = [sign(key, content) for key in both]
-    assert received.headers["webhook-signature"].split(" ") == wanted
-    of_attempt = [sign(key, f"attempt:1:{one}".encode()) for key, one in zip(both, wanted, strict=True)]
-    assert received.headers.getall("X-Task-Executor-Attempt-Signature") == [" ".join(of_attempt)]
+    expected = [sign(key, content) for key in both]
+    assert received.headers["webhook-signature"].split(" ") == expected
+    for_attempt = [sign(key, f"attempt:1:{signature}".encode()) for key, signature in zip(both, expected, strict=True)]
+    assert received.headers.getall("X-Task-Executor-Attempt-Signature") == [" ".join(for_attempt)]
 
 
 @pytest.mark.parametrize("secret", ["whsec_not base64!", "whsec_é"])
-def test_a_signing_secret_that_is_none_fails_for_good(receiver, secret):
+def test_invalid_signing_secret_fails_permanently(receiver, secret):
     error = fail(receiver.url("/ok/unsigned"), signing={"secret": secret})
     assert (error.type, error.permanent) == ("TEMPLATE_RESOLUTION_FAILED", True)
     assert "not base64!" not in error.message
     assert receiver.wait_for(0, path="/ok/unsigned") == []
 
 
-def test_the_url_goes_out_as_it_is_written():
+def test_url_is_sent_as_configured():
     async def main(http):
-        seen = []
+        request_lines = []
 
         async def answer(reader, writer, _):
-            seen.append((await read_request(reader))[0].split(b"\r\n")[0])
+            request_lines.append((await read_request(reader))[0].split(b"\r\n")[0])
             writer.write(OK)
 
         async with server(answer) as base:
             await http.send(spec(base + "/a%2Fb/%7Ec%2e;x?q=%26%3D+%20'#frag"), identity())
-        return seen
+        return request_lines
 
     assert run(dispatcher(), main) == [b"POST /a%2Fb/%7Ec%2e;x?q=%26%3D+%20' HTTP/1.1"]
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("body", [None, {"a": 1}])
-def test_every_method_with_and_without_a_body(receiver, method, body):
+def test_each_method_is_sent_with_and_without_a_body(receiver, method, body):
     path = f"/ok/{method}-{body is None}"
     send(receiver.url(path), method=method, body_template=body)
     (received,) = receiver.wait_for(1, path=path)
@@ -107,7 +107,7 @@ def test_every_method_with_and_without_a_body(receiver, method, body):
 
 
 @pytest.mark.parametrize(
-    ("body", "content_type", "wanted"),
+    ("body", "content_type", "expected"),
     [
         ("<x/>", "application/xml", b"<x/>"),
         ("text", "application/json; charset=utf-8", b'"text"'),
@@ -115,28 +115,28 @@ def test_every_method_with_and_without_a_body(receiver, method, body):
         ([], "text/plain", b"[]"),
     ],
 )
-def test_a_text_of_another_content_type_is_sent_as_it_is(receiver, body, content_type, wanted):
-    path = "/ok/" + base64.urlsafe_b64encode(wanted + content_type.encode()).decode()
+def test_text_body_is_sent_unencoded_unless_the_content_type_is_json(receiver, body, content_type, expected):
+    path = "/ok/" + base64.urlsafe_b64encode(expected + content_type.encode()).decode()
     send(receiver.url(path), body_template=body, headers={"content-type": content_type})
     (received,) = receiver.wait_for(1, path=path)
-    assert received.body == wanted
+    assert received.body == expected
     assert received.headers.getall("Content-Type") == [content_type]
 
 
-def test_a_user_agent_of_ones_own(receiver):
+def test_endpoint_can_set_the_user_agent(receiver):
     send(receiver.url("/ok/agent"), headers={"user-agent": "me"})
     assert receiver.wait_for(1, path="/ok/agent")[0].headers.getall("User-Agent") == ["me"]
 
 
-@pytest.mark.parametrize(("headers", "wanted"), [({}, "Basic dTpwOkA="), ({"authorization": "Bearer x"}, "Bearer x")])
-def test_credentials_in_the_url_become_a_header(receiver, headers, wanted):
+@pytest.mark.parametrize(("headers", "expected"), [({}, "Basic dTpwOkA="), ({"authorization": "Bearer x"}, "Bearer x")])
+def test_credentials_of_the_url_become_a_header_unless_configured(receiver, headers, expected):
     path = f"/ok/auth/{len(headers)}"
     send(receiver.url(path).replace("//", "//u:p%3A%40@"), headers=headers)
-    assert receiver.wait_for(1, path=path)[0].headers["Authorization"] == wanted
+    assert receiver.wait_for(1, path=path)[0].headers["Authorization"] == expected
 
 
-def test_what_is_made_of_long_inputs_is_not_remembered():
-    """An input may have a megabyte, and each is another one."""
+def test_requests_from_long_inputs_are_not_cached():
+    """An input can have a megabyte, and inputs differ, so a cache would only grow."""
 
     async def main(http):
         tracemalloc.start()

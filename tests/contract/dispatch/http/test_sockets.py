@@ -1,4 +1,4 @@
-"""Sockets of the HTTP client: how many it has open at most, and for whom."""
+"""Sockets of the HTTP client: the limit of open sockets, and connections to several addresses."""
 
 import asyncio
 import socket
@@ -18,8 +18,8 @@ from tests.contract.dispatch.dispatching import failure, identity, run
 from tests.contract.dispatch.http.deliveries import OK, Hosts, read_request, server, spec, to_hosts
 
 
-class Waiting(Hosts):
-    """Finds nothing, and says so once a test permits it."""
+class BlockedLookup(Hosts):
+    """A resolver that fails its lookups once `may_end` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,8 +30,8 @@ class Waiting(Hosts):
         raise OSError("it has no address")
 
 
-def test_idle_connections_make_room_for_those_that_are_being_opened() -> None:
-    hosts = Waiting()
+def test_idle_connection_is_closed_for_a_new_connection() -> None:
+    hosts = BlockedLookup()
 
     async def main(http: Dispatcher) -> DeliveryError:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: int) -> None:
@@ -48,7 +48,7 @@ def test_idle_connections_make_room_for_those_that_are_being_opened() -> None:
 
 
 class CountingGuard(EgressGuard):
-    """Counts the sockets that it opens."""
+    """An egress guard that counts the sockets that it opens."""
 
     opened = 0
 
@@ -59,7 +59,7 @@ class CountingGuard(EgressGuard):
 
 @contextmanager
 def deaf_port() -> Iterator[int]:
-    """Listen on a port whose queue of connections is full, so that nobody gets an answer."""
+    """Listen on a port with a full queue of connections, so that connections neither succeed nor fail."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.socket())
         listener.bind(("0.0.0.0", 0))  # every address of the loopback network
@@ -72,7 +72,7 @@ def deaf_port() -> Iterator[int]:
         yield port
 
 
-def test_a_name_with_many_addresses_takes_few_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_name_with_many_addresses_opens_few_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connector, "NEXT_ADDRESS_SECONDS", 0.001)
     guard = CountingGuard(public_only=False, allow=[], deny=[])
     hosts = Hosts(*(f"127.0.0.{number}" for number in range(2, 40)))
@@ -84,7 +84,7 @@ def test_a_name_with_many_addresses_takes_few_sockets(monkeypatch: pytest.Monkey
     assert guard.opened <= connector.ADDRESSES_AT_ONCE
 
 
-def test_every_address_of_a_name_is_tried() -> None:
+def test_every_address_of_a_host_name_is_tried() -> None:
     async def answer_ok(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: int) -> None:
         await read_request(reader)
         writer.write(OK)
@@ -97,8 +97,8 @@ def test_every_address_of_a_name_is_tried() -> None:
     assert run(to_hosts(hosts), main)["status_code"] == 200
 
 
-def test_a_refused_address_behind_others_that_do_not_answer_is_not_the_reason() -> None:
-    """The others may answer next time, so this is no failure for good."""
+def test_forbidden_last_address_does_not_make_the_error_permanent() -> None:
+    """The other addresses, which refused the connection, may accept a connection at the next attempt."""
     hosts = Hosts(*(f"127.0.0.{number}" for number in range(2, 6)), "127.0.1.1")
     guard = EgressGuard.from_settings("default", [], ["127.0.1.1"])
     with socket.socket() as unused:

@@ -1,4 +1,4 @@
-"""HTTPS deliveries: whose certificates are trusted, for which names, and what TLS itself may cost."""
+"""HTTPS deliveries: trusted certificates, host names, and answers over TLS."""
 
 import asyncio
 import ssl
@@ -18,7 +18,10 @@ from tests.contract.dispatch.http.deliveries import OK, Hosts, dispatcher, read_
 
 
 class TlsServer:
-    """Answers by hand over TLS; knows which names it was asked for, and by which connections."""
+    """A TLS server that sends the answers of the test.
+
+    `names` are the host names from the TLS handshakes, `used` the number of the connection of each request.
+    """
 
     def __init__(self, certificate: Path) -> None:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -68,7 +71,7 @@ async def ok(writer: asyncio.StreamWriter) -> None:
     writer.write(OK)
 
 
-def test_a_trusted_certificate_for_the_name(localhost: TlsServer) -> None:
+def test_trusted_certificate_is_accepted_and_the_connection_reused(localhost: TlsServer) -> None:
     async def main(http: Dispatcher) -> Any:
         async with localhost.serve(ok):
             return [await http.send(spec(f"https://localhost:{localhost.port}/"), identity()) for _ in range(2)]
@@ -78,8 +81,8 @@ def test_a_trusted_certificate_for_the_name(localhost: TlsServer) -> None:
     assert localhost.used == [1, 1]
 
 
-def test_a_name_may_end_with_a_dot(localhost: TlsServer) -> None:
-    """Certificates and SNI have no final dot."""
+def test_host_name_with_a_final_dot_matches_its_certificate(localhost: TlsServer) -> None:
+    """Certificates and SNI omit the final dot."""
 
     async def main(http: Dispatcher) -> Any:
         async with localhost.serve(ok):
@@ -89,7 +92,7 @@ def test_a_name_may_end_with_a_dot(localhost: TlsServer) -> None:
     assert localhost.names == ["localhost"]
 
 
-def test_an_address_that_speaks_no_tls_is_followed_by_the_next_one(localhost: TlsServer) -> None:
+def test_next_address_is_tried_after_a_failed_tls_handshake(localhost: TlsServer) -> None:
     async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
@@ -108,14 +111,14 @@ def refused(server: TlsServer, host: str) -> DeliveryError:
     return run(dispatcher(), main)
 
 
-def test_a_certificate_for_another_name(localhost: TlsServer) -> None:
+def test_certificate_for_another_name_is_refused(localhost: TlsServer) -> None:
     error = refused(localhost, "127.0.0.1")
     assert (error.type, error.may_have_been_delivered) == ("CONNECTION_ERROR", False)
     assert error.message.startswith("the TLS certificate of 127.0.0.1 is not valid: IP address mismatch")
     assert localhost.used == []
 
 
-def test_a_certificate_that_nobody_trusts(tmp_path: Path) -> None:
+def test_self_signed_certificate_is_refused(tmp_path: Path) -> None:
     server = TlsServer(certify(tmp_path / "unknown.pem", "localhost"))
     error = refused(server, "localhost")
     assert (error.type, error.may_have_been_delivered) == ("CONNECTION_ERROR", False)
@@ -123,7 +126,7 @@ def test_a_certificate_that_nobody_trusts(tmp_path: Path) -> None:
     assert server.used == []
 
 
-def test_a_body_over_tls_that_never_ends_is_cut(localhost: TlsServer) -> None:
+def test_endless_body_over_tls_is_truncated(localhost: TlsServer) -> None:
     async def endless(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
         while True:
@@ -138,7 +141,7 @@ def test_a_body_over_tls_that_never_ends_is_cut(localhost: TlsServer) -> None:
     assert run(dispatcher(), main) == {"status_code": 200, "body": "x" * KEPT_BYTES}
 
 
-def test_interim_answers_in_records_of_their_own(localhost: TlsServer) -> None:
+def test_endless_interim_answers_over_tls_are_limited(localhost: TlsServer) -> None:
     async def endless(writer: asyncio.StreamWriter) -> None:
         while True:
             for byte in b"HTTP/1.1 103 Early Hints\r\n\r\n":
@@ -153,8 +156,8 @@ def test_interim_answers_in_records_of_their_own(localhost: TlsServer) -> None:
     assert "more than 16 interim answers" in run(dispatcher(), main).message
 
 
-def test_a_long_answer_over_tls_comes_whole_though_the_connection_ends_with_it(localhost: TlsServer) -> None:
-    """It is read in later turns of the loop, when the connection is closed already."""
+def test_long_answer_over_tls_is_complete_although_the_server_closes_the_connection(localhost: TlsServer) -> None:
+    """The answer is read in later iterations of the event loop, after the server has closed the connection."""
 
     async def long(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 120000\r\nConnection: close\r\n\r\n" + b"x" * 120_000)

@@ -1,4 +1,4 @@
-"""Driving the dispatcher of notifications from a test: to servers of HTTP and SMTP on the loop of the dispatcher."""
+"""Helpers to run the dispatcher of notifications in a test, with an SMTP server on the same event loop."""
 
 import asyncio
 import ssl
@@ -23,8 +23,8 @@ def dispatcher(guard: Any = OPEN) -> Opening:
 
 
 def spec(url: str | list[str], **fields: Any) -> dict[str, Any]:
-    words = {"title": "It is late", "body": "Nobody knows why.\n<b>Look</b> at it."}
-    return rendered(EndpointType.NOTIFICATION, {"url": url, **words, **fields})
+    message = {"title": "It is late", "body": "Nobody knows why.\n<b>Look</b> at it."}
+    return rendered(EndpointType.NOTIFICATION, {"url": url, **message, **fields})
 
 
 def send(url: str | list[str], **fields: Any) -> dict[str, Any]:
@@ -36,15 +36,15 @@ def fail(url: str | list[str], *, guard: Any = OPEN, **fields: Any) -> DeliveryE
 
 
 class Mails:
-    """Takes every message, unless it is to say something else to a command."""
+    """Handlers of an SMTP server that accept every message; `answers` replace the answers to single commands."""
 
     def __init__(self, **answers: str) -> None:
         self.answers = answers
-        self.taken: list[Envelope] = []
+        self.accepted: list[Envelope] = []
         self.was_over_tls: list[bool] = []
         self.port = 0
 
-    async def handle_EHLO(  # noqa: N802 - as below
+    async def handle_EHLO(  # noqa: N802 - aiosmtpd's name of this handler
         self, _server: SMTP, session: Session, _envelope: Envelope, name: str, responses: list[str]
     ) -> list[str]:
         if "ehlo" in self.answers:
@@ -52,7 +52,7 @@ class Mails:
         session.host_name = name
         return responses
 
-    async def handle_RCPT(  # noqa: N802 - aiosmtpd's name for it
+    async def handle_RCPT(  # noqa: N802 - aiosmtpd's name of this handler
         self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
     ) -> str:
         if "rcpt" in self.answers:
@@ -67,7 +67,7 @@ class Mails:
             return self.answers["data"]
         if "hang" in self.answers:
             await asyncio.Event().wait()
-        self.taken.append(envelope)
+        self.accepted.append(envelope)
         transport = server.transport
         self.was_over_tls.append(transport is not None and transport.get_extra_info("sslcontext") is not None)
         return "250 OK"
@@ -84,12 +84,12 @@ class Mails:
 async def mail_server(
     tls: ssl.SSLContext | None = None, *, needs_login: bool = False, is_tls: bool = False, **answers: str
 ) -> AsyncIterator[Mails]:
-    """Serve SMTP; with `tls` it has STARTTLS, or only TLS if `is_tls`."""
+    """Serve SMTP: without encryption; with `tls`, after STARTTLS; with `is_tls` too, from the first byte."""
     mails, loop = Mails(**answers), asyncio.get_running_loop()
 
     def protocol() -> SMTP:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a login without STARTTLS
+            warnings.simplefilter("ignore")  # aiosmtpd warns about a login without STARTTLS
             return SMTP(
                 mails,
                 hostname="mail.test",

@@ -1,4 +1,4 @@
-"""Messages by email, to a real SMTP server: with TLS and without, and what its refusals mean."""
+"""Messages by email, to a real SMTP server: with and without TLS, and errors from its refusals."""
 
 import email.policy
 import ssl
@@ -21,7 +21,7 @@ LOGIN = f"{quote(USER, safe='')}:{quote(PASSWORD, safe='')}"
 
 @pytest.fixture
 def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
-    """A certificate for localhost that is trusted."""
+    """A TLS context of a server with a trusted certificate for localhost."""
     certificate = certify(tmp_path / "localhost.pem", "localhost")
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -30,13 +30,13 @@ def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
 
 
 def mail(mails: Mails) -> EmailMessage:
-    (envelope,) = mails.taken
+    (envelope,) = mails.accepted
     content = envelope.content if isinstance(envelope.content, bytes) else str(envelope.content).encode()
     return email.message_from_bytes(content, policy=email.policy.default)  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("mode", ["starttls", "ssl"])
-def test_it_arrives_over_tls_with_a_login(tls: ssl.SSLContext, mode: str) -> None:
+def test_mail_is_sent_over_tls_with_a_login(tls: ssl.SSLContext, mode: str) -> None:
     async def body(notifier: NotificationDispatcher) -> tuple[dict[str, Any], Mails]:
         async with mail_server(tls, needs_login=True, is_tls=mode == "ssl") as mails:
             url = f"mailtos://{LOGIN}@localhost:{mails.port}?mode={mode}&to=ops@example.com"
@@ -44,13 +44,13 @@ def test_it_arrives_over_tls_with_a_login(tls: ssl.SSLContext, mode: str) -> Non
 
     output, mails = run(dispatcher(), body)
     assert output == {"channels": [{"channel": f"mailtos:localhost:{mails.port}", "status_code": 250}]}
-    assert (mails.was_over_tls, mails.taken[0].rcpt_tos) == ([True], ["ops@example.com"])
+    assert (mails.was_over_tls, mails.accepted[0].rcpt_tos) == ([True], ["ops@example.com"])
     assert (mail(mails)["Subject"], mail(mails)["From"]) == ("It is late", f"Task Executor <{USER}>")
     assert (mail(mails).get_content_type(), mail(mails)["Message-ID"]) == ("text/plain", "<exec_1-0@task-executor>")
     assert mail(mails).get_content().split() == ["Nobody", "knows", "why.", "<b>Look</b>", "at", "it."]
 
 
-def test_all_recipients_get_one_mail_and_blind_copies_are_not_named() -> None:
+def test_all_recipients_get_one_mail_that_hides_blind_copies() -> None:
     async def body(notifier: NotificationDispatcher) -> Mails:
         async with mail_server() as mails:
             query = (
@@ -60,11 +60,11 @@ def test_all_recipients_get_one_mail_and_blind_copies_are_not_named() -> None:
             return mails
 
     mails = run(dispatcher(), body)
-    assert mails.taken[0].mail_from == "te@x.example"
-    assert mails.taken[0].rcpt_tos == ["a@x.example", "b@x.example", "c@x.example", "d@x.example"]
-    one = mail(mails)
-    assert [one["Subject"], one["From"], one["Reply-To"]] == ["Zu spät", "T <te@x.example>", "r@x.example"]
-    assert (one["To"], one["Cc"], one["Bcc"]) == ("a@x.example, B <b@x.example>", "c@x.example", None)
+    assert mails.accepted[0].mail_from == "te@x.example"
+    assert mails.accepted[0].rcpt_tos == ["a@x.example", "b@x.example", "c@x.example", "d@x.example"]
+    sent = mail(mails)
+    assert [sent["Subject"], sent["From"], sent["Reply-To"]] == ["Zu spät", "T <te@x.example>", "r@x.example"]
+    assert (sent["To"], sent["Cc"], sent["Bcc"]) == ("a@x.example, B <b@x.example>", "c@x.example", None)
 
 
 @pytest.mark.parametrize(
@@ -77,14 +77,14 @@ def test_all_recipients_get_one_mail_and_blind_copies_are_not_named() -> None:
         "mailto://127.0.0.1?from=te@example.com&to=ops@example.com&mode=tls",
     ],
 )
-def test_a_url_without_valid_addresses_fails_for_good_and_sends_nothing(url: str) -> None:
+def test_url_without_valid_addresses_fails_permanently_and_sends_nothing(url: str) -> None:
     error = fail(url)
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("NOTIFICATION_ERROR", True, False)
     assert "form: mailto://" in error.message
     assert "example.com" not in error.message
 
 
-def test_a_recipient_who_is_refused_fails_the_attempt_though_the_others_have_the_mail() -> None:
+def test_refused_recipient_fails_the_attempt_although_other_recipients_got_the_mail() -> None:
     async def body(notifier: NotificationDispatcher) -> tuple[DeliveryError, Mails]:
         async with mail_server(refused="b@x.example") as mails:
             url = f"mailto://127.0.0.1:{mails.port}?to=a@x.example,b@x.example&from=te@x.example"
@@ -93,10 +93,10 @@ def test_a_recipient_who_is_refused_fails_the_attempt_though_the_others_have_the
     error, mails = run(dispatcher(), body)
     assert (error.permanent, error.may_have_been_delivered, error.extra["smtp_code"]) == (True, True, 550)
     assert "1 of 2 recipients" in error.message
-    assert mails.taken[0].rcpt_tos == ["a@x.example"]
+    assert mails.accepted[0].rcpt_tos == ["a@x.example"]
 
 
-def test_no_mail_is_sent_once_the_claim_is_lost() -> None:
+def test_no_mail_is_sent_for_a_lost_claim() -> None:
     async def body(notifier: NotificationDispatcher) -> Mails:
         async with mail_server() as mails:
             url = f"mailto://127.0.0.1:{mails.port}?to=a@x.example&from=te@x.example"
@@ -104,10 +104,10 @@ def test_no_mail_is_sent_once_the_claim_is_lost() -> None:
                 await notifier.send(spec(url), replace(identity(), permission=Withdrawn()))
             return mails
 
-    assert run(dispatcher(), body).taken == []
+    assert run(dispatcher(), body).accepted == []
 
 
-def test_a_server_that_hangs_with_the_message_leaves_it_in_doubt() -> None:
+def test_timeout_after_the_message_was_sent_may_have_been_delivered() -> None:
     async def body(notifier: NotificationDispatcher) -> DeliveryError:
         async with mail_server(hang="yes") as mails:
             url = f"mailto://127.0.0.1:{mails.port}?to=a@x.example&from=te@x.example"
@@ -117,13 +117,13 @@ def test_a_server_that_hangs_with_the_message_leaves_it_in_doubt() -> None:
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("TIMEOUT", False, True)
 
 
-def test_a_server_without_starttls_gets_neither_password_nor_message() -> None:
+def test_server_without_starttls_gets_neither_password_nor_message() -> None:
     async def body(notifier: NotificationDispatcher) -> tuple[DeliveryError, Mails]:
         async with mail_server() as mails:
             return await failure(notifier, spec(f"mailtos://{LOGIN}@127.0.0.1:{mails.port}?to=a@x.example")), mails
 
     error, mails = run(dispatcher(), body)
-    assert (error.type, "STARTTLS" in error.message, mails.taken) == ("NOTIFICATION_ERROR", True, [])
+    assert (error.type, "STARTTLS" in error.message, mails.accepted) == ("NOTIFICATION_ERROR", True, [])
 
 
 def refused(login: str = "", **options: Any) -> DeliveryError:
@@ -131,7 +131,7 @@ def refused(login: str = "", **options: Any) -> DeliveryError:
         async with mail_server(**options) as mails:
             url = f"mailto://{login}127.0.0.1:{mails.port}?to=ops@example.com&from=te@example.com"
             error = await failure(notifier, spec(url))
-            assert mails.taken == []
+            assert mails.accepted == []
             return error
 
     return run(dispatcher(), body)
@@ -144,12 +144,12 @@ def refused(login: str = "", **options: Any) -> DeliveryError:
         ({"rcpt": "550 no such user"}, 550, True),
         ({"rcpt": "451 come again"}, 451, False),
         ({"data": "452 full"}, 452, False),
-        # What was refused before another way was found is no answer to the message.
+        # A refused EHLO or login method is followed by another method, so its code is not the code of the error.
         ({"ehlo": "502 what", "rcpt": "451 come again"}, 451, False),
         ({"login": f"{LOGIN}@", "needs_login": True, "plain": "535 no", "rcpt": "451 come again"}, 451, False),
     ],
 )
-def test_what_the_server_refuses_for_good_is_not_tried_again(
+def test_smtp_code_decides_whether_a_refusal_is_permanent(
     options: dict[str, Any], code: int, *, permanent: bool
 ) -> None:
     error = refused(**options)
@@ -157,7 +157,7 @@ def test_what_the_server_refuses_for_good_is_not_tried_again(
     assert "wrong-one" not in f"{error.message}{error.extra}"
 
 
-def test_a_certificate_that_nobody_trusts_ends_it(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untrusted_certificate_is_a_connection_error(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
 
     async def body(notifier: NotificationDispatcher) -> DeliveryError:

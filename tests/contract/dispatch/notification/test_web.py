@@ -1,4 +1,4 @@
-"""Messages over HTTP: what arrives, what the answers mean, and where none is sent."""
+"""Messages over HTTP: their content, errors from answers, limits, and forbidden addresses."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ def at(receiver: Receiver, path: str, scheme: str = "json") -> str:
     return receiver.url(path).replace("http", scheme, 1)
 
 
-def answering(answer: bytes, **fields: Any) -> DeliveryError:
+def fail_by_answer(answer: bytes, **fields: Any) -> DeliveryError:
     async def body(notifier: NotificationDispatcher) -> DeliveryError:
         async def handle(reader: Any, writer: Any, _number: int) -> None:
             await read_request(reader)
@@ -40,15 +40,15 @@ def answering(answer: bytes, **fields: Any) -> DeliveryError:
     return run(dispatcher(), body)
 
 
-def test_it_arrives_in_each_channel(receiver: Receiver) -> None:
+def test_message_is_sent_to_each_channel(receiver: Receiver) -> None:
     urls = [at(receiver, "/ok/first"), at(receiver, "/ok/second")]
     output = send(urls, severity="critical")
-    assert [told["status_code"] for told in output["channels"]] == [200, 200]
+    assert [channel["status_code"] for channel in output["channels"]] == [200, 200]
     for path in ("/ok/first", "/ok/second"):
         (request,) = [request for request in receiver.requests if request.path == path]
-        said = json.loads(request.body)
-        assert (said["title"], said["type"]) == ("It is late", "failure")
-        assert said["message"].splitlines() == ["Nobody knows why.", "<b>Look</b> at it."]
+        message = json.loads(request.body)
+        assert (message["title"], message["type"]) == ("It is late", "failure")
+        assert message["message"].splitlines() == ["Nobody knows why.", "<b>Look</b> at it."]
 
 
 @pytest.mark.parametrize(
@@ -61,39 +61,39 @@ def test_it_arrives_in_each_channel(receiver: Receiver) -> None:
         ("503 Service Unavailable\r\nRetry-After: 2", False, 2_000),
     ],
 )
-def test_an_answer_tells_whether_another_attempt_may_fare_better(
+def test_status_of_the_answer_decides_whether_the_error_is_permanent(
     head: str, retry_after_ms: int | None, *, permanent: bool
 ) -> None:
-    error = answering(f"HTTP/1.1 {head}\r\nContent-Length: 4\r\n\r\nword".encode())
+    error = fail_by_answer(f"HTTP/1.1 {head}\r\nContent-Length: 4\r\n\r\nword".encode())
     assert (error.type, error.permanent, error.retry_after_ms) == ("NOTIFICATION_ERROR", permanent, retry_after_ms)
     assert (error.extra["status_code"], error.extra["body"]) == (int(head[:3]), "word")
     assert TOKEN not in error.message
 
 
-def test_if_one_channel_fails_the_attempt_has_failed_and_says_which(receiver: Receiver) -> None:
+def test_failed_channel_fails_the_attempt_and_is_named(receiver: Receiver) -> None:
     error = fail([at(receiver, "/status/400"), at(receiver, "/ok/other"), at(receiver, "/status/500")])
     assert (error.permanent, error.may_have_been_delivered) == (False, True)
     assert error.own_message.startswith("2 of 3 channels failed")
-    assert ["error" in told for told in error.extra["channels"]] == [True, False, True]
+    assert ["error" in channel for channel in error.extra["channels"]] == [True, False, True]
 
 
-def test_what_one_channel_has_is_told_to_the_others_though_nothing_may_begin_any_more(receiver: Receiver) -> None:
-    answers = [True]  # then its breaker has opened, or its time to begin is over
+def test_message_sent_to_one_channel_is_sent_to_the_other_channels_without_permission(receiver: Receiver) -> None:
+    answers = [True]  # a later refusal stands for an open breaker, or an expired start window
 
     class Once(Unconditional):
         def may_send(self) -> bool:
             return bool(answers) and answers.pop()
 
     urls = [at(receiver, "/ok/before"), at(receiver, "/ok/afterwards")]
-    own = replace(identity(), permission=Once())
-    output = run(dispatcher(), lambda notifier: notifier.send(spec(urls), own))
-    assert [told["status_code"] for told in output["channels"]] == [200, 200]
+    delivery = replace(identity(), permission=Once())
+    output = run(dispatcher(), lambda notifier: notifier.send(spec(urls), delivery))
+    assert [channel["status_code"] for channel in output["channels"]] == [200, 200]
     with pytest.raises(NotSentError):
-        run(dispatcher(), lambda notifier: notifier.send(spec(urls), own))
+        run(dispatcher(), lambda notifier: notifier.send(spec(urls), delivery))
     assert len([request for request in receiver.requests if request.path == "/ok/before"]) == 1
 
 
-def test_a_dead_host_is_told_and_tried_again() -> None:
+def test_unreachable_host_is_a_retryable_connection_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     error = fail(f"ntfy://127.0.0.1:{port}/topic")
@@ -101,16 +101,16 @@ def test_a_dead_host_is_told_and_tried_again() -> None:
 
 
 @pytest.mark.parametrize(("scheme", "is_in_doubt"), [("json", True), ("mailto", False)])
-def test_a_host_that_hangs_takes_no_longer_than_the_attempt(scheme: str, *, is_in_doubt: bool) -> None:
-    """A mail server that has not even greeted has no message."""
+def test_hanging_host_is_a_timeout(scheme: str, *, is_in_doubt: bool) -> None:
+    """A mail server that has not sent its greeting cannot have the message."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/?to=a@example.com&from=b@example.com"
         error = fail(url, timeout_ms=500)
     assert (error.type, error.may_have_been_delivered) == ("TIMEOUT", is_in_doubt)
 
 
-def test_channels_that_hang_starve_no_other_one() -> None:
-    """However many hang, and be they of the same server."""
+def test_hanging_channels_do_not_delay_another_channel() -> None:
+    """All channels are on the same server, and each hanging channel has more deliveries than connections."""
     hanging, each = 8, 20
 
     async def body(notifier: NotificationDispatcher) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def test_channels_that_hang_starve_no_other_one() -> None:
     assert run(dispatcher(), body)["channels"][0]["status_code"] == 200
 
 
-def test_interim_answers_without_an_end_are_not_read_for_ever() -> None:
+def test_endless_interim_answers_are_limited() -> None:
     async def body(notifier: NotificationDispatcher) -> DeliveryError:
         async def handle(reader: Any, writer: Any, _number: int) -> None:
             await read_request(reader)
@@ -158,7 +158,7 @@ def test_interim_answers_without_an_end_are_not_read_for_ever() -> None:
     assert run(dispatcher(), body).type == "CONNECTION_ERROR"
 
 
-def test_an_answer_without_an_end_is_cut_off() -> None:
+def test_endless_answer_is_truncated() -> None:
     async def body(notifier: NotificationDispatcher) -> dict[str, Any]:
         async def handle(reader: Any, writer: Any, _number: int) -> None:
             await read_request(reader)
@@ -185,26 +185,26 @@ def link_local(network: Network) -> NotificationDispatcher:
         "mailto://metadata.example?to=a@x.example&from=b@x.example",
     ],
 )
-def test_no_channel_leads_to_where_deliveries_may_not_go(url: str) -> None:
-    """Neither the server of a channel nor the fixed host of a service, whatever the name resolves to."""
+def test_no_channel_can_send_to_a_forbidden_address(url: str) -> None:
+    """The egress guard checks the resolved address of a channel's own server, and of a service's fixed host."""
     error = run(Opening(link_local), lambda notifier: failure(notifier, spec(url)))
     assert (error.type, error.permanent) == ("CONNECTION_ERROR", True)
     assert "TE_EGRESS" in error.message
 
 
-def test_a_worker_may_be_kept_from_an_address() -> None:
+def test_egress_settings_forbid_an_address_for_mail() -> None:
     guard = EgressGuard.from_settings("", [], ["127.0.0.0/8"])
     assert fail("mailto://127.0.0.1:25?to=a@example.com&from=b@example.com", guard=guard).permanent
 
 
-def test_a_service_that_refuses_a_url_is_not_asked_again_and_not_blamed() -> None:
+def test_invalid_channel_url_fails_permanently_and_is_no_fault_of_the_target() -> None:
     error = fail("tgram://123:abc/1/2")
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("NOTIFICATION_ERROR", True, False)
     assert "form: tgram://BOT_TOKEN/CHAT_ID" in error.message
     assert is_targets_fault(error) is None
 
 
-def test_a_message_carries_the_headers_of_every_delivery_and_a_signature(receiver: Receiver) -> None:
+def test_message_carries_the_headers_and_signature_of_a_delivery(receiver: Receiver) -> None:
     send(f"{at(receiver, '/ok/signed-message')}?+X-Team=ops&:room=1&q=a%20b", signing={"secret": "s3cret"})
     (request,) = [request for request in receiver.requests if request.path.startswith("/ok/signed-message")]
     headers = {name.lower(): value for name, value in request.headers.items()}
@@ -213,7 +213,7 @@ def test_a_message_carries_the_headers_of_every_delivery_and_a_signature(receive
     assert (request.query, json.loads(request.body)["room"]) == ({"q": "a b"}, "1")
 
 
-def test_nothing_is_logged_while_a_message_is_sent(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+def test_token_of_a_channel_is_never_logged(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(1):
         send(at(receiver, f"/ok/{TOKEN}"))
         fail(at(receiver, f"/status/500?{TOKEN}={TOKEN}"))
