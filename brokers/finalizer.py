@@ -24,7 +24,7 @@ from app.queue.executions.execution_model import ClaimKey
 from app.queue.executions.soft_limit import SoftLimitPassed
 from brokers.attempt_line import ids_of
 from brokers.outcomes import Outcomes
-from brokers.unwritten import RETRY_SECONDS, TRIES_WHOLE, Batch, T, Unwritten, beyond_bytes
+from brokers.unwritten import FITTING, RETRY_SECONDS, TRIES_WHOLE, Batch, T, Unwritten, beyond_bytes
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Finalizer(BackgroundThread):
         while batches := self._take():
             for unwritten, batch, write in batches:
                 # Measured without the lock, for which deliveries wait.
-                if not batch.failures and (rest := beyond_bytes(batch.items)):
+                if not batch.failures and len(batch.items) > FITTING and (rest := beyond_bytes(batch.items)):
                     self._put_first(unwritten, rest)
                 try:
                     write(batch)

@@ -10,7 +10,7 @@ from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.claiming.release import Release, release
-from app.queue.executions.completion import Conclusion, conclude, still_held, written
+from app.queue.executions.completion import Conclusion, conclude, still_held, subscribed, written
 from app.queue.executions.soft_limit import SoftLimitPassed, note
 from brokers.attempt_line import ids_of
 from brokers.inbox import Inboxes
@@ -120,7 +120,7 @@ class Outcomes:
             self.spans.concluded(batch.items, effective, asked_at)
         if self._rules.capped:
             self._tell_freed(batch.items)
-        ends = [one.attempt_id for one in batch.items if one.may_be_followed and one.claim.execution_id in effective]
+        ends = [one.attempt_id for one in subscribed(batch.items) if one.claim.execution_id in effective]
         if ends:
             self._outbox.tell(ends)
         if len(effective) < len(batch.items):

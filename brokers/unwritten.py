@@ -118,7 +118,7 @@ class Unwritten(Generic[T]):
 def beyond_bytes(items: list[T]) -> list[T]:
     """Remove and return the items beyond the bytes that a statement may have; a single item may have more."""
     total = 0
-    for number, item in enumerate(items if len(items) > FITTING else ()):
+    for number, item in enumerate(items):
         total += item.size if isinstance(item, Conclusion) else 0
         if total > MAX_BYTES and number:
             rest = items[number:]

@@ -36,9 +36,8 @@ class Trigger(StrEnum):
     CRON = "CRON"
     INTERVAL = "INTERVAL"
 
-    @property
-    def repeats(self) -> bool:
-        return self in {Trigger.CRON, Trigger.INTERVAL}
+    def __init__(self, value: str) -> None:
+        self.repeats = value in {"CRON", "INTERVAL"}  # an attribute, since each job reads it
 
 
 class KeepResponse(StrEnum):

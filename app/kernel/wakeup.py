@@ -54,12 +54,12 @@ class WakeupSender(BackgroundThread):
         if self._is_off:
             return
         with self._ready:
-            self.ensure_started()
             now = time.monotonic()
             may_send = self._redis is None and not self._hints and now - self._sent_at >= MIN_INTERVAL_SECONDS
             if may_send and self._database.unawaited.send(NOTIFY, {"queues": encode({queue: (place,)})}):
                 self._sent_at = now
                 return
+            self.ensure_started()
             self._hints.setdefault(queue, set()).add(place)
             self._ready.notify()
 

@@ -169,8 +169,12 @@ class Database:
                 # The server gets a little more time than its own timeout, and not much more than the caller has.
                 own = statements * self._statement_seconds + ANSWER_SECONDS
                 longest = max(0.5, min(own, until - time.monotonic() + AFTER_DEADLINE_SECONDS))
-                with self._stalled.watch(connection.connection.dbapi_connection, longest):
+                driver = connection.connection.dbapi_connection
+                self._stalled.cut_at[driver] = time.monotonic() + longest
+                try:
                     yield connection
+                finally:
+                    self._stalled.cut_at.pop(driver, None)
         finally:
             self._free.release()
 

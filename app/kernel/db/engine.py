@@ -6,8 +6,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import psycopg2
@@ -100,32 +99,21 @@ class StalledConnections(BackgroundThread):
     def __init__(self) -> None:
         super().__init__("te-stalled")
         self._lock = threading.Lock()
-        self._watched: dict[object, tuple[float, Any]] = {}
+        # Busy connections, and the instants at which to cut them; operations of a dictionary need no lock.
+        self.cut_at: dict[Any, float] = {}
 
     def start_watching(self, *_connected: object) -> None:
         """Start the thread unless it runs; listener of the engine's event `connect`."""
         with self._lock:
             if self.ensure_started():
-                self._watched.clear()  # a forked process does not own its parent's connections
-
-    @contextmanager
-    def watch(self, driver: Any, seconds: float) -> Iterator[None]:
-        """Cut the connection if the block lasts longer than this."""
-        me = object()
-        with self._lock:
-            self._watched[me] = time.monotonic() + seconds, driver
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._watched.pop(me, None)
+                self.cut_at.clear()  # a forked process does not own its parent's connections
 
     def run(self) -> None:
         while not self.stopping.wait(_CHECK_SECONDS):
-            with self._lock:
-                now = time.monotonic()
-                for watch in [watch for watch, (at, _) in self._watched.items() if at <= now]:
-                    _cut(self._watched.pop(watch)[1])
+            now = time.monotonic()
+            for driver in [driver for driver, at in list(self.cut_at.items()) if at <= now]:
+                if self.cut_at.pop(driver, None) is not None:  # still busy
+                    _cut(driver)
 
 
 def _cut(driver: Any) -> None:
@@ -147,8 +135,10 @@ def ping_idle_connections(engine: Engine, stalled: StalledConnections) -> None:
         taken_at, record.info["taken_at"] = record.info.get("taken_at", now), now
         if now - taken_at < PING_AFTER_IDLE_SECONDS:
             return
+        stalled.cut_at[connection] = now + ANSWER_SECONDS
         try:
-            with stalled.watch(connection, ANSWER_SECONDS):
-                engine.dialect.do_ping(connection)
+            engine.dialect.do_ping(connection)
         except engine.dialect.loaded_dbapi.Error as error:
             raise DisconnectionError from error
+        finally:
+            stalled.cut_at.pop(connection, None)

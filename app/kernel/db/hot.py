@@ -46,7 +46,7 @@ class _Session:
 
 def run(connection: Connection, statement: HotStatement, params: Mapping[str, object]) -> list[Any]:
     """Run a statement on a connection in autocommit, and return its rows; raises SQLAlchemy's errors."""
-    wrapped, listeners = connection.connection, connection.engine.dispatch
+    wrapped, listeners, texts = connection.connection, connection.engine.dispatch, _texts(statement, connection.dialect)
     session = wrapped.info.get(__name__)
     if session is None:
         # On CockroachDB a LIMIT bounds the read only as a constant.
@@ -56,7 +56,18 @@ def run(connection: Connection, statement: HotStatement, params: Mapping[str, ob
     try:
         for before in listeners.before_cursor_execute:
             before(connection, cursor, statement.text, params, None, False)
-        _execute(cursor, session, _texts(statement, connection.dialect), params)
+        began = time.monotonic()
+        is_stale = session.was_slow and began - session.planned_at >= PLANS_LAST_SECONDS
+        if session.prepares and (is_stale or texts.prepare not in session.prepared):
+            _prepare(cursor, session, texts, began if is_stale else None)
+        try:
+            cursor.execute(texts.execute if session.prepares else texts.plain, params)
+        except psycopg2.Error as error:
+            if not session.prepares or error.pgcode not in _NOT_PREPARED:
+                raise
+            session.prepares = False
+            cursor.execute(texts.plain, params)
+        session.was_slow = time.monotonic() - began > SLOW_SECONDS
         for after in listeners.after_cursor_execute:
             after(connection, cursor, statement.text, params, None, False)
         rows: list[Any] = cursor.fetchall()
@@ -67,25 +78,19 @@ def run(connection: Connection, statement: HotStatement, params: Mapping[str, ob
     return rows
 
 
-def _execute(cursor: Any, session: _Session, texts: _Texts, params: Mapping[str, object]) -> None:
-    if session.prepares:
-        began = time.monotonic()
-        try:
-            if session.was_slow and began - session.planned_at >= PLANS_LAST_SECONDS:
-                cursor.execute("DISCARD PLANS")
-                session.planned_at = began
-            if texts.prepare not in session.prepared:
-                cursor.execute(texts.prepare)
-                session.prepared.add(texts.prepare)
-            cursor.execute(texts.execute, params)
-        except psycopg2.Error as error:
-            if error.pgcode not in _NOT_PREPARED:
-                raise
-            session.prepares = False
-        else:
-            session.was_slow = time.monotonic() - began > SLOW_SECONDS
-            return
-    cursor.execute(texts.plain, params)
+def _prepare(cursor: Any, session: _Session, texts: _Texts, plan_again_at: float | None) -> None:
+    """Prepare a statement, and first drop the plans of the connection if an instant is given."""
+    try:
+        if plan_again_at is not None:
+            cursor.execute("DISCARD PLANS")
+            session.planned_at = plan_again_at
+        if texts.prepare not in session.prepared:
+            cursor.execute(texts.prepare)
+            session.prepared.add(texts.prepare)
+    except psycopg2.Error as error:
+        if error.pgcode not in _NOT_PREPARED:
+            raise
+        session.prepares = False
 
 
 @cache

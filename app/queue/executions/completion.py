@@ -130,14 +130,6 @@ class Conclusion:
         return self.claim.key
 
     @property
-    def may_be_followed(self) -> bool:
-        """True if the conclusion may write a row with the attempt's id to the outbox."""
-        # Read for each job, and false for most.
-        if not self.claim.followed and self.verdict.status is not ExecutionStatus.FAILED:
-            return False
-        return may_be_followed(self.verdict.status, self.claim.followed, is_rejected=self.verdict.is_rejected)
-
-    @property
     def size(self) -> int:
         """Approximate bytes of the conclusion in the text of the statement, with its escaped values."""
         texts = [json.dumps(value) for value in (self.verdict.output, self.verdict.error) if value is not None]
@@ -167,13 +159,23 @@ def conclude(
     # In key order, so that two batches do not deadlock.
     ordered = sorted(conclusions, key=attrgetter("claim.execution_id"))
     fetch = database.fetch_unless_locked if unless_locked else database.fetch
-    write = CONCLUDE_FOLLOWED if any(c.may_be_followed for c in ordered) else CONCLUDE
+    write = CONCLUDE_FOLLOWED if subscribed(ordered) else CONCLUDE
     effective = {row.execution_id for row in fetch(write, _params(worker_id, ordered))}
     missing = [c for c in ordered if c.claim.execution_id not in effective]
     if missing:
         # The statement may have run twice because its first answer was lost; then the attempt row exists.
         effective |= written(database, missing)
     return effective
+
+
+def subscribed(conclusions: Sequence[Conclusion]) -> list[Conclusion]:
+    """Return the conclusions that may leave a row with the attempt's id in the outbox: few of most batches."""
+    return [
+        c
+        for c in conclusions
+        if (c.claim.followed or c.verdict.status is ExecutionStatus.FAILED)
+        and may_be_followed(c.verdict.status, c.claim.followed, is_rejected=c.verdict.is_rejected)
+    ]
 
 
 def still_held(database: Database, worker_id: str, claims: Collection[ClaimKey]) -> set[str]:

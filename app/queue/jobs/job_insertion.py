@@ -187,7 +187,7 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
         "limit_key": NO_KEY if target.limit_key is None else limit_key_of(target.limit_key, new.input),
         "input": compact_json(new.input),
         "run_at": new.run_at,
-        "trace_context": None if new.trace is None else new.trace.as_text(is_link=new.trigger.repeats),
+        "trace_context": None if new.trace is None else new.trace.as_text(is_link=new.timetable is not None),
         "cron_next_run_at": new.first_tick,
         "callbacks": None if new.callbacks is None else compact_json(new.callbacks),
         "followed": None,
