@@ -75,12 +75,18 @@ class WakeupSender(BackgroundThread):
                 early = self._sent_at + MIN_INTERVAL_SECONDS - time.monotonic()
             self.stopping.wait(max(0.0, early))
             with self._ready:
-                hints, self._hints = self._hints, {}
+                if not self._hints:
+                    return
                 self._sent_at = time.monotonic()
-            if not hints:
-                return
+                payload, unawaited = encode(self._hints), self._database.unawaited
+                is_sent = self._redis is None and unawaited.send(NOTIFY, {"queues": payload})
+                if not is_sent and self._redis is None and unawaited.is_open and not self.stopping.is_set():
+                    continue  # until the previous wake-up is answered: the pool may be exhausted
+                self._hints = {}
+            if is_sent:
+                continue
             try:
-                self._send(encode(hints))
+                self._send(payload)
             except Exception as error:  # noqa: BLE001 - a wake-up may get lost, and the thread must survive
                 log.debug("a wake-up was lost: %s", type(error).__name__)
 

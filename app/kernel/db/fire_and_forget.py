@@ -15,6 +15,7 @@ from sqlalchemy import Dialect, Engine, TextClause
 
 CONNECT_SECONDS = 5.0
 RETRY_SECONDS = 30.0  # after a failure: the server may have no connection left
+ANSWERED_SECONDS = 1.0  # for which a statement may stay unanswered
 LASTS_SECONDS = 300.0  # as the pool's connections, so that it follows the database to another server
 
 
@@ -32,15 +33,21 @@ class Unawaited:
         self._cursor: Any = None  # kept, because an answer is lost on a connection without its cursor
         self._process_id = 0
         self._until = -math.inf
+        self._sent_at = -math.inf
         self._retry_at = -math.inf
         self.connect_seconds = CONNECT_SECONDS
         self.lasts_seconds = LASTS_SECONDS
 
     @property
+    def is_open(self) -> bool:
+        """Whether this process has a connection; the previous statement may be unanswered."""
+        # A fork copies this object, but must not touch its parent's connection.
+        return self._connection is not None and self._process_id == os.getpid()
+
+    @property
     def is_wanting(self) -> bool:
         """Whether there is no connection, and the last attempt to open one did not fail recently."""
-        is_open = self._connection is not None and self._process_id == os.getpid()
-        return not is_open and time.monotonic() >= self._retry_at
+        return not self.is_open and time.monotonic() >= self._retry_at
 
     def open(self, server: Mapping[str, object]) -> None:
         """Connect to a server, see `server_of`; waits for `connect_seconds` at most, and raises the driver's errors."""
@@ -53,16 +60,22 @@ class Unawaited:
         self._connection = connection
 
     def send(self, statement: TextClause, params: Mapping[str, object]) -> bool:
-        """Send a statement; returns false if it cannot be sent at once."""
-        # A fork copies this object, but must not touch its parent's connection.
-        if self._connection is None or self._process_id != os.getpid():
+        """Send a statement; returns false if it cannot be sent at once.
+
+        Closes the connection if it is old, or its server does not answer.
+        """
+        if self._connection is None or self._process_id != os.getpid():  # `is_open`, without a call
             return False
+        now = time.monotonic()
         try:
             if self._connection.poll() != POLL_OK:
+                if now - self._sent_at > ANSWERED_SECONDS:
+                    self.close()
                 return False
-            if time.monotonic() >= self._until:
+            if now >= self._until:
                 self.close()
                 return False
+            self._sent_at = now
             self._cursor.execute(_text(statement, self._engine.dialect), params)
         except psycopg2.Error:
             self.close()
