@@ -18,7 +18,7 @@ from app.queue.executions.execution_cancellation import IfRunning, cancel_execut
 from app.queue.jobs.job_creation import Creator
 from schema.states import BulkAction, BulkJobStatus, ExecutionStatus
 from tests import rows
-from tests.contract.ending.following import letters
+from tests.contract.ending.following import dead_letters
 from tests.contract.races.racing import WAYS, schedulers
 from tests.racing import at_once
 
@@ -227,7 +227,7 @@ def test_several_schedulers_process_each_row_once(
             runner(each, str(number)).run()
     assert BULK_OPERATIONS.get(database, operation.operation_id).changed == 30
     if action is BulkAction.ARCHIVE:
-        assert set(letters(database).values()) == {"ARCHIVED"}
+        assert set(dead_letters(database).values()) == {"ARCHIVED"}
     else:
         assert set(changes(database)) == {*mine}
 

@@ -17,7 +17,7 @@ from app.queue.ending.letters import archive
 from app.queue.executions.manual_retry import retry_execution
 from schema.states import BulkJobStatus
 from tests import rows
-from tests.contract.ending.following import letters
+from tests.contract.ending.following import dead_letters
 from tests.contract.features.dead_letters.redriving import (
     ALL_LETTERS,
     EVENTS,
@@ -189,7 +189,7 @@ def test_dead_letter_is_resolved_once_by_retry_archive_or_redrive(
             )
 
         for _ in interleavings(run):
-            (resolution,) = letters(database).values()
+            (resolution,) = dead_letters(database).values()
             left = {"RETRIED": {"QUEUED": 1}, "ARCHIVED": {"FAILED": 1}, "REDRIVEN": {"FAILED": 1, "QUEUED": 1}}
             assert rows.statuses(database) == left[resolution or ""], sides.taken
             seen.add(resolution)
