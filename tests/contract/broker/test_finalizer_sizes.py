@@ -22,9 +22,9 @@ def test_no_statement_is_larger_than_the_database_accepts(database: Database, da
     body = {"status_code": 200, "body": "\u00e9'\\" * 5000}
     with (
         PgProxy(urlsplit(database_url).port or 5432, largest=MAX_COCKROACH_BYTES) as proxy,
-        closing(db.connect(proxy.url(database_url), pool_size=2, application_name="te-own")) as own,
+        closing(db.connect(proxy.url(database_url), pool_size=2, application_name="te-own")) as proxied,
     ):
-        running = run(own)
+        running = run(proxied)
         claims = running.claim(500)
         with locked(database, claims[0]):  # the other 499 results queue up for one statement
             running.end(claims[0])
@@ -39,9 +39,9 @@ def test_no_statement_is_larger_than_the_database_accepts(database: Database, da
 def test_oversized_result_delays_no_other_result(database: Database, database_url: str, run: Run) -> None:
     with (
         PgProxy(urlsplit(database_url).port or 5432, largest=100_000) as proxy,
-        closing(db.connect(proxy.url(database_url), pool_size=2, application_name="te-own")) as own,
+        closing(db.connect(proxy.url(database_url), pool_size=2, application_name="te-own")) as proxied,
     ):
-        running = run(own)
+        running = run(proxied)
         large, *others = running.claim(40)
         running.end(large, output={"body": "x" * 100_000})
         running.end(*others)

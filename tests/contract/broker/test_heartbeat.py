@@ -54,8 +54,8 @@ def start(database: Database) -> Iterator[Start]:
 
 
 def in_flight(database: Database) -> int:
-    found: int = database.fetch(text("SELECT in_flight FROM workers"))[0].in_flight
-    return found
+    count: int = database.fetch(text("SELECT in_flight FROM workers"))[0].in_flight
+    return count
 
 
 def test_lease_that_is_expired_in_the_database_is_given_up(database: Database, start: Start) -> None:

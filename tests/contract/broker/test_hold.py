@@ -188,7 +188,7 @@ def test_claim_lost_before_its_due_time_is_not_sent(
 
 
 @pytest.mark.parametrize("stops", [True, False], ids=["the worker stops", "the worker continues"])
-def test_cancellation_of_a_claimed_delivery_before_its_due_time(
+def test_cancel_request_for_a_claimed_delivery_takes_effect_only_if_the_worker_stops(
     database: Database, running: Running, receiver: Receiver, path: str, shards: int, stops: bool
 ) -> None:
     """The execution is RUNNING: a sent attempt decides its result, and an unsent attempt ends as CANCELLED."""

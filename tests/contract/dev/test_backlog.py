@@ -8,7 +8,7 @@ from benchmarks import backlog
 
 
 @pytest.mark.postgresql_only
-def test_a_backlog_has_each_number_once_for_each_endpoint(database: Database, database_url: str) -> None:
+def test_backlog_has_each_number_once_for_each_endpoint(database: Database, database_url: str) -> None:
     each = 5_003  # more than one chunk
     insert = "INSERT INTO endpoints (name, endpoint_type, spec) VALUES ('{0}', 'HTTP', '{{}}')"
     for name in ("a", "b"):

@@ -107,18 +107,18 @@ def test_idle_connection_with_unrequested_data_is_closed() -> None:
 
 def test_nothing_is_sent_on_a_connection_with_an_early_answer() -> None:
     async def main() -> bytes:
-        ours, theirs = socket.socketpair()
-        theirs.setblocking(False)
+        client_socket, server_socket = socket.socketpair()
+        server_socket.setblocking(False)
         lost, loop = asyncio.Event(), asyncio.get_running_loop()
         _, connection = await loop.create_connection(
-            lambda: HttpConnection(LoopShare(), lambda _: lost.set()), sock=ours
+            lambda: HttpConnection(LoopShare(), lambda _: lost.set()), sock=client_socket
         )
-        await loop.sock_sendall(theirs, OK)
+        await loop.sock_sendall(server_socket, OK)
         await lost.wait()
         with pytest.raises(AnswerError, match="before the request was sent"):
             await connection.exchange(b"GET / HTTP/1.1\r\n\r\n", Progress(1000, identity()))
-        with theirs:
-            return await loop.sock_recv(theirs, 100)
+        with server_socket:
+            return await loop.sock_recv(server_socket, 100)
 
     assert asyncio.run(main()) == b""
 

@@ -30,8 +30,10 @@ def test_secret_is_masked_in_a_librdkafka_line(caplog):
 
 @pytest.mark.parametrize("name", ["sasl.username", "sasl.password", "ssl.key.password"])
 def test_credentials_in_properties_are_masked_although_they_are_no_secrets(caplog, name):
-    given = spec("127.0.0.1:1", properties=SASL | {name: "hunter-two"})
-    LibrdkafkaLog(log_scrubbers(given, NO_SECRETS)).log(logging.ERROR, "SASL PLAIN failed for %s", "hunter-two")
+    with_credentials = spec("127.0.0.1:1", properties=SASL | {name: "hunter-two"})
+    LibrdkafkaLog(log_scrubbers(with_credentials, NO_SECRETS)).log(
+        logging.ERROR, "SASL PLAIN failed for %s", "hunter-two"
+    )
     assert caplog.messages == ["librdkafka: SASL PLAIN failed for [secret]"]
 
 

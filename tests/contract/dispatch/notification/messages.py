@@ -72,8 +72,10 @@ class Mails:
         self.was_over_tls.append(transport is not None and transport.get_extra_info("sslcontext") is not None)
         return "250 OK"
 
-    def is_user(self, _server: SMTP, _session: Session, _envelope: Envelope, mechanism: str, given: Any) -> AuthResult:
-        is_right = isinstance(given, LoginPassword) and (given.login, given.password) == (
+    def is_user(
+        self, _server: SMTP, _session: Session, _envelope: Envelope, mechanism: str, credentials: Any
+    ) -> AuthResult:
+        is_right = isinstance(credentials, LoginPassword) and (credentials.login, credentials.password) == (
             USER.encode(),
             PASSWORD.encode(),
         )

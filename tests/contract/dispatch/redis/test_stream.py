@@ -50,7 +50,7 @@ def test_metadata_fields_are_added_if_configured(valkey, client):
     }
 
 
-def test_the_database_of_the_url_is_used(valkey, client):
+def test_database_of_the_url_is_used(valkey, client):
     send(valkey.url.replace("/0", "/3"))
     assert not client.exists("s")
     with redis.Redis.from_url(valkey.url.replace("/0", "/3")) as third:
