@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 class Feature:
     """A capability that can be removed: its folder in `app/features`, and its line in `FEATURES`.
 
-    A subclass overrides the methods of the parts that it adds to. Each imports what it returns when it is called, so
+    A subclass overrides the methods of the parts that it adds to. Each method imports its parts when it is called, so
     that a process loads only its own parts: a worker no Flask, a web process no chores.
+
+    Attributes:
+        name: Name of the folder in `app/features`.
 
     Example:
         class Forecast(Feature):
@@ -35,9 +38,11 @@ class Feature:
     name: ClassVar[str]
 
     def resources(self) -> "Sequence[Resource]":
-        """Return operations of the REST API, in the order of the OpenAPI document.
+        """Return operations of the REST API, for web processes.
 
-        A resource of the kernel to which the feature adds operations is returned again.
+        Returns:
+            Resources in the order of the OpenAPI document. A resource of the kernel to which the feature adds
+            operations is returned again.
         """
         return ()
 
@@ -46,32 +51,66 @@ class Feature:
         return ()
 
     def handlers(self) -> "Sequence[Handler]":
-        """Return handlers of completion events; each runs in the transaction that takes the event from the outbox."""
+        """Return handlers of completion events, for workers and schedulers.
+
+        Returns:
+            Handlers; each runs in the transaction that takes the event from the outbox.
+        """
         return ()
 
     def chores(self, context: "ChoreContext") -> "Sequence[Chore]":  # noqa: ARG002
-        """Return chores of the scheduler, built once for each process."""
+        """Return chores, built once for each scheduler process.
+
+        Args:
+            context: Database, settings and wake-ups of the scheduler.
+
+        Returns:
+            Chores with their intervals.
+        """
         return ()
 
     def catalog_sections(self) -> "Sequence[CatalogSection]":
-        """Return sections of the YAML document of `flask catalog`."""
+        """Return sections of the YAML document of `flask catalog`, in the order of the document."""
         return ()
 
     def checks(self) -> "Sequence[Check]":
-        """Return checks of `flask doctor`; schedulers run those that are safety nets every hour."""
+        """Return checks of `flask doctor`.
+
+        Returns:
+            Checks. Schedulers also run the checks that are a SafetyNet, every hour.
+        """
         return ()
 
     def admission(self, rules: "FlowRules", capacity: int) -> "Sequence[AdmissionRule]":  # noqa: ARG002
-        """Return rules for claims, built for each queue of a worker process that has `capacity` slots."""
+        """Return rules for claims, built for each queue of a worker process.
+
+        Args:
+            rules: Rules of all endpoints, kept current by the worker.
+            capacity: Slots of the worker process: deliveries that it runs at the same time.
+
+        Returns:
+            New rules; they belong to the consumer thread of the queue, which calls the method.
+        """
         return ()
 
     def reasons(self) -> "Sequence[WaitingReason]":
-        """Return reasons why a due execution waits, for `explain`; it gives the first that holds."""
+        """Return reasons why a due execution waits, for `GET /executions/{execution_id}/explain`.
+
+        Returns:
+            Reasons by precedence; the answer has the first reason that holds.
+        """
         return ()
 
 
 def completion_handlers(features: Sequence[Feature]) -> "list[Handler]":
-    """Return all that follows a completion event: the dead letter of a failure, then the handlers of features."""
+    """Return the handlers of completion events: the dead letter of a failure, then the handlers of the features.
+
+    Args:
+        features: Features of the process, usually `FEATURES`.
+
+    Returns:
+        Handlers in the order in which they run.
+    """
     from app.queue.ending.letters import DEAD_LETTERS  # noqa: PLC0415 - a web process needs none
 
     return [DEAD_LETTERS, *(handler for feature in features for handler in feature.handlers())]

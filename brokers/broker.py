@@ -12,20 +12,38 @@ from brokers.worker_process import WorkerProcess
 
 
 class ExecutionsBroker(Broker):
-    """Consumes the executions of each queue; a queue may have several transports.
+    """Dramatiq broker whose queues are the executions in the database; a queue may have several transports.
 
     There are no delay queues and no retries by message: a retry is the same row with a later run_at. The API and the
     scheduler create the rows in their own transactions.
+
+    Args:
+        process: Worker process that claims executions and writes results.
+        middleware: All middleware of the broker. Dramatiq's defaults are left out, because its retry middleware sends a
+            message when an actor raises.
+
+    Attributes:
+        process: The worker process.
+        queues: Declared queues, in the order of their declaration.
+
+    Example:
+        broker = ExecutionsBroker(process, [Lifecycle(process, [loop])])
+        dramatiq.Actor(actor, broker=broker, actor_name=DELIVER, queue_name="http", priority=0, options={})
+        worker = dramatiq.Worker(broker, worker_threads=2)
+        worker.start()
     """
 
     def __init__(self, process: WorkerProcess, middleware: list[Middleware]) -> None:
-        # Without Dramatiq's own middleware, which sends a retry message when an actor raises.
         super().__init__(middleware=middleware)
         self.process = process
         self.queues: dict[str, None] = {}
 
     def declare_queue(self, queue_name: str) -> None:
-        """Declare a queue; declaring it again does nothing."""
+        """Declare a queue; a second declaration does nothing.
+
+        Args:
+            queue_name: Name of the queue.
+        """
         if queue_name in self.queues:
             return
         self.emit_before("declare_queue", queue_name)
@@ -33,15 +51,28 @@ class ExecutionsBroker(Broker):
         self.emit_after("declare_queue", queue_name)
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 30_000) -> ClaimConsumer:
-        """Build the consumer of a queue.
+        """Build the consumer of a queue, which belongs to the calling thread.
 
-        `prefetch`, which Dramatiq derives from its number of threads, is ignored: deliveries hold no threads. Claims
-        are bounded by TE_WORKER_MAX_CONCURRENT.
+        Args:
+            queue_name: Name of a declared queue.
+            prefetch: Ignored. Dramatiq derives it from its number of threads, but deliveries hold no threads.
+                TE_WORKER_MAX_CONCURRENT bounds the claims.
+            timeout: Longest wait of `next(consumer)` for a message, in milliseconds.
+
+        Returns:
+            An iterator over messages, each with up to 16 attempts, and None after each timeout.
+
+        Raises:
+            QueueNotFound: The queue is not declared.
         """
         if queue_name not in self.queues:
             raise QueueNotFound(queue_name)
         return ClaimConsumer(self.process, queue_name, timeout)
 
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> NoReturn:
-        """Refuse: an execution belongs to a job, and jobs are created through the API."""
+        """Refuse: an execution belongs to a job, and jobs are created through the API.
+
+        Raises:
+            NotImplementedError: Always.
+        """
         raise NotImplementedError("create a job with POST /jobs; `send()` on a delivery actor has no job to belong to")

@@ -36,16 +36,26 @@ class Permission(Protocol):
     """Permission of one attempt to send, used on the event loop."""
 
     def may_send(self) -> bool:
-        """Return whether the first byte may leave: this process holds the claim, and the attempt is not too late.
+        """Return whether the first byte may leave; `Progress.begin_sending` calls it right before the first byte.
 
-        `Progress.begin_sending` calls this right before the first byte. Another worker may be sending by then.
+        Returns:
+            True if this process holds the claim, and the attempt is not too late. Otherwise another worker may be
+            sending by now.
         """
 
     def begin(self) -> None:
-        """Begin after a wait for a connection; raises NotSentError if the attempt must not start any longer."""
+        """Begin after a wait for a connection.
+
+        Raises:
+            NotSentError: The attempt must not start any longer.
+        """
 
     def pass_soft_limit(self, limit_ms: int) -> None:
-        """Record that the attempt continues beyond its soft limit."""
+        """Record that the attempt continues beyond its soft limit.
+
+        Args:
+            limit_ms: Soft limit in milliseconds.
+        """
 
 
 class Unconditional:
@@ -69,21 +79,31 @@ class Identity:
     """Identity of a delivery, the same on each attempt except for the number; user templates cannot override it.
 
     The id of the execution is the idempotency key.
+
+    Attributes:
+        execution_id: Id of the execution.
+        job_id: Id of the job.
+        attempt: Number of the attempt, from 1.
+        scheduled_at: Instant for which the execution was scheduled, in UTC.
+        traceparent: W3C trace context of the attempt.
+        tracestate: W3C trace state; empty for none.
+        scrubber: Removes the secrets of the spec from log lines of libraries.
+        permission: Permission to send, asked right before the first byte.
+        history: Earlier attempts.
+        soft_limit_ms: Milliseconds until the call of `permission.pass_soft_limit`, with the same start as the time
+            limit; None for no soft limit.
     """
 
     execution_id: str
     job_id: str
     attempt: int
     scheduled_at: datetime
-    """In UTC."""
     traceparent: str
     tracestate: str = ""
     scrubber: Scrubber = NO_SECRETS
-    """Removes the secrets of the spec from log lines of libraries."""
     permission: Permission = UNCONDITIONAL
     history: History = NO_HISTORY
     soft_limit_ms: int | None = None
-    """Time until the call of `permission.pass_soft_limit`, with the same start as the time limit."""
 
     def as_metadata(self) -> dict[str, str]:
         """Return the identity as headers or fields, for transports with names."""
@@ -98,25 +118,56 @@ class Identity:
 
 
 class Dispatcher:
-    """Sends one rendered endpoint spec and returns the output of its transport.
+    """Sender of one transport. Everything but the constructor belongs to one event loop.
 
-    `send` returns or raises within the spec's `timeout_ms`: DeliveryError after a failure, NotSentError if it sent
-    nothing and may not send, and nothing else. Everything but the constructor belongs to one event loop.
+    Example:
+        class EchoDispatcher(Dispatcher):
+            async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
+                async def deliver(progress: Progress) -> dict[str, Any]:
+                    reader, writer = await asyncio.open_connection(spec["host"], 7)
+                    with closing(writer):
+                        progress.begin_sending()
+                        writer.write(f"{identity.execution_id}\\n".encode())
+                        return {"echo": (await reader.readline()).decode()}
+
+                return await bounded(spec["timeout_ms"], identity, explain, deliver)
+
+
+        def explain(error: Exception, progress: Progress) -> Exception:
+            if isinstance(error, TimeoutError):
+                return progress.timed_out("no answer came")
+            return DeliveryError("CONNECTION_ERROR", str(error), may_have_been_delivered=progress.is_sent)
     """
 
     _pool: IdlePool[Any] | None = None
     """Shared targets of the transport, if it does not close its idle connections by itself."""
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
-        """Deliver; the returned object is stored as the attempt's output."""
+        """Deliver once, within the spec's `timeout_ms` in milliseconds; concurrent deliveries share the dispatcher.
+
+        Args:
+            spec: Rendered spec of the endpoint, with its defaults and secrets.
+            identity: Identity of the delivery and permission to send.
+
+        Returns:
+            JSON object that is stored as the attempt's output, as the transport's `output` describes it.
+
+        Raises:
+            DeliveryError: The attempt failed; its attributes decide about a retry.
+            NotSentError: Nothing was sent, and nothing may be sent; the claim is released.
+        """
         raise NotImplementedError
 
     async def sweep(self, idle_seconds: float = IDLE_SECONDS) -> None:
-        """Close targets that were idle for long."""
+        """Close idle targets; the delivery loop calls it regularly.
+
+        Args:
+            idle_seconds: Idle time in seconds after which a target is closed.
+        """
         if self._pool is not None:
             await self._pool.sweep(idle_seconds)
 
     async def close(self) -> None:
-        """Close everything."""
+        """Close all targets, after the last delivery."""
         if self._pool is not None:
             await self._pool.close()

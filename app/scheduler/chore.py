@@ -23,7 +23,26 @@ Counts = Counter[str]
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """Entry of the plan; runs at the start of the process and then at every interval."""
+    """Entry of the plan: runs at the start of the process and then at every interval, on a thread of the scheduler.
+
+    A run that is still busy at its next interval is not started twice. Every scheduler process runs every chore, so
+    concurrent runs must not disturb each other: rows are locked with SKIP LOCKED, or changed under a condition. A run
+    whose UnavailableError or other error reaches the runner is logged and counted, and repeated at the next interval.
+
+    Attributes:
+        name: Name in the log, and label `chore` of the metrics.
+        every_seconds: Seconds between the starts of two runs.
+        run: Makes one run and returns its counts. A long run calls `context.stopping()` between two statements and ends
+            once the result is True. The process ends as stalled if a run does not call it for five minutes.
+
+    Example:
+        def chores(context: ChoreContext) -> list[Chore]:
+            def prune() -> Counts:
+                delete = partial(store.prune, context.database, limit=context.batch)
+                return Counts(pruned=context.until_short(delete))
+
+            return [Chore("prune_notes", 3600, prune)]
+    """
 
     name: str
     every_seconds: float
@@ -32,7 +51,19 @@ class Chore:
 
 @dataclass(frozen=True, slots=True)
 class ChoreContext:
-    """Shared objects of all chores of one scheduler; each chore runs on its own thread."""
+    """Shared objects of all chores of one scheduler; thread-safe, because chores run concurrently.
+
+    Attributes:
+        database: Database of the service.
+        settings: Settings of the process.
+        hint: Wakes the workers of a queue; a wake-up may be lost.
+        stopping: Returns True once the process shuts down. The call is also the heartbeat of the calling chore.
+        exporting: Exporters of spans.
+        batch: Rows in one statement.
+        late_per_pass: Missed ticks that one pass over the due jobs inserts.
+        full_scan_seconds: Seconds between two full scans.
+        served: Shards that may have executions; `served.count` is their number.
+    """
 
     database: Database
     settings: Settings
@@ -54,6 +85,7 @@ class ChoreContext:
 
     @property
     def ahead_ms(self) -> int:
+        """Look-ahead in milliseconds."""
         return int(self.settings.look_ahead_seconds * 1000)
 
     @property
@@ -62,12 +94,27 @@ class ChoreContext:
         return int(self.settings.retention_days * 24 * 3600 * 1000)
 
     def hint_all(self, queues: Iterable[str]) -> None:
-        """Wake the workers of queues that have new claimable executions."""
+        """Wake the workers of queues that have new claimable executions.
+
+        Args:
+            queues: Names of the queues.
+        """
         for queue in queues:
             self.hint(queue)
 
     def until_short(self, do_batch: Run[int], size: int | None = None) -> int:
-        """Repeat until a batch is shorter than `size`, or the process stops; return the sum of the batches."""
+        """Repeat until a batch is shorter than `size`, or the process stops.
+
+        Args:
+            do_batch: Processes one batch in a transaction and returns the number of its rows.
+            size: Rows of a full batch; None for `batch`.
+
+        Returns:
+            The sum of the batches.
+
+        Example:
+            counts = Counts(pruned=context.until_short(partial(store.prune, context.database, limit=context.batch)))
+        """
         total, size = 0, self.batch if size is None else size
         while not self.stopping():
             done = do_batch()
@@ -80,23 +127,39 @@ class ChoreContext:
 
 @dataclass(slots=True)
 class ChoreRun:
-    """Run of a chore on the current thread; `counts` keeps the changes made before an error."""
+    """Run of a chore on the current thread.
+
+    Attributes:
+        chore: Name of the chore.
+        counts: Changes made so far, logged also if the run fails.
+        silent_polls: Polls of the process since the last heartbeat of the run.
+    """
 
     chore: str
     counts: Counts = field(default_factory=Counts)
-    silent_polls: int = 0  # since the last heartbeat of the run
+    silent_polls: int = 0
 
 
 CURRENT_RUN: ContextVar[ChoreRun | None] = ContextVar("chore_run", default=None)
 
 
 def counts_so_far() -> Counts:
-    """Return the counts of the current run; a chore that works in batches adds to them after each batch."""
+    """Return the counts of the current run; a chore that works in batches adds to them after each batch.
+
+    Returns:
+        Counts of the run on this thread, which stay if the run fails later; new counts outside a run.
+
+    Example:
+        counts = counts_so_far()
+        while not context.stopping() and (ended := expire_batch()):
+            counts.update(expired=ended)
+        return counts
+    """
     run = CURRENT_RUN.get()
     return Counts() if run is None else run.counts
 
 
 def report_progress() -> None:
-    """Record that the current run has finished a batch and continues."""
+    """Record that the current run has finished a batch and continues; does nothing outside a run."""
     if (run := CURRENT_RUN.get()) is not None:
         PROCESS.set(series.CHORE_AT, time.time(), run.chore)

@@ -22,11 +22,20 @@ class Outcome(Schema):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """Endpoint in the examples of the OpenAPI document, with its config and payload spec."""
+    """Endpoint in the examples of the OpenAPI document, with its config and payload spec.
+
+    Attributes:
+        name: Name of the endpoint.
+        spec: Spec of the endpoint.
+        variant: Suffix of the title, which distinguishes examples of one transport.
+        config: Body of the config; None for an endpoint without a config.
+        payload_spec: Body of the payload spec; None for an endpoint without a payload spec.
+        retry_policy: Retry policy of the endpoint.
+    """
 
     name: str
     spec: Mapping[str, Any]
-    variant: str = ""  # suffix of the title, to distinguish examples of one transport
+    variant: str = ""
     config: Mapping[str, Any] | None = None
     payload_spec: Mapping[str, Any] | None = None
     retry_policy: Mapping[str, Any] = field(
@@ -46,17 +55,54 @@ def _is_one(_template: SpecTemplate, _config: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transport:
-    """Way to deliver: spec of its endpoints, output and errors of its attempts, and phrases for the documentation."""
+    """Way to deliver: spec of its endpoints, output and errors of its attempts, and phrases for the documentation.
 
-    title: str  # in a list of transports: "deliveries to …"
-    noun: str  # in a list of kinds of targets: "a …"
-    target: Callable[[Mapping[str, Any]], str]  # server of a rendered spec; see `server_of`
+    Does no I/O and is shared by all threads. `actors.dispatch` has the dispatcher of each transport.
+
+    Attributes:
+        title: Phrase in a list of transports: "deliveries to …".
+        noun: Phrase in a list of kinds of targets: "a …".
+        target: Returns the server of a rendered spec, which has the breaker; see `server_of`.
+        spec: Schema of `spec`; its `timeout_ms`, in milliseconds, needs a default.
+        output: Schema of the output of a successful attempt.
+        errors: Types of errors that are retried by default.
+        examples: Endpoints of the OpenAPI document.
+        faults: Returns faults of a spec with its config, beyond single fields; None for no such faults.
+        apart: Returns a text that distinguishes targets of one server, from the template and the config.
+
+    Raises:
+        TypeError: The schema `spec` declares no `timeout_ms` with a default.
+
+    Example:
+        TRANSPORT = Transport(
+            title="Redis Streams",
+            noun="a Redis Stream",
+            target=lambda spec: server_of(spec["redis_url"], 6379),
+            spec=RedisStreamSpec(),
+            output=RedisStreamOutput(),
+            errors=("STREAM_ERROR", "TIMEOUT", "CONNECTION_ERROR"),
+            examples=(
+                Example(
+                    name="push-notification",
+                    spec={
+                        "redis_url": "redis://cache:6379",
+                        "stream": "pushes",
+                        "fields_template": {"user": "{{input.user}}"},
+                    },
+                ),
+            ),
+        )
+    """
+
+    title: str
+    noun: str
+    target: Callable[[Mapping[str, Any]], str]
     spec: Schema
     output: Schema
-    errors: tuple[str, ...]  # types of errors that are retried by default
+    errors: tuple[str, ...]
     examples: tuple[Example, ...]
-    faults: Callable[[SpecTemplate, Mapping[str, Any]], Iterable[Detail]] | None = None  # beyond single fields
-    apart: Callable[[SpecTemplate, Mapping[str, Any]], str] = _is_one  # distinguishes targets of one server
+    faults: Callable[[SpecTemplate, Mapping[str, Any]], Iterable[Detail]] | None = None
+    apart: Callable[[SpecTemplate, Mapping[str, Any]], str] = _is_one
 
     def __post_init__(self) -> None:
         """Refuse a spec whose attempts have no time limit."""
@@ -65,19 +111,32 @@ class Transport:
 
     @property
     def defaults(self) -> Mapping[str, Any]:
+        """Values of the fields that a spec leaves out."""
         declared = self.spec.fields.items()
         return {name: field.load_default for name, field in declared if field.load_default is not missing}
 
     @property
     def rules(self) -> Mapping[str, FieldRule]:
+        """Rules of the fields that may contain placeholders."""
         rules = {name: rule_of(field) for name, field in self.spec.fields.items()}
         return {name: rule for name, rule in rules.items() if rule is not None}
 
 
 def server_of(url: str, default_port: int) -> str:
-    """Return scheme, host and port of a URL, without slashes, so that it fits into a path: `https:api.example.com:443`.
+    """Return scheme, host and port of a URL, without slashes, so that the text fits into a path.
 
-    Leaves out user and password; raises ValueError for a URL without a host.
+    Args:
+        url: Any URL with a host; user and password are left out.
+        default_port: Port of a URL without a port.
+
+    Returns:
+        Text such as `https:api.example.com:443`; an IPv6 address is in brackets.
+
+    Raises:
+        ValueError: The URL has no host, or its port is not a number.
+
+    Example:
+        server_of("redis://:password@cache/0", 6379)  # "redis:cache:6379"
     """
     parts = urlsplit(url)
     if not parts.hostname:

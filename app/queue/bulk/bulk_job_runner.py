@@ -38,33 +38,109 @@ W = TypeVar("W", bound=BulkJob)
 
 @dataclass(frozen=True, slots=True)
 class FilteredRow(Generic[T]):
-    """A row of the index that a bulk job reads, and its item; None if the filter does not match."""
+    """Row of the index that a bulk job reads.
+
+    Attributes:
+        position: Time and key of the row, from which the cursor continues.
+        item: Item to process; None if the filter does not match the row.
+    """
 
     position: Position
     item: T | None
 
 
 class BulkJobKind(Protocol[W, Q, T]):
-    """Kind of bulk job: `Q` is its filter, `T` an item that it processes."""
+    """Form of a kind of bulk job: its row is `W`, its filter `Q`, and an item that it processes `T`.
+
+    A scheduler calls the methods on the thread of the kind's chore; web processes call `next` for a preview.
+
+    Attributes:
+        bulk_jobs: Store of the bulk jobs of the kind.
+
+    Example:
+        class RedriveJob:
+            bulk_jobs = REDRIVES
+
+            def __init__(self, creator: Creator) -> None:
+                self._database = creator.database
+
+            def filter_of(self, bulk_job: Redrive) -> LetterFilter:
+                given = loaded_filter(bulk_job.wanted)
+                until = min(given.pop("failed_before", bulk_job.created_at), bulk_job.created_at)
+                return LetterFilter(**given, failed_before=until)
+
+            def next(
+                self, database: Database, wanted: LetterFilter, after: Position, limit: int
+            ) -> list[FilteredRow[DeadLetter]]:
+                return next_letters(database, wanted, after, limit)
+
+            def at_once(self, bulk_job: Redrive) -> int:
+                return AT_ONCE
+
+            def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> Treated:
+                return self._database.transact(
+                    lambda connection: redrive_executions(connection, items, actor=bulk_job.actor)
+                )
+
+
+        chores = bulk_chores("redrives", RedriveJob(creator), context)  # in Feature.chores
+    """
 
     bulk_jobs: BulkJobStore[W]
 
     def filter_of(self, bulk_job: W) -> Q:
-        """Return the filter of a bulk job, bounded by the time of its creation."""
+        """Return the filter of a bulk job, bounded by the time of its creation.
+
+        Args:
+            bulk_job: Bulk job with its stored filter.
+        """
 
     def next(self, database: Database, wanted: Q, after: Position, limit: int) -> Sequence[FilteredRow[T]]:
-        """Read the next rows of the index, oldest first; fewer than `limit` at the end."""
+        """Read the next rows of the index, oldest first, without locks.
+
+        Args:
+            database: Database of the service.
+            wanted: Filter of the bulk job.
+            after: Cursor; only later rows are read.
+            limit: Number of rows.
+
+        Returns:
+            `limit` rows, matching or not; fewer rows at the end of the index.
+        """
 
     def at_once(self, bulk_job: W) -> int:
-        """Return the maximum number of rows per transaction."""
+        """Return the maximum number of matching rows per transaction.
+
+        Args:
+            bulk_job: Bulk job with its stored parameters.
+        """
 
     def process(self, bulk_job: W, items: Sequence[T]) -> Treated:
-        """Process items in the ambient transaction of this thread; an error rolls back the whole batch."""
+        """Process items in the ambient transaction of this thread, which `Database.transact` joins.
+
+        Args:
+            bulk_job: Bulk job with its stored parameters.
+            items: Matching items of the batch, oldest first. An item may have changed since it was read.
+
+        Returns:
+            Number of executions that are due now by queue, and the refused items with their errors.
+
+        Raises:
+            TaskExecutorError: The batch is rolled back and halved, until the failing item is alone and counts as
+                refused. A status from 500 on ends the turn instead.
+            Exception: An error of the code stops the bulk job at the failing item; the log names it.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class BulkPreview(Generic[T]):
-    """Preview of a bulk job: number of matching rows and the first of them; incomplete if not all were counted."""
+    """Preview of a bulk job.
+
+    Attributes:
+        count: Number of matching rows that were read.
+        sample: The first SAMPLE matching items.
+        is_complete: Whether all rows were read.
+    """
 
     count: int
     sample: Sequence[T]
@@ -90,7 +166,24 @@ class _NotHeldError(Exception):
 def preview(
     database: Database, kind: BulkJobKind[Any, Q, T], wanted: Q, *, at_once: int = AT_ONCE, most: int = MAX_COUNTED
 ) -> BulkPreview[T]:
-    """Preview a bulk job with this filter, from at most `most` rows of its index, `at_once` per read."""
+    """Preview a bulk job with a filter, without changes.
+
+    Args:
+        database: Database of the service.
+        kind: Kind of the bulk job.
+        wanted: Filter.
+        at_once: Rows per read.
+        most: Largest number of rows to read.
+
+    Returns:
+        Number of matching rows, and the first of them.
+
+    Raises:
+        UnavailableError: The database gives no answer.
+
+    Example:
+        found = preview(database, RedriveJob(creator), LetterFilter(endpoint="mail"))
+    """
     found, after, read = list[T](), BEGINNING, 0
     while read < most:
         places = kind.next(database, wanted, after, at_once)
@@ -104,7 +197,17 @@ def preview(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkJobRunner:
-    """Runner of the bulk jobs of a kind, for the scheduler `who`."""
+    """Runner of the bulk jobs of a kind, for one scheduler process. Only one thread may run it at a time.
+
+    Attributes:
+        database: Database of the service.
+        kind: Kind of the bulk jobs.
+        who: Id of the scheduler process.
+        hint: Wakes the workers of a queue.
+        stopping: Returns True once the process shuts down; asked between batches.
+        at_once: Rows per read.
+        max_running: Largest number of bulk jobs per call of `run`.
+    """
 
     database: Database
     kind: BulkJobKind[Any, Any, Any]
@@ -115,10 +218,16 @@ class BulkJobRunner:
     max_running: int = MAX_RUNNING
 
     def run(self, counts: Counter[str] | None = None) -> BulkCounts:
-        """Process each bulk job for one turn, up to one second's worth of its rate; returns the sum of the counts.
+        """Process each bulk job for one turn: up to one second's worth of its rate, or TURN_SECONDS.
 
-        Adds the counts of each batch to `counts` after its commit. The error of a failed bulk job is raised after the
-        turns of all other bulk jobs.
+        Args:
+            counts: Receives `processed` and `refused` after the commit of each batch; None for no such counts.
+
+        Returns:
+            The sum of the counts of all bulk jobs.
+
+        Raises:
+            Exception: First error of a bulk job, after the turns of all other bulk jobs.
         """
         total, failure, store = BulkCounts(), None, self.kind.bulk_jobs
         counts = Counter() if counts is None else counts
@@ -224,7 +333,12 @@ def _refusal(error: Exception) -> TaskExecutorError | None:
 
 
 def up_to(places: Sequence[FilteredRow[T]], most: int) -> Sequence[FilteredRow[T]]:
-    """Return the first rows with at most `most` matches, and the rows without a match behind the last of them."""
+    """Return the first rows with at most `most` matches, and the rows without a match behind the last match.
+
+    Args:
+        places: Rows in the order of the index.
+        most: Largest number of matching rows.
+    """
     matches = 0
     for number, place in enumerate(places):
         matches += place.item is not None

@@ -27,7 +27,28 @@ _MAX_REFUSAL = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkJob(RowValue):
-    """Fields of every kind of bulk job; `waits_for_turn` is true if it is RUNNING but no scheduler holds it."""
+    """Row of a bulk job, with the columns that every kind has. A subclass adds its key and its count of processed rows.
+
+    Attributes:
+        status: RUNNING, PAUSED, STOPPED or DONE.
+        waits_for_turn: Whether the bulk job is RUNNING but no scheduler holds it.
+        wanted: Filter as stored; see `stored_filter` and `loaded_filter`.
+        rate: Largest number of rows to process in a second.
+        actor: Requester, such as the name of an API key; None if unknown.
+        refused: Number of rows that could not be processed.
+        last_refusal: Message of the last refused row; None without refused rows.
+        reached_at: Time column of the last processed row; None before the first row.
+        reached_id: Key of the last processed row; empty before the first row.
+        created_at: Start; later rows are not touched.
+        ended_at: Instant of STOPPED or DONE; None before.
+
+    Example:
+        @dataclass(frozen=True, slots=True, kw_only=True)
+        class Redrive(BulkJob):
+            redrive_id: str
+            to_endpoint: str | None
+            redriven: int
+    """
 
     status: BulkJobStatus
     waits_for_turn: bool
@@ -52,7 +73,15 @@ W = TypeVar("W", bound=BulkJob)
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """Result of one batch: rows processed and refused up to the cursor `reached`, and the last refusal."""
+    """Result of one batch.
+
+    Attributes:
+        reached: New cursor, the position of the last row of the batch.
+        done: Number of processed rows.
+        refused: Number of refused rows.
+        refusal: Message of the last refused row; None without refused rows.
+        is_last: Whether no row is left, so that the bulk job is DONE.
+    """
 
     reached: Position
     done: int
@@ -62,7 +91,27 @@ class BatchResult:
 
 
 class BulkJobStore(Generic[W]):
-    """Bulk jobs of one kind; `done` is the table's column of processed rows, `noun` the kind's name in messages."""
+    """Store of the bulk jobs of one kind. Threads may share a store.
+
+    Args:
+        table: Table with the columns of BulkJob except `waits_for_turn`, and with `holder` and `held_until`.
+        make: Class of a row.
+        key: Name of the key's column.
+        done: Name of the column with the number of processed rows.
+        noun: Name of the kind in messages.
+        missing: Returns the error of an unknown id.
+
+    Example:
+        REDRIVES = BulkJobStore(
+            tables.redrives,
+            Redrive,
+            key="redrive_id",
+            done="redriven",
+            noun="redrive",
+            missing=RedriveNotFoundError.of,
+        )
+        redrive = REDRIVES.begin(database, ids.redrive_id(), wanted=stored_filter({"endpoint": "mail"}), rate=10)
+    """
 
     def __init__(
         self, table: Table, make: type[W], *, key: str, done: str, noun: str, missing: Callable[[str], NotFoundError]
@@ -137,13 +186,26 @@ class BulkJobStore(Generic[W]):
         )
 
     def begin(self, database: Database, bulk_job_id: str, **values: Any) -> W:
-        """Store a new bulk job; the statement may be repeated."""
+        """Store a new bulk job with the status RUNNING; a scheduler starts it within seconds.
+
+        Args:
+            database: Database of the service.
+            bulk_job_id: New id. A second call with the same id changes nothing.
+            **values: Further columns, such as `wanted`, `rate` and `actor`.
+
+        Returns:
+            The stored bulk job.
+        """
         given = {self.key: bulk_job_id, "status": BulkJobStatus.RUNNING} | values
         database.fetch(insert(self._table).values(given).on_conflict_do_nothing(index_elements=[self.key]))
         return self.get(database, bulk_job_id)
 
     def get(self, database: Database, bulk_job_id: str) -> W:
-        """Read a bulk job; raises the NotFoundError of its kind."""
+        """Read a bulk job.
+
+        Raises:
+            NotFoundError: No bulk job has this id; the class is that of the kind.
+        """
         rows = database.fetch(select(*self._columns, self._waits).where(self._columns[self.key] == bulk_job_id))
         if not rows:
             raise self._missing(bulk_job_id)
@@ -155,7 +217,20 @@ class BulkJobStore(Generic[W]):
         return page_of(rows, "created_at", self.key, wanted, self._make.from_row)
 
     def change(self, database: Database, bulk_job_id: str, status: BulkJobStatus) -> W:
-        """Pause, resume or stop a bulk job; raises the NotFoundError of its kind, or ConflictError if it has ended."""
+        """Pause, resume or stop a bulk job, after the batch that is being processed.
+
+        Args:
+            database: Database of the service.
+            bulk_job_id: Id of the bulk job.
+            status: PAUSED, RUNNING or STOPPED.
+
+        Returns:
+            The bulk job in this state, also if it had the state before.
+
+        Raises:
+            NotFoundError: No bulk job has this id; the class is that of the kind.
+            ConflictError: The bulk job has ended in another state.
+        """
         changed = database.fetch(self._change, {"id": bulk_job_id, "status": status.value})
         found = self.get(database, bulk_job_id)
         if not changed and found.status is not status:
@@ -163,7 +238,16 @@ class BulkJobStore(Generic[W]):
         return found
 
     def prune(self, database: Database, *, retention_ms: int, limit: int) -> int:
-        """Delete bulk jobs that ended before the retention; returns the number deleted."""
+        """Delete bulk jobs that ended before the retention.
+
+        Args:
+            database: Database of the service.
+            retention_ms: Age in milliseconds since the end.
+            limit: Largest number of rows.
+
+        Returns:
+            The number of deleted bulk jobs.
+        """
         return len(database.fetch(self._prune, {"retention_ms": retention_ms, "limit": limit}))
 
     def running(self, database: Database, *, limit: int) -> list[str]:
@@ -171,15 +255,44 @@ class BulkJobStore(Generic[W]):
         return [row.id for row in database.fetch(self._running, {"limit": limit})]
 
     def hold(self, database: Database, bulk_job_id: str, who: str) -> bool:
-        """Hold a bulk job for HELD_SECONDS, or renew the hold; returns false if another scheduler holds it."""
+        """Hold a bulk job for HELD_SECONDS, or renew the hold.
+
+        Args:
+            database: Database of the service.
+            bulk_job_id: Id of the bulk job.
+            who: Id of the scheduler process.
+
+        Returns:
+            False if another scheduler holds the bulk job, or if it is not RUNNING.
+        """
         return bool(database.fetch(self._hold, {"id": bulk_job_id, "holder": who, "seconds": HELD_SECONDS}))
 
     def lock(self, database: Database, bulk_job_id: str, before: Position) -> bool:
-        """Lock a bulk job in this transaction; returns false unless it is RUNNING and its cursor is `before`."""
+        """Lock a bulk job in the ambient transaction, before its rows are processed.
+
+        Args:
+            database: Database with the transaction.
+            bulk_job_id: Id of the bulk job.
+            before: Cursor behind which the batch begins.
+
+        Returns:
+            False unless the bulk job is RUNNING and its cursor is `before`.
+        """
         return bool(database.fetch(self._lock, {"id": bulk_job_id} | _cursor(before)))
 
     def advance(self, database: Database, bulk_job_id: str, who: str, before: Position, result: BatchResult) -> bool:
-        """Store the counts and cursor of a batch; returns false as `lock` does, and the transaction must roll back."""
+        """Store the counts and cursor of a batch in the ambient transaction, after its rows are processed.
+
+        Args:
+            database: Database with the transaction.
+            bulk_job_id: Id of the bulk job.
+            who: Id of the scheduler process.
+            before: Cursor behind which the batch begins.
+            result: Counts and new cursor.
+
+        Returns:
+            False as `lock` does; the transaction must then roll back.
+        """
         params = _cursor(before) | {
             "id": bulk_job_id,
             "holder": who,
@@ -199,13 +312,30 @@ def _cursor(before: Position) -> dict[str, Any]:
 
 
 def stored_filter(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that are given, ready for JSON."""
+    """Return a filter without its None values, ready for JSON.
+
+    Args:
+        values: Filter by name; instants are `datetime`.
+
+    Returns:
+        Values with RFC 3339 texts for instants.
+
+    Example:
+        stored_filter({"endpoint": "mail", "labels": None})  # {"endpoint": "mail"}
+    """
     given = {name: value for name, value in values.items() if value is not None}
     return {name: rfc3339(value) if isinstance(value, datetime) else value for name, value in given.items()}
 
 
 def loaded_filter(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a stored filter; names that end with `_after` or `_before` are instants."""
+    """Return the values of a stored filter.
+
+    Args:
+        stored: Result of `stored_filter`.
+
+    Returns:
+        Values, with `datetime` for names that end with `_after` or `_before`.
+    """
     return {
         name: datetime.fromisoformat(value) if name.endswith(("_after", "_before")) else value
         for name, value in stored.items()

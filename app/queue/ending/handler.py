@@ -11,7 +11,12 @@ from app.queue.ending.outbox_rows import End
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """Result of a handler: queues in which executions became due, and counts to add once it is committed."""
+    """Result of a handler, applied once its transaction is committed.
+
+    Attributes:
+        queues: Queues in which executions became due; their workers are woken.
+        counts: Amounts to add to the metrics.
+    """
 
     queues: Collection[str] = ()
     counts: Mapping[Series, int] = field(default_factory=dict)
@@ -19,13 +24,30 @@ class Brought:
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """Runs `apply` for the completion events that it `concerns`.
+    """Handler of completion events: runs `apply` for the events that it `concerns`, each event exactly once.
 
-    `apply` runs in the transaction that takes the events out of the outbox, and again if that is repeated: it writes to
-    this database and does nothing else. It reads by indexes, and locks rows in the order of their keys, executions
-    first. If it raises an error that is due to an event, not to the database, it runs again for each event alone.
+    `apply` runs in the transaction that takes the events out of the outbox, and again if the transaction is repeated.
+    `apply` writes to this database and has no other effect. It reads by indexes, and locks rows in the order of their
+    keys, executions first. Threads of workers and schedulers run it concurrently, for different events.
+
+    Only subscribed events reach the outbox: see `app.queue.ending.subscriptions`. If an event causes an error of
+    `apply`, instead of the database, `apply` runs again for each event alone. An event that fails alone is deferred for
+    2 s, doubled after each failure up to an hour.
+
+    Attributes:
+        name: Name in the log and the metrics. It is stored with deferred events, so it must not change.
+        concerns: Returns whether the handler has work for an event; without I/O.
+        apply: Does the work for up to 200 events, all of which it concerns.
+
+    Example:
+        def _note(connection: Connection, ends: Sequence[End]) -> Brought:
+            connection.execute(NOTE, {"ids": sorted(end.execution_id for end in ends)})
+            return Brought()
+
+
+        NOTES = Handler("notes", lambda end: end.status is ExecutionStatus.FAILED, _note)
     """
 
-    name: str  # stored with deferred events, so it must not change
+    name: str
     concerns: Callable[[End], bool]
     apply: Callable[[Connection, Sequence[End]], Brought]

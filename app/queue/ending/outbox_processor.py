@@ -55,7 +55,19 @@ class _HandlerError(Exception):
 
 
 class OutboxProcessor:
-    """Handles events of one database; stops between two transactions once `stopping`."""
+    """Handles completion events of one database. Threads and processes may run several processors concurrently.
+
+    Args:
+        database: Database of the outbox.
+        handlers: Handlers, in the order in which they run; see `completion_handlers`.
+        values: Metrics of the process.
+        stopping: Returns True once the processor shall stop between two transactions.
+
+    Example:
+        processor = OutboxProcessor(database, handlers=completion_handlers(FEATURES))
+        for queue in processor.handle(end_ids).queues:
+            hint(queue)
+    """
 
     def __init__(
         self,
@@ -75,7 +87,14 @@ class OutboxProcessor:
     def handle(self, end_ids: Sequence[str]) -> Handled:
         """Handle events that no other process handles and that have not failed before.
 
-        Raises UnavailableError when the database cannot be reached: some may be left then.
+        Args:
+            end_ids: Ids of the events; 200 share a transaction.
+
+        Returns:
+            Numbers of done and deferred events, and the queues in which executions became due.
+
+        Raises:
+            UnavailableError: The database cannot be reached; some events may be left.
         """
         done = Handled()
         for start in range(0, len(end_ids), BATCH):
@@ -92,7 +111,17 @@ class OutboxProcessor:
         return done
 
     def handle_alone(self, end_id: str) -> Handled:
-        """Handle one event, and defer it for handlers that fail; raises UnavailableError."""
+        """Handle one event, and defer it for handlers that fail.
+
+        Args:
+            end_id: Id of the event; nothing happens if another process handles it.
+
+        Returns:
+            One done or deferred event, or none.
+
+        Raises:
+            UnavailableError: The database cannot be reached; the event is left.
+        """
         failed = set[str]()
         while True:
             try:

@@ -125,9 +125,20 @@ def put_ends(connection: Connection, changes: Sequence[StateChange], reason: Cha
 class End(RowValue):
     """A completion event: the end of an attempt or of an execution.
 
-    With the status RETRYING an attempt has failed, and another one follows. `attempt` is the number of the attempt that
-    ended, or the number before if the execution ended without an attempt, for a `reason`. A later release may have
-    other reasons than ChangeReason. `effects_left` are the names of the handlers that still have to run, None for all.
+    Attributes:
+        end_id: Id of the event.
+        shard: Shard of the execution.
+        execution_id: Id of the execution.
+        endpoint: Name of the endpoint.
+        status: State of the execution afterwards; RETRYING if an attempt has failed and a further attempt follows.
+        attempt: Number of the ended attempt; with a `reason`, the number of the last attempt.
+        followed: Events to which the execution is subscribed.
+        is_rejected: Whether the retry policy rejected the failure, so that it leaves no dead letter.
+        reason: Reason of an end without an attempt; None for the end of an attempt. A later release may have further
+            reasons than ChangeReason.
+        ended_at: Instant of the end, by the clock of the database.
+        tries: Number of earlier tries of the handlers that failed.
+        effects_left: Names of the handlers that still have to run; None for all handlers.
     """
 
     end_id: str
