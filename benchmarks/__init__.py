@@ -1,1 +1,1 @@
-"""Measurements beside other task queues and the bare stack, in one run. Only `benchmarks.peers` runs in their venv."""
+"""Benchmarks of the product beside other task queues and the bare stack; `benchmarks.peers` has its own environment."""

@@ -1,6 +1,6 @@
-"""`make bench`: what the system does on this machine, beside its peers in the same run.
+"""`make bench`: throughput and latency of the product on this machine, beside its peers in the same run.
 
-Client, database, Redis, workers and receiver share the machine's cores, for all alike.
+Client, database, Redis, workers and receiver share the cores of the machine, in the same way for every contender.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What the receiver has seen, asked from the process that measures."""
+"""Client of the receiver: reads its counts and times from the measuring process."""
 
 import http.client
 import json
@@ -11,7 +11,7 @@ from app.dev.process.child import ChildError
 from app.dev.stack.stack_processes import Processes
 
 HOSTS = 21
-"""How many there are beside the first."""
+"""Number of hosts of the receiver beside the first."""
 
 _POLL_SECONDS = 0.01
 _KEYS_POLL_SECONDS = 0.25
@@ -35,15 +35,15 @@ class Arrivals:
 
     @property
     def url(self) -> str:
-        """Return where deliveries go."""
+        """Return the URL for deliveries that are answered at once."""
         return self.url_of("/deliver")
 
     def held_url(self, seconds: float, name: str = "") -> str:
-        """Return where deliveries go that are answered so much later; with a name, it has a path of its own."""
+        """Return a URL whose answers come `seconds` later; a name gives the URL its own path."""
         return self.url_of(f"/hold/{seconds:g}" + (f"/{name}" if name else ""))
 
     def url_of(self, path: str, host: int = 0) -> str:
-        """Return where deliveries go that are counted by this path; below /hang they get no answer."""
+        """Return the URL of a path, whose requests are counted separately; paths below /hang get no answer."""
         return f"http://127.0.0.1:{self._ports[host]}{path}"
 
     @property
@@ -51,7 +51,7 @@ class Arrivals:
         return self._child.pid
 
     def counts(self) -> dict[str, int]:
-        """Return how many keys arrived, how many requests were repeats, and how many wait for their answer."""
+        """Return the numbers of arrived keys, of repeated requests, and of requests that wait for their answer."""
         answer: dict[str, int] = self._ask("/_counts")
         return answer
 
@@ -61,29 +61,29 @@ class Arrivals:
         return answer
 
     def times_of(self, path: str) -> list[float]:
-        """Return when requests to a path came, as Unix times in order."""
+        """Return the arrival times of requests to a path, as Unix times in order."""
         answer: list[float] = self._ask(f"/_arrivals{path}")
         return answer
 
     def wait_for_paths(self, paths: Collection[str], timeout: float = 60.0) -> None:
-        """Wait until a request has come to each."""
+        """Wait until a request has arrived at each path."""
         deadline = time.monotonic() + timeout
         while missing := [path for path in paths if not self.times_of(path)]:
             if time.monotonic() > deadline:
-                raise ChildError(f"nothing has come to {', '.join(missing)} within {timeout:.0f} s")
+                raise ChildError(f"no request has arrived at {', '.join(missing)} within {timeout:.0f} s")
             time.sleep(_POLL_SECONDS)
 
     def most_open(self) -> dict[str, int]:
-        """Return the most requests that were open at once, by path, of those that do not get their answer at once."""
+        """Return by path the most requests that were open at once, for paths with delayed answers."""
         answer: dict[str, dict[str, int]] = self._ask("/_open")
         return {path: counts["most"] for path, counts in answer.items()}
 
     def clear(self) -> None:
-        """Forget all."""
+        """Delete all records."""
         self._ask("/_clear")
 
     def wait_for(self, count: int, *, timeout: float = 120.0, check: Callable[[], object] = bool) -> int:
-        """Wait until so many keys have arrived, and return how many; `check` may raise meanwhile."""
+        """Wait until `count` keys have arrived and return their number; `check` runs in between and may raise."""
         deadline = time.monotonic() + timeout
         while (arrived := self.counts()["arrived"]) < count:
             check()
@@ -93,7 +93,7 @@ class Arrivals:
         return arrived
 
     def wait_for_keys(self, keys: Collection[str], timeout: float = 60.0) -> None:
-        """Wait until these have arrived, whatever else has."""
+        """Wait until these keys have arrived."""
         deadline = time.monotonic() + timeout
         while missing := set(keys) - self.times().keys():
             if time.monotonic() > deadline:

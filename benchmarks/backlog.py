@@ -1,4 +1,4 @@
-"""Backlog: executions that are due, written by SQL because the API would take minutes; for PostgreSQL."""
+"""Backlogs: due executions written by SQL, because the API would take minutes; PostgreSQL only."""
 
 import json
 import threading
@@ -11,7 +11,7 @@ import psycopg2
 
 from benchmarks.history import id_of
 
-# Workers look back by seconds, no further, for rows that become visible after they were due.
+# Workers look back only seconds for rows that become visible after their due time, so a portion must commit quickly.
 _PORTION = 10_000
 _WRITERS = 2
 _DUE = "now()"
@@ -30,7 +30,7 @@ _FILL = """
                             idempotency_key, status, max_attempts, run_at, scheduled_at{names})
     SELECT execution_id, job_id, endpoint, 1, 'HTTP', 'http', 0, key, %(status)s, 3, {due}, {due}{values} FROM made
 """
-# As its own way to enqueue does, a row of log for each included.
+# Like pgqueuer's own enqueue, add a log row for each job.
 _FILL_PGQUEUER = """
     WITH added AS (
       INSERT INTO pgqueuer (priority, entrypoint, payload, execute_after, status)
@@ -56,7 +56,7 @@ def fill(
     due: str = _DUE,
     columns: Mapping[str, str] | None = None,
 ) -> None:
-    """Write so many rows for each endpoint, by shard 0; `due` and `columns` are expressions, `n` counts the rows."""
+    """Write `count` rows for each endpoint, in shard 0; `due` and `columns` are expressions, `n` is the row number."""
     given = columns or {}
     statement = _FILL.format(
         job=id_of("job", "clock_timestamp()"),
@@ -72,7 +72,7 @@ def fill(
 def fill_pgqueuer(
     url: str, entrypoints: Mapping[str, str], count: int, message: Mapping[str, Any], *, priority: str, due: str = _DUE
 ) -> None:
-    """Write so many rows of pgqueuer for each URL, which `entrypoints` are by; otherwise as fill()."""
+    """Write `count` rows of pgqueuer for each URL; `entrypoints` maps URLs to entrypoints; otherwise as fill()."""
     statement = _FILL_PGQUEUER.format(priority=priority, due=due)
     values = {
         "entrypoints": list(entrypoints.values()),
@@ -83,7 +83,7 @@ def fill_pgqueuer(
 
 
 def _fill(url: str, statement: str, count: int, values: Mapping[str, Any], portion: int) -> None:
-    """Write portions over several connections at once."""
+    """Write portions over several concurrent connections."""
     firsts = iter(range(1, count + 1, portion))
     taking = threading.Lock()
 
@@ -105,12 +105,12 @@ def _fill(url: str, statement: str, count: int, values: Mapping[str, Any], porti
 
 
 def clear(url: str) -> None:
-    """Remove all jobs; nothing may work on them."""
+    """Remove all jobs; no worker may run."""
     execute(url, _CLEAR)
 
 
 def execute(url: str, statement: str) -> None:
-    """Change what a database holds."""
+    """Execute a statement without a result."""
     with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
         connection.autocommit = True
         cursor.execute(statement)

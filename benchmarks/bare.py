@@ -1,6 +1,6 @@
-"""What Flask does with nothing of ours around it: /nothing answers, /insert writes a job and its execution first.
+"""Bare Flask for comparison: /nothing only answers, /insert first writes a job and its execution.
 
-`gunicorn benchmarks.bare:app` under the settings of our own server; the tables, and so their indexes, are ours.
+`gunicorn benchmarks.bare:app` runs with the settings of the product's server, on its tables and indexes.
 """
 
 import json
@@ -30,7 +30,7 @@ RETURNING created_at
 
 @app.post("/nothing")
 def nothing() -> Response:
-    """Read the body and answer as much as the other one does."""
+    """Read the body and send an answer as long as that of /insert."""
     return _answer(request.get_json(), ids.job_id(), ids.execution_id())
 
 

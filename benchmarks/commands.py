@@ -1,4 +1,4 @@
-"""Commands of `python -m benchmarks`: which measurements a run is made of."""
+"""Commands of `python -m benchmarks`, each a list of measurements."""
 
 import argparse
 import time
@@ -19,29 +19,31 @@ Options = argparse.Namespace
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
-    """Add a subparser for each."""
+    """Add a subparser for each command."""
     commands = parser.add_subparsers(required=True)
-    for name, (run, what) in _COMMANDS.items():
-        command = commands.add_parser(name, help=what)
+    for name, (run, help_text) in _COMMANDS.items():
+        command = commands.add_parser(name, help=help_text)
         command.set_defaults(command=run, name=name, system=None)
         command.add_argument("--keep", action="store_true", help="write table and plot to --results")
         command.add_argument("--results", type=Path, default=RESULTS, help="benchmarks/results by default")
-        rounds = 1 if name == "flow" else 3  # within a round what flow compares is measured in turn already
-        command.add_argument("--rounds", type=int, default=rounds, help="how often each is measured, in turn")
-        command.add_argument("--executions", type=int, default=8000, help="how many each drain delivers")
-        command.add_argument("--samples", type=int, default=300, help="how many latencies are taken in a round")
-        command.add_argument("--seconds", type=float, default=4, help="how long each load lasts")
-        command.add_argument("--minutes", type=float, default=20, help="how long the soak lasts")
-        command.add_argument("--in-flight", type=int, default=10_000, help="how many deliveries wait at once")
-        command.add_argument("--held", type=float, default=5, help="seconds for which each of them waits")
-        command.add_argument("--size", choices=SIZES, default="full", help="how much of everything flow takes")
-        command.add_argument("--parts", help="of history or flow, such as lists,prune; all by default")
-        command.add_argument("--commands", default="", help="of together, such as all,soak")
-        command.add_argument("--filters", type=int, default=2, help="how many filters of a read are tried at once")
-        command.add_argument("--finished", type=int, default=5_000_000, help="executions that ended, in the history")
-        command.add_argument("--future", type=int, default=1_000_000, help="executions that wait, in the history")
-        command.add_argument("--only", help="names of those to measure, such as ours,pgqueuer; ours is always there")
-        command.add_argument("--against", type=Path, action="append", default=[], help="another working tree of ours")
+        rounds = 1 if name == "flow" else 3  # flow takes turns within a round already
+        command.add_argument("--rounds", type=int, default=rounds, help="rounds of each measurement")
+        command.add_argument("--executions", type=int, default=8000, help="deliveries of each drain")
+        command.add_argument("--samples", type=int, default=300, help="latencies measured in a round")
+        command.add_argument("--seconds", type=float, default=4, help="length of each load")
+        command.add_argument("--minutes", type=float, default=20, help="length of the soak")
+        command.add_argument("--in-flight", type=int, default=10_000, help="deliveries that wait at once")
+        command.add_argument("--held", type=float, default=5, help="seconds until each of these deliveries is answered")
+        command.add_argument("--size", choices=SIZES, default="full", help="size of the measurements of flow")
+        command.add_argument("--parts", help="parts of history or flow, such as lists,prune; all by default")
+        command.add_argument("--commands", default="", help="commands of together, such as all,soak")
+        command.add_argument("--filters", type=int, default=2, help="maximum number of combined filters of a read")
+        command.add_argument("--finished", type=int, default=5_000_000, help="finished executions in the history")
+        command.add_argument("--future", type=int, default=1_000_000, help="delayed executions in the history")
+        command.add_argument("--only", help="contenders to measure, such as ours,pgqueuer; ours is always included")
+        command.add_argument(
+            "--against", type=Path, action="append", default=[], help="another working tree of the product"
+        )
 
 
 def _running(options: Options, *peers: str) -> AbstractContextManager[System]:
@@ -65,7 +67,7 @@ def _transports(run: Run, options: Options) -> None:
 def _latency(run: Run, options: Options) -> None:
     with _running(options, *peer.QUEUES) as system:
         section = latency.measure(run, system.contenders, system.arrivals, options.samples, options.rounds)
-        for make in variants.hard_on_latency(system, options.future):
+        for make in variants.latency_variants(system, options.future):
             with make() as ours:
                 latency.add(run, section, [ours], system.arrivals, samples=options.samples, rounds=options.rounds)
 
@@ -100,7 +102,7 @@ def _flow(run: Run, options: Options) -> None:
 
 
 def _take(run: Run, parts: dict[str, Callable[[], object]], options: Options) -> None:
-    """Measure the parts that were asked for, and show each at once: the whole may take half an hour."""
+    """Measure the requested parts, and print each at once, because all parts together may take half an hour."""
     for name in parts if options.parts is None else options.parts.split(","):
         shown, began = len(run.sections), time.monotonic()
         parts[name]()
@@ -124,26 +126,26 @@ def _all(run: Run, options: Options) -> None:
 
 
 def _together(run: Run, options: Options) -> None:
-    """Run commands one after the other over one system, whose start takes longer than the smallest of them."""
+    """Run several commands over one system, because its start takes longer than the smallest of them."""
     with _running(options) as system:
         for name in options.commands.split(","):
-            command, _what = _COMMANDS[name]
+            command, _help = _COMMANDS[name]
             parts = _PARTS_TOGETHER.get(name)
             command(run, Options(**vars(options) | {"system": system, "parts": parts}))
 
 
 _PARTS_TOGETHER = {"history": "lists,prune", "flow": "isolation,limits,keys,overload,catch-up"}
-"""The parts that differ most from those of other commands."""
+"""Parts that differ most from the parts of other commands."""
 
 _COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {
     "all": (_all, "drain, transports, create, latency and flight"),
     "drain": (_drain, "deliver a backlog over HTTP, beside the peers"),
     "transports": (_transports, "deliver a backlog over HTTP, Redis Streams and Kafka"),
     "create": (_create, "create jobs through the API, beside bare Flask"),
-    "latency": (_latency, "from accepted to the receiver, and lateness; peers and harder cases of ours"),
+    "latency": (_latency, "time from acceptance to the receiver, and lateness; peers and harder cases of ours"),
     "history": (_history, "drain, create, latency, lists and prune over a long history, beside a small database"),
     "flow": (_flow, "isolation, limits, priorities and overload, beside pgqueuer"),
     "flight": (_flight, "many deliveries that wait for their answers at once"),
-    "soak": (_soak, "minutes of steady load: what grows"),
-    "together": (_together, "several of these over one system, to see that they work"),
+    "soak": (_soak, "minutes of steady load, to find growth"),
+    "together": (_together, "several commands over one system, to check that they work"),
 }

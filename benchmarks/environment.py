@@ -1,4 +1,4 @@
-"""Environment of the peers: their own virtual environment, built on first use and kept."""
+"""Virtual environment of the peers, built on first use and kept."""
 
 import hashlib
 import os
@@ -11,12 +11,12 @@ _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 
 def home() -> Path:
-    """Return where things are kept between runs: BENCH_HOME, or .dev/bench of this working tree."""
+    """Return the directory that is kept between runs: BENCH_HOME, or .dev/bench of this working tree."""
     return Path(os.environ.get("BENCH_HOME") or ROOT / ".dev" / "bench")
 
 
 def peers_python() -> Path:
-    """Return the interpreter of the peers' environment, which is there once build_peers() has run."""
+    """Return the interpreter of the peers' environment; it exists after build_peers()."""
     wanted = hashlib.sha256(_REQUIREMENTS.read_bytes()).hexdigest()[:12]
     return home() / f"venv-{wanted}" / "bin" / "python"
 

@@ -1,7 +1,7 @@
-"""Flood of an HTTP server: requests at a rate that does not ask whether it keeps up, and looks at its health meanwhile.
+"""Flood of an HTTP server: requests at a fixed rate, regardless of answers, with concurrent health checks.
 
-`python -m benchmarks.flood PLAN ANSWER` reads a Flood as JSON from a file, and writes to another file, as JSON too, how
-many seconds each answer took from the beginning of its request on, a new connection included, by its status.
+`python -m benchmarks.flood PLAN ANSWER` reads a Flood as JSON from a file. It writes the seconds of all answers, by
+status, as JSON to another file. The time counts from the begin of the request and includes a new connection.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from benchmarks.load import requests_of
 
 _HEALTH_EVERY_SECONDS = 0.05
 _LAST_SECONDS = 30.0
-"""After the last request, for answers that are under way."""
+"""Maximum wait after the last request for missing answers."""
 
 NO_ANSWER, NO_RETRY_AFTER = "no answer", "503 without Retry-After"
 HEALTH = "/health/live", "/health/ready"
@@ -29,7 +29,7 @@ HEALTH = "/health/live", "/health/ready"
 
 @dataclass(frozen=True, slots=True)
 class Flood:
-    """Whom to send what, and how often a second; each PLACE in the template becomes a new text."""
+    """Target, request and rate per second; each PLACE in the template is replaced by a new text."""
 
     address: str
     path: str
@@ -40,7 +40,7 @@ class Flood:
 
 
 class _Answers:
-    """Seconds by status, and a sign that there are as many as were asked for."""
+    """Seconds of each answer by status, and an event for the last answer."""
 
     def __init__(self, wanted: int) -> None:
         self.seconds = defaultdict[str, list[float]](list)
@@ -55,7 +55,7 @@ class _Answers:
 
 
 class _Sent(asyncio.Protocol):
-    """A connection for one request at a time; where idle ones are kept, it is used again while the server keeps it."""
+    """A connection for one request at a time; it returns to the list of idle connections while the server keeps it."""
 
     def __init__(self, idle: list["_Sent"] | None, answers: _Answers) -> None:
         self._idle = idle
@@ -91,13 +91,13 @@ class _Sent(asyncio.Protocol):
         self._note(NO_ANSWER)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self._transport.close()
 
-    def _note(self, what: str) -> None:
+    def _note(self, status: str) -> None:
         if self._is_open:
             self._is_open = False
-            self._answers.note(what, time.perf_counter() - self._started)
+            self._answers.note(status, time.perf_counter() - self._started)
 
 
 class _Flooder:
@@ -110,10 +110,10 @@ class _Flooder:
         self.answers = _Answers(self._wanted)
         self.health = _Answers(0)
         self.late: list[float] = []
-        """By how much each request was begun after its instant: what the flood itself did not keep up with."""
+        """Delay of each request after its planned time: the flood's own lateness."""
 
     async def run(self) -> None:
-        """Send all, each at its instant, and wait for the answers."""
+        """Send each request at its planned time, and wait for the answers."""
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(self._watch())
             began = time.perf_counter()
@@ -136,9 +136,9 @@ class _Flooder:
         if self._idle:
             self._idle.pop().send(request, began)
         else:
-            tasks.create_task(self._send_anew(request, began))
+            tasks.create_task(self._send_on_new_connection(request, began))
 
-    async def _send_anew(self, request: bytes, began: float) -> None:
+    async def _send_on_new_connection(self, request: bytes, began: float) -> None:
         try:
             connection = await self._connect(self._idle, self.answers)
             connection.send(request, began)
@@ -150,7 +150,7 @@ class _Flooder:
         return (await loop.create_connection(lambda: _Sent(idle, answers), self._host, self._port))[1]
 
     async def _watch(self) -> None:
-        """Ask for health over a new connection each time, as a load balancer may."""
+        """Check the health repeatedly, each time over a new connection, as load balancers do."""
         while True:
             for path in HEALTH:
                 head, _body = keepalive.request("GET", path, self._flood.address, "", b"")
@@ -160,7 +160,7 @@ class _Flooder:
 
 
 async def run(flood: Flood) -> dict[str, dict[str, list[float]]]:
-    """Return by status how many seconds each answer took: of the requests, and of the looks at health; and `late`."""
+    """Return the seconds of answers by status, for requests and for health checks, and the delays in sending."""
     flooder = _Flooder(flood)
     await flooder.run()
     late = {"requests": flooder.late}

@@ -1,7 +1,7 @@
-"""A long history: executions that ended over 29 days, and delayed ones that wait; for PostgreSQL.
+"""A long history: executions finished within 29 days, and delayed executions; PostgreSQL only.
 
-`python -m benchmarks.history URL` fills a migrated database, with set-based statements of a portion each. Rows are as
-the product leaves them, ids in the order of time included, and in the order in which it would have written them.
+`python -m benchmarks.history URL` fills a migrated database, one portion per statement. The rows and their order equal
+those that the product would have written, including ids ordered by time.
 """
 
 import argparse
@@ -16,9 +16,9 @@ from schema.url import database_url
 DAYS = 29
 PORTIONS = 100
 COMMON_ENDPOINTS = 10  # `history-0` and so on
-RARE_ENDPOINT, RARE_EXECUTIONS = "history-rare", 50  # the oldest of all
+RARE_ENDPOINT, RARE_EXECUTIONS = "history-rare", 50  # its executions are the oldest
 UNUSED_ENDPOINT = "history-unused"
-CRON_JOB_SHARE = 10  # each tenth execution is of the same job
+CRON_JOB_SHARE = 10  # each tenth execution belongs to one cron job
 
 _ENDPOINTS = text(
     """
@@ -31,7 +31,7 @@ _ENDPOINTS = text(
     """
 )
 
-# Its next run lies beyond any measurement.
+# The next run of this job lies beyond any measurement.
 _CRON_JOB = text(
     """
     INSERT INTO jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, idempotency_key, input,
@@ -43,12 +43,12 @@ _CRON_JOB = text(
 
 
 def id_of(prefix: str, at: str) -> str:
-    """Return the expression of an id as app.kernel.ids makes it: the nanoseconds of an instant, and 64 random bits."""
+    """Return the SQL expression of an id as app.kernel.ids makes it: nanoseconds of an instant and 64 random bits."""
     time = f"lpad(to_hex(CAST(extract(epoch FROM {at}) * 1000000 AS BIGINT) * 1000), 16, '0')"
     return f"'{prefix}_' || {time} || substr(replace(CAST(gen_random_uuid() AS TEXT), '-', ''), 17)"
 
 
-# Row n of all was created at :start + n steps. One job in twenty has a name, another one labels.
+# Row n was created at :start + n steps. One job in twenty has a name, another job in twenty has labels.
 _CREATED = "CAST(:start AS TIMESTAMPTZ) + n * CAST(:step AS INTERVAL)"
 _JOB = f"""
     created_at, 1 + n % 1000 AS user_id, n % {CRON_JOB_SHARE} = 0 AS of_cron,
@@ -134,7 +134,7 @@ _FUTURE = text(
 
 
 def build(url: str, finished: int = 5_000_000, future: int = 1_000_000, *, shards: int = 1) -> None:
-    """Fill a migrated database with executions that ended within 29 days, and with some that wait from tomorrow on."""
+    """Fill a migrated database with executions finished within 29 days, and executions due from tomorrow on."""
     began = time.monotonic()
     with create_engine(database_url(url), isolation_level="AUTOCOMMIT").connect() as connection:
         connection.execute(text("SET synchronous_commit = off"))
@@ -152,9 +152,9 @@ def build(url: str, finished: int = 5_000_000, future: int = 1_000_000, *, shard
 
 
 def _shared(connection: Connection, shards: int) -> dict[str, object]:
-    """Return the parameters that all portions have in common."""
+    """Return the parameters shared by all portions."""
     start = connection.execute(text("SELECT now() - :days * INTERVAL '1 day'"), {"days": DAYS}).scalar_one()
-    # Ticks do not count.
+    # The executions of the cron job have another endpoint.
     rare = RARE_EXECUTIONS * CRON_JOB_SHARE // (CRON_JOB_SHARE - 1)
     common = {"start": start, "days": DAYS, "rare": rare, "shards": shards}
     return common | {"cron_job": ids.job_id(), "worker": ids.worker_id()}
@@ -169,9 +169,9 @@ def _add(connection: Connection, statement: object, total: int, portion: int, sh
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.history", description=__doc__)
-    parser.add_argument("url", help="of a migrated PostgreSQL database")
-    parser.add_argument("--finished", type=int, default=5_000_000, help="executions that ended")
-    parser.add_argument("--future", type=int, default=1_000_000, help="delayed executions that wait")
+    parser.add_argument("url", help="URL of a migrated PostgreSQL database")
+    parser.add_argument("--finished", type=int, default=5_000_000, help="finished executions")
+    parser.add_argument("--future", type=int, default=1_000_000, help="delayed executions")
     parser.add_argument("--shards", type=int, default=1, help="TE_QUEUE_SHARDS of the processes that will serve it")
     options = parser.parse_args()
     build(options.url, options.finished, options.future, shards=options.shards)

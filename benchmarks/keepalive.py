@@ -1,4 +1,4 @@
-"""One kept connection that does as little as possible around each request, so that its times are the server's."""
+"""Minimal client on one kept connection, so that the measured times are those of the server."""
 
 import json
 import socket
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 
 class KeepAlive:
-    """A client of one server; a context manager."""
+    """Client of one server; a context manager."""
 
     def __init__(self, host: str, port: int, key: str = "") -> None:
         self._socket = socket.create_connection((host, port), timeout=60)
@@ -22,7 +22,7 @@ class KeepAlive:
         self._socket.close()
 
     def post(self, path: str, body: Any) -> tuple[float, float, Any]:
-        """POST and return how many seconds it took, the Unix time of the answer, and the answer."""
+        """POST and return the seconds of the exchange, the Unix time of the answer, and the answer."""
         head, payload = request("POST", path, self._host, self._key, json.dumps(body).encode())
         started = time.perf_counter()
         self._socket.sendall(head + payload)

@@ -1,7 +1,7 @@
-"""Load on an HTTP server, as cheap as it can be: a raw protocol on uvloop with kept connections.
+"""Cheap load on an HTTP server: a raw protocol on uvloop with kept connections.
 
-`python -m benchmarks.load PLAN ANSWER` reads a Plan as JSON from a file, sends its template over and over, and writes
-to another file, as JSON too, how many were answered a second and how many seconds each took.
+`python -m benchmarks.load PLAN ANSWER` reads a Plan as JSON from a file and sends its template repeatedly. It writes
+the rate per second and the seconds of each answer as JSON to another file.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _KEY_LENGTH = 24
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Whom to send what; each PLACE in the template becomes a new text."""
+    """Target, request and clients; each PLACE in the template is replaced by a new text."""
 
     address: str
     path: str
@@ -78,7 +78,7 @@ class _Client(asyncio.Protocol):
 
 
 def requests_of(path: str, address: str, key: str, template: str) -> Iterator[bytes]:
-    """Yield requests without end, each with new texts in the places of the template."""
+    """Yield requests without end, each with new texts at the places of the template."""
     parts = template.split(PLACE)
     run, number = os.urandom(6).hex(), 0
     keys = [b"x" * _KEY_LENGTH] * (len(parts) - 1)
@@ -97,7 +97,7 @@ def _filled(parts: list[str], keys: list[bytes]) -> bytes:
 
 
 async def run(plan: Plan) -> dict[str, object]:
-    """Send as long as planned; raises RuntimeError with the first answer that was no success."""
+    """Send for the planned time; raises RuntimeError with the first answer that is no success."""
     host, port = plan.address.split(":")
     loop, requests = asyncio.get_running_loop(), requests_of(plan.path, plan.address, plan.key, plan.template)
     started = time.perf_counter()
@@ -113,6 +113,6 @@ async def run(plan: Plan) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    # No long line to an unbuffered output: what a pipe takes of it in one go may be only a part.
+    # The answer goes to a file, because a pipe may transfer only a part of a long line.
     answer = uvloop.run(run(Plan(**json.loads(Path(sys.argv[1]).read_text()))))
     Path(sys.argv[2]).write_text(json.dumps(answer))

@@ -1,4 +1,4 @@
-"""The machine: what it is, what its processes use, and how steady it is."""
+"""Machine of the benchmark: description, CPU use of processes, and steadiness."""
 
 import os
 import platform
@@ -13,27 +13,27 @@ import psutil
 from app.dev.process.child import family
 
 MOST_SPREAD = 0.25
-"""The yardsticks of a run that can be judged differ by no larger share."""
+"""Maximum relative spread of the yardsticks of a valid run."""
 
 _STEPS = 1_000_000
 _LOOPS = 5
 
 
 def cpu_seconds(*roots: int) -> float:
-    """Return the CPU seconds that these processes and their descendants have used so far, ended ones included."""
+    """Return the CPU seconds used by processes and their descendants, including ended descendants."""
     return sum(_cpu_of(pid) for root in roots for pid in family(root))
 
 
 def _cpu_of(pid: int) -> float:
     with suppress(psutil.NoSuchProcess):
         times = psutil.Process(pid).cpu_times()
-        # What a descendant used is its parent's once it has ended and its parent has waited for it.
+        # The times of an ended descendant belong to its parent once the parent has waited for it.
         return float(times.user + times.system + times.children_user + times.children_system)
     return 0.0
 
 
 def speed() -> float:
-    """Return how many million steps of a plain loop one core does in a second now: the median of five loops."""
+    """Return the current speed of one core in million steps of a plain loop per second: the median of five loops."""
     return statistics.median(_loop() for _ in range(_LOOPS))
 
 
@@ -45,12 +45,12 @@ def _loop() -> float:
 
 
 def spread(values: Sequence[float]) -> float:
-    """Return by what share values differ: the distance of the outermost by the median."""
+    """Return the relative spread of values: maximum minus minimum, divided by the median."""
     return (max(values) - min(values)) / statistics.median(values) if values else 0.0
 
 
 def describe() -> str:
-    """Say in a line what machine this is."""
+    """Return one line that describes the machine."""
     memory = psutil.virtual_memory().total / 2**30
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{cores} cores of {_model()}, {memory:.0f} GiB, Python {platform.python_version()}, {platform.system()}"

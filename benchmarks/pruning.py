@@ -1,4 +1,4 @@
-"""Pruning of the oldest executions by a scheduler of its own, and how fast it is."""
+"""Pruning of the oldest executions by a dedicated scheduler, and its rate."""
 
 import time
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from app.dev.stack import programs
 from benchmarks import machine
 from benchmarks.contenders.ours import Ours
 
-_SHARE = 30  # one part in so many of what has ended is pruned, the oldest
+_SHARE = 30  # the oldest thirtieth of the finished executions is pruned
 _PATIENCE_SECONDS = 60.0
-_SILENCE_SECONDS = 2.0  # after which nothing is left to prune
+_SILENCE_SECONDS = 2.0  # without a deletion for so long, pruning has finished
 _POLL_SECONDS = 0.02
 
 _CUT = """
@@ -21,30 +21,30 @@ SELECT extract(epoch FROM now() - completed_at) / 86400 FROM executions
  WHERE shard = 0 AND completed_at IS NOT NULL
  ORDER BY completed_at OFFSET (SELECT reltuples / %s FROM pg_class WHERE relname = 'executions') LIMIT 1
 """
-# PostgreSQL's own count, which a server process brings up to date once a second: counting the rows would cost as much
+# PostgreSQL's own counter, updated once a second: counting the rows would cost as much as pruning them.
 # as pruning them.
 _DELETED = "SELECT n_tup_del FROM pg_stat_user_tables WHERE relname = 'executions'"
 
 
 class Pruning:
-    """A scheduler whose retention ends within the history."""
+    """Scheduler whose retention ends within the history."""
 
     def __init__(self, ours: Ours, child: Child) -> None:
         self._ours = ours
         self._count = _ask(ours, _DELETED)
-        if not self._goes_on(_PATIENCE_SECONDS):
+        if not self._has_progress(_PATIENCE_SECONDS):
             raise ChildError(f"nothing was pruned within {_PATIENCE_SECONDS:.0f} s:\n{child.tail()}")
         self._began, self._before, self._used = time.monotonic(), self._count, self._cpu()
         self.is_over = False
 
     def rate(self) -> tuple[float, float]:
-        """Return how many executions went each second since its beginning, and PostgreSQL's CPU ms for each."""
-        self.is_over = not self._goes_on(_SILENCE_SECONDS)
+        """Return the pruned executions per second since the start, and PostgreSQL's CPU ms for each."""
+        self.is_over = not self._has_progress(_SILENCE_SECONDS)
         pruned, took = self._count - self._before, time.monotonic() - self._began
         return pruned / took, (self._cpu() - self._used) / max(1, pruned) * 1000
 
-    def _goes_on(self, patience: float) -> bool:
-        """Wait until the count changes, but not for longer than so many seconds."""
+    def _has_progress(self, patience: float) -> bool:
+        """Wait until the count changes, for at most `patience` seconds."""
         deadline, before = time.monotonic() + patience, self._count
         while self._count == before and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
@@ -57,7 +57,7 @@ class Pruning:
 
 @contextmanager
 def pruning(ours: Ours) -> Iterator[Pruning]:
-    """Lend a pruning that has begun; it is stopped at the end."""
+    """Lend a pruning that has started; stop it at the end of the block."""
     days = _ask(ours, _CUT, _SHARE)
     name = f"pruner-{len(ours.stack.names)}"
     child = ours.stack.launch(name, programs.SCHEDULER, TE_RETENTION_DAYS=f"{days:.6f}")

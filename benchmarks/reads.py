@@ -1,4 +1,4 @@
-"""Every read of the API: each GET of its OpenAPI document, with each filter alone and with each pair of them."""
+"""All reads of the API: each GET of the OpenAPI document, with combinations of its filters."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,15 +13,15 @@ from benchmarks import history
 Values = Mapping[str, Sequence[str]]
 Query = dict[str, str]
 
-# What stands for a job or an execution in the name of a read: the first of a list with this filter.
+# Example jobs and executions by the name used in labels: the first row of a list with these filters.
 _JOBS = {"CRON": {"trigger": "CRON"}, "ENDED": {"status": "RETIRED"}, "DELAYED": {"trigger": "DELAYED"}}
 _EXECUTIONS = {"ENDED": {"status": "SUCCESS"}, "RETRIED": {"status": "FAILED"}, "WAITING": {"status": "PENDING"}}
 
 
 def reads(api: Api, filters: int) -> Iterator[tuple[str, str]]:
-    """Yield what each is called, and its path, with at most so many filters.
+    """Yield the label and the path of each read, with at most `filters` filters.
 
-    A read of what this database has none of is left out.
+    Reads of rows that this database does not have are left out.
     """
     places, values = _places(api), _values()
     values["job_id"] = list(places["job_id"].values())
@@ -37,12 +37,12 @@ def reads(api: Api, filters: int) -> Iterator[tuple[str, str]]:
 
 
 def _answers_json(item: Mapping[str, Any]) -> bool:
-    """Return whether there is a GET, and it is not of the process's own figures."""
+    """Return whether a path has a GET with a JSON answer; metrics of the process have none."""
     return "get" in item and "application/json" in item["get"]["responses"]["200"].get("content", ())
 
 
 def _places(api: Api) -> dict[str, dict[str, str]]:
-    """Look up what stands for each parameter of a path, by the name that it gets."""
+    """Look up the values of each path parameter, by their name in labels."""
     places: dict[str, dict[str, str]] = {"job_id": {}, "execution_id": {}}
     for kind, filters in (("job", _JOBS), ("execution", _EXECUTIONS)):
         for name, wanted in filters.items():
@@ -55,14 +55,14 @@ def _placed(path: str, places: Mapping[str, Mapping[str, str]]) -> Iterator[tupl
     if any(
         name in path for name in ("{name}", "{target}", "{worker_id}", "{letter_id}", "{redrive_id}", "{operation_id}")
     ):
-        return  # of the catalogue, of breakers, workers or dead letters: a row by its key
+        return  # rows by key, of the catalog, breakers, workers or dead letters
     parameter = next((name for name in places if f"{{{name}}}" in path), None)
     for name, value in places[parameter].items() if parameter else (("", ""),):
         yield path.replace(f"{{{parameter}}}", name), path.replace(f"{{{parameter}}}", value)
 
 
 def _values() -> dict[str, list[str]]:
-    """Return the values that filters without an enumeration are tried with: common, rare and absent ones."""
+    """Return the values to try for filters without an enumeration: common, rare and absent values."""
     now = datetime.now(UTC)
     hour, half, most = (rfc3339(now - timedelta(days=days), "seconds") for days in (1 / 24, 15, history.DAYS - 0.01))
     endpoints = ["history-3", history.RARE_ENDPOINT, history.UNUSED_ENDPOINT]
@@ -92,7 +92,10 @@ def _values() -> dict[str, list[str]]:
 
 
 def _queries(parameters: Sequence[Mapping[str, Any]], values: Values, filters: int) -> Iterator[Query]:
-    """Yield no filter, each value of each, each pair of values of two, …; raises KeyError for an unknown filter."""
+    """Yield no filter, each value of each filter, each pair of values of two filters, …
+
+    Raises KeyError for an unknown filter.
+    """
     tried = {
         each["name"]: each["schema"].get("enum") or values[each["name"]]
         for each in parameters
@@ -105,11 +108,11 @@ def _queries(parameters: Sequence[Mapping[str, Any]], values: Values, filters: i
 
 
 def _later_pages(api: Api, name: str, place: str, parameters: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the second page of a list, and the one behind its oldest rows."""
+    """Yield the second page of a list, and the page behind its oldest rows."""
     names = {each["name"] for each in parameters}
-    for which, query in (("PAGE-2", {}), ("OLDEST", {"created_before": _values()["created_before"][-1]})):
+    for page, query in (("PAGE-2", {}), ("OLDEST", {"created_before": _values()["created_before"][-1]})):
         if names >= {"cursor", *query} and (cursor := api.get(place, **query).get("cursor")):
-            yield f"{name}?cursor={which}", _shown(place, query | {"cursor": cursor})
+            yield f"{name}?cursor={page}", _shown(place, query | {"cursor": cursor})
 
 
 def _shown(path: str, query: Query, places: Mapping[str, Mapping[str, str]] | None = None) -> str:

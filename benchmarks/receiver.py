@@ -1,9 +1,9 @@
-"""Receiver of all deliveries: a process of its own, as cheap as it can be, that notes when each key arrived first.
+"""Receiver of all deliveries: a cheap process of its own that records the first arrival of each key.
 
-`python -m benchmarks.receiver 20` prints its ports, the first and so many more: to a client each is a host of its own.
-POST /… is answered 200, POST /hold/5/… after five seconds, and POST /hang/… never. A report is a GET: /_counts, /_times
-(Unix time of the first arrival by idempotency key), /_arrivals/… (Unix times of all requests to the path behind it),
-/_open (by path, how many are open and the most that were), /_clear (forget all).
+`python -m benchmarks.receiver 20` prints its ports, the first and 20 more; clients treat each port as a separate host.
+POST /… is answered 200 at once, POST /hold/5/… after five seconds, and POST /hang/… never. Reports are GETs:
+/_counts, /_times (Unix time of the first arrival by idempotency key), /_arrivals/… (Unix times of all requests to a
+path), /_open (open requests by path, now and at most), /_clear (delete all records).
 """
 
 import asyncio
@@ -21,13 +21,13 @@ _BACKLOG = 4096
 
 
 class Book:
-    """What has arrived."""
+    """Records of all arrivals."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all."""
+        """Delete all records."""
         self.times: dict[str, float] = {}
         self.arrivals = defaultdict[str, list[float]](list)
         self.repeats = 0
@@ -37,21 +37,21 @@ class Book:
         self.most_held = 0
 
     def note(self, path: str, key: str) -> None:
-        """Keep the arrival of a request, and of a key the first one."""
+        """Record the arrival of a request, and the first arrival of its key."""
         now = time.time()
         self.arrivals[path].append(now)
         if self.times.setdefault(key, now) != now:
             self.repeats += 1
 
     def hold(self, path: str, by: int) -> None:
-        """Count a request that waits for its answer, or one that waits no longer."""
+        """Add `by` (1 or -1) to the number of requests that wait for their answer."""
         self.held += by
         self.most_held = max(self.most_held, self.held)
         self.open[path] += by
         self.most_open[path] = max(self.most_open[path], self.open[path])
 
     def report(self, path: str) -> object:
-        """Answer a GET."""
+        """Return the answer to a GET."""
         if path == "/_clear":
             self.clear()
         if path == "/_times":
@@ -84,7 +84,7 @@ class _Connection(asyncio.Protocol):
             self._answer(head, headers)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        self._let_go()
+        self._end_hold()
 
     def _answer(self, head: bytes, headers: bytes) -> None:
         method, target, _version = head.split(b"\r\n", 1)[0].split(b" ")
@@ -103,11 +103,11 @@ class _Connection(asyncio.Protocol):
             self._transport.write(_OK)
 
     def _release(self) -> None:
-        self._let_go()
+        self._end_hold()
         self._transport.write(_OK)
 
-    def _let_go(self) -> None:
-        """Count the request that waits as one that waits no longer; its answer, or the end of its connection, came."""
+    def _end_hold(self) -> None:
+        """Count the held request as finished: it was answered, or its connection has ended."""
         if self._held is not None:
             self._book.hold(self._held, -1)
             self._held = None

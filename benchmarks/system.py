@@ -1,4 +1,4 @@
-"""System under measurement: the contenders with their servers, and the receiver."""
+"""System under measurement: contenders with their servers, and the receiver."""
 
 import os
 import tempfile
@@ -19,25 +19,25 @@ from benchmarks.contenders.peer import Peer, PgQueuer
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What is measured and what it delivers to."""
+    """Contenders, their receiver and their servers."""
 
     ours: Ours
     contenders: list[Contender]
     arrivals: Arrivals
     processes: Processes
-    """Runs what else belongs to the benchmark, in the product's environment."""
+    """Other processes of the benchmark, in the product's environment."""
     valkey: Valkey
     logs: Path
 
     @property
     def all_ours(self) -> list[Ours]:
-        """Return those that are the product."""
-        return [one for one in self.contenders if isinstance(one, Ours)]
+        """Return the contenders that are versions of the product."""
+        return [contender for contender in self.contenders if isinstance(contender, Ours)]
 
 
 @contextmanager
 def running(peers: Sequence[str] = (), trees: Sequence[Path] = ()) -> Iterator[System]:
-    """Start servers, the API and the receiver; all end with the block. `trees` are other working trees of ours."""
+    """Start servers, the API and the receiver, and stop all at the end; `trees` are other working trees of ours."""
     with ExitStack() as stack:
         logs = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="te-bench-")))
         plain = Processes(os.environ, logs=logs, cwd=environment.ROOT)

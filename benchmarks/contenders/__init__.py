@@ -1,1 +1,1 @@
-"""Task queues that are measured, each behind the same four verbs."""
+"""Measured task queues, each behind the same four methods."""

@@ -15,17 +15,17 @@ Times = dict[str, float]
 
 
 class Contender(ABC):
-    """Fill a queue, start workers, send one by one."""
+    """A task queue with methods to fill it, start its workers, and enqueue single deliveries."""
 
     name: str
     remark = ""
-    """How it is configured, for the report."""
+    """Configuration, for the report."""
     database_pid: int | None = None
-    """PostgreSQL's first process, where it uses one."""
+    """Process id of its PostgreSQL, if it has any."""
 
     @abstractmethod
     def fill(self, url: str, count: int) -> float:
-        """Enqueue so many deliveries that are due now, and return how many a second."""
+        """Enqueue `count` deliveries due now, and return the rate per second."""
 
     @abstractmethod
     def start(self) -> list[Child]:
@@ -33,25 +33,25 @@ class Contender(ABC):
 
     @abstractmethod
     def idle(self, url: str, count: int) -> Times | None:
-        """Enqueue one delivery at a time and return when each was accepted; None when it cannot."""
+        """Enqueue one delivery at a time and return the time of each acceptance; None if unsupported."""
 
     @abstractmethod
     def delayed(self, url: str, count: int) -> Times | None:
-        """Enqueue deliveries that come due one after the other and return when; None when it cannot."""
+        """Enqueue deliveries with consecutive due times and return these times; None if unsupported."""
 
-    def settle(self) -> None:  # noqa: B027 - most have nothing to do
-        """Do what is to be done between filling and the start of the workers."""
+    def settle(self) -> None:  # noqa: B027 - most contenders need no preparation
+        """Prepare the filled queue before the workers start."""
 
     @contextmanager
     def at_work(self) -> Iterator[list[Child]]:
-        """Lend the workers; they are stopped at the end."""
+        """Start workers, lend them, and stop them at the end."""
         with ExitStack() as stack:
             yield [stack.enter_context(ended(worker)) for worker in self.start()]
 
 
 @contextmanager
 def ended(worker: Child) -> Iterator[Child]:
-    """Lend a worker that has been started, and stop it at the end."""
+    """Lend a started worker, and stop it at the end."""
     try:
         yield worker
     finally:
@@ -59,7 +59,7 @@ def ended(worker: Child) -> Iterator[Child]:
 
 
 def check(workers: list[Child]) -> None:
-    """Raise ChildError with the last lines of a worker that has ended."""
+    """Raise ChildError with the last lines of output if a worker has ended."""
     for worker in workers:
         if not worker.is_running:
             raise ChildError(f"{worker.name} ended with status {worker.returncode}:\n{worker.tail()}")

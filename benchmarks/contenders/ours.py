@@ -1,4 +1,4 @@
-"""Task Executor as it is shipped: API, scheduler, PostgreSQL, a worker of two processes with eight threads."""
+"""The product with default settings: API, scheduler, PostgreSQL, a worker of two processes with eight threads."""
 
 import json
 import time
@@ -34,7 +34,7 @@ _TEMPLATE = {name: "{{input." + name + "}}" for name in BODY}
 
 
 class Ours(Contender):
-    """The product of this working tree, or of another one with a `.venv` of its own; a context manager."""
+    """The product of this working tree, or of another working tree with a `.venv`; a context manager."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Ours(Contender):
         prepare: Callable[[str], object] | None = None,
         postgres: Postgres | None = None,
     ) -> None:
-        """Use a `postgres` that runs, or one of its own; `prepare` gets the URL of the migrated database first."""
+        """Use a running `postgres`, or start one; `prepare` first gets the URL of the migrated database."""
         self.name = name
         self._postgres = postgres
         self.stack = Stack(
@@ -67,7 +67,7 @@ class Ours(Contender):
         self._endpoints: dict[str, str] = {}
 
     def __enter__(self) -> "Ours":
-        """Start PostgreSQL, API and scheduler, and register what the templates use."""
+        """Start PostgreSQL, API and scheduler, and register a secret and a payload spec for the endpoints."""
         self.stack.start()
         if self._prepare is not None:
             self._prepare(self.stack.database_url)
@@ -81,7 +81,7 @@ class Ours(Contender):
         self.stack.stop()
 
     def endpoint(self, url: str, **fields: Any) -> str:
-        """Return the name of the endpoint for a URL, registered with these fields when it is new."""
+        """Return the name of the endpoint for a URL; a new endpoint is registered with `fields`."""
         if url not in self._endpoints:
             headers = {"Authorization": "Bearer {{secret.token-" + self._run + "}}"}
             spec = {"url": url, "method": "POST", "headers": headers, "body_template": _TEMPLATE}
@@ -96,7 +96,7 @@ class Ours(Contender):
         return name
 
     def job(self, url: str, **fields: Any) -> dict[str, Any]:
-        """Make the body of a new job; it is due now unless `fields` say otherwise."""
+        """Return the body of a new job, due now unless `fields` change it."""
         given = {"endpoint": self.endpoint(url), "trigger": "IMMEDIATE", "idempotency_key": uuid.uuid4().hex}
         return given | {"input": BODY} | fields
 
@@ -119,7 +119,7 @@ class Ours(Contender):
 
     @contextmanager
     def at_work_with(self, **env: str) -> Iterator[list[Child]]:
-        """Lend workers with settings of their own."""
+        """Lend workers with additional settings."""
         usual = self._worker_env
         self._worker_env = usual | env
         try:
@@ -153,7 +153,7 @@ class Ours(Contender):
 
 
 def settle(database_url: str) -> None:
-    """Give the planner statistics, and start with a fresh checkpoint, so that all begin alike."""
+    """Update the planner's statistics and take a checkpoint, so that all contenders start alike."""
     with closing(psycopg2.connect(database_url)) as connection:
         connection.autocommit = True
         with connection.cursor() as cursor:

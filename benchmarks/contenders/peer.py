@@ -1,4 +1,4 @@
-"""Peers: other task queues, which run in the environment of the benchmark's own."""
+"""Peers: other task queues, which run in the benchmark's own environment."""
 
 import json
 from contextlib import closing
@@ -13,7 +13,7 @@ from benchmarks.contenders.contender import BODY, TOKEN, Contender, Times
 _SECONDS = 300.0
 
 _TASKIQ = ("--workers", "2", "--max-async-tasks", "100", "--log-level", "WARNING")
-# What starts each one's workers: two processes, as many as there are of ours.
+# Commands of the workers: two processes, as many as the product has.
 WORKERS = {
     "pgqueuer": ("benchmarks.peers.pgqueuer_peer", "work", "100"),
     "taskiq": ("taskiq", "worker", "benchmarks.peers.taskiq_peer:broker", *_TASKIQ),
@@ -30,7 +30,7 @@ _WITHOUT_DELAYS = {"taskiq"}
 
 
 class Peer(Contender):
-    """A module of `benchmarks.peers`."""
+    """A peer: a module of `benchmarks.peers`."""
 
     def __init__(self, name: str, processes: Processes) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class Peer(Contender):
         self._started = 0
 
     def fill(self, url: str, count: int) -> float:
-        return count / float(self._tell("enqueue", url, count) or "inf")
+        return count / float(self._run("enqueue", url, count) or "inf")
 
     def start(self) -> list[Child]:
         self._started += 1
@@ -57,23 +57,23 @@ class Peer(Contender):
         return None if self.name == "aiohttp" or self.name in _WITHOUT_DELAYS else self._times("delayed", url, count)
 
     def _times(self, command: str, url: str, count: int) -> Times:
-        times: Times = json.loads(self._tell(command, url, count))
+        times: Times = json.loads(self._run(command, url, count))
         return times
 
-    def _tell(self, command: str, url: str, count: int) -> str:
-        """Run a command of its module, and return what it writes."""
+    def _run(self, command: str, url: str, count: int) -> str:
+        """Run a command of the peer's module, and return its output."""
         words = (self._module, command, url, str(count), json.dumps(BODY), TOKEN)
         return self.processes.run(words, timeout=_SECONDS).strip()
 
 
 class PgQueuer(Peer):
-    """pgqueuer on the same PostgreSQL server, in a database of its own."""
+    """pgqueuer on the product's PostgreSQL server, in a separate database."""
 
     def __init__(self, processes: Processes, database_pid: int | None) -> None:
         super().__init__("pgqueuer", processes)
         self.database_url = processes.env["PGDSN"]
         self.database_pid = database_pid
-        # Durable is its default; the settings for autovacuum are those that it recommends.
+        # It is durable by default; `autovac` applies its recommended settings.
         processes.run(("pgqueuer", "install"))
         processes.run(("pgqueuer", "autovac"))
 

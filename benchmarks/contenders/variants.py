@@ -1,4 +1,4 @@
-"""Variants of ours: over a long history, with many rows that wait, with many shards, without hints."""
+"""Variants of the product: with a long history, many waiting rows, many shards, or no hints."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,10 +12,10 @@ from benchmarks.system import System
 _SHARDS = 16
 
 
-def hard_on_latency(system: System, future: int) -> Iterator[Callable[[], Ours]]:
-    """Yield what makes each; start them one after the other, so that none costs another anything."""
+def latency_variants(system: System, future: int) -> Iterator[Callable[[], Ours]]:
+    """Yield functions that make the variants; run the variants one after the other."""
     yield partial(Ours, system.logs, f"ours, {_SHARDS} shards", env={"TE_QUEUE_SHARDS": str(_SHARDS)})
-    # The worker listens where nobody speaks.
+    # The worker listens to another Redis, to which no process sends hints.
     yield partial(Ours, system.logs, "ours, no hints", worker_env={"TE_WAKEUP_REDIS_URL": system.valkey.url})
     build = partial(history.build, finished=0, future=future)
     yield partial(Ours, system.logs, f"ours, {future:,} wait", prepare=build)
@@ -23,9 +23,9 @@ def hard_on_latency(system: System, future: int) -> Iterator[Callable[[], Ours]]
 
 @contextmanager
 def long_history(system: System, finished: int, future: int) -> Iterator[Ours]:
-    """Run ours over a long history, which is built once and kept for the next run.
+    """Run the product with a long history, which is built once and kept for the next run.
 
-    A schema older than this tree's is upgraded; remove the directory when it is newer, or when building was cut off.
+    An older schema is upgraded. Remove the directory if its schema is newer, or if building was interrupted.
     """
     kept = environment.home() / f"history-{finished}-{future}"
     built = kept / "built"

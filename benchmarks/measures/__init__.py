@@ -1,1 +1,1 @@
-"""What is measured, each in a run of its own or all in one."""
+"""Measurements, each in a separate run or all in one run."""

@@ -1,4 +1,4 @@
-"""Rate at which a backlog of deliveries drains, and the CPU time that each takes."""
+"""Rate at which a backlog of deliveries drains, and CPU time of each delivery."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _STEADY = (0.1, 0.9)
 
 RATE = Figure("whole", "1/s")
 STEADY = Figure("steady (10-90 %)", "1/s", is_yardstick=True)
-RATIO = Figure("steady, by ours of the same round", "", 2)
+RATIO = Figure("steady, relative to ours in the same round", "", 2)
 PYTHON = Figure("CPU of the workers", "ms", 3)
 DATABASE = Figure("CPU of PostgreSQL", "ms", 3)
 RECEIVER = Figure("CPU of the receiver", "ms", 3)
@@ -23,19 +23,19 @@ REPEATS = Figure("sent twice", "")
 
 
 class Witness(Protocol):
-    """Sees what was delivered."""
+    """Observer of deliveries: the receiver, or the database."""
 
     def clear(self) -> None:
-        """Forget all."""
+        """Delete all records."""
 
     def wait_for(self, count: int, *, timeout: float = ..., check: Callable[[], object] = ...) -> int:
-        """Wait until so many were delivered, and return how many."""
+        """Wait until `count` deliveries were seen, and return their number."""
 
     def times(self) -> dict[str, float]:
-        """Return when each was delivered."""
+        """Return the time of each delivery by key."""
 
     def counts(self) -> dict[str, int]:
-        """Return how many `repeats` there were."""
+        """Return the counts, among them `repeats`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ def drain(
 
         def read(share: float) -> _Reading:
             arrived = witness.wait_for(int(count * share), check=lambda: check(workers))
-            others = (machine.cpu_seconds(pid) if pid else 0.0 for pid in (contender.database_pid, receiver_pid))
-            return _Reading(arrived, machine.cpu_seconds(*(worker.pid for worker in workers)), *others)
+            servers = (machine.cpu_seconds(pid) if pid else 0.0 for pid in (contender.database_pid, receiver_pid))
+            return _Reading(arrived, machine.cpu_seconds(*(worker.pid for worker in workers)), *servers)
 
         first, last = (read(share) for share in _STEADY)
         witness.wait_for(count, check=lambda: check(workers))
@@ -84,7 +84,7 @@ def drain(
 
 
 def measure(run: Run, contenders: list[Contender], arrivals: Arrivals, count: int, rounds: int) -> Section:
-    """Drain everyone's backlog in turn, so many times; every second round in the opposite order."""
+    """Drain the backlog of each contender in turn; every second round in the opposite order."""
     section = run.section(f"HTTP drain of {count:,}")
     for number in range(rounds):
         figures: dict[str, dict[Figure, float]] = {}
@@ -95,18 +95,18 @@ def measure(run: Run, contenders: list[Contender], arrivals: Arrivals, count: in
             run.remark(f"{contender.name}: {contender.remark}")
             print(_line(contender.name, figures[contender.name]), flush=True)
         for contender in contenders:
-            _keep(section, contender.name, figures[contender.name], figures["ours"])
+            _add_results(section, contender.name, figures[contender.name], figures["ours"])
     return section
 
 
-def _keep(section: Section, who: str, figures: dict[Figure, float], ours: dict[Figure, float]) -> None:
+def _add_results(section: Section, column: str, figures: dict[Figure, float], ours: dict[Figure, float]) -> None:
     for figure, value in figures.items():
         if value not in {0.0, float("inf")} or figure is REPEATS:
-            section.add(figure, who, value)
+            section.add(figure, column, value)
         if figure is STEADY:
-            section.add(RATIO, who, value / ours[STEADY])
+            section.add(RATIO, column, value / ours[STEADY])
 
 
-def _line(who: str, figures: dict[Figure, float]) -> str:
+def _line(column: str, figures: dict[Figure, float]) -> str:
     shown: Iterable[str] = (f"{figure.name} {value:,.{figure.digits}f}" for figure, value in figures.items())
-    return f"  {who}: {'; '.join(shown)}"
+    return f"  {column}: {'; '.join(shown)}"

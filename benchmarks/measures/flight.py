@@ -1,4 +1,4 @@
-"""Deliveries to slow receivers: how many are in flight at once, how soon, and what they cost in memory."""
+"""Deliveries to slow receivers: the number in flight at once, the time until then, and the memory."""
 
 import time
 from contextlib import suppress
@@ -17,24 +17,24 @@ _PATIENCE_SECONDS = 60.0
 _POLL_SECONDS = 0.02
 
 MOST = Figure("most in flight at once", "")
-SOON = Figure("from the first arrival to so many", "s", 2)
+SOON = Figure("from the first arrival to this number in flight", "s", 2)
 RSS = Figure("RSS of the worker's processes then", "MiB")
 PSS = Figure("PSS of the worker's processes then", "MiB")
 SENT_TWICE = Figure("sent twice", "")
 
 
-_WHO = "ours, wide"
+_COLUMN = "ours, wide"
 
 
 def measure(run: Run, system: System, in_flight: int, held_seconds: float, rounds: int) -> Section:
-    """Deliver twice as many as fit to a receiver that answers after some seconds."""
+    """Deliver twice the possible number in flight to a receiver that answers after some seconds."""
     section = run.section(f"{in_flight:,} in flight, two worker processes")
     most = in_flight // _PROCESSES
-    run.remark(f"{_WHO}: workers with TE_WORKER_MAX_CONCURRENT={most}, TE_CONNECTIONS_PER_HOST={most}")
+    run.remark(f"{_COLUMN}: workers with TE_WORKER_MAX_CONCURRENT={most}, TE_CONNECTIONS_PER_HOST={most}")
     for _ in range(rounds):
         run.calibrate()
         for figure, value in _once(system, in_flight, held_seconds).items():
-            section.add(figure, _WHO, value)
+            section.add(figure, _COLUMN, value)
     run.calibrate()
     return section
 
@@ -55,7 +55,7 @@ def _once(system: System, in_flight: int, held_seconds: float) -> dict[Figure, f
 
 
 def _wait_until_held(system: System, workers: list[Child], in_flight: int) -> float:
-    """Return after how many seconds so many were in flight; at the latest when no more can come."""
+    """Return the seconds until `in_flight` deliveries were held, or until no more can come."""
     began = time.monotonic()
     while (counts := system.arrivals.counts())["held"] < in_flight:
         check(workers)
@@ -66,7 +66,7 @@ def _wait_until_held(system: System, workers: list[Child], in_flight: int) -> fl
 
 
 def memory(*roots: int) -> tuple[float, float]:
-    """Return RSS and PSS, in MiB, of processes with all their descendants."""
+    """Return RSS and PSS of processes with all their descendants, in MiB."""
     pids = [pid for root in roots for pid in family(root)]
     return sum(_rss(pid) for pid in pids), sum(_pss(pid) for pid in pids)
 
@@ -78,7 +78,7 @@ def _rss(pid: int) -> float:
 
 
 def _pss(pid: int) -> float:
-    # psutil adds up all mappings, which takes far longer than the kernel's own sum.
+    # psutil would add up all mappings, which takes far longer than the kernel's sum.
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

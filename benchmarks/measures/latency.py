@@ -1,4 +1,4 @@
-"""Time from the moment a delivery was accepted to the receiver, on an idle system, and lateness of delayed ones."""
+"""Time from acceptance of a delivery to its arrival on an idle system, and lateness of delayed deliveries."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from benchmarks.contenders.contender import Contender, Times, check
 from benchmarks.report.results import Figure, Section, percentile
 from benchmarks.report.run import Run
 
-_WARM = 200  # enough that each process has had some
+_WARM = 200  # enough deliveries for each process to have had several
 
 IDLE = [
     Figure("accepted to receiver, idle, p50", "ms", 2),
@@ -17,14 +17,14 @@ LATE = [Figure("late by, p50", "ms", 2), Figure("late by, p99", "ms", 2), Figure
 
 
 def measure(run: Run, contenders: Sequence[Contender], arrivals: Arrivals, samples: int, rounds: int) -> Section:
-    """Measure one after the other, each alone at work."""
+    """Measure the contenders one after the other, each alone."""
     return add(run, run.section("Latency"), contenders, arrivals, samples=samples, rounds=rounds)
 
 
 def add(
     run: Run, section: Section, contenders: Sequence[Contender], arrivals: Arrivals, *, samples: int, rounds: int
 ) -> Section:
-    """Measure more of them into a section."""
+    """Measure further contenders into a section."""
     for _ in range(rounds):
         for contender in contenders:
             run.calibrate()
@@ -44,7 +44,7 @@ def _one(section: Section, contender: Contender, arrivals: Arrivals, samples: in
         if (accepted := contender.idle(arrivals.url, samples)) is not None:
             waited = _after(accepted, arrivals)
             for figure, share in zip(IDLE, (0.5, 0.99), strict=True):
-                # One that arrived before the client had read its answer waited for nothing.
+                # A delivery that arrived before the client had read its answer counts as 0.
                 section.add(figure, contender.name, max(0.0, percentile(waited, share)))
         if (due := contender.delayed(arrivals.url, samples)) is not None:
             late = _after(due, arrivals)
@@ -53,7 +53,7 @@ def _one(section: Section, contender: Contender, arrivals: Arrivals, samples: in
 
 
 def _after(instants: Times, arrivals: Arrivals) -> list[float]:
-    """Wait for all, and return by how many milliseconds each came after its instant."""
+    """Wait for all keys, and return by how many milliseconds each arrived after its instant."""
     arrivals.wait_for_keys(instants)
     times = arrivals.times()
     return [(times[key] - instant) * 1000 for key, instant in instants.items()]

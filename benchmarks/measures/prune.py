@@ -1,4 +1,4 @@
-"""Rate at which the oldest executions are pruned, alone and beside deliveries, and what these keep of their rate."""
+"""Rate of pruning the oldest executions, alone and beside deliveries, and its effect on the deliveries."""
 
 import time
 from contextlib import ExitStack
@@ -14,22 +14,23 @@ from benchmarks.report.results import Figure, Section, percentile
 from benchmarks.report.run import Run
 
 _ALONE_SECONDS = 4.0
-_NORMAL = 0.5  # of the rate of a drain; what comes due by itself has to be promoted too
-_LEAD_SECONDS = 6.0  # for the start of workers and of the pruning
+_NORMAL = 0.5  # load as a share of a drain's rate; delayed deliveries must be promoted too, so it is well below 1
+_LEAD_SECONDS = 6.0  # time for the start of workers and of pruning
 _BATCH = 1000
-_FILL_RATE = 1500  # less than what a batch creates a second
+_FILL_RATE = 1500  # conservative rate of creating jobs in batches
 
 PRUNED = Figure("executions pruned, 1/s", "")
-COST = Figure("CPU of PostgreSQL for each of them, ms", "", 3)
-KEPT = Figure("rate of the deliveries, by that without pruning", "", 2)
+COST = Figure("CPU of PostgreSQL per pruned execution, ms", "", 3)
+KEPT = Figure("rate of the deliveries, relative to no pruning", "", 2)
 LATE = {share: Figure(f"late by, p{share * 100:.0f}, ms", "", 1) for share in (0.5, 0.99)}
 
-NOTHING, DRAIN, NORMAL, PLAIN = "nothing else", "drain at full speed", f"{_NORMAL:.0%} of that", "that without pruning"
+NOTHING, DRAIN, NORMAL = "nothing else", "drain at full speed", f"load of {_NORMAL:.0%} of the drain"
+PLAIN = "the same load without pruning"
 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """What the measurements of a round have in common."""
+    """Shared values of the measurements of a round."""
 
     run: Run
     section: Section
@@ -43,7 +44,7 @@ class _Round:
             self._add(NOTHING, pruned)
 
     def beside_a_drain(self) -> float:
-        """Return the rate of a drain without pruning."""
+        """Drain with and without pruning; return the rate without pruning."""
         alone, begun = drain.drain(self.ours, self.arrivals.url, self.arrivals, self.count), list[Pruning]()
         with ExitStack() as stack:
 
@@ -56,38 +57,38 @@ class _Round:
         return alone[drain.STEADY]
 
     def beside_a_load(self, rate: float) -> None:
-        """Deliver what comes due at a rate, without and with pruning."""
+        """Deliver delayed jobs that come due at a rate, without and with pruning."""
         kept = [self._deliver(PLAIN, rate), self._deliver(NORMAL, rate)]
         self.section.add(KEPT, NORMAL, kept[1] / kept[0])
 
-    def _deliver(self, who: str, rate: float) -> float:
-        """Return which share of the rate was kept."""
+    def _deliver(self, column: str, rate: float) -> float:
+        """Return the achieved share of the rate."""
         self.arrivals.clear()
         due = _fill(self.ours, self.arrivals.url, rate, self.count)
         self.ours.settle()
         with ExitStack() as stack:
             workers = stack.enter_context(self.ours.at_work())
-            pruned = stack.enter_context(pruning(self.ours)) if who is NORMAL else None
+            pruned = stack.enter_context(pruning(self.ours)) if column is NORMAL else None
             self.arrivals.wait_for(self.count, check=lambda: check(workers))
             if pruned is not None:
-                self._add(who, pruned)
+                self._add(column, pruned)
         times = self.arrivals.times()
         late = [(times[key] - instant) * 1000 for key, instant in due.items()]
         for share, figure in LATE.items():
-            self.section.add(figure, who, percentile(late, share))
+            self.section.add(figure, column, percentile(late, share))
         return self.count / rate / (max(times.values()) - min(due.values()))
 
-    def _add(self, who: str, pruned: Pruning) -> None:
+    def _add(self, column: str, pruned: Pruning) -> None:
         rate, cost = pruned.rate()
-        self.section.add(PRUNED, who, rate)
-        if who is NOTHING:
-            self.section.add(COST, who, cost)
+        self.section.add(PRUNED, column, rate)
+        if column is NOTHING:
+            self.section.add(COST, column, cost)
         if pruned.is_over:
-            self.run.remark(f"prune beside {who}: nothing was left before the end, so its rate is too low")
+            self.run.remark(f"prune beside {column}: pruning finished too early, so the shown rate is too low")
 
 
 def measure(run: Run, ours: Ours, arrivals: Arrivals, count: int, rounds: int) -> Section:
-    """Prune beside nothing, beside a drain and beside a load that leaves room; a part of the history is gone after."""
+    """Prune alone, beside a drain and beside a moderate load; this deletes a part of the history."""
     section = run.section("Prune, beside")
     for _ in range(rounds):
         run.calibrate()
@@ -100,7 +101,7 @@ def measure(run: Run, ours: Ours, arrivals: Arrivals, count: int, rounds: int) -
 
 
 def _fill(ours: Ours, url: str, rate: float, count: int) -> Times:
-    """Create so many that come due one after the other, and return when."""
+    """Create `count` jobs that come due at a rate, and return their due times."""
     first = time.time() + count / _FILL_RATE + _LEAD_SECONDS
     due = {}
     for begun in range(0, count, _BATCH):

@@ -1,4 +1,4 @@
-"""A steady load for minutes: what must stay flat does, or it is said what grows and how fast."""
+"""Steady load for minutes: finds resources that grow, and how fast."""
 
 import statistics
 import threading
@@ -21,12 +21,12 @@ from benchmarks.system import System
 SHARE = 0.7
 _EVERY_SECONDS = 0.2
 _SAMPLES = (10, 60)
-"""How many are taken, at the least and at the most; in between one a second."""
+"""Minimum and maximum number of samples; in between one sample a second."""
 _FLAT = 0.05
-"""What grows by no larger share over the second half is flat."""
+"""Maximum relative growth over the second half that counts as flat."""
 
 _TABLES = ("jobs", "executions", "attempts", "execution_logs")
-# Of a table that only grows, the bytes for each row say whether it bloats.
+# Tables only grow here, so the bytes per row show whether a table bloats.
 _SIZES = """
 SELECT relname, n_live_tup, n_dead_tup, pg_table_size(relid), pg_indexes_size(relid)
   FROM pg_stat_user_tables WHERE relname = ANY(%s)
@@ -38,11 +38,11 @@ _MIB, _COUNT, _BYTES, _PERCENT = "MiB", "", "bytes a row", "% of rows"
 
 
 def measure(run: Run, system: System, minutes: float, executions: int) -> Section:
-    """Create and deliver at 70 % of what both at once can do, by a drain of so many; sample what may grow."""
+    """Create and deliver at 70 % of the capacity, measured by a drain of `executions`; sample the resources."""
     run.calibrate()
     rate = SHARE * _capacity(system, executions)
     run.calibrate()
-    section = run.section(f"Soak: {minutes:g} min at {rate:,.0f} jobs/s, 70 % of what was measured before")
+    section = run.section(f"Soak: {minutes:g} min at {rate:,.0f} jobs/s, 70 % of the measured capacity")
     ours, samples = system.ours, dict[Figure, list[tuple[float, float]]]()
     system.arrivals.clear()
     with ours.at_work() as workers, _fed(ours, system.arrivals.url, rate):
@@ -63,7 +63,7 @@ def measure(run: Run, system: System, minutes: float, executions: int) -> Sectio
 
 
 def _capacity(system: System, executions: int) -> float:
-    """Return how many jobs a second can be both created and delivered when each takes the machine in turn."""
+    """Return the jobs per second that can be created and delivered, if creation and delivery alternate."""
     drained = drain.drain(system.ours, system.arrivals.url, system.arrivals, executions)
     return 1 / (1 / drained[drain.FILL] + 1 / drained[drain.STEADY])
 
@@ -77,7 +77,7 @@ def _fed(ours: Ours, url: str, rate: float) -> Iterator[None]:
         began, made = time.monotonic(), 0
         with ours.client() as client:
             while not stop.wait(max(0.0, began + made / rate + _EVERY_SECONDS - time.monotonic())):
-                # No more than one batch late: what the machine could not take is not made up for.
+                # At most one batch behind: a backlog of jobs that the machine could not create in time is dropped.
                 began = max(began, time.monotonic() - made / rate - 2 * _EVERY_SECONDS)
                 count = max(1, round(rate * _EVERY_SECONDS))
                 client.post("/jobs/batch", {"jobs": [ours.job(url) for _ in range(count)]})
@@ -119,14 +119,14 @@ def _database(url: str) -> dict[Figure, float]:
 
 
 def _judge(run: Run, section: Section, figure: Figure, values: Sequence[tuple[float, float]]) -> None:
-    """Keep beginning, middle and end, and say by the slope of the second half whether it is flat."""
+    """Add the values at the beginning, middle and end; report growth by the slope of the second half."""
     tenth, half = max(1, len(values) // 10), len(values) // 2
-    for who, part in (
+    for column, part in (
         ("first tenth", values[:tenth]),
         ("middle", values[half : half + 1]),
         ("last tenth", values[-tenth:]),
     ):
-        section.add(figure, f"ours, {who}", statistics.median(value for _, value in part))
+        section.add(figure, f"ours, {column}", statistics.median(value for _, value in part))
     hours, levels = zip(*values[half:], strict=True)
     fit = statistics.linear_regression(hours, levels)
     section.add(figure, "ours, growth an hour", fit.slope)

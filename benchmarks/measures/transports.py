@@ -1,4 +1,4 @@
-"""Drains of our transports beside each other: HTTP, Redis Stream and Kafka, seen from the database."""
+"""Drains of the product's transports in turn: HTTP, Redis Stream and Kafka, timed in the database."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -16,16 +16,16 @@ from benchmarks.report.results import Figure, Section
 from benchmarks.report.run import Run
 from benchmarks.system import System
 
-_POLL_SECONDS = 0.1  # each look reads the table
+_POLL_SECONDS = 0.1  # long, because each poll reads the table
 _HTTP, _REDIS, _KAFKA = "ours, HTTP", "ours, Redis Stream", "ours, Kafka"
 _FIELDS = {name: "{{input." + name + "}}" for name in BODY}
 _TOPIC = "bench"
 
 _SHOWN = (drain.RATE, drain.STEADY, drain.PYTHON, drain.DATABASE, drain.RECEIVER, drain.REPEATS)
 
-RATIO = Figure("steady, by HTTP of the same round", "", 2)
-# The receivers differ, and take their CPU time from the same cores.
-RATIO_OF_CPU = Figure("CPU of HTTP's workers and PostgreSQL, by these", "", 2)
+RATIO = Figure("steady, relative to HTTP in the same round", "", 2)
+# The receivers differ, and use CPU time of the same cores.
+RATIO_OF_CPU = Figure("CPU of workers and PostgreSQL with HTTP, relative to this transport", "", 2)
 
 
 class _Transport(NamedTuple):
@@ -34,27 +34,27 @@ class _Transport(NamedTuple):
     spec: dict[str, Any]
 
 
-class Conclusions:
-    """What the database says of the deliveries of one endpoint."""
+class Completions:
+    """Deliveries of one endpoint as recorded in the database."""
 
     def __init__(self, ours: Ours, endpoint: str) -> None:
         self._url = ours.stack.database_url
         self._endpoint = endpoint
 
     def clear(self) -> None:
-        """Do nothing: an endpoint is used once."""
+        """Do nothing: each endpoint is used once."""
 
     def counts(self) -> dict[str, int]:
-        """Return how many succeeded, and how many attempts were repeats."""
+        """Return the numbers of successful executions and of repeated attempts."""
         arrived, repeats = self._ask("SELECT count(*), coalesce(sum(attempt_count - 1), 0)")[0]
         return {"arrived": arrived, "repeats": int(repeats)}
 
     def times(self) -> dict[str, float]:
-        """Return when each succeeded, by the database's clock."""
+        """Return the completion time of each success, by the database's clock."""
         return {key: float(at) for key, at in self._ask("SELECT execution_id, extract(epoch FROM completed_at)")}
 
     def wait_for(self, count: int, *, timeout: float = 120.0, check: Callable[[], object] = bool) -> int:
-        """Wait until so many have succeeded, and return how many."""
+        """Wait until `count` executions have succeeded, and return their number."""
         deadline = time.monotonic() + timeout
         while (arrived := self.counts()["arrived"]) < count:
             check()
@@ -70,7 +70,7 @@ class Conclusions:
 
 
 def measure(run: Run, system: System, count: int, rounds: int) -> Section:
-    """Drain the three in turn."""
+    """Drain the three transports in turn."""
     section = run.section(f"Transports, drain of {count:,}")
     with Tansu() as tansu:
         tansu.create_topic(_TOPIC, 4)
@@ -95,16 +95,17 @@ def measure(run: Run, system: System, count: int, rounds: int) -> Section:
         for number in range(rounds):
             run.calibrate()
             turns = transports if number % 2 == 0 else reversed(transports)
-            figures = {who: _drain(system.ours, f"{who} {number}", transports[who], count) for who in turns}
-            for who in transports:
-                of_one = figures[who]
+            figures = {column: _drain(system.ours, f"{column} {number}", transports[column], count) for column in turns}
+            for column in transports:
+                drained = figures[column]
                 for figure in _SHOWN:
-                    section.add(figure, who, of_one[figure])
-                section.add(RATIO, who, of_one[drain.STEADY] / figures[_HTTP][drain.STEADY])
-                if cpu := _cpu(of_one):  # the kernel counts in hundredths of a second
-                    section.add(RATIO_OF_CPU, who, _cpu(figures[_HTTP]) / cpu)
+                    section.add(figure, column, drained[figure])
+                section.add(RATIO, column, drained[drain.STEADY] / figures[_HTTP][drain.STEADY])
+                if cpu := _cpu(drained):  # the kernel counts in hundredths of a second
+                    section.add(RATIO_OF_CPU, column, _cpu(figures[_HTTP]) / cpu)
             print(
-                "  transports: " + ", ".join(f"{who} {of_one[drain.STEADY]:,.0f}/s" for who, of_one in figures.items())
+                "  transports: "
+                + ", ".join(f"{column} {drained[drain.STEADY]:,.0f}/s" for column, drained in figures.items())
             )
         run.calibrate()
     return section
@@ -112,7 +113,7 @@ def measure(run: Run, system: System, count: int, rounds: int) -> Section:
 
 def _drain(ours: Ours, target: str, over: _Transport, count: int) -> dict[Figure, float]:
     endpoint = ours.register(target, over.type_, over.spec)
-    return drain.drain(ours, target, Conclusions(ours, endpoint), count, receiver_pid=over.receiver_pid)
+    return drain.drain(ours, target, Completions(ours, endpoint), count, receiver_pid=over.receiver_pid)
 
 
 def _cpu(figures: Mapping[Figure, float]) -> float:

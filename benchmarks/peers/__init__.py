@@ -1,1 +1,1 @@
-"""Programs of the peers, each written as its own documentation advises; they import nothing of the product."""
+"""Programs of the peers, written as their documentation advises; they import nothing of the product."""

@@ -1,6 +1,6 @@
-"""No queue at all: requests by aiohttp, a hundred at once; what the stack can do at most.
+"""Requests by aiohttp without a queue, a hundred at once: the maximum throughput of the stack.
 
-`enqueue` leaves the number in a file, which `work` reads in each of two processes.
+`enqueue` writes the task to a file, which `work` reads in each of two processes.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ def _file() -> Path:
 
 
 async def work() -> None:
-    """Send this process's half, then wait to be ended."""
+    """Send half of the requests, then wait for the end of the process."""
     task = json.loads(_file().read_text())
     keys = iter([f"{os.getpid()}-{number}" for number in range(-(-task["count"] // _PROCESSES))])
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=_AT_ONCE)) as session:

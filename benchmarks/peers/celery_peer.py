@@ -1,7 +1,7 @@
 """Celery over Redis: `celery -A benchmarks.peers.celery_peer worker`.
 
-Durable as far as it goes (acknowledged after the run); prefetching many short tasks and no results, as it advises for
-throughput.
+Tasks are acknowledged after the run, the most durable option. As Celery advises for throughput, many short tasks are
+prefetched and results are ignored.
 """
 
 import os
@@ -37,7 +37,7 @@ def post(url: str, key: str, body: dict[str, object], token: str) -> None:
 
 
 class Queue(command.Queue):
-    """Its client."""
+    """Client of Celery."""
 
     async def send(self, message: Message, delay: float | None = None) -> None:
         post.apply_async(kwargs=message, countdown=delay)

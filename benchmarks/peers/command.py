@@ -1,4 +1,4 @@
-"""Command line of a peer's module: `enqueue`, `idle` and `delayed` print what was enqueued when, as JSON."""
+"""Command line of a peer: `enqueue` prints the seconds that it took, `idle` and `delayed` print times by key."""
 
 import asyncio
 import json
@@ -16,9 +16,9 @@ _APART_SECONDS = 0.01
 
 
 class Queue(ABC):
-    """What a peer's client does."""
+    """Client of a peer."""
 
-    async def open(self) -> None:  # noqa: B027 - most open at the first message
+    async def open(self) -> None:  # noqa: B027 - most clients connect at the first message
         """Connect."""
 
     async def close(self) -> None:  # noqa: B027
@@ -26,10 +26,10 @@ class Queue(ABC):
 
     @abstractmethod
     async def send(self, message: Message, delay: float | None = None) -> None:
-        """Enqueue one message, due in so many seconds."""
+        """Enqueue one message, due in `delay` seconds."""
 
     async def send_all(self, messages: list[Message]) -> None:
-        """Enqueue many, in bulk where there is a way."""
+        """Enqueue many messages, in bulk if possible."""
         for message in messages:
             await self.send(message)
 
@@ -57,7 +57,7 @@ async def _carry_out(queue: Queue, command: str, messages: list[Message]) -> Any
 
 
 async def _idle(queue: Queue, messages: list[Message]) -> dict[str, float]:
-    """Send one at a time, and return when each was enqueued."""
+    """Send one message at a time, and return the time of each."""
     sent = {}
     for message in messages:
         await queue.send(message)
@@ -67,7 +67,7 @@ async def _idle(queue: Queue, messages: list[Message]) -> dict[str, float]:
 
 
 async def _delayed(queue: Queue, messages: list[Message]) -> dict[str, float]:
-    """Send messages that are due one after the other, and return when each is due."""
+    """Send messages with consecutive due times, and return these times."""
     due = {}
     first = time.time() + _FIRST_SECONDS + len(messages) * _APART_SECONDS
     for number, message in enumerate(messages):

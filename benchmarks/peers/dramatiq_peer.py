@@ -1,4 +1,4 @@
-"""Plain Dramatiq over Redis with `requests`, as one would write it: `dramatiq benchmarks.peers.dramatiq_peer`."""
+"""Plain Dramatiq over Redis with `requests`, in the usual way: `dramatiq benchmarks.peers.dramatiq_peer`."""
 
 import os
 import threading
@@ -27,7 +27,7 @@ def post(url: str, key: str, body: dict[str, object], token: str) -> None:
 
 
 class Queue(command.Queue):
-    """Its client."""
+    """Client of Dramatiq."""
 
     async def send(self, message: Message, delay: float | None = None) -> None:
         post.send_with_options(kwargs=message, delay=None if delay is None else round(delay * 1000))

@@ -1,7 +1,7 @@
 """pgqueuer: `python -m benchmarks.peers.pgqueuer_peer work 100`.
 
-As advised: one connection for each queue manager, one HTTP session for all jobs in the context's resources, uvloop,
-one process for each core. Its own `pgq run` of this version fails on its option for the log level.
+As advised: one connection for each queue manager, one HTTP session for all jobs in the context's resources, uvloop, and
+one process for each core. pgqueuer's own `pgq run` cannot be used: it fails on its option for the log level.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ async def work(batch_size: int) -> None:
 
 
 class Queue(command.Queue):
-    """Its client."""
+    """Client of pgqueuer."""
 
     async def open(self) -> None:
         self._connection = await asyncpg.connect(os.environ["PGDSN"])

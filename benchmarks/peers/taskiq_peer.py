@@ -1,6 +1,6 @@
-"""taskiq over a Redis stream, which acknowledges: `taskiq worker benchmarks.peers.taskiq_peer:broker`.
+"""taskiq over a Redis stream, with acknowledgements: `taskiq worker benchmarks.peers.taskiq_peer:broker`.
 
-It has no delayed messages without a scheduler that looks once a second, so its lateness is not measured.
+taskiq has delayed messages only with a scheduler that polls once a second, so its lateness is not measured.
 """
 
 import os
@@ -14,8 +14,8 @@ from benchmarks.peers.command import Message
 
 _CONNECTIONS = 200
 
-# From the first message on, also those that were sent before the workers started. Its processes queue for a lock after
-# each read: reads of more than its default of a hundred messages are faster.
+# Start from the first message, so that messages sent before the workers started count too. taskiq's processes queue for
+# a lock after each read, so reads of more than the default of a hundred messages are faster.
 broker = RedisStreamBroker(url=os.environ["BENCH_REDIS_URL"], consumer_id="0", xread_count=1000)
 
 
@@ -39,7 +39,7 @@ async def post(url: str, key: str, body: dict[str, object], token: str) -> None:
 
 
 class Queue(command.Queue):
-    """Its client."""
+    """Client of taskiq."""
 
     async def open(self) -> None:
         await broker.startup()

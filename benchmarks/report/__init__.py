@@ -1,1 +1,1 @@
-"""What is said about a run: a table, a plot, and whether the machine was steady."""
+"""Report of a run: tables, a plot, and the steadiness of the machine."""

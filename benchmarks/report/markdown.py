@@ -1,4 +1,4 @@
-"""Sections as tables of Markdown: a row for each figure, a column for everyone who was measured."""
+"""Sections as Markdown tables: a row for each figure, a column for each contender."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,14 +6,14 @@ from benchmarks.report.results import Section, median
 
 
 def show(section: Section) -> str:
-    """Return a heading and a table; medians over the rounds with their ranges."""
-    everyone = section.everyone
+    """Return a heading and a table with medians and ranges over the rounds."""
+    columns = section.columns
     rows = [
         [f"{figure.name}, {figure.unit}" if figure.unit else figure.name]
-        + [median(values[who], figure.digits) if who in values else "" for who in everyone]
+        + [median(values[name], figure.digits) if name in values else "" for name in columns]
         for figure, values in section.values.items()
     ]
-    return f"## {section.title}\n\n{_table(['', *everyone], rows)}\n"
+    return f"## {section.title}\n\n{_table(['', *columns], rows)}\n"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -25,5 +25,5 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _padded(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    first, *others = zip(row, widths, strict=True)
-    return [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]
+    first, *cells = zip(row, widths, strict=True)
+    return [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in cells)]

@@ -1,4 +1,4 @@
-"""Sections as a plot: a bar for everyone's median, a line over it from the smallest to the largest value."""
+"""Sections as a plot: a bar for each median, with a line from the smallest to the largest value."""
 
 import statistics
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _OURS, _OTHERS = "#2f6fb5", "#a9b4c0"
 
 
 def draw(title: str, sections: Sequence[Section]) -> str:
-    """Return an SVG; each figure has a scale of its own."""
+    """Return an SVG; each figure has its own scale."""
     parts: list[str] = []
     top = _HEAD
     for section in sections:
@@ -26,18 +26,18 @@ def draw(title: str, sections: Sequence[Section]) -> str:
 
 
 def _bars(figure: Figure, values: dict[str, list[float]], top: int) -> list[str]:
-    largest = max((max(of_one) for of_one in values.values()), default=0) or 1
+    largest = max((max(rounds) for rounds in values.values()), default=0) or 1
     parts = []
-    for number, (who, of_one) in enumerate(values.items()):
+    for number, (name, rounds) in enumerate(values.items()):
         y = top + _ROW * number
-        middle, low, high = (max(0.0, at) / largest * _BARS for at in (statistics.median(of_one), *_ends(of_one)))
-        colour = _OURS if who.startswith("ours") else _OTHERS
-        parts.append(_text(20, y + 12, who))
+        middle, low, high = (max(0.0, at) / largest * _BARS for at in (statistics.median(rounds), *_ends(rounds)))
+        colour = _OURS if name.startswith("ours") else _OTHERS
+        parts.append(_text(20, y + 12, name))
         parts.append(f'<rect x="{_NAMES}" y="{y + 2}" width="{middle:.1f}" height="{_ROW - 5}" fill="{colour}"/>')
         parts.append(
             f'<line x1="{_NAMES + low:.1f}" x2="{_NAMES + high:.1f}" y1="{y + 8}" y2="{y + 8}" stroke="black"/>'
         )
-        parts.append(_text(_NAMES + _BARS + 10, y + 12, f"{statistics.median(of_one):,.{figure.digits}f}"))
+        parts.append(_text(_NAMES + _BARS + 10, y + 12, f"{statistics.median(rounds):,.{figure.digits}f}"))
     return parts
 
 

@@ -1,4 +1,4 @@
-"""A run: its sections, how steady the machine was meanwhile, and the files that keep both."""
+"""A run: its sections, the steadiness of the machine, and the files of its report."""
 
 import subprocess
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ RESULTS = Path(__file__).parent.parent / "results"
 
 
 class Run:
-    """Collects sections; write() keeps them as text and plot."""
+    """Collects sections; write() saves them as text and plot."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -27,26 +27,26 @@ class Run:
         return self.sections[-1]
 
     def calibrate(self) -> None:
-        """Take the machine's speed; call it before and after each measurement."""
+        """Measure the speed of the machine; call this before and after each measurement."""
         self._speeds.append(machine.speed())
 
     def remark(self, words: str) -> None:
-        """Add a line that stands below the tables, once."""
+        """Add a line below the tables, unless it is already there."""
         if words not in self.remarks:
             self.remarks.append(words)
 
     def verdict(self) -> str:
-        """Say whether the machine was steady enough to judge by this run."""
+        """Return whether the machine was steady enough for a valid run."""
         spreads = {"a plain loop": machine.spread(self._speeds)} if self._speeds else {}
         for section in self.sections:
             for figure, values in section.values.items():
                 if figure.is_yardstick:
-                    named = {who: of_one for who, of_one in values.items() if not who.startswith("ours")}
-                    spreads |= {f"{figure.name} of {who}": machine.spread(of_one) for who, of_one in named.items()}
+                    named = {column: rounds for column, rounds in values.items() if not column.startswith("ours")}
+                    spreads |= {f"{figure.name} of {name}": machine.spread(rounds) for name, rounds in named.items()}
         wide = [f"{name} {share:.0%}" for name, share in spreads.items() if share > machine.MOST_SPREAD]
         if wide:
             return (
-                f"TOO UNSTEADY TO JUDGE: what should be alike differed by more than {machine.MOST_SPREAD:.0%}: "
+                f"TOO UNSTEADY TO JUDGE: repeated values differed by more than {machine.MOST_SPREAD:.0%}: "
                 + "; ".join(wide)
             )
         return "steady: " + "; ".join(f"{name} differed by {share:.0%}" for name, share in spreads.items())
@@ -59,14 +59,14 @@ class Run:
         return "\n".join([*head, *tables, *(f"- {remark}" for remark in self.remarks)]) + "\n"
 
     def write(self, directory: Path) -> None:
-        """Print the report, and keep it with its plot."""
+        """Print the report, and save it with its plot."""
         directory.mkdir(exist_ok=True)
         text = self.text()
         print(f"\n{text}", flush=True)
         (directory / f"{self.name}.md").write_text(text)
         title = f"{self.name}: medians, {self._began:%Y-%m-%d}, commit {_commit()}"
         (directory / f"{self.name}.svg").write_text(plot.draw(title, self.sections))
-        print(f"kept in {directory}", flush=True)
+        print(f"saved in {directory}", flush=True)
 
 
 def _commit() -> str:

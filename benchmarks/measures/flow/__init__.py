@@ -1,1 +1,1 @@
-"""Flow: what limits, priorities, overload and endpoints that misbehave do to all others."""
+"""Flow control: effects of limits, priorities, overload and misbehaving endpoints on other endpoints."""

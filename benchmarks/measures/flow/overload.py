@@ -1,4 +1,4 @@
-"""What an API does with more requests than it can answer: how soon it refuses, and what its health says meanwhile."""
+"""Overload of the API: the time until it accepts or refuses requests, and its health during the overload."""
 
 import json
 from dataclasses import asdict
@@ -18,15 +18,15 @@ ACCEPTED = Figure("accepted", "1/s")
 ACCEPTED_P99 = Figure("accepted after, p99", "ms", 1)
 REFUSED = Figure("refused with 503", "1/s")
 REFUSED_AFTER = [Figure(f"refused after, p{share}", "ms", 1) for share in (50, 99)]
-OTHERS = Figure("answered with anything else, or not at all", "")
+OTHERS = Figure("other answers, or no answer", "")
 WITHOUT = Figure("refused without Retry-After", "")
-BEGUN_LATE = Figure("requests begun late by, p99: what the flood did not keep up with", "ms", 1)
+BEGUN_LATE = Figure("requests sent late by, p99", "ms", 1)
 HEALTH = Figure("health answered after, at most", "ms", 1)
-UNHEALTHY = Figure("looks at health that were not answered with 200", "")
+UNHEALTHY = Figure("health checks not answered with 200", "")
 
 
 def measure(run: Run, system: System, seconds: float, rounds: int) -> Section:
-    """Send three times what 32 clients that wait for their answers get."""
+    """Send three times the rate that 32 waiting clients reach."""
     section = run.section(f"Overload: {_TIMES} x the capacity for {seconds:g} s")
     for _ in range(rounds):
         for ours in system.all_ours:
@@ -34,7 +34,7 @@ def measure(run: Run, system: System, seconds: float, rounds: int) -> Section:
             plan = create.plan_for(ours, min(seconds, 4.0))
             capacity = float(create.load_with(system, plan)["rate"])
             flood = Flood(plan.address, plan.path, plan.key, plan.template, _TIMES * capacity, seconds)
-            _keep(section, ours.name, capacity, seconds, _flood(system, flood))
+            _add_results(section, ours.name, capacity, seconds, _flood(system, flood))
             backlog.clear(ours.stack.database_url)
             print(f"  overload: {ours.name} taken", flush=True)
     run.calibrate()
@@ -48,20 +48,20 @@ def _flood(system: System, flood: Flood) -> Any:
     return json.loads(answer.read_text())
 
 
-def _keep(section: Section, who: str, capacity: float, seconds: float, found: Any) -> None:
+def _add_results(section: Section, column: str, capacity: float, seconds: float, found: Any) -> None:
     requests: dict[str, list[float]] = found["requests"]
     accepted, refused = requests.get("201", []), requests.get("503", [])
     without = len(requests.get(NO_RETRY_AFTER, []))
-    section.add(CAPACITY, who, capacity)
-    section.add(ACCEPTED, who, len(accepted) / seconds)
-    section.add(ACCEPTED_P99, who, percentile(accepted, 0.99) * 1000 if accepted else float("inf"))
-    section.add(REFUSED, who, len(refused) / seconds)
+    section.add(CAPACITY, column, capacity)
+    section.add(ACCEPTED, column, len(accepted) / seconds)
+    section.add(ACCEPTED_P99, column, percentile(accepted, 0.99) * 1000 if accepted else float("inf"))
+    section.add(REFUSED, column, len(refused) / seconds)
     for figure, share in zip(REFUSED_AFTER, (0.5, 0.99), strict=True):
-        section.add(figure, who, percentile(refused, share) * 1000 if refused else 0.0)
-    section.add(OTHERS, who, sum(map(len, requests.values())) - len(accepted) - len(refused) - without)
-    section.add(WITHOUT, who, without)
-    section.add(BEGUN_LATE, who, percentile(found["late"]["requests"], 0.99) * 1000)
+        section.add(figure, column, percentile(refused, share) * 1000 if refused else 0.0)
+    section.add(OTHERS, column, sum(map(len, requests.values())) - len(accepted) - len(refused) - without)
+    section.add(WITHOUT, column, without)
+    section.add(BEGUN_LATE, column, percentile(found["late"]["requests"], 0.99) * 1000)
     health: dict[str, list[float]] = found["health"]
-    answered = [second for status, of_one in health.items() if status != NO_ANSWER for second in of_one]
-    section.add(HEALTH, who, max(answered, default=float("inf")) * 1000)
-    section.add(UNHEALTHY, who, sum(len(of_one) for status, of_one in health.items() if status != "200"))
+    answered = [second for status, seconds_ in health.items() if status != NO_ANSWER for second in seconds_]
+    section.add(HEALTH, column, max(answered, default=float("inf")) * 1000)
+    section.add(UNHEALTHY, column, sum(len(seconds_) for status, seconds_ in health.items() if status != "200"))

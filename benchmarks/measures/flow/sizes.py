@@ -1,35 +1,35 @@
-"""Sizes: how much of everything the measurement of flow takes."""
+"""Sizes of the flow measurements."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Rows and times; all parts together take less than 25 minutes on two cores with the largest."""
+    """Numbers of rows and times; with the largest size, all parts together take less than 25 minutes on two cores."""
 
     load: float
-    """Deliveries a second of those that answer, beside those that hang and beside a flood of one key."""
+    """Deliveries per second beside hanging endpoints, and beside a flood of one key."""
     load_seconds: float
     pause: float
     """Seconds before each load."""
     busy: float
-    """Deliveries a second beside ticks that are made up for."""
+    """Deliveries per second beside the catch-up of ticks."""
     seconds: float
-    """How long a drain is taken, and how long requests flood the API."""
+    """Length of a drain, and of the flood of the API."""
     limited_seconds: float
-    """How long what a rate lets through is counted."""
+    """Length of the measurements of a rate limit."""
     hang: int
-    """Due deliveries of all endpoints that hang."""
+    """Due deliveries of all hanging endpoints together."""
     keys: int
     flood: int
     """Due deliveries of the key that floods."""
     retries: int
-    """Those that wait in the highest priority."""
+    """Waiting retries of the highest priority."""
     backlog: int
     ticking: int
     """One-minute jobs whose scheduler was down for an hour."""
     turns: int
-    """How often drains that are compared are taken, in turn."""
+    """Repetitions of drains that are compared, in turn."""
 
 
 SIZES = {

@@ -1,8 +1,8 @@
 """Load on many endpoints, and the reported ratios of an isolation run."""
 
-from benchmarks.contenders.crowd import Stream
+from benchmarks.contenders.flow_contenders import Stream
 from benchmarks.measures.flow import isolation
-from benchmarks.measures.flow.isolation import Load, Seen
+from benchmarks.measures.flow.isolation import Load, LoadResult
 from benchmarks.report.results import Section
 
 
@@ -15,8 +15,8 @@ def test_load_has_its_rate_and_endpoints_take_turns() -> None:
 
 def test_ratios_compare_with_the_run_alone() -> None:
     section = Section("Isolation")
-    alone = Seen(1.0, {"a": 1.0, "b": 0.5}, [1.0, 10.0])
-    isolation.keep(section, "ours", alone, Seen(0.8, {"a": 0.9, "b": 0.1}, [2.0, 30.0]))
+    alone = LoadResult(1.0, {"a": 1.0, "b": 0.5}, [1.0, 10.0])
+    isolation.add_results(section, "ours", alone, LoadResult(0.8, {"a": 0.9, "b": 0.1}, [2.0, 30.0]))
     shown = {figure: values["ours"] for figure, values in section.values.items()}
     assert shown[isolation.KEPT] == [0.8]
     assert shown[isolation.WORST] == [0.2]

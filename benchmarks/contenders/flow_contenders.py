@@ -1,4 +1,4 @@
-"""Crowd: deliveries to many URLs for one contender, as backlogs and as steady streams."""
+"""Contenders with many endpoints, for backlogs and steady streams of deliveries."""
 
 import json
 from abc import ABC, abstractmethod
@@ -15,15 +15,15 @@ from benchmarks.contenders.ours import Ours
 from benchmarks.contenders.peer import PgQueuer
 
 _BATCH = 1000
-_SLOTS = 200  # of each worker process, as ours have by default
+_SLOTS = 200  # slots of each worker process, the product's default
 _IN_A_DAY = "now() + INTERVAL '1 day' + n * INTERVAL '1 millisecond'"
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """So many deliveries to one URL, the first due at a Unix time, each other one `apart` seconds after it.
+    """`count` deliveries to one URL: the first due at a Unix time, each further delivery `apart` seconds later.
 
-    Without `first` they are all due when they are enqueued.
+    Without `first`, all deliveries are due when they are enqueued.
     """
 
     url: str
@@ -32,11 +32,11 @@ class Stream:
     apart: float = 0.0
 
     def instants(self) -> list[float]:
-        """Return when each is due."""
+        """Return the due time of each delivery."""
         return [(self.first or 0.0) + number * self.apart for number in range(self.count)]
 
 
-class Crowd(ABC):
+class FlowContender(ABC):
     """A contender with an endpoint for each URL."""
 
     name: str
@@ -45,26 +45,29 @@ class Crowd(ABC):
 
     @abstractmethod
     def register(self, urls: Sequence[str], **fields: Any) -> None:
-        """Make an endpoint for each URL; `fields` are added to those of ours."""
+        """Create an endpoint for each URL; `fields` are added to the product's endpoints."""
 
     @abstractmethod
     def enqueue(self, streams: Sequence[Stream], **fields: Any) -> dict[str, Times]:
-        """Enqueue deliveries, and return by URL when each is due that is due later; `fields` are those of our jobs.
+        """Enqueue deliveries, and return the due times of delayed deliveries by URL.
 
-        Ours may be for several customers, who take turns.
+        `fields` are added to the product's jobs. The product also supports several customers, which take turns.
         """
 
     @abstractmethod
     def fill(self, urls: Sequence[str], count: int, *, priority: str = "", waits: bool = False) -> None:
-        """Write a backlog for each URL, of a priority that may depend on the number `n`; if it waits, due in a day."""
+        """Write a backlog for each URL.
+
+        The priority may depend on the row number `n`. With `waits`, the deliveries are due in a day.
+        """
 
     @abstractmethod
     def settle(self) -> None:
-        """Give the planner statistics, and start with a fresh checkpoint."""
+        """Update the planner's statistics, and take a checkpoint."""
 
     @abstractmethod
     def delivered_by_priority(self) -> dict[int, int]:
-        """Return how many were delivered since all was removed."""
+        """Return the deliveries by priority since the last `clear`."""
 
     @abstractmethod
     def start(self) -> Child:
@@ -72,15 +75,15 @@ class Crowd(ABC):
 
     @abstractmethod
     def clear(self) -> None:
-        """Remove all that waits; no worker runs."""
+        """Remove all jobs; no worker may run."""
 
     @abstractmethod
-    def limited_to(self, most: int) -> "Crowd":
-        """Return one that may have so many deliveries of an endpoint at once."""
+    def limited_to(self, most: int) -> "FlowContender":
+        """Return this contender with a limit of `most` concurrent deliveries per endpoint."""
 
     @contextmanager
     def at_work(self, workers: int = 1, *, kill: bool = False) -> Iterator[list[Child]]:
-        """Lend so many workers; at the end they are stopped, or killed because what they wait for never comes."""
+        """Lend started workers; at the end stop them, or kill them because their deliveries never end."""
         with ExitStack() as stack:
             children = [stack.enter_context(ended(self.start())) for _ in range(workers)]
             yield children
@@ -89,16 +92,16 @@ class Crowd(ABC):
                     child.kill()
 
 
-class OurCrowd(Crowd):
-    """Endpoints of ours."""
+class OurFlowContender(FlowContender):
+    """The product with an endpoint for each URL."""
 
     def __init__(self, ours: Ours, limits: Mapping[str, Any] | None = None) -> None:
         self.ours = ours
         self.name, self.remark, self.database_pid = ours.name, ours.remark, ours.database_pid
         self._fields = {} if limits is None else {"limits": limits}
 
-    def limited_to(self, most: int) -> "OurCrowd":
-        return OurCrowd(self.ours, {"max_in_flight": most})
+    def limited_to(self, most: int) -> "OurFlowContender":
+        return OurFlowContender(self.ours, {"max_in_flight": most})
 
     def register(self, urls: Sequence[str], **fields: Any) -> None:
         for url in urls:
@@ -146,11 +149,11 @@ class OurCrowd(Crowd):
         return dict(self.ask("SELECT priority, count(*) FROM executions WHERE status = 'SUCCESS' GROUP BY priority"))
 
     def ask(self, query: str) -> list[tuple[int, int]]:
-        """Return two numbers a row."""
+        """Return the rows of a query, two numbers each."""
         return backlog.ask(self.ours.stack.database_url, query)
 
     def execute(self, statement: str) -> None:
-        """Change what the database holds."""
+        """Execute a statement without a result."""
         backlog.execute(self.ours.stack.database_url, statement)
 
     def start(self) -> Child:
@@ -160,8 +163,8 @@ class OurCrowd(Crowd):
         backlog.clear(self.ours.stack.database_url)
 
 
-class PgQueuerCrowd(Crowd):
-    """Entrypoints of pgqueuer, each limited to so many deliveries at once over all processes; 0: no limit."""
+class PgQueuerFlowContender(FlowContender):
+    """pgqueuer with an entrypoint for each URL, with `limit` concurrent deliveries over all processes (0: no limit)."""
 
     def __init__(self, peer: PgQueuer, limit: int) -> None:
         self.name = f"pgqueuer, concurrency_limit={limit}" if limit else "pgqueuer"
@@ -172,8 +175,8 @@ class PgQueuerCrowd(Crowd):
         self._entrypoints: dict[str, str] = {}
         self._started = 0
 
-    def limited_to(self, most: int) -> "PgQueuerCrowd":
-        return PgQueuerCrowd(self._peer, most)
+    def limited_to(self, most: int) -> "PgQueuerFlowContender":
+        return PgQueuerFlowContender(self._peer, most)
 
     def register(self, urls: Sequence[str], **_fields: Any) -> None:
         for url in urls:
@@ -185,7 +188,7 @@ class PgQueuerCrowd(Crowd):
             self.fill(urls, count)
         plan = [asdict(stream) | {"entrypoint": self._entrypoints[stream.url]} for stream in later]
         wanted = {"streams": plan, "priority": priority, "body": BODY, "token": TOKEN}
-        due: dict[str, Times] = self._tell("enqueue", wanted) if plan else {}
+        due: dict[str, Times] = self._run("enqueue", wanted) if plan else {}
         if backlogs:
             self.settle()
         return due
@@ -213,25 +216,27 @@ class PgQueuerCrowd(Crowd):
         return self._peer.processes.launch(f"{self.name}-{self._started}", (_PEER, *words))
 
     def clear(self) -> None:
-        self._tell("clear", {})
+        self._run("clear", {})
 
-    def _tell(self, command: str, plan: Mapping[str, Any]) -> Any:
+    def _run(self, command: str, plan: Mapping[str, Any]) -> Any:
         file = self._peer.processes.logs / "plan.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(plan))
         return json.loads(self._peer.processes.run((_PEER, command, str(file))))
 
 
-_PEER = "benchmarks.peers.pgqueuer_crowd"
+_PEER = "benchmarks.peers.pgqueuer_flow"
 
 
-def of(contenders: Sequence[Contender], limits: Sequence[int] = (0,)) -> list[Crowd]:
-    """Return the crowds of those that have any: ours, and pgqueuer with each limit."""
-    crowds: list[Crowd] = [OurCrowd(one) for one in contenders if isinstance(one, Ours)]
-    for one in contenders:
-        if isinstance(one, PgQueuer):
-            crowds += [PgQueuerCrowd(one, limit) for limit in limits]
-    return crowds
+def flow_contenders(contenders: Sequence[Contender], limits: Sequence[int] = (0,)) -> list[FlowContender]:
+    """Return the contenders that support many endpoints: ours, and pgqueuer with each limit."""
+    found: list[FlowContender] = [
+        OurFlowContender(contender) for contender in contenders if isinstance(contender, Ours)
+    ]
+    for contender in contenders:
+        if isinstance(contender, PgQueuer):
+            found += [PgQueuerFlowContender(contender, limit) for limit in limits]
+    return found
 
 
 def _input(customer: int) -> dict[str, str]:
@@ -239,7 +244,7 @@ def _input(customer: int) -> dict[str, str]:
 
 
 def _parted(streams: Sequence[Stream]) -> tuple[dict[int, list[str]], list[Stream]]:
-    """Return the URLs of what is due now by the length of their backlogs, and what is due later."""
+    """Split streams: URLs that are due now, by the length of their backlogs, and streams that are due later."""
     backlogs: dict[int, list[str]] = {}
     for stream in streams:
         if stream.first is None:

@@ -1,7 +1,7 @@
-"""pgqueuer with many entrypoints: `python -m benchmarks.peers.pgqueuer_crowd work 200 10 200`.
+"""pgqueuer with many entrypoints: `python -m benchmarks.peers.pgqueuer_flow work 200 10 200`.
 
-The numbers are those of the entrypoints, of deliveries at once that each may have over all processes (0: no limit), and
-of deliveries at once of a process. `work` runs two processes; `enqueue FILE` and `clear FILE` do what a plan says.
+The numbers are: entrypoints, concurrent deliveries of an entrypoint over all processes (0: no limit), and concurrent
+deliveries of a process. `work` runs two processes; `enqueue FILE` and `clear FILE` execute a plan.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from benchmarks.peers.pgqueuer_peer import post
 _PROCESSES = 2
 _BATCH = 100
 _AT_ONCE = 1000
-_TIMEOUT_SECONDS = 30  # that of our endpoints
+_TIMEOUT_SECONDS = 30  # default timeout of the product's endpoints
 
 
 async def _work(entrypoints: int, limit: int, slots: int) -> None:
@@ -48,7 +48,7 @@ def _work_in_one(*numbers: int) -> None:
 
 
 def _work_in_all(*numbers: int) -> None:
-    """Run the processes, and end them with SIGTERM."""
+    """Run all processes, and end them with SIGTERM."""
     processes = [multiprocessing.Process(target=_work_in_one, args=numbers) for _ in range(_PROCESSES)]
     for process in processes:
         process.start()
@@ -93,5 +93,5 @@ if __name__ == "__main__":
     if sys.argv[1] == "work":
         _work_in_all(*map(int, sys.argv[2:]))
     else:
-        does = {"enqueue": _enqueue, "clear": _clear}[sys.argv[1]]
-        print(json.dumps(asyncio.run(does(json.loads(Path(sys.argv[2]).read_text())))))
+        run = {"enqueue": _enqueue, "clear": _clear}[sys.argv[1]]
+        print(json.dumps(asyncio.run(run(json.loads(Path(sys.argv[2]).read_text())))))

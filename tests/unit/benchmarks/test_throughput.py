@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.measures.flow.pace import most_within
+from benchmarks.measures.flow.throughput import most_within
 
 
 @pytest.mark.parametrize(
