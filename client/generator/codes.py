@@ -33,4 +33,5 @@ def class_of(code: str) -> str:
 
 
 def base_of(code: str) -> str:
+    """Return the class name of the base of a code's class."""
     return "NotFoundError" if code.endswith("_NOT_FOUND") else "ApiError"

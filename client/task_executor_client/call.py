@@ -114,6 +114,7 @@ class Call:
 
     @property
     def target(self) -> str:
+        """Path with the query, both encoded."""
         return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
 
