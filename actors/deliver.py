@@ -149,7 +149,7 @@ def _unprepared(attempt: Attempt, error: Exception) -> Delivery | None:
         case UnavailableError() | SQLAlchemyError():
             # Nothing was sent: the attempt is not spent.
             claim = attempt.claim
-            log.warning("%s released unsent: %s", claim.execution_id, explained(error), extra=ids_of(claim))
+            log.warning("execution %s released unsent: %s", claim.execution_id, explained(error), extra=ids_of(claim))
             attempt.put_off(briefly=isinstance(error, UnavailableError))
             return None
         case _:

@@ -101,7 +101,7 @@ def _unsent_or_failed(attempt: Attempt, prepared: Prepared, error: BaseException
         case NotSentError() if is_too_late(attempt):
             return Verdict.fail(too_late(attempt))
         case NotSentError():
-            log.info("%s released unsent: %s", claim.execution_id, error, extra=ids_of(claim))
+            log.info("execution %s released unsent: %s", claim.execution_id, error, extra=ids_of(claim))
             is_noted = error.is_noted and not attempt.target.is_open
             attempt.release(even_if_started=True, put_off_ms=error.put_off_ms, is_noted=is_noted)
             return None
@@ -168,7 +168,12 @@ def judge(error: DeliveryError, action: RetryAction | None, claim: Claim, policy
 def unexpected(error: BaseException, claim: Claim, *, may_have_been_delivered: bool) -> DeliveryError:
     """Return the error of an attempt that met an unforeseen exception."""
     # The text of an unforeseen exception may contain anything, even a secret: only its type is shown.
-    log.error("unexpected %s in a delivery of %s", type(error).__name__, claim.execution_id, extra=ids_of(claim))
+    log.error(
+        "unexpected %s in a delivery of execution %s; the attempt fails",
+        type(error).__name__,
+        claim.execution_id,
+        extra=ids_of(claim),
+    )
     return DeliveryError(
         "INTERNAL_ERROR",
         f"unexpected {type(error).__name__} in the worker",

@@ -139,7 +139,7 @@ class ClaimConsumer(Consumer):
             self._is_away &= not self._claimer.claim(revision)
         except UnavailableError as error:
             if not self._is_away:
-                log.warning("cannot claim from %s, trying again: %s", self._queue, error.explained)
+                log.warning("cannot claim from queue %s: %s; retrying", self._queue, error.explained)
             self._is_away = True
             self.after_lost_answer()
 

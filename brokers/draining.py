@@ -54,7 +54,7 @@ class Draining(BackgroundThread):
                 self._executed.add(row.command_id)
             elif row.command_id not in self._unknown:
                 self._unknown.add(row.command_id)
-                log.warning("command %s to %s is of a later release, and left alone", row.command_id, row.command)
+                log.warning("command %s (%s) is of a later release; ignoring it", row.command_id, row.command)
         return bool(self._executed)
 
     def begin(self) -> None:
@@ -62,9 +62,7 @@ class Draining(BackgroundThread):
         self._process.drain()
         if self.ensure_started():
             held = len(self._process.shares)
-            log.info(
-                "worker %s was asked to drain: it claims nothing more, and %d are held", self._process.worker_id, held
-            )
+            log.info("worker %s drains: it claims nothing and finishes %d executions", self._process.worker_id, held)
 
     def run(self) -> None:
         """Wait and end."""
@@ -73,5 +71,5 @@ class Draining(BackgroundThread):
                 return
         if not self.is_told.is_set():
             self.is_over.set()
-            log.info("worker %s has drained and ends", self._process.worker_id)
+            log.info("worker %s is drained and ends", self._process.worker_id)
             self.end()

@@ -147,7 +147,7 @@ class Finalizer(BackgroundThread):
             is_news = batch.failures == 1 or len(batch.items) == 1
             if self._failures == 1 and is_news and not batch.is_reported:
                 batch.is_reported = True
-                log.warning("cannot write %s, keeping them: %s", _named(batch), explained(error))
+                log.warning("cannot write %s: %s; keeping them and retrying", _named(batch), explained(error))
             if self._failures > 1:
                 pause = self._retry_seconds[min(self._failures - 1, len(self._retry_seconds)) - 1]
                 self._ready.wait_for(self._is_over, min(pause, LONGEST_PAUSE_SECONDS))
@@ -165,7 +165,12 @@ class Finalizer(BackgroundThread):
             if isinstance(item, Conclusion) and not batch.is_bare:
                 self._values.add(series.REFUSED)
                 named = item.claim.execution_id
-                log.error("the result of %s was refused: %s", named, explained(error), extra=ids_of(item.claim))
+                log.error(
+                    "the database refused the result of %s: %s; storing it without its payload",
+                    named,
+                    explained(error),
+                    extra=ids_of(item.claim),
+                )
                 bare = item.without_payload("the result could not be stored")
                 unwritten.put_back(Batch([bare], is_bare=True), now)
                 return

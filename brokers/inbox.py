@@ -124,7 +124,7 @@ class WakeupListener(BackgroundThread):
                 self._source.listen(self)
             except Exception as error:  # noqa: BLE001 - wake-ups may be lost, the thread may not
                 level, self._is_warned = logging.DEBUG if self._is_warned else logging.WARNING, True
-                log.log(level, "wake-ups are off, polling goes on: %s", type(error).__name__)
+                log.log(level, "cannot receive wake-ups: %s; polling instead", type(error).__name__)
                 self.stopping.wait(self._reconnect_seconds)
 
 

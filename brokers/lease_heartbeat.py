@@ -68,7 +68,7 @@ class Heartbeat(BackgroundThread):
         try:
             worker_lease.leave(self._database, self._worker_id)
         except (UnavailableError, SQLAlchemyError) as error:
-            log.warning("the last heartbeat was not written: %s", explained(error))
+            log.warning("could not write the last heartbeat: %s", explained(error))
         return ended
 
     def run(self) -> None:
@@ -89,7 +89,7 @@ class Heartbeat(BackgroundThread):
                 if time.monotonic() >= self._lease.valid_until:
                     return self._on_lost(f"no heartbeat could be written for {seconds:.0f} s")
                 interval = min(1.0, self._interval * 0.3)
-                log.warning("heartbeat failed, trying again: %s", explained(error))
+                log.warning("could not write the heartbeat: %s; retrying", explained(error))
                 continue
             if not renewed:
                 return self._on_lost("the database says the lease is over")

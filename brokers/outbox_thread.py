@@ -53,9 +53,13 @@ class OutboxThread(BackgroundThread):
             try:
                 done = self._handler.handle(batch)
             except UnavailableError as error:
-                log.warning("%d ends are left to the schedulers: %s", len(batch), error.explained)
+                log.warning(
+                    "could not process %d completion events: %s; leaving them to the schedulers",
+                    len(batch),
+                    error.explained,
+                )
             except Exception:
-                log.exception("%d ends are left to the schedulers", len(batch))
+                log.exception("could not process %d completion events; leaving them to the schedulers", len(batch))
             else:
                 for queue in done.queues:
                     self._inboxes.wake(queue)

@@ -56,7 +56,7 @@ class QueueSurvey(BackgroundThread):
             try:
                 self._survey()
             except (UnavailableError, SQLAlchemyError) as error:
-                log.info("cannot look for queues, trying again: %s", explained(error))
+                log.info("cannot read the queues: %s; retrying", explained(error))
             # If the places are used up, wake-ups for other queues could go on without end.
             wait = self._survey_seconds if self._is_crowded else self._hinted_seconds
             if not self.stopping.wait(wait) and not self._is_crowded:
@@ -70,8 +70,8 @@ class QueueSurvey(BackgroundThread):
         if not self._is_warned and not chosen.issuperset(new):
             self._is_warned = True
             log.warning(
-                "more than %d queues have executions, or more than %d that no endpoint and no route names; the others "
-                "are left to workers that are started for them with -Q",
+                "not serving all queues: more than %d queues have executions, or more than %d are named by jobs only; "
+                "start workers for the other queues with -Q",
                 self._max_queues,
                 self._max_of_jobs,
             )

@@ -55,10 +55,10 @@ class FlowThread(BackgroundThread):
                 self._is_away = False
             except (UnavailableError, SQLAlchemyError) as error:
                 if not self._is_away:
-                    log.warning("cannot read endpoint rules, trying again: %s", explained(error))
+                    log.warning("cannot read endpoint rules: %s; retrying", explained(error))
                 self._is_away = True
             except Exception:
-                log.exception("te-flow goes on after an unexpected error")
+                log.exception("unexpected error in te-flow; continuing")
             self.hurry.wait(PULSE_SECONDS)
             self.hurry.clear()
 

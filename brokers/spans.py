@@ -31,7 +31,7 @@ def _harmless() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 - see the module docstring
-        log.warning("a span was lost: %s", type(error).__name__)
+        log.warning("could not record a span: %s; leaving it out", type(error).__name__)
 
 
 class WorkerSpans:

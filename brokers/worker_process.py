@@ -215,9 +215,13 @@ class WorkerProcess:
         self.leaving.is_told.set()
         deadline = time.monotonic() + self.settings.shutdown_timeout_seconds
         if not self.shares.wait_until_empty(self.settings.shutdown_timeout_seconds):
-            log.warning("%d deliveries are unfinished after the shutdown timeout", len(self.shares))
+            log.warning(
+                "%d deliveries are unfinished after the shutdown timeout; schedulers reclaim them", len(self.shares)
+            )
         if not self.finalizer.stop(max(1.0, deadline - time.monotonic())):
-            log.warning("some results could not be written before the process ended")
+            log.warning(
+                "could not write all results before the end of the process; schedulers reclaim their executions"
+            )
         self.leaving.stop()
         self.outbox.flush()
         self.outbox.stop()

@@ -138,7 +138,7 @@ class SharedProducer(BackgroundThread):
             # replaces the producer.
             self.last_error = error.args[0]
         except Exception as error:  # noqa: BLE001 - see the class; for example invalid UTF-8 in a broker's text
-            log.warning("the producer of a Kafka target is replaced after %s", type(error).__name__)
+            log.warning("replacing the producer of a Kafka target after %s", type(error).__name__)
             self._fault = ProducerFailedError(type(error).__name__)
             self.stop()
             self._pool.forget(self)

@@ -163,7 +163,7 @@ def test_no_error_of_a_source_ends_the_listener_and_it_is_said_once(
     assert http.wait(60)
     assert listener.stop(60)
     said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert said == ["wake-ups are off, polling goes on: RuntimeError"]
+    assert said == ["cannot receive wake-ups: RuntimeError; polling instead"]
 
 
 def test_a_redis_link_that_was_dropped_silently_is_replaced(
@@ -176,7 +176,7 @@ def test_a_redis_link_that_was_dropped_silently_is_replaced(
         listener.start()
         assert http.wait(60)
         proxy.set(Mode.DROP)
-        eventually(lambda: "wake-ups are off" in caplog.text, what="the loss to be noticed")
+        eventually(lambda: "cannot receive wake-ups" in caplog.text, what="the loss to be noticed")
         http.clear()
         proxy.set(Mode.PASS)
         assert http.wait(60), "it must subscribe again, and look at once"
