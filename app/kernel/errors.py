@@ -56,7 +56,7 @@ class TaskExecutorError(Exception):
 
 
 class InternalError(TaskExecutorError):
-    """Something went wrong on our side; the request id finds it in the log."""
+    """The service has a fault; its log names the fault beside the request id."""
 
 
 class InvalidRequestError(TaskExecutorError, code="INVALID_REQUEST", status=400):
@@ -72,7 +72,7 @@ class ForbiddenError(TaskExecutorError, code="FORBIDDEN", status=403):
 
 
 class NotFoundError(TaskExecutorError, code="NOT_FOUND", status=404):
-    """The base of the *_NOT_FOUND codes; itself for an unknown path."""
+    """There is nothing at this path; the base of the *_NOT_FOUND codes."""
 
     message_format: ClassVar[str]
 
@@ -190,7 +190,7 @@ class UnsupportedMediaTypeError(TaskExecutorError, code="UNSUPPORTED_MEDIA_TYPE"
 
 
 class UnprocessableError(TaskExecutorError, code="INVALID_REQUEST", status=422):
-    """The base of the 422 codes: the request is well-formed, but it cannot work."""
+    """The request is well-formed, but it cannot work; the base of the codes with status 422."""
 
 
 class InvalidCronError(UnprocessableError, code="INVALID_CRON"):
@@ -222,7 +222,7 @@ class InputValidationError(UnprocessableError, code="INPUT_VALIDATION_FAILED"):
 
 
 class IdempotencyKeyReusedError(UnprocessableError, code="IDEMPOTENCY_KEY_REUSED"):
-    """The Idempotency-Key was used for another request before."""
+    """The Idempotency-Key was already used for another request."""
 
 
 class TemplateError(UnprocessableError, code="TEMPLATE_RESOLUTION_FAILED"):
@@ -238,7 +238,7 @@ class RateLimitedError(TaskExecutorError, code="RATE_LIMITED", status=429, retry
 
 
 class UnavailableError(TaskExecutorError, code="SERVICE_UNAVAILABLE", status=503, retryable=True):
-    """The server is busy, or the database is unreachable or not migrated; nothing was lost, try again."""
+    """The server is busy, or the database is unreachable or not migrated; nothing was lost, retry later."""
 
     def __init__(self, message: str, details: Sequence[Detail] = (), *, reason: str = "") -> None:
         super().__init__(message, details)

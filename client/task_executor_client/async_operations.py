@@ -184,7 +184,7 @@ class AsyncBreakers(AsyncGroup):
             errors.BreakerNotFoundError: No recent delivery to that target has failed, so the target has no
                 breaker: every delivery is sent.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -296,7 +296,7 @@ class AsyncBulkOperations(AsyncGroup):
             key produced it.
 
         Raises:
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -354,7 +354,7 @@ class AsyncBulkOperations(AsyncGroup):
         Raises:
             errors.BulkOperationNotFoundError: No bulk operation has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -388,7 +388,7 @@ class AsyncBulkOperations(AsyncGroup):
         Raises:
             errors.BulkOperationNotFoundError: No bulk operation has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -422,7 +422,7 @@ class AsyncBulkOperations(AsyncGroup):
         Raises:
             errors.BulkOperationNotFoundError: No bulk operation has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -509,7 +509,7 @@ class AsyncConfigs(AsyncGroup):
 
         Raises:
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -764,7 +764,7 @@ class AsyncDeadLetters(AsyncGroup):
             errors.DeadLetterNotFoundError: No dead letter has that id.
             errors.EndpointNotFoundError: No live endpoint has that name.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             errors.InputValidationFailedError: The job's input does not match the endpoint's payload spec.
             errors.InvalidCallbackError: An endpoint to call back does not exist, refuses outcomes, or leads back
                 to the calling endpoint.
@@ -809,7 +809,7 @@ class AsyncDeadLetters(AsyncGroup):
         Raises:
             errors.DeadLetterNotFoundError: No dead letter has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -893,7 +893,7 @@ class AsyncEndpoints(AsyncGroup):
 
         Raises:
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             errors.InvalidCallbackError: An endpoint to call back does not exist, refuses outcomes, or leads back
                 to the calling endpoint.
             errors.InvalidConfigRefError: The endpoint names a config that does not exist.
@@ -1066,7 +1066,7 @@ class AsyncEndpoints(AsyncGroup):
 
         Raises:
             errors.EndpointNotFoundError: No live endpoint has that name.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -1099,7 +1099,7 @@ class AsyncEndpoints(AsyncGroup):
 
         Raises:
             errors.EndpointNotFoundError: No live endpoint has that name.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -1389,7 +1389,7 @@ class AsyncExecutions(AsyncGroup):
         Raises:
             errors.ExecutionNotFoundError: No execution has that id.
             errors.ExecutionNotCancellableError: The execution is running or final.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -1427,7 +1427,7 @@ class AsyncExecutions(AsyncGroup):
         Raises:
             errors.ExecutionNotFoundError: No execution has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -1789,7 +1789,7 @@ class AsyncJobs(AsyncGroup):
         Raises:
             errors.JobNotFoundError: No job has that id.
             errors.ExecutionNotCancellableError: The execution is running or final.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -1875,7 +1875,7 @@ class AsyncJobs(AsyncGroup):
             produced it.
 
         Raises:
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -1903,7 +1903,7 @@ class AsyncJobs(AsyncGroup):
         Raises:
             errors.JobNotFoundError: No job has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -1937,7 +1937,7 @@ class AsyncJobs(AsyncGroup):
         Raises:
             errors.JobNotFoundError: No job has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -1973,7 +1973,7 @@ class AsyncJobs(AsyncGroup):
         Raises:
             errors.JobNotFoundError: No job has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -2239,7 +2239,7 @@ class AsyncNotificationRules(AsyncGroup):
 
         Raises:
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             errors.InvalidNotificationRuleError: The notification rule matches everything, or nothing, or names an
                 invalid channel.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
@@ -2538,7 +2538,7 @@ class AsyncPayloadSpecs(AsyncGroup):
 
         Raises:
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             errors.InvalidSchemaError: The payload spec's schema is not a JSON Schema that can be used.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
@@ -2743,7 +2743,7 @@ class AsyncQueues(AsyncGroup):
         Raises:
             errors.QueueNotFoundError: No execution waits in a queue of that name, and no worker, endpoint or
                 route names it.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -2777,7 +2777,7 @@ class AsyncQueues(AsyncGroup):
         Raises:
             errors.QueueNotFoundError: No execution waits in a queue of that name, and no worker, endpoint or
                 route names it.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -2873,7 +2873,7 @@ class AsyncRedrives(AsyncGroup):
 
         Raises:
             errors.EndpointNotFoundError: No live endpoint has that name.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -2921,7 +2921,7 @@ class AsyncRedrives(AsyncGroup):
         Raises:
             errors.RedriveNotFoundError: No redrive has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -2955,7 +2955,7 @@ class AsyncRedrives(AsyncGroup):
         Raises:
             errors.RedriveNotFoundError: No redrive has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -2989,7 +2989,7 @@ class AsyncRedrives(AsyncGroup):
         Raises:
             errors.RedriveNotFoundError: No redrive has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -3189,7 +3189,7 @@ class AsyncSecrets(AsyncGroup):
 
         Raises:
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -3401,7 +3401,7 @@ class AsyncWorkers(AsyncGroup):
         Raises:
             errors.WorkerNotFoundError: No worker process has that id, or it ended more than a day ago.
             errors.WorkerNotAliveError: The worker process has ended or is lost, so it takes no commands.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -3431,9 +3431,9 @@ class AsyncService(AsyncGroup):
         errors.UnsupportedMediaTypeError: The body must be JSON, with Content-Type: application/json.
         errors.RateLimitedError: Too many requests or waiting requests with this API key, or too many bad keys
             from this address.
-        errors.InternalError: Something went wrong on our side; the request id finds it in the log.
+        errors.InternalError: The service has a fault; its log names the fault beside the request id.
         errors.ServiceUnavailableError: The server is busy, or the database is unreachable or not migrated;
-            nothing was lost, try again.
+            nothing was lost, retry later.
         errors.GatewayTimeoutError: The request took too long. Its work may have been done: check, or try again.
         ApiError: A code that this version of the client does not name.
         ConnectionFailedError: The last try received no answer; see `may_have_been_done`.

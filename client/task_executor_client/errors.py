@@ -59,7 +59,7 @@ class HeadersTooLargeError(ApiError):
 
 
 class IdempotencyKeyReusedError(ApiError):
-    """The Idempotency-Key was used for another request before.
+    """The Idempotency-Key was already used for another request.
 
     Code `IDEMPOTENCY_KEY_REUSED`, HTTP status 422.
     """
@@ -73,7 +73,7 @@ class InputValidationFailedError(ApiError):
 
 
 class InternalError(ApiError):
-    """Something went wrong on our side; the request id finds it in the log.
+    """The service has a fault; its log names the fault beside the request id.
 
     Code `INTERNAL_ERROR`, HTTP status 500.
     """
@@ -185,7 +185,7 @@ class ResultExpiredError(ApiError):
 
 
 class ServiceUnavailableError(ApiError):
-    """The server is busy, or the database is unreachable or not migrated; nothing was lost, try again.
+    """The server is busy, or the database is unreachable or not migrated; nothing was lost, retry later.
 
     Code `SERVICE_UNAVAILABLE`, HTTP status 503.
     """

@@ -795,7 +795,7 @@ class Execution(TypedDict):
     worker_id: str | None
     scheduled_at: str
     run_at: str
-    """Latest due time: later than `scheduled_at` after a failed attempt, or if it was queued late."""
+    """Latest due time: later than `scheduled_at` after a failed attempt or a late promotion."""
     started_at: str | None
     completed_at: str | None
     duration_ms: int | None
@@ -1179,7 +1179,7 @@ class Queue(TypedDict):
     due: int
     """Executions; up to 10,000 are counted."""
     oldest_due_at: str | None
-    """Due instant of the oldest one."""
+    """`run_at` of the oldest execution."""
     oldest_due_seconds: float | None
     paused_at: str | None
     """Start of the pause."""
@@ -1873,7 +1873,7 @@ class Event(TypedDict):
         "catalogue.changed",
     ]
     at: str
-    """Start of the transaction that wrote it; events are ordered by it."""
+    """Start of the transaction that wrote the event; orders the events."""
     endpoint: str | None
     job_id: str | None
     execution_id: str | None

@@ -184,7 +184,7 @@ class Breakers(Group):
             errors.BreakerNotFoundError: No recent delivery to that target has failed, so the target has no
                 breaker: every delivery is sent.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -294,7 +294,7 @@ class BulkOperations(Group):
             key produced it.
 
         Raises:
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -352,7 +352,7 @@ class BulkOperations(Group):
         Raises:
             errors.BulkOperationNotFoundError: No bulk operation has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -386,7 +386,7 @@ class BulkOperations(Group):
         Raises:
             errors.BulkOperationNotFoundError: No bulk operation has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -420,7 +420,7 @@ class BulkOperations(Group):
         Raises:
             errors.BulkOperationNotFoundError: No bulk operation has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -507,7 +507,7 @@ class Configs(Group):
 
         Raises:
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -760,7 +760,7 @@ class DeadLetters(Group):
             errors.DeadLetterNotFoundError: No dead letter has that id.
             errors.EndpointNotFoundError: No live endpoint has that name.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             errors.InputValidationFailedError: The job's input does not match the endpoint's payload spec.
             errors.InvalidCallbackError: An endpoint to call back does not exist, refuses outcomes, or leads back
                 to the calling endpoint.
@@ -805,7 +805,7 @@ class DeadLetters(Group):
         Raises:
             errors.DeadLetterNotFoundError: No dead letter has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -889,7 +889,7 @@ class Endpoints(Group):
 
         Raises:
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             errors.InvalidCallbackError: An endpoint to call back does not exist, refuses outcomes, or leads back
                 to the calling endpoint.
             errors.InvalidConfigRefError: The endpoint names a config that does not exist.
@@ -1060,7 +1060,7 @@ class Endpoints(Group):
 
         Raises:
             errors.EndpointNotFoundError: No live endpoint has that name.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -1093,7 +1093,7 @@ class Endpoints(Group):
 
         Raises:
             errors.EndpointNotFoundError: No live endpoint has that name.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -1383,7 +1383,7 @@ class Executions(Group):
         Raises:
             errors.ExecutionNotFoundError: No execution has that id.
             errors.ExecutionNotCancellableError: The execution is running or final.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -1421,7 +1421,7 @@ class Executions(Group):
         Raises:
             errors.ExecutionNotFoundError: No execution has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -1777,7 +1777,7 @@ class Jobs(Group):
         Raises:
             errors.JobNotFoundError: No job has that id.
             errors.ExecutionNotCancellableError: The execution is running or final.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -1863,7 +1863,7 @@ class Jobs(Group):
             produced it.
 
         Raises:
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -1889,7 +1889,7 @@ class Jobs(Group):
         Raises:
             errors.JobNotFoundError: No job has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -1921,7 +1921,7 @@ class Jobs(Group):
         Raises:
             errors.JobNotFoundError: No job has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -1957,7 +1957,7 @@ class Jobs(Group):
         Raises:
             errors.JobNotFoundError: No job has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -2223,7 +2223,7 @@ class NotificationRules(Group):
 
         Raises:
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             errors.InvalidNotificationRuleError: The notification rule matches everything, or nothing, or names an
                 invalid channel.
             TaskExecutorError: Other errors of each operation; see `Service`.
@@ -2522,7 +2522,7 @@ class PayloadSpecs(Group):
 
         Raises:
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             errors.InvalidSchemaError: The payload spec's schema is not a JSON Schema that can be used.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
@@ -2725,7 +2725,7 @@ class Queues(Group):
         Raises:
             errors.QueueNotFoundError: No execution waits in a queue of that name, and no worker, endpoint or
                 route names it.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -2759,7 +2759,7 @@ class Queues(Group):
         Raises:
             errors.QueueNotFoundError: No execution waits in a queue of that name, and no worker, endpoint or
                 route names it.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -2855,7 +2855,7 @@ class Redrives(Group):
 
         Raises:
             errors.EndpointNotFoundError: No live endpoint has that name.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -2903,7 +2903,7 @@ class Redrives(Group):
         Raises:
             errors.RedriveNotFoundError: No redrive has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -2937,7 +2937,7 @@ class Redrives(Group):
         Raises:
             errors.RedriveNotFoundError: No redrive has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -2971,7 +2971,7 @@ class Redrives(Group):
         Raises:
             errors.RedriveNotFoundError: No redrive has that id.
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -3169,7 +3169,7 @@ class Secrets(Group):
 
         Raises:
             errors.ConflictError: Something else depends on the resource, or its name is taken.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -3379,7 +3379,7 @@ class Workers(Group):
         Raises:
             errors.WorkerNotFoundError: No worker process has that id, or it ended more than a day ago.
             errors.WorkerNotAliveError: The worker process has ended or is lost, so it takes no commands.
-            errors.IdempotencyKeyReusedError: The Idempotency-Key was used for another request before.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -3409,9 +3409,9 @@ class Service(Group):
         errors.UnsupportedMediaTypeError: The body must be JSON, with Content-Type: application/json.
         errors.RateLimitedError: Too many requests or waiting requests with this API key, or too many bad keys
             from this address.
-        errors.InternalError: Something went wrong on our side; the request id finds it in the log.
+        errors.InternalError: The service has a fault; its log names the fault beside the request id.
         errors.ServiceUnavailableError: The server is busy, or the database is unreachable or not migrated;
-            nothing was lost, try again.
+            nothing was lost, retry later.
         errors.GatewayTimeoutError: The request took too long. Its work may have been done: check, or try again.
         ApiError: A code that this version of the client does not name.
         ConnectionFailedError: The last try received no answer; see `may_have_been_done`.

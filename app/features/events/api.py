@@ -74,7 +74,7 @@ class EventSchema(Schema):
     event_id = fields.String(required=True, metadata={"example": "1773565200000000-a-att_4d3c2b1a0f9e"})
     kind = fields.Enum(EventKind, by_value=True, required=True, metadata={"example": "execution.succeeded"})
     at = Instant(
-        required=True, metadata={"description": "start of the transaction that wrote it; events are ordered by it"}
+        required=True, metadata={"description": "start of the transaction that wrote the event; orders the events"}
     )
     endpoint = fields.String(required=True, allow_none=True)
     job_id = fields.String(required=True, allow_none=True)

@@ -112,7 +112,7 @@ def preview_(name: str | None, file: TextIO | None, as_json: bool) -> None:
     Exits with 3 if the rule does not exist.
     """
     if (name is None) == (file is None):
-        raise click.UsageError("Give the name of a rule, or --file.")
+        raise click.UsageError("give the name of a rule, or --file")
     with ready_database() as database:
         rule = notifications_store.get(database, name) if name is not None else _read(file)
         found = NotificationPreviewSchema().dump(shape_preview(rule, Preview(database, rule)))

@@ -28,7 +28,9 @@ class QueueSchema(Schema):
     due = fields.Integer(
         required=True, metadata={"description": f"executions; up to {store.MAX_DUE:,} are counted", "example": 412}
     )
-    oldest_due_at = Instant(required=True, allow_none=True, metadata={"description": "due instant of the oldest one"})
+    oldest_due_at = Instant(
+        required=True, allow_none=True, metadata={"description": "`run_at` of the oldest execution"}
+    )
     oldest_due_seconds = fields.Float(required=True, allow_none=True, metadata={"example": 12.5})
     paused_at = Instant(required=True, allow_none=True, metadata={"description": "start of the pause", "example": None})
 

@@ -43,7 +43,7 @@ class ExecutionSchema(Schema):
     run_at = Instant(
         required=True,
         metadata={
-            "description": "latest due time: later than `scheduled_at` after a failed attempt, or if it was queued late"
+            "description": "latest due time: later than `scheduled_at` after a failed attempt or a late promotion"
         },
     )
     started_at = Instant(required=True, allow_none=True)
