@@ -45,8 +45,8 @@ def running(peers: Sequence[str] = (), trees: Sequence[Path] = ()) -> Iterator[S
         arrivals = stack.enter_context(Arrivals(plain))
         valkey = stack.enter_context(Valkey())
         ours = stack.enter_context(Ours(logs))
-        others = [stack.enter_context(Ours(logs, tree.name, tree=tree)) for tree in trees]
-        contenders: list[Contender] = [ours, *others]
+        versions = [stack.enter_context(Ours(logs, tree.name, tree=tree)) for tree in trees]
+        contenders: list[Contender] = [ours, *versions]
         if peers:
             contenders += _peers(peers, ours, valkey, stack, logs)
         yield System(ours, contenders, arrivals, plain, valkey, logs)

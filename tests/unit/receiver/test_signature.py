@@ -1,4 +1,4 @@
-"""What the receiver's side believes, of requests signed by the sender's."""
+"""Verification of signed requests by the receiver package, with signatures of the service."""
 
 import base64
 from typing import Any
@@ -19,7 +19,7 @@ ID = "exec_17fb3a"
 def headers(
     secrets: dict[str, str] | None = None, attempt: int = 2, body: bytes = BODY, **changes: Any
 ) -> dict[str, Any]:
-    """The headers of a delivery as a worker sends them, and what a test changes of them; None leaves one out."""
+    """Return the headers of a delivery as a worker sends them, with changes by a test; None leaves a header out."""
     sent = signed(secrets or {"secret": NEW}, ID, NOW, body, attempt) | {"X-Task-Executor-Attempt": str(attempt)}
     by_name = {name.lower(): value for name, value in sent.items()}
     return by_name | {name.replace("_", "-"): value for name, value in changes.items()}
@@ -40,7 +40,7 @@ def test_any_key_of_a_rotation_verifies(keys: list[str]) -> None:
 
 
 @pytest.mark.parametrize("seconds", [-300, 300])
-def test_clocks_may_differ_so_much_and_no_more(seconds: int) -> None:
+def test_difference_of_clocks_is_tolerated_up_to_a_limit(seconds: int) -> None:
     assert Verifier(NEW).verify(headers().items(), BODY, NOW + seconds).attempt == 2
     further = seconds + (1 if seconds > 0 else -1)
     assert reason(headers(), now=NOW + further) == "timestamp"
@@ -58,23 +58,23 @@ def test_clocks_may_differ_so_much_and_no_more(seconds: int) -> None:
         headers(webhook_signature="v1,"),
         headers(webhook_signature="v1a," + headers()["webhook-signature"][3:]),
         headers(webhook_signature=headers()["webhook-signature"].replace(",", ", ")),
-        # Another's signature of the request beside our own signature of the attempt, and the other way round.
+        # One signature by another key beside one by our key: of the request, or of the attempt.
         headers() | {"webhook-signature": headers({"secret": OLD})["webhook-signature"]},
         headers({"secret": OLD}),
     ],
 )
-def test_what_was_changed_is_not_believed(forged: dict[str, str]) -> None:
+def test_changed_request_is_refused(forged: dict[str, str]) -> None:
     assert reason(forged) == "signature"
 
 
-def test_both_signatures_are_of_one_key() -> None:
-    """Whoever has learnt an old secret's signature of a request cannot join it to an attempt of the new one."""
+def test_both_signatures_must_be_by_the_same_key() -> None:
+    """A request signature by a leaked old key cannot be combined with an attempt signature by the new key."""
     old, new = headers({"secret": OLD}), headers({"secret": NEW}, attempt=3)
     mixed = new | {"webhook-signature": old["webhook-signature"]}
     assert reason(mixed, keys=[NEW, OLD]) == "signature"
 
 
-def test_a_body_that_was_parsed_and_written_again_is_not_believed() -> None:
+def test_body_that_was_parsed_and_serialised_again_is_refused() -> None:
     assert reason(headers(), BODY.replace(b" ", b"")) == "signature"
 
 
@@ -87,23 +87,23 @@ def test_each_header_is_needed_once_and_well_formed(name: str) -> None:
     pairs = [*headers().items(), (name.upper(), headers()[name])]
     with pytest.raises(VerificationError, match=f"{name} is repeated"):
         Verifier(NEW).verify(pairs, BODY, NOW)
-    # As WSGI servers join those that come twice.
+    # WSGI servers join repeated headers with a comma.
     joined = reason({**headers(), name: f"{headers()[name]},{headers()[name]}"})
     assert joined == ("signature" if "signature" in name else "malformed_header")
 
 
 @each_case("number", ["0", "-1", "+1", "01", "1.0", "\u0661", "1 ", "9999999999"])
-def test_an_attempt_is_a_plain_number(number: str) -> None:
+def test_attempt_must_be_a_plain_number(number: str) -> None:
     assert reason(headers(x_task_executor_attempt=number)) == "malformed_header"
 
 
 @pytest.mark.parametrize("secrets", [[], [""], ["whsec_"], ["whsec_not base64!"]])
-def test_a_verifier_without_a_key_is_refused(secrets: list[str]) -> None:
+def test_verifier_without_a_valid_key_is_refused(secrets: list[str]) -> None:
     with pytest.raises(ValueError, match="secret") as refused:
         Verifier(secrets)
     assert "not base64!" not in str(refused.value)
 
 
-def test_a_tolerance_of_nothing_is_refused() -> None:
+def test_tolerance_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="tolerance_seconds is 0"):
         Verifier(NEW, tolerance_seconds=0)

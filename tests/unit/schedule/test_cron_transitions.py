@@ -2,7 +2,7 @@
 
 Both agree on the matching local times. A skipped time of fixed hours runs once after the gap, a repeated time runs the
 first time, and hourly schedules follow the clock. cronsim recognises "fixed hours" by the spelling (no `*` at the
-beginning of the minutes or hours), this project by the values, see app/schedule/cron.py. Where the two differ, the
+beginning of the minutes or hours), this project by the values, see app/schedule/cron.py. If the two differ, the
 tables below are the specification.
 """
 

@@ -32,7 +32,7 @@ def at(seconds: float) -> datetime:
 
 
 def answer(partitions: KnownPartitions, wanted: Sequence[Wanted], now: float, *counts: int) -> None:
-    """Record the answer of a claim: `counts` executions found per partition, by default as many as wanted."""
+    """Record the answer of a claim: `counts` executions found per partition, by default a full batch."""
     found = dict.fromkeys((claim.partition for claim in wanted), (MAX_PER_CLAIM, at(now)))
     found.update((claim.partition, (count, at(now))) for claim, count in zip(wanted, counts, strict=False))
     partitions.claimed(wanted, found, at(now), now)

@@ -1,4 +1,4 @@
-"""Quota: how many more slots an endpoint may take under any load."""
+"""Quota: number of further slots for an endpoint under any load."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -80,7 +80,7 @@ def test_overlaps_are_skipped_and_fixed_delays_count_from_the_end() -> None:
 def test_counted_ticks_agree_with_listed_ticks(
     milliseconds: int, ahead_ms: int, ends_ms: int | None, length: int
 ) -> None:
-    """The listed ticks are computed one by one, as the scheduler does."""
+    """A loop over the schedule lists the ticks, as the scheduler does."""
     ends_at = None if ends_ms is None else START + timedelta(milliseconds=ends_ms)
     table = every(max(milliseconds, length * 10), ends_at=ends_at)
     stretch = SimulatedPeriod(START + timedelta(milliseconds=ahead_ms), START + timedelta(seconds=length))
