@@ -7,7 +7,7 @@ TOOLS  := .tools
 LOCKED  = $$(sed -n 's/==.*//p' requirements.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo dev test check lint types imports client bench lock licences sbom audit clean
+.PHONY: help install demo dev test check lint types imports client messages bench lock licences sbom audit clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ imports: $(STAMP)  ## import-linter
 
 client: $(STAMP)  ## write the client's generated modules anew, after a change of the API
 	@TE_DATABASE_URL=postgresql://nobody@127.0.0.1:1/none $(BIN)/flask --app app openapi print | $(BIN)/python -m client.generator
+
+messages: $(STAMP)  ## write docs/messages.md, after a change of an error code or a log line
+	$(BIN)/python -m app.dev.messages
 
 bench: $(STAMP)  ## measure beside other task queues in the same run; bench-drain, bench-create … measure one thing
 	$(BIN)/python -m benchmarks all --keep
