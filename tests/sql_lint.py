@@ -29,7 +29,7 @@ def untyped(sql: str) -> list[str]:
     return [found.group(0) for pattern in UNTYPED for found in re.finditer(pattern, sql, re.IGNORECASE)]
 
 
-def unruly(sql: str) -> list[str]:
+def structural_breaches(sql: str) -> list[str]:
     """Return the structural rules that a statement breaks.
 
     A statement writes each table once, and claims rows in the order of an index. A list of keys is a parameter, because

@@ -21,41 +21,52 @@ from app.queue.jobs.job_model import NewJob
 from schema.states import Trigger
 from tests import rows
 from tests.claiming import TARGET, take
-from tests.plans import MANY, PREPARED, WORKER, due, later, never_analysed, one, over, plans, running
+from tests.plans import (
+    MANY,
+    PREPARED,
+    WORKER,
+    all_completed,
+    all_delayed,
+    all_due,
+    all_running,
+    never_analysed,
+    plans,
+    single_connection,
+)
 
-__all__ = ["one"]  # a fixture
+__all__ = ["single_connection"]  # a fixture
 
 LATER = datetime(2099, 1, 1, tzinfo=UTC)
 
 
-def claimed(one: Database, limit: int = 1) -> list[Claim]:
-    return take(one, WORKER, limit, partitions=(TARGET,)).claims
+def claimed(single_connection: Database, limit: int = 1) -> list[Claim]:
+    return take(single_connection, WORKER, limit, partitions=(TARGET,)).claims
 
 
-def run_all(one: Database) -> int:
+def run_all(single_connection: Database) -> int:
     """Run each hot statement once, most of them for one job; return the number of completed executions."""
-    creator = Creator(one, shards=1, look_ahead_ms=5000)
+    creator = Creator(single_connection, shards=1, look_ahead_ms=5000)
     creator.create(NewJob(endpoint="target", trigger=Trigger.IMMEDIATE, input={}))
     create_many(creator, [NewJob(endpoint="target", trigger=Trigger.DELAYED, input={}, run_at=LATER)] * 2)
-    claims = claimed(one)
+    claims = claimed(single_connection)
     for partitions in (1, 4, 16):
-        take(one, WORKER, 1, partitions=(TARGET,) * partitions)
+        take(single_connection, WORKER, 1, partitions=(TARGET,) * partitions)
     for shard_count in (1, 16):
-        poll(one, queue="http", since=[EPOCH] * shard_count, horizon_ms=250)
-    FullScan(1).step(one, "http")
+        poll(single_connection, queue="http", since=[EPOCH] * shard_count, horizon_ms=250)
+    FullScan(1).step(single_connection, "http")
     verdict = Verdict.success({})
     ended = [Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ()) for claim in claims]
-    return len(conclude(one, WORKER, ended))
+    return len(conclude(single_connection, WORKER, ended))
 
 
 @pytest.mark.postgresql_only
-@pytest.mark.parametrize("state", [never_analysed, due, later, over, running])
+@pytest.mark.parametrize("state", [never_analysed, all_due, all_delayed, all_completed, all_running])
 def test_generic_plan_uses_keys_and_the_index_of_claims(
-    database: Database, one: Database, state: Callable[[Database], None]
+    database: Database, single_connection: Database, state: Callable[[Database], None]
 ) -> None:
     state(database)
-    assert run_all(one) == 1
-    found = plans(one)
+    assert run_all(single_connection) == 1
+    found = plans(single_connection)
     creation = {"jobs_create_one_shot", "jobs_create_one_shots"}
     polls = {"executions_poll_1", "executions_poll_16"}
     partitions = polls | {
@@ -87,19 +98,19 @@ def test_generic_plan_uses_keys_and_the_index_of_claims(
 
 @pytest.mark.postgresql_only
 def test_plan_of_a_small_table_is_replaced_after_a_slow_answer(
-    database: Database, one: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, single_connection: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PostgreSQL itself replaces the plan only at the next ANALYZE of the table, possibly a minute later."""
     rows.add_executions(database, 5)
     database.fetch(text("ANALYZE"))
-    claimed(one)
+    claimed(single_connection)
     rows.add_executions(database, MANY)
-    assert "Seq Scan on executions" in plans(one)["executions_claim_1"]
+    assert "Seq Scan on executions" in plans(single_connection)["executions_claim_1"]
     monkeypatch.setattr(hot, "SLOW_SECONDS", 0.0)
     monkeypatch.setattr(hot, "PLANS_LAST_SECONDS", 0.0)
     for _ in range(2):
-        claimed(one)
-    assert "Seq Scan on executions" not in plans(one)["executions_claim_1"]
+        claimed(single_connection)
+    assert "Seq Scan on executions" not in plans(single_connection)["executions_claim_1"]
 
 
 @pytest.mark.postgresql_only
@@ -114,10 +125,10 @@ def test_plan_of_a_small_table_is_replaced_after_a_slow_answer(
         "ANALYZE",
     ],
 )
-def test_migration_changes_plans_but_no_answer(database: Database, one: Database, change: str) -> None:
-    assert run_all(one) == 1
-    names = one.fetch(PREPARED)
+def test_migration_changes_plans_but_no_answer(database: Database, single_connection: Database, change: str) -> None:
+    assert run_all(single_connection) == 1
+    names = single_connection.fetch(PREPARED)
     database.fetch(text(change))
     for _ in range(2):
-        assert run_all(one) == 1
-    assert one.fetch(PREPARED) == names
+        assert run_all(single_connection) == 1
+    assert single_connection.fetch(PREPARED) == names

@@ -20,7 +20,7 @@ from app.queue.jobs.job_creation import MAX_GROUPED_INPUT, Created, Creator
 from app.queue.jobs.job_model import NewJob
 from schema.states import Trigger
 from tests import rows
-from tests.parked import parked
+from tests.group_commit_waiters import waiting_in_group_commit
 from tests.pg_proxy import FAULTS, Fault, PgProxy
 from tests.waiting import HUNG_SECONDS, eventually
 
@@ -126,7 +126,7 @@ def waiting(create: Create, jobs: list[NewJob]) -> list[Future[Created]]:
     first, *others = jobs
     futures = [create(first)]
     futures += [create(new) for new in others]
-    eventually(lambda: parked() == len(others))
+    eventually(lambda: waiting_in_group_commit() == len(others))
     return futures
 
 
@@ -245,10 +245,10 @@ def test_groups_of_two_processes_with_the_same_keys_do_not_deadlock(
         futures = []
         for group_creator, keys_ in ((creator, ["a", "1", "2", "3"]), (other, ["b", "3", "2", "1"])):
             for key in keys_:
-                before = parked()
+                before = waiting_in_group_commit()
                 futures.append(pool.submit(group_creator.create, job(key), together=True))
                 if key not in {"a", "b"}:
-                    eventually(lambda before=before: parked() == before + 1)  # type: ignore[misc]
+                    eventually(lambda before=before: waiting_in_group_commit() == before + 1)  # type: ignore[misc]
         lock.release()
         assert sorted(future.result(HUNG_SECONDS).is_new for future in futures) == [False] * 3 + [True] * 5
     assert failed == []

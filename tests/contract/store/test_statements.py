@@ -7,7 +7,7 @@ from sqlalchemy import TextClause
 
 from app.kernel.db import Database
 from tests.cases import each_case
-from tests.sql_lint import refused, unruly, untyped
+from tests.sql_lint import refused, structural_breaches, untyped
 from tests.statements import STATEMENTS
 
 # "wakeup.notify" runs on PostgreSQL only.
@@ -65,8 +65,8 @@ def test_lint_finds_syntax_that_cockroachdb_refuses(sql: str) -> None:
 
 @each_case(("name", "clause"), STATEMENTS, ids=dict(STATEMENTS))
 def test_statements_follow_the_structural_rules(name: str, clause: TextClause) -> None:
-    assert unruly(bare(clause)) == []
+    assert structural_breaches(bare(clause)) == []
 
 
 def test_lint_finds_a_lookup_by_the_keys_of_a_subquery() -> None:
-    assert unruly("SELECT a FROM t WHERE a = ANY (ARRAY(\n  SELECT b FROM u))") != []
+    assert structural_breaches("SELECT a FROM t WHERE a = ANY (ARRAY(\n  SELECT b FROM u))") != []

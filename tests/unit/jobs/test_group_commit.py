@@ -9,7 +9,7 @@ import pytest
 from app.kernel.db import deadline
 from app.kernel.errors import TimedOutError
 from app.queue.jobs.group_commit import MAX_GROUP, GroupCommit
-from tests.parked import parked
+from tests.group_commit_waiters import waiting_in_group_commit
 from tests.waiting import HUNG_SECONDS, eventually
 
 BAD = "bad"
@@ -84,7 +84,7 @@ def submitted_behind_first(
     futures = [submit(first)]
     assert table.began.acquire(timeout=HUNG_SECONDS)
     futures += [submit(item) for item in items]
-    eventually(lambda: parked() == len(items))
+    eventually(lambda: waiting_in_group_commit() == len(items))
     return futures
 
 
@@ -139,7 +139,7 @@ def test_waiting_threads_continue_when_the_leader_dies(table: Table, submit: Sub
         table.release()
         assert table.began.acquire(timeout=HUNG_SECONDS)
         futures.append(submit("c"))
-        eventually(lambda: parked() == 2)
+        eventually(lambda: waiting_in_group_commit() == 2)
     table.dies = True
     table.release(3)
     ended = [future.exception(HUNG_SECONDS) for future in futures]
@@ -154,7 +154,7 @@ def test_thread_waits_no_longer_than_its_deadline(table: Table, submit: Submit) 
     with pytest.raises(TimedOutError):
         late.result(HUNG_SECONDS)
     second = submit("second")
-    eventually(lambda: parked() == 1)
+    eventually(lambda: waiting_in_group_commit() == 1)
     table.release(2)
     assert results([first, second]) == ["FIRST", "SECOND"]
     assert table.writes == [["first"], ["second"]]
@@ -163,7 +163,7 @@ def test_thread_waits_no_longer_than_its_deadline(table: Table, submit: Submit) 
 def test_deadline_does_not_wait_for_the_writer(table: Table, submit: Submit) -> None:
     (first, leader) = submitted_behind_first(table, submit, ["leader"])
     late = submit("late", seconds=0.5)
-    eventually(lambda: parked() == 2 or late.done())
+    eventually(lambda: waiting_in_group_commit() == 2 or late.done())
     table.release()
     with pytest.raises(TimedOutError):
         late.result(HUNG_SECONDS)

@@ -9,9 +9,18 @@ from app.kernel.db import Database
 from app.queue.claiming.partition import Partition
 from tests.claiming import TARGET
 from tests.limited_claims import add_limiters, take_limited
-from tests.plans import WORKER, due, later, never_analysed, one, over, plans, running
+from tests.plans import (
+    WORKER,
+    all_completed,
+    all_delayed,
+    all_due,
+    all_running,
+    never_analysed,
+    plans,
+    single_connection,
+)
 
-__all__ = ["one"]  # a fixture
+__all__ = ["single_connection"]  # a fixture
 
 PARTITIONS = [TARGET, *(Partition(0, "target", f"={number}", 128) for number in range(15))]
 LIMITS = {
@@ -22,15 +31,15 @@ LIMITS = {
 
 
 @pytest.mark.postgresql_only
-@pytest.mark.parametrize("state", [never_analysed, due, later, over, running])
+@pytest.mark.parametrize("state", [never_analysed, all_due, all_delayed, all_completed, all_running])
 def test_limited_claim_reads_only_its_partitions_and_the_running_executions_under_a_concurrency_limit(
-    database: Database, one: Database, state: Callable[[Database], None]
+    database: Database, single_connection: Database, state: Callable[[Database], None]
 ) -> None:
     state(database)
     add_limiters(database, PARTITIONS, LIMITS)
     for partitions in (PARTITIONS[:1], PARTITIONS):
-        take_limited(one, WORKER, LIMITS, 1, partitions=partitions)
-    for name, plan in plans(one).items():
+        take_limited(single_connection, WORKER, LIMITS, 1, partitions=partitions)
+    for name, plan in plans(single_connection).items():
         arms = int(name.removeprefix("executions_claim_limited_"))
         assert not re.search(r"Seq Scan on (executions|jobs)", plan), plan
         assert plan.count("Index Scan using idx_executions_lanes on executions") == arms, plan

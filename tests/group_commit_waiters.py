@@ -5,7 +5,7 @@ import sys
 from app.queue.jobs import group_commit
 
 
-def parked() -> int:
+def waiting_in_group_commit() -> int:
     """Return how many threads wait in the queue of a group commit."""
     frames = sys._current_frames().values()  # noqa: SLF001 - no public function returns the frames of other threads
     return sum(
