@@ -1,4 +1,4 @@
-"""Sections as Markdown tables: a row for each figure, a column for each contender."""
+"""Sections as Markdown tables: a row for each metric, a column for each contender."""
 
 from collections.abc import Iterable, Sequence
 

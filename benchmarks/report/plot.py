@@ -12,7 +12,7 @@ _OURS, _OTHERS = "#2f6fb5", "#a9b4c0"
 
 
 def draw(title: str, sections: Sequence[Section]) -> str:
-    """Return an SVG; each figure has its own scale."""
+    """Return an SVG; each metric has its own scale."""
     parts: list[str] = []
     top = _HEAD
     for section in sections:

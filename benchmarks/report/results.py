@@ -1,4 +1,4 @@
-"""Results: figures by section, each with the values of all rounds for each contender."""
+"""Results: metrics by section, each with the values of all rounds for each contender."""
 
 import statistics
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class Figure:
 
 @dataclass(slots=True)
 class Section:
-    """Figures that were measured together; `values` are by figure, then by column of the table."""
+    """Metrics that were measured together; `values` are by metric, then by column of the table."""
 
     title: str
     values: dict[Figure, dict[str, list[float]]] = field(default_factory=dict)

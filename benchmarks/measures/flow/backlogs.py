@@ -111,7 +111,7 @@ def catch_up(
             _catch_up(section, contender, arrivals, load, jobs)
             print(f"  catch-up: {contender.name} taken", flush=True)
     run.calibrate()
-    run.remark("catch-up: pgqueuer 1.6 has no catch-up, so it has no figures there")
+    run.remark("catch-up: pgqueuer 1.6 has no catch-up, so it is not measured there")
     return section
 
 

@@ -42,7 +42,7 @@ def measure(
         run.calibrate()
         _backlog(backlog, contender, arrivals, keys)
     run.calibrate()
-    run.remark("keys: pgqueuer 1.6 limits entrypoints, not values of a payload, so it has no figures there")
+    run.remark("keys: pgqueuer 1.6 limits entrypoints, not values of a payload, so it is not measured there")
 
 
 def _beside_flood(

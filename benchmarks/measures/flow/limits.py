@@ -43,7 +43,7 @@ def measure(
                     _rates(section, contender, arrivals, limited, workers)
             print(f"  limits: {contender.name} taken", flush=True)
     run.calibrate()
-    run.remark("rates: pgqueuer 1.6 has only a concurrency_limit, so it has no figures there")
+    run.remark("rates: pgqueuer 1.6 has only a concurrency_limit, so it is not measured there")
     return section
 
 

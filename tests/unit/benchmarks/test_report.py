@@ -20,7 +20,7 @@ def section_of(**values: list[float]) -> Section:
     return section
 
 
-def test_table_has_a_row_for_each_figure_and_a_column_for_each_contender() -> None:
+def test_table_has_a_row_for_each_metric_and_a_column_for_each_contender() -> None:
     section = section_of(ours=[3.0, 1.0, 2.0], peer=[1500.0])
     section.add(TIME, "ours", 0.5)
     assert markdown.show(section).splitlines()[2:] == [
