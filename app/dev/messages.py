@@ -40,8 +40,8 @@ _CODES = ("code", "status", "meaning", "what to do")
 _LINES = ("level", "text", "module", "effect or what to do")
 
 
-class LogLine(NamedTuple):
-    """Call of a logger: level, format string, and module."""
+class LogCall(NamedTuple):
+    """Logger call: level, format string, and module."""
 
     level: str
     text: str
@@ -72,7 +72,7 @@ def sources() -> Iterator[tuple[str, ast.Module]]:
                 yield name, ast.parse(path.read_text())
 
 
-def log_lines() -> Iterator[LogLine]:
+def log_lines() -> Iterator[LogCall]:
     """Return the log lines of WARNING and above."""
     for module, tree in sources():
         for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
@@ -81,13 +81,13 @@ def log_lines() -> Iterator[LogLine]:
                     yield from _line(call, call.func.attr, function, module)
 
 
-def _line(call: ast.Call, method: str, function: ast.AST, module: str) -> Iterator[LogLine]:
+def _line(call: ast.Call, method: str, function: ast.AST, module: str) -> Iterator[LogCall]:
     if method in _LEVELS:
-        yield LogLine(_LEVELS[method], _text(call.args[0]), module)
+        yield LogCall(_LEVELS[method], _text(call.args[0]), module)
     elif method == "log":
         chosen = set(re.findall(r"logging\.([A-Z]+)", ast.unparse(function)))
         if chosen & set(_LEVELS.values()):
-            yield LogLine(" or ".join(sorted(chosen)), _text(call.args[1]), module)
+            yield LogCall(" or ".join(sorted(chosen)), _text(call.args[1]), module)
 
 
 def _text(argument: ast.expr) -> str:
@@ -98,7 +98,7 @@ def rendered(old: str) -> str:
     """Return the document; the last cells are those of the `old` document."""
     rows = [re.split(r" \| ", line.strip("| ")) for line in old.splitlines() if line.startswith("| ")]
     kept = {tuple(row[:-1]): row[-1] for row in rows if len(row) == len(_CODES)}
-    found = {LogLine(each.level, _code(each.text), f"`{each.module}`") for each in log_lines()}
+    found = {LogCall(each.level, _code(each.text), f"`{each.module}`") for each in log_lines()}
     lines = sorted(found, key=lambda line: (line.module, line.text))
     codes = [(f"`{code}`", status, meaning) for code, status, meaning in error_codes()]
     return _HEAD + _table(_CODES, codes, kept) + _LOG_HEAD + _table(_LINES, lines, kept)
