@@ -1,6 +1,6 @@
 """Features: the table of contents of the product above its kernel.
 
-CONTRIBUTING.md, *Removing a feature*, lists what belongs to the removal of one.
+CONTRIBUTING.md, *Removing a feature*, lists the steps of a removal.
 """
 
 from collections.abc import Sequence

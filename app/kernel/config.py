@@ -203,5 +203,5 @@ def _parse(name: str, text: str, parse: Parse) -> Any:
     try:
         return parse(text)
     except ValueError as error:
-        # Parsers of URLs don't repeat them: they may hold passwords.
+        # The errors of URL parsers do not repeat the URL, which may hold a password.
         raise SettingError(f"{name} is not valid: {error}") from None

@@ -11,7 +11,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
-MAX_LEVELS = 500  # of stored JSON; a request may have a fifth
+MAX_LEVELS = 500  # of stored JSON; a request may have a fifth of them
 MAX_DIGITS = 38  # of an integer; longer integers overflow a double, the type of numbers in most readers
 
 _CONTAINERS = frozenset({dict, list})
@@ -71,7 +71,7 @@ def array_literal(values: Iterable[object]) -> str:
 
 
 def rfc3339(instant: datetime, timespec: str = "auto") -> str:
-    """Write an instant in RFC 3339, with `Z` for UTC; `timespec` is that of `datetime.isoformat`."""
+    """Write an instant in RFC 3339, with `Z` for UTC; `timespec` as for `datetime.isoformat`."""
     return instant.isoformat(timespec=timespec).replace("+00:00", "Z")
 
 

@@ -8,7 +8,7 @@ from app.kernel.function_types import Run
 from app.queue.executions import on_hold, repairs
 from app.scheduler.chore import ChoreContext
 
-START_SCHEDULER = "start a scheduler (`python -m app.scheduler`), or look into its log: none runs, or none keeps up"
+START_SCHEDULER = "start a scheduler (`python -m app.scheduler`), or read its log: no scheduler runs, or none keeps up"
 MAX_COUNTED = 1_000  # rows of a finding, and of one batch of a repair
 
 

@@ -44,7 +44,7 @@ def _settings() -> tuple[Settings, SecretBox | None]:
 
 
 def _raise_open_files(connections: int) -> int:
-    """Raise the soft limit of open files for `connections`; returns the number possible; more are fatal."""
+    """Raise the soft limit of open files for `connections`; return the number that the hard limit allows."""
     others = 128 + (_SETTINGS.db_pool_size or POOL_SIZE)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < connections + others:

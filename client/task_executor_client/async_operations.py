@@ -1957,7 +1957,7 @@ class AsyncJobs(AsyncGroup):
     ) -> models.Execution:
         """Run a job now, even if it is paused: 201 with an extra execution of a CRON or INTERVAL job.
 
-        A one-shot job's execution becomes due now: 200, or 409 if it is running already.
+        A one-shot job's execution becomes due now: 200, or 409 if it is already running.
 
         Args:
             job_id: Id of the job.
@@ -2011,7 +2011,7 @@ class AsyncJobs(AsyncGroup):
     def list_versions(
         self, job_id: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> AsyncPages[models.Job]:
-        """List the versions of a job, newest first, by the id of any of them.
+        """List the versions of a job, newest first, by the id of any version.
 
         Args:
             job_id: Id of the job.

@@ -1941,7 +1941,7 @@ class Jobs(Group):
     ) -> models.Execution:
         """Run a job now, even if it is paused: 201 with an extra execution of a CRON or INTERVAL job.
 
-        A one-shot job's execution becomes due now: 200, or 409 if it is running already.
+        A one-shot job's execution becomes due now: 200, or 409 if it is already running.
 
         Args:
             job_id: Id of the job.
@@ -1995,7 +1995,7 @@ class Jobs(Group):
     def list_versions(
         self, job_id: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
     ) -> Pages[models.Job]:
-        """List the versions of a job, newest first, by the id of any of them.
+        """List the versions of a job, newest first, by the id of any version.
 
         Args:
             job_id: Id of the job.

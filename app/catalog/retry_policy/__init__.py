@@ -37,7 +37,7 @@ class RetryPolicy:
     backoff: Backoff = "exponential"
     initial_delay_ms: int = INITIAL_DELAY_MS
     max_delay_ms: int = 60_000
-    delays_ms: tuple[int, ...] = ()  # of "custom", which ignores the two above
+    delays_ms: tuple[int, ...] = ()  # for "custom", which ignores the two delays above
     # The first list with a matching entry decides.
     fail_on: tuple[Matcher, ...] = ()  # final
     reject_on: tuple[Matcher, ...] = ()  # final, and needs no attention

@@ -34,7 +34,7 @@ class Preset:
     form: str
     """Form of the URL, as errors and docs/channels.md show it."""
     requests: tuple[Request, ...] = ()
-    """The first one whose path fits is sent; none for mail."""
+    """The first request whose path matches is sent; empty for mail."""
     secrets: frozenset[str] = frozenset()
     """Parts that are secrets: `user`, `lone user` (without a password), `host`, `path 1` …
 
@@ -42,13 +42,13 @@ class Preset:
     parameters: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     """Parameters, with the meaning of each value, `""` being the default; None: any text."""
     is_open: bool = False
-    """True if any parameter is allowed: `+name` is a header, `:name` a member of the body, any other one is part of the
-    query."""
+    """True if any parameter is allowed: `+name` is a header, `:name` a member of the body, any other parameter
+    is part of the query."""
     has_server: bool = False
     """True if the host names a server rather than an account at a service."""
     levels: Mapping[str, Any] = field(default_factory=dict(zip(SEVERITIES, SEVERITIES, strict=True)).copy)
     limits: Mapping[str, int] = field(default_factory=dict)
-    """Most characters of each part of the message; the rest is cut off."""
+    """Maximum number of characters of each part of the message; the rest is cut off."""
     escapes: Mapping[str, str] = field(default_factory=dict)
     """Characters of the message that the service reads as markup, with their escapes."""
 
@@ -93,7 +93,7 @@ _MAIL = Preset(
 )
 _NTFY = Preset(
     form="ntfy://[USER:PASSWORD@ or TOKEN@][HOST[:PORT]/]TOPIC",
-    secrets=frozenset({"lone user", "tokens", "topic"}),  # a topic that is known can be read
+    secrets=frozenset({"lone user", "tokens", "topic"}),  # the name of a topic is enough to read it
     requests=tuple(
         Request(
             path=path,

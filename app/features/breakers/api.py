@@ -1,4 +1,4 @@
-"""/breakers, and why executions wait for a breaker."""
+"""/breakers, and the reason of executions that wait for a breaker."""
 
 from typing import Any
 

@@ -93,8 +93,8 @@ def start(
 ) -> None:
     """Cancel, retry or reschedule the executions of a filter, or archive dead letters, oldest first.
 
-    Each one as by `executions cancel`, `executions retry` or `dead-letters archive`. Exits with 2 if the options do not
-    fit together.
+    Changes each row as `executions cancel`, `executions retry` or `dead-letters archive` does. Exits with 2 if the
+    options do not fit together.
     """
     if later is not None and sooner is not None:
         raise click.UsageError("--later and --sooner exclude each other")

@@ -24,7 +24,7 @@ AFFECTS: Mapping[BulkAction, tuple[ExecutionStatus, ...]] = {
 
 OF_LETTERS = frozenset({"error_type", "failed_after", "failed_before"})
 FILTERS_OF_ARCHIVE = OF_LETTERS | {"endpoint", "labels"}
-"""Filters of `archive`; the ones in `OF_LETTERS` belong to it alone."""
+"""Filters of `archive`; no other action has the filters in `OF_LETTERS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,7 @@ class Document:
     sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Return its content in the order of application."""
+        """Return the definitions in the order in which they are applied."""
         names = ("payload_specs", "configs", "secrets", "endpoints", "routes")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None} | {**self.sections}
 
@@ -95,7 +95,7 @@ class StoredCatalog:
         )
 
     def document(self) -> Document:
-        """Return it as a document, without routes of TE_ROUTES."""
+        """Return the definitions as a document, without routes of TE_ROUTES."""
         routes = [{"pattern": route.pattern, "queue": route.queue} for route in self.routing.routes]
         return Document(
             {name: each.value for name, each in self.payload_specs.items()},

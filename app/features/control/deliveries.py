@@ -28,8 +28,8 @@ _FIGURES = f"""count(*) AS ended, count(CASE WHEN status = 'SUCCESS' THEN 1 END)
 
 
 # Each part is read by an index in its order, however many executions have ended. If a part holds more rows than are
-# read, all parts start at the instant from which every part is complete. An execution is not late that was never
-# delivered, or that expired or was cancelled while waiting for a retry.
+# read, all parts start at the instant from which every part is complete. Executions that were never
+# delivered, and executions that expired or were cancelled before a retry, do not count as late.
 def _figures(newest: str, most: int, also: str = "") -> str:
     return f"""
     WITH newest AS MATERIALIZED (
@@ -69,8 +69,8 @@ def _of_shards(newest: str, most: int) -> str:
     return _figures(newest, most, of_each)
 
 
-# By the number of shards, rounded up: the remaining parts are empty. For more shards than these the parts are not
-# written out; CockroachDB may then read all executions that ended within the time.
+# Statements by number of shards, rounded up: the remaining parts are empty. The statement for more shards has no
+# part per shard; CockroachDB may then read all executions that ended within the time.
 ENDED = {
     shards: statement(
         f"stats.ended_{shards}",

@@ -19,7 +19,7 @@ from schema import schema_version
 from schema.tables import metadata
 
 UPGRADE = "run `flask --app app db upgrade`"
-RESTORE = "restore it from a backup: by its revision the database has had it"
+RESTORE = "restore it from a backup: a database of this revision has it"
 _OF_COCKROACH = ("check_crdb_internal_", "crdb_internal_")
 _TOKEN = re.compile(r"'(?:[^']|'')*'|[A-Za-z_]\w*|\d+")
 

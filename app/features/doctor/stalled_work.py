@@ -104,7 +104,7 @@ def bulk_jobs(context: ChoreContext) -> Iterator[Finding]:
         yield Finding("bulk_jobs", f"no scheduler continues {listed(left)}", START_SCHEDULER)
     if any(row.is_held for row in rows) and (stuck := _without_progress(context.database)):
         problem = f"schedulers try to continue {listed(stuck)} and fail"
-        fix = "their log says why (`cannot go on now`); what is not needed any more can be stopped (`POST …/stop`)"
+        fix = "their log has the reason (`could not continue`); stop a bulk job that is not needed (`POST .../stop`)"
         yield Finding("bulk_jobs", problem, fix)
 
 

@@ -17,10 +17,10 @@ from app.kernel.db import Database
 from app.kernel.sql import statement
 
 PAGE = 500
-# Longer than any transaction of ours may last: three statements of 10 s, and the time until it is cut.
+# Longer than a transaction of the service may last: three statements of 10 s, and the time until it is cut.
 LONGEST_TRANSACTION_SECONDS = 40
 
-# A caller of te_enqueue has as long as it likes; nobody else waits for it for ever.
+# A transaction that calls te_enqueue may last longer; readers wait for it no longer than this.
 LONGEST_CALLERS_SECONDS = 600
 
 # A transaction gets its instant a moment before it is visible, hence the second. Transactions older than the bound are

@@ -41,7 +41,7 @@ LATE = statement(
     """,  # noqa: S608 - a constant
 )
 # Locked executions, and executions of locked jobs, are skipped: a wait for one row would delay all other rows. The
-# next run reads them again. Another `expires_at` shows that somebody has asked for an execution since it was read.
+# next run reads them again. A changed `expires_at` shows that the execution was requested again since it was read.
 EXPIRE = statement(
     "executions.expire",
     """

@@ -80,7 +80,7 @@ def message_of(rule: str, group: EventGroup) -> dict[str, Any]:
         lines.append(f"  {others:>7,}  others")
     lines += ["", f"first: {rfc3339(group.first_at, 'seconds')}", f"last:  {rfc3339(group.last_at, 'seconds')}"]
     if group.examples:
-        lines += ["", f"look at: {', '.join(group.examples)}"]
+        lines += ["", f"examples: {', '.join(group.examples)}"]
     return build_message(rule, group, title_of(group), "\n".join([*lines, "", f"rule: {rule}"]))
 
 

@@ -45,7 +45,7 @@ class Database:
     def __init__(self, engine: Engine, unawaited: Unawaited, *, statement_timeout_seconds: float = 10.0) -> None:
         self.engine = engine
         self.unawaited = unawaited
-        self.regions: Sequence[str] | None = None  # of the rows that work is chosen from; None: all
+        self.regions: Sequence[str] | None = None  # of the rows to choose work from; None: all regions
         pool: Any = engine.pool  # a QueuePool without overflow, see make_engine()
         self._free = threading.BoundedSemaphore(pool.size())
         self._statement_seconds = statement_timeout_seconds

@@ -40,7 +40,7 @@ class ChangeReason(StrEnum):
     JOB_CANCELLED = "JOB_CANCELLED"
     JOB_UPDATED = "JOB_UPDATED"  # replaced by a new version of its job
     CANCEL_REQUESTED = "CANCEL_REQUESTED"
-    ABORT_REQUESTED = "ABORT_REQUESTED"  # the same, and its running attempt is aborted
+    ABORT_REQUESTED = "ABORT_REQUESTED"  # cancellation requested, and its running attempt is aborted
     SOFT_LIMIT = "SOFT_LIMIT"  # its attempt exceeds `soft_timeout_ms`
     RETRIED_BY_HAND = "RETRIED_BY_HAND"
     RUN_BY_HAND = "RUN_BY_HAND"  # brought forward

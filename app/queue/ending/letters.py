@@ -118,7 +118,7 @@ class DeadLetter(RowValue):
 
     @property
     def position(self) -> Position:
-        """Its place in the list."""
+        """Position of the letter in the list."""
         return Position(self.failed_at, self.letter_id)
 
 

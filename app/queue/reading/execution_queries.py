@@ -87,7 +87,7 @@ def get_execution(database: Database, execution_id: str) -> ExecutionWithInput:
 
 
 def find_executions(database: Database, execution_ids: Collection[str]) -> list[Execution]:
-    """Read the existing ones among some executions, without their input."""
+    """Read the executions that exist, of these ids, without their input."""
     if not execution_ids:
         return []
     return [

@@ -1,7 +1,7 @@
 """Answers that keep their connection without a thread: suspended requests and streams.
 
-A view returns `Suspended` or `Streamed` like any other response. The gunicorn worker (`app.web.server.suspended`)
-finds it in the environ and keeps the connection. When the wait ends, another thread runs the view again in the same
+A view returns `Suspended` or `Streamed` like any other response. The gunicorn worker
+(`app.web.server.gunicorn_worker`) finds the response in the environ and keeps the connection. When the wait ends, another thread runs the view again in the same
 request context, and answers.
 """
 
@@ -23,8 +23,8 @@ from app.web.http.authentication import verify_again
 from app.web.http.request_log import count_given_up
 from app.web.services import services
 
-SLOTS = "task_executor.slots"  # in the environ, if connections can be kept: all slots, and what holds the request's
-KEPT = "task_executor.kept"  # in the environ: the answer that keeps its connection
+SLOTS = "task_executor.slots"  # key of the environ, if connections can be kept: the slots and the connection
+KEPT = "task_executor.kept"  # key of the environ: the answer that keeps its connection
 
 
 class Slots:

@@ -106,7 +106,7 @@ def resume(job_id: str) -> Job:
 def run(job_id: str) -> tuple[Any, int, dict[str, str]]:
     """Run a job now, even if it is paused: 201 with an extra execution of a CRON or INTERVAL job.
 
-    A one-shot job's execution becomes due now: 200, or 409 if it is running already.
+    A one-shot job's execution becomes due now: 200, or 409 if it is already running.
     """
     database = services().database
     execution_id, is_new = run_now.run_job(database, job_id, services().shards, actor().name, trace_of_new_jobs())
@@ -134,7 +134,7 @@ def status(job_id: str) -> dict[str, Any]:
     "GET", "/jobs/<job_id>/versions", query=PageQuery, returns=page_schema(JobSchema), errors=[JobNotFoundError]
 )
 def list_versions(query: dict[str, Any], job_id: str) -> dict[str, Any]:
-    """List the versions of a job, newest first, by the id of any of them."""
+    """List the versions of a job, newest first, by the id of any version."""
     database, wanted = services().database, page_request(query)
     return page_answer(versions_of(database, get_job(database, job_id), wanted), query)
 

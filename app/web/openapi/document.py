@@ -21,13 +21,13 @@ _BEFORE_ANY_OPERATION = (404, 405, 408, 414, 431)
 class LazyApi(Api):  # type: ignore[misc] # flask-smorest has no types
     """API whose document describes the blueprints at its first use.
 
-    Describing them takes three quarters of a start-up, and most processes are never asked for the document.
+    Describing them takes three quarters of a start-up, and most processes never serve the document.
     """
 
     def __init__(self) -> None:
         self._document: Any = None  # an APISpec once the application is known
         self._undescribed: list[Blueprint] = []
-        self._lock = threading.RLock()  # two threads may be asked for the document at once
+        self._lock = threading.RLock()  # two threads may build the document at once
         super().__init__()
 
     @property

@@ -124,7 +124,7 @@ class Worker(SheddingWorker):
         if getattr(conn, "kept", None) is not None:
             return KEPT
         if not keepalive or not _has_unread_body(conn):
-            # No deadline here: a thread that gets no processor for that long would drop a client told to go on.
+            # No deadline here: on a busy machine it could pass before the client answers "100 Continue".
             return keepalive
         # gunicorn would block a thread for 5 s on a body that the application did not read.
         return bool(conn.parser.finish_body(deadline=time.monotonic() + self.rest_seconds))
