@@ -123,5 +123,5 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     question = plain(question)
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{question} Standard input is not a terminal: add --yes to confirm.")
+        raise click.UsageError(f"{question} add --yes to confirm: standard input is not a terminal")
     click.confirm(question, abort=True, err=True)

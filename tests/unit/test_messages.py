@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from app.dev.messages import DOCUMENT, log_lines, rendered, sources
 from app.kernel.errors import TaskExecutorError
@@ -10,9 +10,7 @@ from app.kernel.errors import TaskExecutorError
 SMALL_START = re.compile(r"[a-z%]|TE_[A-Z_]+ ")
 WHOLE_SENTENCES = re.compile(r"[A-Z'\"{*].*[.?}]", re.DOTALL)
 CALLS = {"Detail", "ValidationError"}
-WITHOUT_FULL_STOP = (
-    "app.catalog.validation"  # its caller adds the full stop
-)
+WITHOUT_FULL_STOP = "app.catalog.validation"  # its caller adds the full stop
 
 
 def test_document_matches_the_code_and_every_row_has_a_remedy() -> None:
@@ -27,16 +25,22 @@ def test_log_lines_are_clauses() -> None:
     assert [text for text in found if not SMALL_START.match(text) or text.endswith(".") or "…" in text] == []
 
 
+def test_errors_of_commands_are_clauses() -> None:
+    found = [text for _, text in messages_of({"CommandError", "UsageError", "SettingError", "fail"})]
+    assert len(found) > 30
+    assert [text for text in found if not re.match("[a-z{/%]|TE_", text) or text.endswith(".") or "…" in text] == []
+
+
 def test_errors_for_clients_are_whole_sentences() -> None:
-    found = list(client_messages())
+    names = CALLS | {each.__name__ for each in subclasses(TaskExecutorError)}
+    found = [(module, text) for module, text in messages_of(names) if module != WITHOUT_FULL_STOP]
     assert len(found) > 100
     assert [each for each in found if not WHOLE_SENTENCES.fullmatch(each[1]) or "…" in each[1]] == []
 
 
-def client_messages() -> Iterator[tuple[str, str]]:
-    """Return module and literal text of each error and fault of a request; `{}` stands for a value."""
-    names = CALLS | {each.__name__ for each in subclasses(TaskExecutorError)}
-    for module, tree in (each for each in sources() if each[0] != WITHOUT_FULL_STOP):
+def messages_of(names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Return module and literal text of each call of a name; `{}` stands for a value."""
+    for module, tree in sources():
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             if ast.unparse(call.func).rpartition(".")[2] in names:
                 given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "message")]

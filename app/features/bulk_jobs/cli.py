@@ -97,7 +97,7 @@ def start(
     options do not fit together.
     """
     if later is not None and sooner is not None:
-        raise click.UsageError("--later and --sooner exclude each other")
+        raise click.UsageError("use either --later or --sooner")
     delay = later if sooner is None else -sooner
     body = read_body(
         NewBulkOperationSchema(),

@@ -68,7 +68,7 @@ def _shape(each: Finding) -> dict[str, object]:
 
 def _show(found: list[Finding], repaired: dict[Finding, int]) -> None:
     if not found:
-        return show_line("all is well")
+        return show_line("no findings")
     fixes = [f"repaired: {repaired[each]}" if each in repaired else each.fix for each in found]
     rows = [(each.check, each.problem, fix) for each, fix in zip(found, fixes, strict=True)]
     return show_table(("CHECK", "PROBLEM", "FIX"), rows)

@@ -47,7 +47,7 @@ class AuditAction(StrEnum):
     REPLACE = "replace"
     DELETE = "delete"
     REVOKE = "revoke"
-    FLOW = "flow"  # of an endpoint: queue, priority, limits, breaker, pause; of a queue: pause
+    FLOW = "flow"  # queue, priority, limits, breaker or pause of an endpoint; pause of a queue
     DRAIN = "drain"  # of a worker process
 
 

@@ -46,7 +46,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class AuditedChange:
-    """One change. The id of its audit entry shows a repeated transaction that the change was committed before."""
+    """Change of a resource; a repeated transaction finds the id of the audit entry, and so its earlier commit."""
 
     by: Actor
     condition: Condition = Condition()

@@ -167,9 +167,7 @@ def explain_due(
         served = f"which {line.workers} live worker{' serves' if line.workers == 1 else 's serve'}"
         text = f"It is due, but {first} in the queue {facts.queue!r}, {served}."
         return Explanation(status, "BEHIND_OTHERS", text, since, None, details)
-    text = (
-        f"It is due and the next of its endpoint in the queue {facts.queue!r}; a worker claims it when it has capacity."
-    )
+    text = f"It is due and the next of its endpoint in the queue {facts.queue!r}; a worker with capacity claims it."
     return Explanation(status, "NEXT_IN_QUEUE", text, since, None, details)
 
 

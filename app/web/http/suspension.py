@@ -1,8 +1,8 @@
 """Answers that keep their connection without a thread: suspended requests and streams.
 
 A view returns `Suspended` or `Streamed` like any other response. The gunicorn worker
-(`app.web.server.gunicorn_worker`) finds the response in the environ and keeps the connection. When the wait ends, another thread runs the view again in the same
-request context, and answers.
+(`app.web.server.gunicorn_worker`) finds the response in the environ and keeps the connection. When the wait ends,
+another thread runs the view again in the same request context, and answers.
 """
 
 import socket

@@ -32,7 +32,7 @@ def test_healthy_service_has_no_findings(api: Api, cli: Cli) -> None:
     register_all(api)
     created(api, interval())
     assert doctor_findings(cli, expect=0) == {}
-    assert "all is well" in cli.run("doctor").stdout
+    assert "no findings" in cli.run("doctor").stdout
 
 
 def test_completion_events_without_handlers_run_are_reported(cli: Cli, database: Database) -> None:
