@@ -226,5 +226,5 @@ def test_input_that_is_too_deep_for_the_schema_is_a_fault() -> None:
     faults = validation.compiled(schema).faults(instance)
     assert [fault["message"] for fault in faults] in (
         [],
-        ["this input and the payload spec are nested too deeply together"],
+        ["This input and the payload spec are nested too deeply together."],
     )
