@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row
 
 from app.catalog.endpoints.callback_targets import merged
 from app.kernel import ids
+from app.kernel.errors import clause
 from app.kernel.formats import rfc3339
 from app.kernel.sql import statement
 from app.queue.ending.handler import Brought, Handler
@@ -150,7 +151,7 @@ def _fault(target: CachedEndpoint | None, outcome: dict[str, Any]) -> str | None
         return "the endpoint was deleted"
     if not (faults := target.faults(outcome)):
         return None
-    return f"its payload spec refuses the outcome: {faults[0]['pointer'] or '/'}: {faults[0]['message']}"
+    return f"its payload spec refuses the outcome: {faults[0]['pointer'] or '/'}: {clause(faults[0]['message'])}"
 
 
 def _job_params(call: _Call, target: CachedEndpoint, outcome: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from app.features.notifications.pacing import held, is_repeated
 from app.features.notifications.rules import Rule
 from app.kernel import ids
 from app.kernel.db import Database
+from app.kernel.errors import clause
 from app.kernel.metrics import PROCESS
 from app.kernel.sql import statement
 from app.queue.jobs import job_insertion
@@ -218,7 +219,7 @@ def _fault(target: CachedEndpoint | None, message: Mapping[str, Any]) -> str | N
         return "the endpoint no longer exists"
     if not (found := target.faults(message)):
         return None
-    return f"its payload spec rejects the message: {found[0]['pointer'] or '/'}: {found[0]['message']}"
+    return f"its payload spec rejects the message: {found[0]['pointer'] or '/'}: {clause(found[0]['message'])}"
 
 
 def _job_params(target: CachedEndpoint, rule: Rule, group_id: str, message: dict[str, Any]) -> dict[str, Any]:
