@@ -36,8 +36,8 @@ values. WARNING: somebody may have to act. ERROR: somebody has to act. CRITICAL:
 is logged at the level of its beginning.
 
 """
-_CODES = ("code", "status", "meaning", "what to do")
-_LINES = ("level", "text", "module", "effect or what to do")
+_CODES = ("code", "status", "meaning", "action")
+_LINES = ("level", "text", "module", "effect or action")
 
 
 class LogCall(NamedTuple):

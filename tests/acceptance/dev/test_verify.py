@@ -63,7 +63,7 @@ def test_ctrl_c_ends_the_verification_cleanly() -> None:
     [
         (["--duration", "ten"], None, "is not a duration"),
         (["--partition"], "postgresql://nobody@127.0.0.1:1/none", "need the PostgreSQL that verify starts itself"),
-        ([], "postgresql://nobody:hunter2@127.0.0.1:1/none", "the database cannot be reached"),
+        ([], "postgresql://nobody:hunter2@127.0.0.1:1/none", "The database cannot be reached"),
     ],
 )
 def test_verification_that_cannot_run_is_a_short_error(

@@ -2,7 +2,6 @@
 
 import os
 import resource
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
