@@ -4,7 +4,6 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -12,6 +11,7 @@ from app.kernel.db import Database
 from app.kernel.db.retries import explained
 from app.kernel.db.startup import check_ready
 from app.kernel.errors import TaskExecutorError, UnavailableError
+from app.kernel.function_types import Clock
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class Readiness:
     def __init__(
         self,
         database: Database,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
         *,
         patience_seconds: float = GOOD_FOR_SECONDS,
     ) -> None:

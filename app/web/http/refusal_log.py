@@ -5,9 +5,9 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable
 
 from app.kernel.errors import TaskExecutorError
+from app.kernel.function_types import Clock
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ _KEY_ID = re.compile(r"te_([0-9A-Za-z]{1,32})_")
 class RefusalLog:
     """Log of refusals at INFO, up to LINES_PER_WINDOW a minute and status, with the number of omitted lines."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self._windows: dict[int, tuple[float, int]] = {}  # by status: the end, and the number of refusals
         self._lock = threading.Lock()
