@@ -16,13 +16,14 @@ from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.verdict import Tried, decide
 from brokers.attempt import Attempt, Stage
 from brokers.claimer import Claimer
-from brokers.discovery import FIRST_IDLE_WAIT_SECONDS, Discovery
+from brokers.discovery import TIMES, Discovery, DiscoveryTimes
 from brokers.finalizer import HIGH_WATER
 from brokers.sharing.partitions import KnownPartitions
 from brokers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
 
+BLOCKED_WAIT_SECONDS = 0.01  # between two checks whether results are written and the lease is renewed
 AWAY_WAIT_SECONDS = 0.5
 PAUSED_WAIT_SECONDS = 0.25  # between two checks whether its queue was resumed
 DELIVER = "deliver"  # the one actor: queues differ only in their workers
@@ -43,7 +44,9 @@ class ClaimConsumer(Consumer):
     It belongs to one consumer thread; `ack`, `nack` and `requeue` are called by other threads and use no state of it.
     """
 
-    def __init__(self, process: WorkerProcess, queue: str, timeout_ms: int) -> None:
+    def __init__(
+        self, process: WorkerProcess, queue: str, timeout_ms: int, discovery_times: DiscoveryTimes = TIMES
+    ) -> None:
         self._process = process
         self._queue = queue
         self._timeout = timeout_ms / 1000
@@ -57,7 +60,14 @@ class ClaimConsumer(Consumer):
         # Start small: a busy queue cannot use the slots that an idle queue reserves for its claim.
         self._partitions = KnownPartitions(settings.shards, ahead=ahead, batch=max(1, settings.capacity // 8))
         longest_wait = settings.poll_interval_ms / 1000
-        self._discovery = Discovery(process.database, queue, self._partitions, longest_wait=longest_wait, ahead=ahead)
+        self._discovery = Discovery(
+            process.database,
+            queue,
+            self._partitions,
+            longest_wait=longest_wait,
+            ahead=ahead,
+            times=discovery_times,
+        )
         self._claimer = Claimer(process, queue, self._partitions, self._discovery)
         self._shards = ShardCount(settings.shards, process.database, queue)
 
@@ -115,7 +125,7 @@ class ClaimConsumer(Consumer):
         process, discovery = self._process, self._discovery
         # The claim itself checks the lease in the database.
         if process.finalizer.conclusions.count >= HIGH_WATER or now >= process.lease.valid_until:
-            self._paused_until = now + FIRST_IDLE_WAIT_SECONDS
+            self._paused_until = now + BLOCKED_WAIT_SECONDS
             return
         try:
             if now >= self._stock_at:

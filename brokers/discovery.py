@@ -2,6 +2,7 @@
 
 import random
 import time
+from dataclasses import dataclass
 from datetime import timedelta
 from math import inf
 
@@ -10,12 +11,21 @@ from app.queue.claiming.full_scan import FullScan
 from app.queue.claiming.poll import poll
 from brokers.sharing.partitions import KnownPartitions
 
-FIRST_IDLE_WAIT_SECONDS = 0.01
 SHORTEST_HORIZON_SECONDS = 0.2
 POLLED_SHARE = 10  # polls caused by wake-ups take at most this part of the time while there is work to do
-LONGEST_REST_SECONDS = 0.02  # longest delay of such a poll
-SCAN_SECONDS = 30.0
 BUSY_SCAN_SECONDS = 1.0  # between two full scans when a poll could not see everything
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoveryTimes:
+    """Intervals of polls and full scans."""
+
+    first_idle_wait_seconds: float = 0.01  # between a claim and the next poll; doubles with each poll that follows
+    longest_rest_seconds: float = 0.02  # longest delay of a poll caused by a wake-up while there is work to do
+    scan_seconds: float = 30.0
+
+
+TIMES = DiscoveryTimes()
 
 
 class Discovery:
@@ -27,14 +37,22 @@ class Discovery:
     """
 
     def __init__(
-        self, database: Database, queue: str, partitions: KnownPartitions, *, longest_wait: float, ahead: float
+        self,
+        database: Database,
+        queue: str,
+        partitions: KnownPartitions,
+        *,
+        longest_wait: float,
+        ahead: float,
+        times: DiscoveryTimes = TIMES,
     ) -> None:
         self._database = database
         self._queue = queue
         self._partitions = partitions
         self._longest_wait = longest_wait
         self._ahead = ahead
-        self._idle_wait = FIRST_IDLE_WAIT_SECONDS
+        self._times = times
+        self._idle_wait = times.first_idle_wait_seconds
         # A poll is late by a tenth at most, and must find a row before it may be claimed.
         self._horizon = timedelta(seconds=ahead + max(SHORTEST_HORIZON_SECONDS, longest_wait * 1.25))
         self.poll_at = self.scan_at = 0.0  # instants of the next poll and scan, on time.monotonic()
@@ -50,9 +68,9 @@ class Discovery:
 
     def drained(self, found: int, now: float) -> None:
         """Poll soon after a claim of `found` executions that left none in its partitions."""
-        poll_at = now + FIRST_IDLE_WAIT_SECONDS * random.uniform(0.9, 1.1)
+        poll_at = now + self._times.first_idle_wait_seconds * random.uniform(0.9, 1.1)
         if found:
-            self._idle_wait = FIRST_IDLE_WAIT_SECONDS
+            self._idle_wait = self._times.first_idle_wait_seconds
             # A claim reports as much as a poll, but frequent claims do not delay the next poll without end.
             self.poll_at = min(poll_at, self._polled_at + self._longest_wait)
         else:
@@ -67,11 +85,12 @@ class Discovery:
         if found.is_full:
             self.scan_at = min(self.scan_at, max(now, self._scanned_at + BUSY_SCAN_SECONDS))
         self._idle_wait = min(self._idle_wait * 2, self._longest_wait)
-        self._polled_at, self._rested_at = now, now + min((now - asked_at) * (POLLED_SHARE - 1), LONGEST_REST_SECONDS)
+        rest = min((now - asked_at) * (POLLED_SHARE - 1), self._times.longest_rest_seconds)
+        self._polled_at, self._rested_at = now, now + rest
         wait = self._idle_wait * random.uniform(0.9, 1.1)
         if not found.is_full:
             wait = min(wait, (found.known_until - found.now).total_seconds() - self._ahead)
-        self.poll_at = now + max(wait, FIRST_IDLE_WAIT_SECONDS)
+        self.poll_at = now + max(wait, self._times.first_idle_wait_seconds)
         return found.flow_revision
 
     def scan(self, now: float) -> None:
@@ -84,4 +103,4 @@ class Discovery:
         if self._scan.is_over:
             self._scan, self._last = None, self._scan
             # Spread, so that many processes do not scan at the same time.
-            self.scan_at = now + SCAN_SECONDS * random.uniform(0.5, 1.0)
+            self.scan_at = now + self._times.scan_seconds * random.uniform(0.5, 1.0)

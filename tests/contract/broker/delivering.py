@@ -12,6 +12,7 @@ from app.kernel.db import Database
 from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
+from brokers.discovery import TIMES, DiscoveryTimes
 from brokers.worker_process import WorkerProcess
 
 OK = Verdict.success({"status_code": 200, "body": "OK"})
@@ -28,8 +29,8 @@ def attempts_of(message: MessageProxy | None) -> Sequence[Attempt]:
 class Attempts:
     """A consumer of a queue, and an iterator over the attempts of its messages."""
 
-    def __init__(self, process: WorkerProcess, queue: str = "http") -> None:
-        self.consumer = ClaimConsumer(process, queue, LONG_MS)
+    def __init__(self, process: WorkerProcess, queue: str = "http", times: DiscoveryTimes = TIMES) -> None:
+        self.consumer = ClaimConsumer(process, queue, LONG_MS, times)
         self._unread: deque[Attempt] = deque()
 
     def next(self) -> Attempt:

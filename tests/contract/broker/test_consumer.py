@@ -10,9 +10,10 @@ from sqlalchemy import event, text
 
 from app.kernel.db import Database
 from app.kernel.metrics.series import STALE, STRAYS
-from brokers import discovery, middleware
+from brokers import middleware
 from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
+from brokers.discovery import DiscoveryTimes
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import TARGET, take
@@ -35,12 +36,9 @@ def test_completed_attempt_wakes_the_consumer_of_a_full_process(process: WorkerP
     received[0].conclude(OK)
 
 
-def test_wake_up_ends_the_wait_of_an_idle_consumer(
-    process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, shards: int
-) -> None:
-    monkeypatch.setattr(discovery, "FIRST_IDLE_WAIT_SECONDS", 3600.0)
+def test_wake_up_ends_the_wait_of_an_idle_consumer(process: WorkerProcess, shards: int) -> None:
     rows.add_executions(process.database, 1, shards=shards)
-    attempts = Attempts(process)
+    attempts = Attempts(process, times=DiscoveryTimes(first_idle_wait_seconds=3600.0))
     received = [attempts.next()]  # the consumer is idle from here on: its next poll is an hour away
     thread = attempts.next_in_thread(received)
     rows.add_executions(process.database, 1, shards=shards)
@@ -162,16 +160,14 @@ def test_sigterm_stops_claims_at_once_and_an_early_repeat_is_ignored(
     assert len(signals) == passed_on
 
 
-def test_released_execution_keeps_its_due_time_and_is_claimed_again(
-    process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_released_execution_keeps_its_due_time_and_is_claimed_again(process: WorkerProcess) -> None:
     """The execution is due before the watermarks of all polls, and no full scan runs during the test.
 
     A release with `is_noted=False` leaves no event in the history.
     """
-    monkeypatch.setattr(discovery, "SCAN_SECONDS", 7200.0)
     (overdue,) = rows.add_executions(process.database, due_in=timedelta(hours=-1))
-    before, attempts = rows.execution(process.database, overdue), Attempts(process)
+    before = rows.execution(process.database, overdue)
+    attempts = Attempts(process, times=DiscoveryTimes(scan_seconds=7200.0))
     for is_noted in (True, False, False):
         attempt = attempts.next()
         assert (attempt.claim.execution_id, attempt.claim.attempt) == (overdue, 1)

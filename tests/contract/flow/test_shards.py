@@ -9,9 +9,9 @@ from sqlalchemy import event, text
 
 from app.kernel import db
 from app.kernel.db import Database
-from brokers import discovery
 from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
+from brokers.discovery import DiscoveryTimes
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.broker.delivering import OK, Attempts
@@ -62,12 +62,11 @@ def test_executions_of_all_shards_are_claimed_in_the_order_of_their_due_times(
 
 
 def test_deep_backlog_in_one_shard_delays_no_other_shard(
-    database: Database, process: WorkerProcess, shards: int, monkeypatch: pytest.MonkeyPatch
+    database: Database, process: WorkerProcess, shards: int
 ) -> None:
-    # Otherwise many batches would fit into the rest after a slow poll.
-    monkeypatch.setattr(discovery, "LONGEST_REST_SECONDS", 0.0)
     backlog = {execution for shard in (0, shards - 1) for execution in add_to(database, shard, 500)}
-    attempts = Attempts(process)
+    # Otherwise many batches would fit into the rest after a slow poll.
+    attempts = Attempts(process, times=DiscoveryTimes(longest_rest_seconds=0.0))
     assert backlog.issuperset(delivered(attempts, 100))
     others = {execution for shard in range(1, shards - 1) for execution in add_to(database, shard)}
     process.inboxes.wake("http")
