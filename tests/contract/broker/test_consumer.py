@@ -10,6 +10,7 @@ from sqlalchemy import event, text
 
 from app.kernel.db import Database
 from app.kernel.metrics.series import STALE, STRAYS
+from app.queue.claiming.full_scan import NEXT_PARTITIONS
 from brokers import middleware
 from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
@@ -37,16 +38,18 @@ def test_completed_attempt_wakes_the_consumer_of_a_full_process(process: WorkerP
 
 
 def test_wake_up_ends_the_wait_of_an_idle_consumer(process: WorkerProcess, shards: int) -> None:
-    rows.add_executions(process.database, 1, shards=shards)
-    attempts = Attempts(process, times=DiscoveryTimes(first_idle_wait_seconds=3600.0))
-    received = [attempts.next()]  # the consumer is idle from here on: its next poll is an hour away
-    thread = attempts.next_in_thread(received)
+    """The consumer finds nothing by its first poll and full scan; the next ones are an hour away."""
+    statements: list[str] = []
+    event.listen(process.database.engine, "after_cursor_execute", lambda *call: statements.append(call[2]))
+    received: list[Attempt] = []
+    times = DiscoveryTimes(first_idle_wait_seconds=3600.0, scan_seconds=7200.0)
+    thread = Attempts(process, times=times).next_in_thread(received)
+    eventually(lambda: NEXT_PARTITIONS.text in statements, what="the full scan, which follows the poll")
     rows.add_executions(process.database, 1, shards=shards)
     process.inboxes.wake("http")
     thread.join(timeout=60)
-    assert len(received) == 2
-    for attempt in received:
-        attempt.conclude(OK)
+    (attempt,) = received
+    attempt.conclude(OK)
 
 
 def test_partition_of_a_wake_up_is_claimed_before_the_next_poll(process: WorkerProcess) -> None:
