@@ -18,7 +18,7 @@ from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
 from app.kernel.processes.heartbeat_thread import HealthThread
-from app.kernel.processes.process_heartbeat import Component, ProcessKind
+from app.kernel.processes.process_heartbeat import BEAT_SECONDS, Component, ProcessKind
 from app.kernel.processes.region import REGION
 from app.queue.claiming.admission import AdmissionRule
 from app.queue.claiming.endpoint_rules import FlowRules, Pulse
@@ -60,6 +60,7 @@ class WorkerSettings:
     startup_timeout_seconds: float
     claim_ahead_ms: int = 50
     connections_per_host: int | None = None  # None: no limit beside the number of deliveries
+    beat_seconds: float = BEAT_SECONDS  # between two heartbeats of the process; its lease is renewed separately
 
 
 class WorkerProcess:
@@ -129,7 +130,9 @@ class WorkerProcess:
             self._lease_database, self.worker_id, lease=self.lease, in_flight=self.shares, on_lost=self.give_up
         )
         component = Component(REGION, ProcessKind.WORKER, self.worker_id)
-        self._health = HealthThread(self.database, component, carry=self.leaving.obey)
+        self._health = HealthThread(
+            self.database, component, carry=self.leaving.obey, beat_seconds=self.settings.beat_seconds
+        )
         self.watchdog = Watchdog(self.settings.lease_seconds * SILENCE_LEASES, self.give_up)
         self.watchdog.watch("heartbeat", self.heartbeat)
 

@@ -37,10 +37,12 @@ class HealthThread(BackgroundThread):
         status: RegionStatus | None = None,
         *,
         carry: Run[bool] | None = None,
+        beat_seconds: float = BEAT_SECONDS,
     ) -> None:
         """`carry` handles commands at each heartbeat; if it returns true, the next heartbeat follows at once."""
         super().__init__("te-health")
         self._carry = carry
+        self._beat_seconds = beat_seconds
         self._database = database
         self._component = component
         self.status = status or RegionStatus(database)
@@ -53,7 +55,7 @@ class HealthThread(BackgroundThread):
             if number % BEATS_PER_REFRESH == 0:
                 self._try("read the regions", self.status.refresh)
             has_news = self._carry is not None and self._try(_COMMANDS, self._carry)
-            if self.stopping.wait(SOON_SECONDS if has_news else BEAT_SECONDS):
+            if self.stopping.wait(SOON_SECONDS if has_news else self._beat_seconds):
                 break
         if self._carry is not None:
             self._try(_COMMANDS, self._carry)
