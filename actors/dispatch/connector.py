@@ -19,7 +19,6 @@ from app.kernel.function_types import Run
 from app.queue.executions.execution_model import DeliveryError
 
 RECEIVE_BUFFER_BYTES = 65_536
-NEXT_ADDRESS_SECONDS = 0.25  # RFC 8305: time before the next address is tried concurrently
 ADDRESSES_AT_ONCE = 4
 """Maximum number of sockets for the opening of one connection: a name may have thousands of addresses."""
 FRESH_SECONDS = 10.0  # lifetime of resolved addresses
@@ -42,6 +41,7 @@ class Connector:
     def __init__(self, network: Network, tls_protocols: Sequence[str] = ()) -> None:
         self._guard = network.guard
         self._resolver = network.resolver
+        self._next_address_seconds = network.next_address_seconds
         self._found: TTLCache[tuple[str, int], deque[AddressInfo]] = TTLCache(_MAX_NAMES, FRESH_SECONDS)
         self._tls_protocols = tls_protocols
 
@@ -102,7 +102,7 @@ class Connector:
             try:
                 return await start_connection(
                     addresses[first : first + ADDRESSES_AT_ONCE],
-                    happy_eyeballs_delay=NEXT_ADDRESS_SECONDS,
+                    happy_eyeballs_delay=self._next_address_seconds,
                     socket_factory=self._open_socket,
                 )
             except OSError as error:

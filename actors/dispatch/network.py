@@ -17,6 +17,7 @@ from app.queue.claiming.release import DUE_NOW_MS
 from app.queue.executions.execution_model import NotSentError
 
 PATIENCE_SECONDS = 1.0
+NEXT_ADDRESS_SECONDS = 0.25  # RFC 8305
 
 
 @dataclass(slots=True)
@@ -120,3 +121,5 @@ class Network:
     connections: int
     """Maximum number of connections of the process."""
     turns: PerHostLimit
+    next_address_seconds: float = NEXT_ADDRESS_SECONDS
+    """Time without an answer before the next address of a name is tried concurrently."""

@@ -81,6 +81,6 @@ class Hosts(Resolver):
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in self.addresses]
 
 
-def to_hosts(hosts, guard=OPEN):
-    """Return the opening of a dispatcher with the resolver `hosts`."""
-    return Opening(lambda network: HttpDispatcher(replace(network, resolver=hosts)), guard)
+def to_hosts(hosts, guard=OPEN, **changes):
+    """Return the opening of a dispatcher with the resolver `hosts`, and changes of its network."""
+    return Opening(lambda network: HttpDispatcher(replace(network, resolver=hosts, **changes)), guard)

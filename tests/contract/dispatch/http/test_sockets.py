@@ -7,11 +7,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 import tests.worker_environment  # noqa: F401 - first
-from actors.dispatch import connector
 from actors.dispatch.base import Dispatcher
+from actors.dispatch.connector import ADDRESSES_AT_ONCE
 from actors.dispatch.egress import AddressInfo, EgressGuard
 from app.queue.executions.execution_model import DeliveryError
 from tests.contract.dispatch.dispatching import failure, identity, run
@@ -72,16 +70,14 @@ def deaf_port() -> Iterator[int]:
         yield port
 
 
-def test_host_name_with_many_addresses_opens_few_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connector, "NEXT_ADDRESS_SECONDS", 0.001)
+def test_host_name_with_many_addresses_opens_few_sockets() -> None:
     guard = CountingGuard(public_only=False, allow=[], deny=[])
     hosts = Hosts(*(f"127.0.0.{number}" for number in range(2, 40)))
+    opening = to_hosts(hosts, guard, next_address_seconds=0.001)
     with deaf_port() as port:
-        error = run(
-            to_hosts(hosts, guard), lambda http: failure(http, spec(f"http://many.example:{port}", timeout_ms=500))
-        )
+        error = run(opening, lambda http: failure(http, spec(f"http://many.example:{port}", timeout_ms=500)))
     assert (error.type, error.may_have_been_delivered) == ("TIMEOUT", False)
-    assert guard.opened <= connector.ADDRESSES_AT_ONCE
+    assert guard.opened <= ADDRESSES_AT_ONCE
 
 
 def test_every_address_of_a_host_name_is_tried() -> None:
