@@ -13,7 +13,7 @@ import redis
 
 from app.kernel.db import Database
 from app.kernel.threads import STOP_SECONDS, BackgroundThread
-from app.kernel.wakeup import CHANNEL, decode, redis_client
+from app.kernel.wakeup import CHANNEL, REDIS_HEALTH_SECONDS, decode, redis_client
 from app.queue.claiming.partition import Partition
 
 log = logging.getLogger(__name__)
@@ -172,8 +172,8 @@ class PostgresSource:
 class RedisSource:
     """SUBSCRIBE to the channel of wake-ups."""
 
-    def __init__(self, url: str) -> None:
-        self._client = redis_client(url)
+    def __init__(self, url: str, health_check_seconds: float = REDIS_HEALTH_SECONDS) -> None:
+        self._client = redis_client(url, health_check_seconds)
 
     def listen(self, listener: WakeupListener) -> None:
         """Wait for messages."""

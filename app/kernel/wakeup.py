@@ -131,13 +131,13 @@ def decode(payload: str) -> list[tuple[str, Place | None]]:
     return hints
 
 
-def redis_client(url: str) -> redis.Redis:
+def redis_client(url: str, health_check_seconds: float = REDIS_HEALTH_SECONDS) -> redis.Redis:
     """Return the client for wake-ups; it connects at its first command."""
     return redis.Redis.from_url(
         url,
         socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
         socket_timeout=REDIS_TIMEOUT_SECONDS,
         socket_keepalive=True,
-        health_check_interval=REDIS_HEALTH_SECONDS,
+        health_check_interval=health_check_seconds,
         decode_responses=True,
     )

@@ -9,7 +9,6 @@ from threading import Event
 import pytest
 from sqlalchemy import text
 
-import app.kernel.wakeup
 from app.dev.process.proxy import Mode, Proxy
 from app.dev.servers import Valkey
 from app.kernel import db
@@ -166,12 +165,12 @@ def test_no_error_of_a_source_ends_the_listener_and_it_is_said_once(
 
 
 def test_a_redis_link_that_was_dropped_silently_is_replaced(
-    process: WorkerProcess, valkey: Valkey, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    process: WorkerProcess, valkey: Valkey, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(app.kernel.wakeup, "REDIS_HEALTH_SECONDS", 0.2)
     http = process.inboxes.open("http").arrived
     with Proxy(valkey.port) as proxy:
-        listener = WakeupListener(process.inboxes, RedisSource(proxy.url(valkey.url)))
+        source = RedisSource(proxy.url(valkey.url), health_check_seconds=0.2)
+        listener = WakeupListener(process.inboxes, source)
         listener.start()
         assert http.wait(60)
         proxy.set(Mode.DROP)
