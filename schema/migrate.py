@@ -10,8 +10,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
-from schema import functions, lease, schema_version, session
-from schema.schema_version import current, head
+from schema import functions, lease, session
+from schema.schema_version import VERSIONS, current, head
 from schema.url import database_url
 
 LEASE_SECONDS = 60
@@ -29,14 +29,16 @@ def upgrade(
     *,
     wait_seconds: float = WAIT_SECONDS,
     lease_seconds: float = LEASE_SECONDS,
+    versions: Path = VERSIONS,
     folders: Sequence[Path] = (),
 ) -> str:
     """Migrate the database to the newest revision and return its name; a newer revision stays.
 
     Raises UnreleasedSchemaError, and lease.MigrationBusyError when another migrator holds the lease for `wait_seconds`
-    or took it over. `folders` hold further revisions, which follow the revisions of this package.
+    or took it over. `versions` holds the revisions of this package, whose baseline creates the tables of the newest
+    revision. `folders` hold further revisions, which follow them.
     """
-    newest, config = head(folders), _config(folders)
+    newest, config = head(folders, versions=versions), _config([versions, *folders])
     with (
         lease.held(_engine(url), seconds=lease_seconds, wait_seconds=wait_seconds) as mine,
         session.opened(_engine(url), mine) as connection,
@@ -54,7 +56,7 @@ def upgrade(
         if found is None:
             # The baseline creates the newest tables. Later revisions would find nothing to change.
             command.upgrade(config, baseline)
-            command.stamp(config, head())
+            command.stamp(config, head(versions=versions))
         command.upgrade(config, "head")
         functions.install(connection)
         return newest
@@ -71,7 +73,7 @@ def _engine(url: str) -> Engine:
 
 def _config(folders: Sequence[Path]) -> Config:
     config = Config()
-    config.set_main_option("script_location", str(schema_version.VERSIONS.parent))
+    config.set_main_option("script_location", str(VERSIONS.parent))
     config.set_main_option("path_separator", "os")
-    config.set_main_option("version_locations", os.pathsep.join(map(str, [schema_version.VERSIONS, *folders])))
+    config.set_main_option("version_locations", os.pathsep.join(map(str, folders)))
     return config

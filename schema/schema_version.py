@@ -11,9 +11,9 @@ _REVISION = text("SELECT version_num FROM alembic_version")
 _UNDEFINED_TABLE = "42P01"
 
 
-def head(folders: Sequence[Path] = ()) -> str:
+def head(folders: Sequence[Path] = (), *, versions: Path = VERSIONS) -> str:
     """Return the newest revision of this package and of further folders, by their file names: NUMBER_subject.py."""
-    return max(file.stem.partition("_")[0] for folder in (VERSIONS, *folders) for file in folder.glob("[0-9]*_*.py"))
+    return max(file.stem.partition("_")[0] for folder in (versions, *folders) for file in folder.glob("[0-9]*_*.py"))
 
 
 def current(connection: Connection) -> str | None:
