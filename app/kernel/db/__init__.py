@@ -46,6 +46,7 @@ class Database:
         self.engine = engine
         self.unawaited = unawaited
         self.regions: Sequence[str] | None = None  # of the rows to choose work from; None: all regions
+        self.plan_times = hot.PlanTimes()
         pool: Any = engine.pool  # a QueuePool without overflow, see make_engine()
         self._free = threading.BoundedSemaphore(pool.size())
         self._statement_seconds = statement_timeout_seconds
@@ -132,7 +133,7 @@ class Database:
             driver.autocommit = True
             try:
                 if isinstance(statement, HotStatement):
-                    return hot.run(connection, statement, params or {})
+                    return hot.run(connection, statement, params or {}, self.plan_times)
                 result = connection.execute(statement, params or {})
                 return result.all() if result.returns_rows else ()
             finally:

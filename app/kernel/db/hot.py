@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg2
 from psycopg2.extras import NamedTupleCursor
@@ -17,14 +17,20 @@ from sqlalchemy import Connection, Dialect
 
 from app.kernel.sql import HotStatement
 
-# A plan is kept until the statistics of its tables change, so it may date from a time when they were small. After a
-# slow answer all statements are planned again, which takes about two milliseconds.
-SLOW_SECONDS = 0.005
-PLANS_LAST_SECONDS = 1.0
-
 # Errors before the server runs anything. The prepared statement is missing, or belongs to another connection: a pooler
 # shares connections. Or a migration has changed the result's columns. Or a value does not fit its parameter's type.
 _NOT_PREPARED = frozenset({"26000", "42P05", "0A000", "42804"})
+
+
+class PlanTimes(NamedTuple):
+    """Times of cached plans: a slow answer replaces all plans of its connection.
+
+    A plan is kept until the statistics of its tables change, so it may date from a time when they were small. New plans
+    take about two milliseconds.
+    """
+
+    slow_seconds: float = 0.005
+    kept_seconds: float = 1.0  # at least, also after slow answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,9 @@ class _Session:
     was_slow: bool = False
 
 
-def run(connection: Connection, statement: HotStatement, params: Mapping[str, object]) -> list[Any]:
+def run(
+    connection: Connection, statement: HotStatement, params: Mapping[str, object], plan_times: PlanTimes
+) -> list[Any]:
     """Run a statement on a connection in autocommit, and return its rows; raises SQLAlchemy's errors."""
     wrapped, listeners, texts = connection.connection, connection.engine.dispatch, _texts(statement, connection.dialect)
     session = wrapped.info.get(__name__)
@@ -57,7 +65,7 @@ def run(connection: Connection, statement: HotStatement, params: Mapping[str, ob
         for before in listeners.before_cursor_execute:
             before(connection, cursor, statement.text, params, None, False)
         began = time.monotonic()
-        is_stale = session.was_slow and began - session.planned_at >= PLANS_LAST_SECONDS
+        is_stale = session.was_slow and began - session.planned_at >= plan_times.kept_seconds
         if session.prepares and (is_stale or texts.prepare not in session.prepared):
             _prepare(cursor, session, texts, began if is_stale else None)
         try:
@@ -67,7 +75,7 @@ def run(connection: Connection, statement: HotStatement, params: Mapping[str, ob
                 raise
             session.prepares = False
             cursor.execute(texts.plain, params)
-        session.was_slow = time.monotonic() - began > SLOW_SECONDS
+        session.was_slow = time.monotonic() - began > plan_times.slow_seconds
         for after in listeners.after_cursor_execute:
             after(connection, cursor, statement.text, params, None, False)
         rows: list[Any] = cursor.fetchall()

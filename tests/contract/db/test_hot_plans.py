@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import text
 
 from app.kernel import ids
-from app.kernel.db import Database, hot
+from app.kernel.db import Database
+from app.kernel.db.hot import PlanTimes
 from app.kernel.formats import EPOCH
 from app.queue.claiming.full_scan import FullScan
 from app.queue.claiming.poll import poll
@@ -97,17 +98,14 @@ def test_generic_plan_uses_keys_and_the_index_of_claims(
 
 
 @pytest.mark.postgresql_only
-def test_plan_of_a_small_table_is_replaced_after_a_slow_answer(
-    database: Database, single_connection: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plan_of_a_small_table_is_replaced_after_a_slow_answer(database: Database, single_connection: Database) -> None:
     """PostgreSQL itself replaces the plan only at the next ANALYZE of the table, possibly a minute later."""
     rows.add_executions(database, 5)
     database.fetch(text("ANALYZE"))
     claimed(single_connection)
     rows.add_executions(database, MANY)
     assert "Seq Scan on executions" in plans(single_connection)["executions_claim_1"]
-    monkeypatch.setattr(hot, "SLOW_SECONDS", 0.0)
-    monkeypatch.setattr(hot, "PLANS_LAST_SECONDS", 0.0)
+    single_connection.plan_times = PlanTimes(slow_seconds=0.0, kept_seconds=0.0)
     for _ in range(2):
         claimed(single_connection)
     assert "Seq Scan on executions" not in plans(single_connection)["executions_claim_1"]
