@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 MAX_NAME = 128  # of an endpoint and of all other named rows of the catalog
 MAX_IDEMPOTENCY_KEY = 255
+# Begins the keys of jobs that the service itself creates, so that no client can take such a key.
+OWN_KEY_PREFIX = "te:"
 MAX_JOB_NAME = 200
 MAX_PRIORITY = 255
 MAX_LIMIT_KEY = 100  # characters of the value; a digest replaces a longer one

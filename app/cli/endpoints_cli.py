@@ -24,7 +24,7 @@ from app.cli.shell_completion import OF_ENDPOINTS
 from app.kernel.db import Database
 from app.kernel.errors import InvalidRequestError, SecretNotFoundError
 from app.queue.executions.execution_model import ExecutionWithInput
-from app.queue.jobs.job_model import NewJob
+from app.queue.jobs.job_model import NewJob, own_key
 from app.queue.reading.execution_queries import get_execution
 from app.web.http.body import parse_json
 from app.web.services import services
@@ -143,7 +143,7 @@ def _exists(database: Database, secret: str) -> bool:
 def _send(database: Database, endpoint: Endpoint, input_: dict[str, Any]) -> ExecutionWithInput:
     if endpoint.paused_at is not None:
         raise CommandError(f"the endpoint {endpoint.name!r} is paused; resume it first", REFUSED)
-    key = f"cli-test-{secrets.token_hex(8)}"
+    key = own_key("cli-test", secrets.token_hex(8))
     new = NewJob(endpoint=endpoint.name, trigger=Trigger.IMMEDIATE, input=input_, idempotency_key=key)
     execution = services().creator.create(new, attempts=1).job.execution
     if execution is None:

@@ -536,7 +536,9 @@ class NewJob(TypedDict):
     endpoint: str
     trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]
     idempotency_key: NotRequired[str | None]
-    """Required for IMMEDIATE and DELAYED, here or in the Idempotency-Key header."""
+    """Required for IMMEDIATE and DELAYED, here or in the Idempotency-Key header; must not begin with `te:`, which is
+    reserved for jobs that the service itself creates.
+    """
     run_at: NotRequired[str | datetime | None]
     """For DELAYED; a time in the past means now."""
 

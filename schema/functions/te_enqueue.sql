@@ -50,6 +50,8 @@ BEGIN
       'input: a number is too large'
     WHEN char_length(te_enqueue.idempotency_key) NOT BETWEEN 1 AND {max_idempotency_key} THEN
       'idempotency_key: must have 1 to {max_idempotency_key} characters'
+    WHEN starts_with(te_enqueue.idempotency_key, '{own_key_prefix}') THEN
+      'idempotency_key: must not begin with {own_key_prefix}, which is reserved'
     WHEN char_length(te_enqueue.name) NOT BETWEEN 1 AND {max_job_name} THEN
       'name: must have 1 to {max_job_name} characters'
     WHEN te_enqueue.queue !~ '{queue_name}' THEN

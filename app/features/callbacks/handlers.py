@@ -20,7 +20,7 @@ from app.queue.ending.handler import Brought, Handler
 from app.queue.ending.outbox_rows import End
 from app.queue.jobs import job_insertion
 from app.queue.jobs.endpoint_cache import CachedEndpoint, read_targets
-from app.queue.jobs.job_model import NewJob
+from app.queue.jobs.job_model import NewJob, own_key
 from schema.states import CallbackEvent, ExecutionStatus, Followed, LogLevel, Trigger
 
 log = logging.getLogger(__name__)
@@ -155,9 +155,11 @@ def _fault(target: CachedEndpoint | None, outcome: dict[str, Any]) -> str | None
 
 
 def _job_params(call: _Call, target: CachedEndpoint, outcome: dict[str, Any]) -> dict[str, Any]:
-    key = f"callback:{call.event}:{call.end.end_id}"
+    # Not derived from the event, whose row in the outbox already makes its handling unique: nobody can take this key.
+    job_id = ids.job_id()
+    key = own_key("callback", job_id)
     new = NewJob(endpoint=call.name, trigger=Trigger.IMMEDIATE, input=outcome, idempotency_key=key)
-    params = job_insertion.params_of(new, target, ids.job_id(), shards=1)
+    params = job_insertion.params_of(new, target, job_id, shards=1)
     if Followed.NOTIFICATION in call.end.followed:
         # A callback of a callback job could repeat for ever.
         params["followed"] = (params["followed"] or 0) | Followed.NOTIFICATION

@@ -14,7 +14,7 @@ from app.queue.executions.execution_model import Treated
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.jobs.job_batch import create_many
 from app.queue.jobs.job_creation import Creator
-from app.queue.jobs.job_model import Job, NewJob
+from app.queue.jobs.job_model import Job, NewJob, own_key
 from app.queue.jobs.job_queries import find_jobs, get_job
 from schema.states import Trigger
 
@@ -53,8 +53,12 @@ def _as_new_job(creator: Creator, letter_id: str, new: NewJob, actor: str | None
     created = creator.create(new)
     execution = created.job.execution
     if execution is None or created.is_new is not is_open:
-        raise _redriven_otherwise(letter_id)
-    if is_open:
+        raise _key_taken(letter_id, created.job) if is_open else _redriven_otherwise(letter_id)
+    if not is_open:
+        # The job with the key is the job of the first redrive only if the letter says so.
+        stored = execution.execution_id
+        transact(lambda connection: dead_letters_store.lock_open(connection, letter_id, redriven_as=stored))
+    else:
         made = {letter_id: execution.execution_id}
         transact(lambda connection: dead_letters_store.resolve_as(connection, made, actor=actor))
     return execution.queue
@@ -77,12 +81,16 @@ def redrive_as_new_jobs(creator: Creator, each: Sequence[DeadLetter], endpoint: 
         if isinstance(outcome, TaskExecutorError):
             refused[letter.letter_id] = outcome
         elif outcome.job.execution is None or not outcome.is_new:
-            refused[letter.letter_id] = _redriven_otherwise(letter.letter_id)
+            refused[letter.letter_id] = _key_taken(letter.letter_id, outcome.job)
         else:
             made[letter.letter_id] = outcome.job.execution.execution_id
             queues[outcome.job.execution.queue] += 1
     database.transact(lambda connection: dead_letters_store.resolve_as(connection, made, actor=actor))
     return Treated(queues, refused)
+
+
+def _key_taken(letter_id: str, job: Job) -> ConflictError:
+    return ConflictError(f"The idempotency key for a redrive of {letter_id!r} is taken by the job {job.job_id!r}.")
 
 
 def _redriven_otherwise(letter_id: str) -> ConflictError:
@@ -102,6 +110,6 @@ def job_of_letter(letter: DeadLetter, old: Job, replacement: Replacement, trace:
         queue=old.queue if stays else None,
         priority=old.priority if stays else None,
         callbacks=old.callbacks,
-        idempotency_key=f"redrive_{letter.letter_id}",
+        idempotency_key=own_key("redrive", letter.letter_id),
         trace=trace,
     )

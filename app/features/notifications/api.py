@@ -35,7 +35,7 @@ from app.kernel.errors import (
     NotificationRuleNotFoundError,
 )
 from app.kernel.tracing.context import TraceContext
-from app.queue.jobs.job_model import NewJob
+from app.queue.jobs.job_model import NewJob, own_key
 from app.web.http.conditions import change, tagged, unless_known
 from app.web.http.idempotent_requests import PARAMETER, key_in_header
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
@@ -88,7 +88,7 @@ def trial_job(endpoint: str, key: str | None = None, trace: TraceContext | None 
         endpoint=endpoint,
         trigger=Trigger.IMMEDIATE,
         input=sample_message(endpoint, datetime.now(UTC)),
-        idempotency_key=f"test:{key or secrets.token_hex(16)}",
+        idempotency_key=own_key("test", key or secrets.token_hex(16)),
         trace=trace,
     )
 

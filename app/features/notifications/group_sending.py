@@ -1,7 +1,7 @@
 """Group sending: adds the event batches of a rule to its open group, which becomes a job of each channel.
 
 A step is one transaction. It locks the rule against other schedulers and deletes the event batches that it adds, so
-each is counted once. A step that closes the group inserts the jobs, with idempotency keys made of the group's id.
+each is counted once. A step that closes the group inserts the jobs, in the same transaction.
 """
 
 import json
@@ -16,7 +16,11 @@ from sqlalchemy import Connection
 from app.features.notifications import store as notifications_store
 from app.features.notifications.grouping import EventGroup, SubjectCounts, add_counts, counts_from_json
 from app.features.notifications.message import message_of
-from app.features.notifications.metrics import NOTIFICATIONS_SENT, NOTIFICATIONS_SUPPRESSED
+from app.features.notifications.metrics import (
+    NOTIFICATION_CONFLICTS,
+    NOTIFICATIONS_SENT,
+    NOTIFICATIONS_SUPPRESSED,
+)
 from app.features.notifications.pacing import held, is_repeated
 from app.features.notifications.rules import Rule
 from app.kernel import ids
@@ -26,7 +30,7 @@ from app.kernel.metrics import PROCESS
 from app.kernel.sql import statement
 from app.queue.jobs import job_insertion
 from app.queue.jobs.endpoint_cache import CachedEndpoint, read_targets
-from app.queue.jobs.job_model import NewJob
+from app.queue.jobs.job_model import NewJob, own_key
 from schema.states import Followed, Trigger
 
 log = logging.getLogger(__name__)
@@ -135,6 +139,10 @@ def advance(database: Database, rule: str) -> Step:
     try:
         done = database.transact(lambda connection: _step(connection, rule))
     except _ChangedError:
+        PROCESS.add(NOTIFICATION_CONFLICTS)
+        log.warning(
+            "could not send messages of notification rule %s: a channel or the group is changing; retrying", rule
+        )
         return Step()
     PROCESS.add(NOTIFICATIONS_SENT, amount=done.messages)
     PROCESS.add(NOTIFICATIONS_SUPPRESSED, "refused", amount=done.refused)
@@ -165,7 +173,7 @@ def _step(connection: Connection, name: str) -> Step:
         connection.execute(NOTE_SUBJECTS, {"rule": name, "group_id": opened.group_id} | _columns(fresh))
     earlier = connection.execute(SENT, {"rule": name, "later": rule.max_per_hour - 1}).scalar()
     waits_for, waits_until = held(rule, opened.opened_at, earlier, row.now) or (None, None)
-    messages = _send(connection, rule, opened.group_id, group, step) if waits_for is None and step.is_all else None
+    messages = _send(connection, rule, group, step) if waits_for is None and step.is_all else None
     if fresh or messages is not None or (waits_for, waits_until) != (opened.waits_for, opened.waits_until):
         params = {"group_id": opened.group_id, "told": json.dumps(group.as_json()), "events": group.count}
         params |= {"waits_for": waits_for, "waits_until": waits_until, "messages": messages and json.dumps(messages)}
@@ -188,7 +196,7 @@ def _columns(counts: SubjectCounts) -> dict[str, Any]:
     return {"events": [event.value for event, _ in ordered], "subjects": [name for _, name in ordered]}
 
 
-def _send(connection: Connection, rule: Rule, group_id: str, group: EventGroup, step: Step) -> list[dict[str, Any]]:
+def _send(connection: Connection, rule: Rule, group: EventGroup, step: Step) -> list[dict[str, Any]]:
     """Insert a job for each channel; return the job or fault of each channel."""
     message = message_of(rule.name, group)
     targets = read_targets(connection, set(rule.channels))
@@ -196,7 +204,7 @@ def _send(connection: Connection, rule: Rule, group_id: str, group: EventGroup, 
     for channel in dict.fromkeys(rule.channels):
         fault, job_id = _fault(targets.get(channel), message), None
         if fault is None:
-            made.append(_job_params(targets[channel], rule, group_id, message))
+            made.append(_job_params(targets[channel], rule, message))
             job_id = made[-1]["job_id"]
         else:
             log.warning(
@@ -222,13 +230,15 @@ def _fault(target: CachedEndpoint | None, message: Mapping[str, Any]) -> str | N
     return f"its payload spec rejects the message: {found[0]['pointer'] or '/'}: {clause(found[0]['message'])}"
 
 
-def _job_params(target: CachedEndpoint, rule: Rule, group_id: str, message: dict[str, Any]) -> dict[str, Any]:
+def _job_params(target: CachedEndpoint, rule: Rule, message: dict[str, Any]) -> dict[str, Any]:
+    # Not derived from the group, which is closed in the same transaction: nobody can take this key.
+    job_id = ids.job_id()
     new = NewJob(
         endpoint=target.name,
         trigger=Trigger.IMMEDIATE,
         input=message,
         name=f"notification of {rule.name}",
-        idempotency_key=f"notification:{group_id}",
+        idempotency_key=own_key("notification", job_id),
     )
-    params = job_insertion.params_of(new, target, ids.job_id(), shards=1)
+    params = job_insertion.params_of(new, target, job_id, shards=1)
     return params | {"followed": int((params["followed"] or 0) | Followed.NOTIFICATION), "look_ahead_ms": 0}

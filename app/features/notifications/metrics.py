@@ -2,6 +2,11 @@
 
 from app.kernel.metrics.series import counter
 
+NOTIFICATION_CONFLICTS = counter(
+    "notification_conflicts_total",
+    "Runs that sent no message of a notification rule because a channel or the group was changing; the next run "
+    "retries.",
+)
 NOTIFICATION_EVENTS = counter(
     "notification_events_total", "Events recorded for notification rules, counted once for each matching rule."
 )

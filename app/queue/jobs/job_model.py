@@ -7,7 +7,13 @@ from typing import Any
 
 from app.kernel.tracing.context import TraceContext
 from app.schedule.timetable import Timetable
+from schema.job_bounds import OWN_KEY_PREFIX
 from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
+
+
+def own_key(kind: str, unique: str) -> str:
+    """Return the idempotency key of a job that the service itself creates; requests with such a key are refused."""
+    return f"{OWN_KEY_PREFIX}{kind}:{unique}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

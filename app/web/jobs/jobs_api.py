@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from marshmallow import ValidationError
+
 from app.kernel.access.api_keys import Scope
 from app.kernel.errors import (
     EndpointNotFoundError,
@@ -24,7 +26,7 @@ from app.web.http.pagination import page_answer, page_request, page_schema
 from app.web.http.request_log import trace_of_new_jobs
 from app.web.jobs.answer_schemas import CreatedJobSchema, JobSchema
 from app.web.jobs.creating import PREFER, create
-from app.web.jobs.request_schemas import JobQuery, NewJobSchema, new_job
+from app.web.jobs.request_schemas import JobQuery, NewJobSchema, check_key, new_job
 from app.web.openapi.resource import Resource
 from app.web.services import services
 
@@ -49,6 +51,11 @@ def create_(body: dict[str, Any]) -> Any:
     seconds, the answer is 202 with the `Location` of the result. Repeating the request waits for the same job.
     """
     own, header = body.get("idempotency_key"), key_in_header()
+    if header is not None:
+        try:
+            check_key(header)
+        except ValidationError as error:
+            raise invalid([{"pointer": HEADER, "message": str(error.messages[0])}]) from None
     if own is not None and header is not None and own != header:
         raise invalid([{"pointer": "/idempotency_key", "message": f"Differs from the {HEADER} header."}])
     body["idempotency_key"] = own if own is not None else header

@@ -15,7 +15,14 @@ from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
 from app.web.http.pagination import PageQuery
 from app.web.http.request_fields import Body, Every, Instant, QueryInstant, callbacks_field, read_instant
 from app.web.jobs.labels import LabelSelector, labels_field
-from schema.job_bounds import MAX_IDEMPOTENCY_KEY, MAX_JOB_NAME, MAX_NAME, MAX_PRIORITY, QUEUE_NAME
+from schema.job_bounds import (
+    MAX_IDEMPOTENCY_KEY,
+    MAX_JOB_NAME,
+    MAX_NAME,
+    MAX_PRIORITY,
+    OWN_KEY_PREFIX,
+    QUEUE_NAME,
+)
 from schema.states import CatchUp, JobStatus, Overlap, Trigger
 
 MAX_CATCH_UP = 1000
@@ -36,6 +43,12 @@ _NEEDED = {
 _PLAIN = frozenset({"endpoint", "trigger", "idempotency_key", "run_at", "input", "queue", "priority"})
 _NO_INPUT: dict[str, Any] = {}
 _EVERY = f"for INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at least {SHORTEST_MS} ms"
+
+
+def check_key(key: str) -> None:
+    """Refuse an idempotency key of the service's own jobs; raises ValidationError."""
+    if key.startswith(OWN_KEY_PREFIX):
+        raise ValidationError(f"Must not begin with {OWN_KEY_PREFIX!r}, which is reserved. Use another key.")
 
 
 class ChangedJobSchema(Body):
@@ -120,8 +133,11 @@ class NewJobSchema(ChangedJobSchema):
     trigger = fields.Enum(Trigger, required=True)
     idempotency_key = fields.String(
         allow_none=True,
-        validate=validate.Length(1, MAX_IDEMPOTENCY_KEY),
-        metadata={"description": "required for IMMEDIATE and DELAYED, here or in the Idempotency-Key header"},
+        validate=[validate.Length(1, MAX_IDEMPOTENCY_KEY), check_key],
+        metadata={
+            "description": "required for IMMEDIATE and DELAYED, here or in the Idempotency-Key header; must not begin "
+            f"with `{OWN_KEY_PREFIX}`, which is reserved for jobs that the service itself creates"
+        },
     )
     run_at = Instant(allow_none=True, metadata={"description": "for DELAYED; a time in the past means now"})
 
@@ -177,7 +193,7 @@ def read_plain(body: Any) -> dict[str, Any] | None:
     queue, priority, trigger = body.get("queue", "q"), body.get("priority", 0), body.get("trigger")
     are_valid = (
         (type(endpoint) is str and 1 <= len(endpoint) <= MAX_NAME)
-        and (type(key) is str and 1 <= len(key) <= MAX_IDEMPOTENCY_KEY)
+        and (type(key) is str and 1 <= len(key) <= MAX_IDEMPOTENCY_KEY and not key.startswith(OWN_KEY_PREFIX))
         and type(input_) is dict
         and (type(queue) is str and QUEUE_NAME.fullmatch(queue) is not None)
         and (type(priority) is int and 0 <= priority <= MAX_PRIORITY)

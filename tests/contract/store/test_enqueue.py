@@ -205,6 +205,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"input": {"id": "\0"}}, "INVALID_REQUEST", "NUL"),
     ({"input": {"id": "\ud800"}}, "INVALID_REQUEST", "surrogate"),
     ({"idempotency_key": ""}, "INVALID_REQUEST", "idempotency_key"),
+    ({"idempotency_key": "te:redrive:att_1"}, "INVALID_REQUEST", "idempotency_key: must not begin with te:"),
     ({"name": "n" * 201}, "INVALID_REQUEST", "name"),
     ({"queue": "No"}, "INVALID_REQUEST", "queue"),
     ({"priority": 256}, "INVALID_REQUEST", "priority"),

@@ -83,6 +83,40 @@ def test_invalid_key_in_the_header_is_refused(api: Api, header: str) -> None:
     assert pointers(error) == ["Idempotency-Key"]
 
 
+OWN_KEYS = ("te:", "te:redrive:att_1", "te:notification:job_1", "te:test:k")
+
+
+@pytest.mark.parametrize("key", OWN_KEYS)
+def test_keys_of_the_service_are_refused_to_clients(api: Api, key: str) -> None:
+    register(api)
+    for body in (
+        one_shot(key),
+        one_shot(key, name="n"),
+        delayed(key, "2090-01-01T00:00:00Z"),
+        cron(idempotency_key=key),
+    ):
+        error = problem(api.post("/jobs", body), 400, "INVALID_REQUEST")
+        assert pointers(error) == ["/idempotency_key"]
+        (item,) = api.post("/jobs/batch", {"jobs": [body]}).json["items"]
+        assert (item["status"], pointers(item["error"])) == (400, ["/idempotency_key"])
+    body = one_shot(key)
+    del body["idempotency_key"]
+    error = problem(api.post("/jobs", body, headers={"Idempotency-Key": key}), 400, "INVALID_REQUEST")
+    assert pointers(error) == ["Idempotency-Key"]
+    assert api.get("/jobs").json["items"] == []
+    assert created(api, one_shot(f"x{key}"))["idempotency_key"] == f"x{key}"
+
+
+def test_test_message_is_sent_although_a_client_uses_its_key(api: Api) -> None:
+    register(api)
+    first = created(api, one_shot("test:k"))
+    answer = api.post("/endpoints/target/test", headers={"Idempotency-Key": "k"})
+    assert (answer.status_code, answer.json["idempotency_key"]) == (201, "te:test:k")
+    assert answer.json["job_id"] != first["job_id"]
+    again = api.post("/endpoints/target/test", headers={"Idempotency-Key": "k"})
+    assert (again.status_code, again.json["job_id"]) == (200, answer.json["job_id"])
+
+
 def test_cron_job_may_have_a_key(api: Api) -> None:
     register(api)
     first = created(api, cron(idempotency_key="nightly"))

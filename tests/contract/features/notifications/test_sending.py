@@ -12,6 +12,7 @@ from sqlalchemy import Connection, event, text
 
 from app.feature import completion_handlers
 from app.features import FEATURES
+from app.features.notifications import checks
 from app.features.notifications.api import page_of_messages
 from app.features.notifications.group_sending import advance, waiting
 from app.features.notifications.handlers import NOTIFICATIONS
@@ -24,6 +25,8 @@ from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.kernel.errors import ConflictError, UnavailableError
+from app.kernel.function_types import never
+from app.kernel.metrics import PROCESS
 from app.kernel.metrics.values import Values
 from app.queue.ending.handler import Brought, Handler
 from app.queue.ending.outbox_processor import OutboxProcessor
@@ -101,6 +104,50 @@ def test_scheduler_that_dies_while_it_sends_has_sent_no_message(database: Databa
     assert send_due(database).messages == 2
     assert [message["count"] for message in messages(database) + messages(database, "second")] == [3, 3]
     assert send_due(database).messages == 0
+
+
+def test_message_is_sent_whatever_keys_other_jobs_of_the_channel_have(database: Database) -> None:
+    add_rule(database, group_seconds=60)
+    handle(database, fail(database))
+    send_due(database)
+    group = database.fetch(text("SELECT group_id FROM notification_groups"))[0].group_id
+    for key in (f"notification:{group}", f"te:notification:{group}"):
+        (execution_id,) = rows.add_executions(database, endpoint=CHANNEL)
+        params = {"key": key, "execution_id": execution_id}
+        for table in ("jobs", "executions"):
+            job = "job_id = (SELECT job_id FROM executions WHERE execution_id = :execution_id)"
+            database.fetch(text(f"UPDATE {table} SET idempotency_key = :key WHERE {job}"), params)
+    pass_time(database, 60)
+    assert send_due(database).messages == 1
+    assert [message["count"] for message in messages(database)] == [1]
+
+
+def test_message_to_a_channel_that_keeps_changing_is_late_counted_and_logged(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    add_rule(database)
+    handle(database, fail(database))
+    database.fetch(text("UPDATE notification_parts SET created_at = now() - INTERVAL '1 hour'"))
+
+    def change(_connection: Connection, _cursor: Any, sql: str, *_more: Any) -> None:
+        if "INSERT INTO jobs" in sql:
+            with database.engine.begin() as other:
+                other.execute(text(f"UPDATE endpoints SET flow_revision = flow_revision + 1 WHERE name = '{CHANNEL}'"))
+
+    before = PROCESS.totals().get("notification_conflicts_total", 0)
+    event.listen(database.engine, "before_cursor_execute", change)
+    assert send_due(database).messages == 0
+    event.remove(database.engine, "before_cursor_execute", change)
+    assert PROCESS.totals()["notification_conflicts_total"] == before + 1
+    assert "could not send messages of notification rule r: " in caplog.text
+    assert messages(database) == []
+    settings = Settings.from_env({"TE_DATABASE_URL": "postgresql://x"})
+    context = ChoreContext(database, settings, hint=lambda _queue: None, stopping=never)
+    assert [finding.problem for finding in checks.messages(context)] == [
+        "messages of 1 notification rules are late by more than 60 s: r"
+    ]
+    assert send_due(database).messages == 1
+    assert list(checks.messages(context)) == []
 
 
 def test_failed_notification_is_a_dead_letter_but_is_not_reported(database: Database) -> None:

@@ -96,6 +96,20 @@ def test_each_completion_calls_the_endpoints_named_for_it(
     assert callbacks_after(caller, database, verdict) == expected
 
 
+def test_callback_is_made_whatever_keys_other_jobs_of_its_endpoint_have(caller: Api, database: Database) -> None:
+    created(caller, one_shot("first"))
+    end(database, claim_due(database), Verdict.success({}))
+    (completion,) = database.fetch(text("SELECT end_id FROM execution_ends"))
+    for prefix in ("", "te:"):
+        key = f"{prefix}callback:on_success:{completion.end_id}"
+        taken = created(caller, one_shot(f"x{key}", endpoint="hook"))
+        for table in ("jobs", "executions"):
+            change = f"UPDATE {table} SET idempotency_key = :key WHERE job_id = :job_id"
+            database.fetch(text(change), {"key": key, "job_id": taken["job_id"]})
+    assert handle_outbox(database) == 1
+    assert [call["endpoint"] for call in callback_jobs(caller)] == ["hook"]
+
+
 def test_callbacks_of_a_notification_trigger_no_notification(caller: Api, database: Database) -> None:
     """Otherwise a rule would report a callback through the channel that caused the callback."""
     created(caller, one_shot("first"))

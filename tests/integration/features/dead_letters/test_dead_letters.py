@@ -134,6 +134,31 @@ def test_redrive_to_another_endpoint_creates_one_job(
     problem(api.post(f"/dead-letters/{letter_id}/redrive", {}), 409, "CONFLICT")
 
 
+def test_redrive_whose_key_is_taken_is_refused_and_leaves_the_letter_open(
+    api: Api, database: Database, letter_id: str
+) -> None:
+    register(api, "other")
+    taken = created(api, one_shot("mine", endpoint="other"))
+    params = {"key": f"te:redrive:{letter_id}", "job_id": taken["job_id"]}
+    database.fetch(text("UPDATE jobs SET idempotency_key = :key WHERE job_id = :job_id"), params)
+    database.fetch(text("UPDATE executions SET idempotency_key = :key WHERE job_id = :job_id"), params)
+    path = f"/dead-letters/{letter_id}/redrive"
+    error = problem(api.post(path, {"endpoint": "other"}), 409, "CONFLICT")
+    assert taken["job_id"] in error["message"]
+    assert listed_ids(api) == [letter_id]
+    assert api.post(path, {}).status_code == 200
+    problem(api.post(path, {"endpoint": "other"}), 409, "CONFLICT")
+
+
+def test_redrive_creates_a_job_although_a_client_uses_the_id_of_the_letter(
+    api: Api, database: Database, letter_id: str
+) -> None:
+    register(api, "other")
+    created(api, one_shot(f"redrive_{letter_id}", endpoint="other"))
+    answer = api.post(f"/dead-letters/{letter_id}/redrive", {"endpoint": "other"})
+    assert (answer.status_code, answer.json["resolution"]) == (200, "REDRIVEN")
+
+
 def test_redrive_with_another_input_uses_the_newest_version_of_the_endpoint(
     api: Api, database: Database, letter_id: str, execution_id: str
 ) -> None:
