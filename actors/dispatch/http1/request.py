@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 from actors.dispatch.connector import Origin
 
 _URL = re.compile(
-    r"(?P<scheme>https?)://(?:(?P<user>[^/?#]*)@)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\[\]:/?#\s]+)(?::(?P<port>[0-9]{0,5}))?"
+    r"(?P<scheme>https?)://(?:(?P<user>[^/?#]*)@)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\[\]:/?#@\s]+)(?::(?P<port>[0-9]{0,5}))?"
     r"(?P<target>[/?][!-\"$-~]*)?(?:#[!-~]*)?",
     re.IGNORECASE | re.ASCII,
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.catalog.specs.spec_fields import Described
+from app.catalog.specs.spec_fields import Described, IntegerInOrder
 from app.kernel.formats import duration_ms, show_duration
 from schema.job_bounds import MAX_PRIORITY, QUEUE_NAME
 
@@ -39,7 +39,7 @@ def priority_field(**options: Any) -> fields.Integer:
 
 
 def _most(**options: Any) -> fields.Integer:
-    return fields.Integer(strict=True, validate=[validate.Range(1, error=_PAUSE), validate.Range(max=MOST)], **options)
+    return IntegerInOrder(strict=True, validate=[validate.Range(1, error=_PAUSE), validate.Range(max=MOST)], **options)
 
 
 def _duration(shortest_ms: int, longest_ms: int, **options: Any) -> Described:

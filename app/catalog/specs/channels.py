@@ -9,7 +9,7 @@ from app.catalog.specs.channel_presets import PRESETS
 
 SMTP_PORTS = {"insecure": 25, "starttls": 587, "ssl": 465}
 
-_LOCATOR = re.compile(r"(?P<scheme>[A-Za-z0-9]+)://(?P<authority>[^/?]*)(?P<path>[^?]*)(?:\?(?P<query>[\s\S]*))?")
+_LOCATOR = re.compile(r"(?P<scheme>[A-Za-z0-9]+)://(?P<authority>[^/?]*)(?P<path>(?:/[^?]*)?)(?:\?(?P<query>[\s\S]*))?")
 _SECRETIVE = re.compile(r"pass|pwd|token|secret|key|auth|sig|cookie|webhook|session", re.IGNORECASE)
 # Prefixes of a Slack channel or user, in a place where a token is also possible.
 _ADDRESSEE = ("#", "%23", "@", "%40")

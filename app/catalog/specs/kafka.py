@@ -12,6 +12,7 @@ from app.catalog.specs.spec_fields import (
     RESERVED_METADATA,
     SOLE_SECRET,
     Described,
+    TextInOrder,
     header_map,
     milliseconds,
     soft_milliseconds,
@@ -78,7 +79,7 @@ _IS_LIST = validate.Regexp(_SERVERS, error=f"{_FORM}.")
 
 
 def _check_servers(value: str) -> None:
-    if "{{" in value or not _SERVERS.match(value):
+    if "{{" in value:
         return
     try:
         parse_servers(value)
@@ -124,7 +125,7 @@ class KafkaSpec(Schema):
     """`spec` of a Kafka endpoint."""
 
     bootstrap_servers = templated(
-        fields.String(required=True, validate=[validate.Length(1, 1024), _IS_LIST, _check_servers]),
+        TextInOrder(required=True, validate=[validate.Length(1, 1024), _IS_LIST, _check_servers]),
         FieldKind.LINE,
         CONFIG | SECRET,
     )

@@ -21,7 +21,7 @@ _RULE = "template_rule"
 SOLE_SECRET = re.compile(r"^\s*\{\{\s*secret\.[^{}]+\}\}\s*$")
 NOT_SOLE_SECRET = "Must be one {{secret.NAME}} placeholder."
 _TOKEN = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-_LITERAL_PASSWORD = r"[A-Za-z]+://[^/?#{}@]*:[^/?#{}@]+@"
+_LITERAL_PASSWORD = r"[A-Za-z]+://[^/?#{}@:]*:[^/?#{}@]+@"
 
 
 class Described(fields.Raw):
@@ -30,6 +30,25 @@ class Described(fields.Raw):
     def __init__(self, check: Callable[[Any], None], json_schema: Mapping[str, Any], **options: Any) -> None:
         super().__init__(validate=check, **options)
         self.json_schema = json_schema
+
+
+class _InOrder(fields.Field[Any]):
+    """Field whose validators run until the first fault: a later check may rely on the length that an earlier allows.
+
+    marshmallow runs all validators of a field.
+    """
+
+    def _validate(self, value: Any) -> None:
+        for validator in self.validators:
+            validator(value)
+
+
+class TextInOrder(_InOrder, fields.String):
+    """String with several checks, run in order until the first fault."""
+
+
+class IntegerInOrder(_InOrder, fields.Integer):
+    """Integer with several checks, run in order until the first fault."""
 
 
 class Flag(fields.Boolean):
@@ -82,7 +101,7 @@ def target_url(scheme: str, namespaces: frozenset[str]) -> fields.String:
         f"Must start with {scheme}:// or {scheme}s://; a password in the URL must be a {{{{secret.NAME}}}} placeholder."
     )
     starts = validate.Regexp(pattern, error=needed)
-    url = fields.String(required=True, validate=[validate.Length(1, 8192), starts])
+    url = TextInOrder(required=True, validate=[validate.Length(1, 8192), starts])
     return templated(url, FieldKind.URL, namespaces, frozenset({scheme, f"{scheme}s"}))
 
 

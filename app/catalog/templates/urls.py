@@ -47,7 +47,8 @@ def in_userinfo(before: str, after: str) -> bool:
 
 def has_dot_segment(url: str) -> bool:
     """Return whether a path segment is `.` or `..`, also percent-encoded: receivers resolve such segments."""
-    path = re.split("[?#]", _AUTHORITY.sub("", url, count=1), maxsplit=1)[0]
+    authority = _AUTHORITY.match(url)
+    path = re.split("[?#]", url[authority.end() if authority else 0 :], maxsplit=1)[0]
     return any(re.sub("%2e", ".", segment, flags=re.IGNORECASE) in _DOTS for segment in path.split("/"))
 
 

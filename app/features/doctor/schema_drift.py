@@ -21,7 +21,7 @@ from schema.tables import metadata
 UPGRADE = "run `flask --app app db upgrade`"
 RESTORE = "restore it from a backup: a database of this revision has it"
 _OF_COCKROACH = ("check_crdb_internal_", "crdb_internal_")
-_TOKEN = re.compile(r"'(?:[^']|'')*'|[A-Za-z_]\w*|\d+")
+_TOKEN = re.compile(r"'[^']*'|[A-Za-z_]\w*|\d+")
 
 Meaning = tuple[object, ...]
 """Comparable form of a constraint: equal for constraints that mean the same."""

@@ -3,7 +3,7 @@
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.catalog.endpoints.live_settings_fields import FullMatch
-from app.catalog.specs.spec_fields import Flag, whole
+from app.catalog.specs.spec_fields import Flag, TextInOrder, whole
 from app.features.notifications.pacing import Wait
 from app.features.notifications.rules import DAYS, EVENTS, TRAITS
 from app.kernel.config import ROUTE_PATTERN
@@ -49,7 +49,7 @@ QuietHoursSchema = Body.from_dict(
             validate=validate.Length(1, len(DAYS)),
             metadata={"example": ["mon", "tue"], "description": "days on which they begin; default: every day"},
         ),
-        "timezone": fields.String(
+        "timezone": TextInOrder(
             required=True, validate=[validate.Length(1, 64), _time_zone], metadata={"example": "Europe/Berlin"}
         ),
     },

@@ -90,7 +90,7 @@ def facts(connection: Connection) -> tuple[str, str]:
 
 def doubts_about_version(version: str) -> list[str]:
     """Return a log line if a CockroachDB release, as `version()` gives it, has known faults or is unknown."""
-    found = _VERSION.search(version)
+    found = _VERSION.match(version)
     if found is None:
         return [f"cannot read the version of CockroachDB from {version!r}; it should be {_WANTED}"]
     major, minor, patch = map(int, found.groups())
