@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from app.kernel.db import Database
+from app.kernel.db.deletion import deletion
 from app.kernel.formats import compact_json
 from app.kernel.function_types import Stopping
 from app.kernel.sql import statement
@@ -51,16 +52,11 @@ OLDEST_IN_USE = statement(
       FROM page AS p ORDER BY p.job_id DESC, p.execution_id DESC LIMIT 1
     """,
 )
-PRUNE = statement(
+PRUNE = deletion(
     "superseded_configs.prune",
-    """
-    WITH page AS MATERIALIZED (
-      SELECT name, superseded_by FROM superseded_configs WHERE superseded_by <= CAST(:up_to AS BIGINT)
-       ORDER BY name, superseded_by LIMIT :limit)
-    DELETE FROM superseded_configs
-     WHERE (name, superseded_by) IN (SELECT name, superseded_by FROM page) AND superseded_by <= CAST(:up_to AS BIGINT)
-    RETURNING name
-    """,
+    "superseded_configs",
+    ["name", "superseded_by"],
+    "superseded_by <= CAST(:up_to AS BIGINT)",
 )
 
 
@@ -84,8 +80,3 @@ def needless_up_to(database: Database, stopping: Stopping, *, page: int) -> int 
             return up_to
         params |= {"after_job": row.job_id, "after_execution": row.execution_id}
     return None
-
-
-def prune(database: Database, *, up_to: int, limit: int) -> int:
-    """Delete up to `limit` values superseded by this or an earlier revision; return their number."""
-    return len(database.fetch(PRUNE, {"up_to": up_to, "limit": limit}))

@@ -7,6 +7,7 @@ concurrent requests with one key, the second waits for the first at the primary 
 from dataclasses import dataclass
 
 from app.kernel.db import Database
+from app.kernel.db.deletion import deletion
 from app.kernel.errors import UnavailableError
 from app.kernel.sql import statement
 
@@ -34,16 +35,13 @@ ANSWER = statement(
      WHERE key_id = :key_id AND idempotency_key = :idempotency_key AND status IS NULL
     """,
 )
-PRUNE = statement(
+PRUNE = deletion(
     "idempotency.prune",
-    f"""
-    WITH page AS MATERIALIZED (
-      SELECT key_id, idempotency_key FROM idempotency_keys
-       WHERE created_at < now() - INTERVAL '{KEPT_HOURS} hours'
-       ORDER BY created_at, key_id, idempotency_key LIMIT :limit)
-    DELETE FROM idempotency_keys WHERE (key_id, idempotency_key) IN (SELECT key_id, idempotency_key FROM page)
-    RETURNING key_id
-    """,  # noqa: S608 - a constant of this module
+    "idempotency_keys",
+    ["key_id", "idempotency_key"],
+    f"created_at < now() - INTERVAL '{KEPT_HOURS} hours'",
+    order="created_at, key_id, idempotency_key",
+    shown=["key_id"],
 )
 
 
@@ -94,11 +92,6 @@ def take(database: Database, request: KeyedRequest) -> KeyClaim:
 def store(database: Database, request: KeyedRequest, answer: StoredAnswer) -> None:
     """Store the answer to the request that took a key, unless an answer is stored already."""
     database.fetch(ANSWER, _primary(request) | {"status": answer.status, "etag": answer.etag, "body": answer.body})
-
-
-def prune(database: Database, *, limit: int) -> int:
-    """Delete up to `limit` expired keys; returns their number."""
-    return len(database.fetch(PRUNE, {"limit": limit}))
 
 
 def _primary(request: KeyedRequest) -> dict[str, object]:

@@ -34,7 +34,7 @@ IN_REGIONS: dict[Executable, TextClause] = {}
 _PLACE = re.compile(r"@regions\((\w*)\)")
 
 
-def statement(name: str, sql: str) -> TextClause:
+def statement(name: str, sql: str) -> NamedStatement:
     """Register a statement under a unique name and return it."""
     return _registered(NamedStatement, name, sql)
 

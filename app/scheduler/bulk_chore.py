@@ -1,6 +1,5 @@
 """Bulk chores: run the bulk jobs of a kind, and delete finished bulk jobs after the retention."""
 
-from functools import partial
 from typing import Any
 
 from app.kernel import ids
@@ -33,7 +32,6 @@ def bulk_chores(name: str, kind: BulkJobKind[Any, Any, Any], context: ChoreConte
         return counts
 
     def prune() -> Counts:
-        delete = partial(kind.bulk_jobs.prune, context.database, retention_ms=context.retention_ms, limit=context.batch)
-        return Counts({name: context.until_short(delete)})
+        return Counts({name: context.delete(kind.bulk_jobs.deletion, {"retention_ms": context.retention_ms})})
 
     return [Chore(name.replace("_", " "), 1, run), Chore(f"prune_{name}", 3600, prune)]

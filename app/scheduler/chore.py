@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -10,9 +10,11 @@ from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.function_types import Hint, Run, Stopping
 from app.kernel.metrics import PROCESS, series
+from app.kernel.sql import NamedStatement
 from app.kernel.tracing.exporting import Exporting
 from app.queue.claiming.shards import ShardCount
 from app.queue.executions.watermark import SWEEP_SECONDS
+from app.scheduler.locked_rows import LockedRow, LockedRows
 
 BATCH = 500  # rows in one statement
 LATE_PER_PASS = 500  # missed ticks that one pass over the due jobs inserts
@@ -38,8 +40,7 @@ class Chore:
     Example:
         def chores(context: ChoreContext) -> list[Chore]:
             def prune() -> Counts:
-                delete = partial(store.prune, context.database, limit=context.batch)
-                return Counts(pruned=context.until_short(delete))
+                return Counts(pruned=context.delete(PRUNE, {"retention_ms": context.retention_ms}))
 
             return [Chore("prune_notes", 3600, prune)]
     """
@@ -74,6 +75,7 @@ class ChoreContext:
     late_per_pass: int = LATE_PER_PASS
     full_scan_seconds: float = SWEEP_SECONDS
     served: ShardCount = field(init=False)
+    _locked_rows: dict[str, LockedRows] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "served", ShardCount(self.shards, self.database))
@@ -113,7 +115,7 @@ class ChoreContext:
             The sum of the batches.
 
         Example:
-            counts = Counts(pruned=context.until_short(partial(store.prune, context.database, limit=context.batch)))
+            counts = Counts(held=context.until_short(partial(store.hold, context.database, limit=context.batch)))
         """
         total, size = 0, self.batch if size is None else size
         while not self.stopping():
@@ -123,6 +125,40 @@ class ChoreContext:
                 break
             report_progress()
         return total
+
+    def delete(self, deletion: NamedStatement, params: Mapping[str, object] | None = None) -> int:
+        """Delete all rows of a deletion that are not locked; log the rows that stay locked from run to run.
+
+        Args:
+            deletion: Result of `app.kernel.db.deletion.deletion`.
+            params: Parameters of its condition.
+
+        Returns:
+            The number of deleted rows.
+        """
+        locked: Sequence[str] = ()
+
+        def batch() -> int:
+            nonlocal locked
+            (row,) = self.database.fetch(deletion, {**(params or {}), "limit": self.batch})
+            locked = row.locked
+            return int(row.deleted)
+
+        # Another scheduler can make a batch short, so only an empty batch is the end.
+        total = self.until_short(batch, 1)
+        self.skipped(deletion.name, "its deletion waits", locked)
+        return total
+
+    def skipped(self, work: str, consequence: str, names: Iterable[str]) -> None:
+        """Take the names of all rows that a run has skipped as locked, and log the rows with a long lock.
+
+        Args:
+            work: Name of the work of the run, unique within the scheduler.
+            consequence: Clause of the warning, such as "its deletion waits".
+            names: Names of the rows, such as "execution exec_1".
+        """
+        locked_rows = self._locked_rows.setdefault(work, LockedRows(consequence))
+        locked_rows.note({LockedRow(name) for name in names})
 
 
 @dataclass(slots=True)

@@ -39,17 +39,18 @@ class Pruner:
 
     def prune(self) -> Counts:
         """Delete executions that finished before the retention, oldest first; then old rows of workers."""
-        counts = Counts()
+        counts, locked = Counts(), set[str]()
         ends_at = time.monotonic() + self._seconds
         shards = self._context.served.survey()
         # A random first shard: a run that ends early must not always skip the last shards, and schedulers differ.
         first = random.randrange(shards)
         for shard in (*range(first, shards), *range(first)):
-            self._prune_shard(shard, ends_at, counts)
-        counts.update(workers=execution_pruning.prune_workers(self._database, limit=self._context.batch))
+            self._prune_shard(shard, ends_at, counts, locked)
+        self._context.skipped("executions.prune", "its deletion waits", locked)
+        counts.update(workers=self._context.delete(execution_pruning.PRUNE_WORKERS))
         return counts
 
-    def _prune_shard(self, shard: int, ends_at: float, counts: Counts) -> None:
+    def _prune_shard(self, shard: int, ends_at: float, counts: Counts, locked: set[str]) -> None:
         retention_ms = self._context.retention_ms
         after: Position | None = Position.behind(EPOCH)
         while after is not None and not self._context.stopping() and time.monotonic() < ends_at:
@@ -57,50 +58,53 @@ class Pruner:
                 self._database, shard=shard, after=after, retention_ms=retention_ms, limit=self._page
             )
             if executions:
-                self._prune_batch(executions, retention_ms, counts)
+                locked.update(self._prune_batch(executions, retention_ms, counts))
 
-    def _prune_batch(self, executions: Sequence[str], retention_ms: int, counts: Counts) -> None:
+    def _prune_batch(self, executions: Sequence[str], retention_ms: int, counts: Counts) -> set[str]:
+        """Delete executions; return the names of those with a locked row."""
         self._context.until_short(
             partial(execution_pruning.prune_children, self._database, executions, limit=self._children), self._children
         )
-        if not self._context.stopping():
-            pruned = execution_pruning.prune_executions(self._database, executions, retention_ms=retention_ms)
-            counts.update(pruned)
-            self._deleted(pruned["executions"])
+        if self._context.stopping():
+            return set()
+        done = execution_pruning.prune_executions(self._database, executions, retention_ms=retention_ms)
+        counts.update(executions=done.executions, jobs=done.jobs)
+        self._deleted(done.executions)
+        return {f"execution {each} or a row of it" for each in done.locked}
 
     def prune_versions(self) -> Counts:
         """Delete repeating jobs, and their old versions, that ended before the retention."""
-        counts, retention_ms = Counts(), self._context.retention_ms
+        counts, retention_ms, all_locked = Counts(), self._context.retention_ms, list[str]()
         after: Position | None = Position(EPOCH, "")
         while after is not None and not self._context.stopping():
-            after, deleted = execution_pruning.prune_versions(
+            after, deleted, locked = execution_pruning.prune_versions(
                 self._database, after=after, retention_ms=retention_ms, limit=self._context.batch
             )
             counts.update(versions=deleted)
+            all_locked += locked
+        names = {f"job {each}" for each in all_locked}
+        self._context.skipped("jobs.prune_versions", "its deletion waits", names)
         return counts
 
     def prune_audit(self) -> Counts:
         """Delete entries of the audit log that are older than its own retention, oldest first."""
         retention_ms = int(self._context.settings.audit_retention_days * DAY_MS)
-        # Another scheduler can make a batch short, so only an empty batch is the end.
-        delete = partial(audit.prune, self._database, retention_ms=retention_ms, limit=self._context.batch)
-        return Counts(entries=self._context.until_short(delete, 1))
+        return Counts(entries=self._context.delete(audit.PRUNE, {"retention_ms": retention_ms}))
 
     def prune_configs(self) -> Counts:
         """Delete superseded values of configs that no unfinished execution uses."""
         up_to = superseded_configs.needless_up_to(self._database, self._context.stopping, page=self._context.batch)
         if up_to is None:
             return Counts()
-        delete = partial(superseded_configs.prune, self._database, up_to=up_to, limit=self._context.batch)
-        return Counts(values=self._context.until_short(delete))
+        return Counts(values=self._context.delete(superseded_configs.PRUNE, {"up_to": up_to}))
 
     def prune_keys(self) -> Counts:
         """Delete idempotency keys after their retention, oldest first."""
-        delete = partial(idempotency.prune, self._database, limit=self._context.batch)
-        return Counts(idempotency_keys=self._context.until_short(delete, 1))
+        return Counts(idempotency_keys=self._context.delete(idempotency.PRUNE))
 
     def prune_heartbeats(self) -> Counts:
         """Delete rows of processes without a heartbeat for ten minutes, and commands to workers after a day."""
-        delete = partial(process_heartbeat.prune, self._database, limit=self._context.batch)
-        old_commands = partial(worker_commands.prune, self._database, limit=self._context.batch)
-        return Counts(heartbeats=self._context.until_short(delete), commands=self._context.until_short(old_commands))
+        return Counts(
+            heartbeats=self._context.delete(process_heartbeat.PRUNE),
+            commands=self._context.delete(worker_commands.PRUNE),
+        )

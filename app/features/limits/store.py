@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from app.features.limits.rules import COUNTED, Limiter, LimiterState, most_until, starts
 from app.kernel.db import Database
+from app.kernel.db.deletion import MAX_NAMED, has_locked_child, unlocked_children
 from app.kernel.sql import statement
 from app.queue.claiming.arms import CLAIMABLE
 
@@ -23,21 +24,29 @@ ADD = statement(
     """,
 )
 
+_WINDOWS_KEY = ["gate_id", "slot"]
 # After this idle time no start counts: the longest window and the longest span of a bucket are one day.
 PRUNE = statement(
     "limiters.prune",
-    """
+    f"""
     WITH page AS MATERIALIZED (
-      SELECT gate_id, used_at FROM gates WHERE gate_id > :after ORDER BY gate_id LIMIT :limit),
+      SELECT gate_id, used_at < now() - INTERVAL '2 days' AS is_idle FROM gates
+       WHERE gate_id > :after ORDER BY gate_id LIMIT :limit),
+    free AS MATERIALIZED (
+      SELECT gate_id FROM gates WHERE gate_id IN (SELECT gate_id FROM page WHERE is_idle)
+       ORDER BY gate_id LIMIT :limit FOR UPDATE SKIP LOCKED),
+    {unlocked_children("gate_windows", _WINDOWS_KEY, "gate_id", "free")},
     gone AS (
-      DELETE FROM gates
-       WHERE gate_id IN (SELECT gate_id FROM page WHERE used_at < now() - INTERVAL '2 days')
-         AND used_at < now() - INTERVAL '2 days'
+      DELETE FROM gates AS g
+       WHERE g.gate_id IN (SELECT gate_id FROM free) AND g.used_at < now() - INTERVAL '2 days'
+         AND NOT {has_locked_child("gate_windows", _WINDOWS_KEY, "gate_id", "g")}
       RETURNING gate_id),
     no_windows AS (DELETE FROM gate_windows WHERE gate_id IN (SELECT gate_id FROM gone) RETURNING gate_id)
     SELECT (SELECT count(*) FROM page) AS seen, (SELECT max(gate_id) FROM page) AS reached,
-           (SELECT count(*) FROM gone) AS deleted
-    """,
+           (SELECT count(*) FROM gone) AS deleted,
+           ARRAY(SELECT gate_id FROM page WHERE is_idle AND gate_id NOT IN (SELECT gate_id FROM gone)
+                  ORDER BY gate_id LIMIT {MAX_NAMED}) AS locked
+    """,  # noqa: S608 - constants of this package
 )
 # Running executions are bounded by the slots of all workers; the count still ends at the limit.
 READING = statement(
@@ -164,10 +173,12 @@ def add(database: Database, gate_ids: Sequence[str]) -> None:
     database.fetch(ADD, {"gates": sorted(gate_ids)})
 
 
-def prune(database: Database, *, after: str, limit: int) -> tuple[str | None, int]:
-    """Delete idle rows among the next `limit` rows after a cursor; return the next cursor (None at the end) and count.
+def prune(database: Database, *, after: str, limit: int) -> tuple[str | None, int, Sequence[str]]:
+    """Delete idle rows among the next `limit` rows after a cursor, except locked rows.
+
+    Returns the next cursor (None at the end), the number of deleted rows, and the ids of locked rows.
 
     A concurrent claim through a deleted limiter claims nothing; a claim that comes first keeps the row.
     """
     (row,) = database.fetch(PRUNE, {"after": after, "limit": limit})
-    return row.reached if row.seen == limit else None, row.deleted
+    return row.reached if row.seen == limit else None, row.deleted, row.locked

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from app.kernel.db.deletion import deletion
 from app.kernel.sql import statement
 from app.scheduler.chore import ChoreContext
 from app.scheduler.finding import MAX_COUNTED, Finding, SafetyNet
@@ -37,27 +38,24 @@ _KEYS = {
     "subjects": ("rule", "event", "subject"),
     "groups": ("group_id",),
 }
-_PAGES = {
-    table: f"""
-        SELECT {", ".join(key)} FROM notification_{table} AS x
-         WHERE NOT EXISTS (SELECT 1 FROM notification_rules AS r WHERE r.name = x.rule)
-           {"AND closed_at IS NULL" if table == "groups" else ""}
-         ORDER BY {", ".join(key)} LIMIT :limit"""  # noqa: S608 - constants of this module
-    for table, key in _KEYS.items()
+_IS_ORPHANED = {
+    table: f"""NOT EXISTS (SELECT 1 FROM notification_rules AS r WHERE r.name = notification_{table}.rule)
+               {"AND closed_at IS NULL" if table == "groups" else ""}"""  # noqa: S608 - constants of this module
+    for table in _KEYS
 }
 COUNT_ORPHANED = [
-    statement(f"notifications.astray_{table}", f"SELECT count(*) AS n FROM ({page}) AS found")  # noqa: S608 - as above
-    for table, page in _PAGES.items()
-]
-PRUNE_ORPHANED = [
     statement(
-        f"notifications.prune_astray_{table}",
+        f"notifications.astray_{table}",
         f"""
-        WITH page AS MATERIALIZED ({_PAGES[table]})
-        DELETE FROM notification_{table} AS x USING page WHERE {" AND ".join(f"x.{each} = page.{each}" for each in key)}
-        RETURNING x.{key[0]}
+        SELECT count(*) AS n
+          FROM (SELECT 1 FROM notification_{table} WHERE {_IS_ORPHANED[table]}
+                 ORDER BY {", ".join(key)} LIMIT :limit) AS found
         """,  # noqa: S608 - as above
     )
+    for table, key in _KEYS.items()
+]
+PRUNE_ORPHANED = [
+    deletion(f"notifications.prune_astray_{table}", f"notification_{table}", key, _IS_ORPHANED[table], shown=key[:1])
     for table, key in _KEYS.items()
 ]
 
@@ -85,5 +83,5 @@ class OrphanedRuleRows(SafetyNet):
     def count(self, context: ChoreContext) -> int:
         return sum(context.database.fetch(each, {"limit": MAX_COUNTED})[0].n for each in COUNT_ORPHANED)
 
-    def repair_batch(self, context: ChoreContext) -> int:
-        return sum(len(context.database.fetch(each, {"limit": MAX_COUNTED})) for each in PRUNE_ORPHANED)
+    def repair(self, context: ChoreContext) -> int:
+        return sum(map(context.delete, PRUNE_ORPHANED))

@@ -4,35 +4,28 @@ import logging
 
 from app.features.notifications.group_sending import advance, waiting
 from app.features.notifications.watching import Detector
-from app.kernel.sql import statement
-from app.scheduler.chore import BATCH, Chore, ChoreContext, Counts, counts_so_far, report_progress
+from app.kernel.db.deletion import deletion
+from app.scheduler.chore import Chore, ChoreContext, Counts, counts_so_far, report_progress
 
 log = logging.getLogger(__name__)
 
 # Longer than the maximum of `repeat_after_seconds`; a shorter retention does not apply.
 LEAST_MS = 8 * 24 * 3600 * 1000
 
-PRUNE_GROUPS = statement(
+PRUNE_GROUPS = deletion(
     "notifications.prune_groups",
-    """
-    WITH page AS MATERIALIZED (
-      SELECT group_id FROM notification_groups
-       WHERE closed_at IS NOT NULL AND closed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
-       ORDER BY closed_at, group_id LIMIT :limit)
-    DELETE FROM notification_groups WHERE group_id IN (SELECT group_id FROM page) RETURNING group_id
-    """,
+    "notification_groups",
+    ["group_id"],
+    "closed_at IS NOT NULL AND closed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'",
+    order="closed_at, group_id",
 )
-PRUNE_SUBJECTS = statement(
+PRUNE_SUBJECTS = deletion(
     "notifications.prune_subjects",
-    """
-    WITH page AS MATERIALIZED (
-      SELECT rule, event, subject FROM notification_subjects
-       WHERE noted_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
-       ORDER BY noted_at, rule, event, subject LIMIT :limit)
-    DELETE FROM notification_subjects AS s USING page
-     WHERE s.rule = page.rule AND s.event = page.event AND s.subject = page.subject
-    RETURNING s.subject
-    """,
+    "notification_subjects",
+    ["rule", "event", "subject"],
+    "noted_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'",
+    order="noted_at, rule, event, subject",
+    shown=["rule", "event"],
 )
 
 
@@ -58,10 +51,8 @@ def chores(context: ChoreContext) -> list[Chore]:
 
     def prune_notifications() -> Counts:
         """Delete groups that were sent before the retention, and subjects that no rule can still suppress."""
-        groups = {"retention_ms": max(context.retention_ms, LEAST_MS), "limit": BATCH}
-        subjects = {"retention_ms": LEAST_MS, "limit": BATCH}
-        pruned = context.until_short(lambda: len(database.fetch(PRUNE_GROUPS, groups)))
-        return Counts(notifications=pruned + context.until_short(lambda: len(database.fetch(PRUNE_SUBJECTS, subjects))))
+        groups = context.delete(PRUNE_GROUPS, {"retention_ms": max(context.retention_ms, LEAST_MS)})
+        return Counts(notifications=groups + context.delete(PRUNE_SUBJECTS, {"retention_ms": LEAST_MS}))
 
     return [
         Chore("watch", 5, Detector(database).poll),

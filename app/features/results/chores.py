@@ -1,5 +1,6 @@
 """Chore of results: delete outputs before their executions, by the retention of endpoints."""
 
+from app.kernel.db.paging import Position
 from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from app.scheduler.chore import Chore, ChoreContext, Counts
@@ -24,7 +25,7 @@ EXPIRED = statement(
     f"""
     SELECT execution_id, completed_at FROM executions
      WHERE shard = :shard AND {_KEPT} AND result_retention_ms = :retention_ms
-       AND completed_at >= CAST(:since AS TIMESTAMPTZ)
+       AND (completed_at, execution_id) > (CAST(:since AS TIMESTAMPTZ), CAST(:after AS TEXT))
        AND completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
      ORDER BY completed_at, execution_id LIMIT :limit
     """,  # noqa: S608 - a constant of this module
@@ -34,9 +35,18 @@ EXPIRED = statement(
 PRUNE = statement(
     "results.prune",
     """
-    WITH e AS (
-      UPDATE executions SET output = NULL, result_pruned_at = now()
-       WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+    WITH free AS MATERIALIZED (
+      SELECT execution_id FROM executions
+       WHERE execution_id = ANY (CAST(:ids AS TEXT[])) ORDER BY execution_id LIMIT :limit FOR UPDATE SKIP LOCKED),
+    free_attempts AS MATERIALIZED (
+      SELECT attempt_id FROM attempts WHERE execution_id IN (SELECT execution_id FROM free)
+       ORDER BY attempt_id LIMIT 100000 FOR UPDATE SKIP LOCKED),
+    e AS (
+      UPDATE executions AS x SET output = NULL, result_pruned_at = now()
+       WHERE x.execution_id = ANY (CAST(:ids AS TEXT[])) AND x.execution_id IN (SELECT execution_id FROM free)
+         AND NOT EXISTS (SELECT 1 FROM attempts AS t
+                          WHERE t.execution_id = x.execution_id
+                            AND t.attempt_id NOT IN (SELECT attempt_id FROM free_attempts))
          AND COALESCE(result_pruned_at IS NULL
                       AND completed_at < now() - result_retention_ms * INTERVAL '1 millisecond', false)
       RETURNING execution_id),
@@ -44,7 +54,12 @@ PRUNE = statement(
       UPDATE attempts SET output = NULL, error = error - CAST('body' AS TEXT)
        WHERE execution_id IN (SELECT execution_id FROM e)
       RETURNING attempt_id)
-    SELECT count(*) AS executions FROM e
+    SELECT (SELECT count(*) FROM e) AS executions,
+           ARRAY(SELECT x.execution_id FROM executions AS x
+                  WHERE x.execution_id = ANY (CAST(:ids AS TEXT[])) AND x.result_pruned_at IS NULL
+                    AND x.completed_at IS NOT NULL
+                    AND x.execution_id NOT IN (SELECT execution_id FROM e)
+                  ORDER BY x.execution_id) AS locked
     """,
 )
 
@@ -53,26 +68,31 @@ def chores(context: ChoreContext) -> list[Chore]:
 
     def prune_results() -> Counts:
         """Delete results older than the retention of their endpoints, the shortest retention first."""
-        counts = Counts()
+        counts, locked = Counts(), set[str]()
         for shard in range(context.served.survey()):
             params = {"shard": shard, "after": 0}
             while not context.stopping() and (found := context.database.fetch(NEXT_RETENTION, params)):
                 params["after"] = found[0].result_retention_ms
-                counts.update(results=_prune(context, shard, retention_ms=params["after"]))
+                counts.update(results=_prune(context, shard, params["after"], locked))
+        names = {f"execution {each} or an attempt of it" for each in locked}
+        context.skipped("results.prune", "the deletion of its result waits", names)
         return counts
 
     return [Chore("prune_results", 300, prune_results)]
 
 
-def _prune(context: ChoreContext, shard: int, *, retention_ms: int) -> int:
-    """Delete the expired results of one retention; return the number of executions changed."""
-    pruned, since = 0, EPOCH
+def _prune(context: ChoreContext, shard: int, retention_ms: int, locked: set[str]) -> int:
+    """Delete the expired results of one retention; return the number of executions changed, and add locked ones."""
+    pruned, after = 0, Position(EPOCH, "")
     while not context.stopping():
-        params = {"shard": shard, "retention_ms": retention_ms, "since": since, "limit": BATCH}
-        rows = context.database.fetch(EXPIRED, params)
+        params = {"shard": shard, "retention_ms": retention_ms, "limit": BATCH}
+        rows = context.database.fetch(EXPIRED, params | {"since": after.at, "after": after.key})
         if rows:
-            since = rows[-1].completed_at
-            pruned += context.database.fetch(PRUNE, {"ids": sorted(row.execution_id for row in rows)})[0].executions
+            after = Position(rows[-1].completed_at, rows[-1].execution_id)
+            ids = sorted(row.execution_id for row in rows)
+            (done,) = context.database.fetch(PRUNE, {"ids": ids, "limit": len(ids)})
+            pruned += done.executions
+            locked.update(done.locked)
         if len(rows) < BATCH:
             break
     return pruned

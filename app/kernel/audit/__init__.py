@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from app.kernel.db import Database
+from app.kernel.db.deletion import deletion
 from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
 from app.kernel.db.rows import RowValue
 from app.kernel.sql import statement
@@ -30,15 +31,12 @@ RECORD = statement(
     """,
 )
 FIND = statement("audit.find", "SELECT audit_id FROM audit_log WHERE audit_id = :audit_id")
-PRUNE = statement(
+PRUNE = deletion(
     "audit.prune",
-    """
-    WITH page AS MATERIALIZED (
-      SELECT audit_id FROM audit_log
-       WHERE occurred_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
-       ORDER BY occurred_at, audit_id LIMIT :limit)
-    DELETE FROM audit_log WHERE audit_id IN (SELECT audit_id FROM page) RETURNING audit_id
-    """,
+    "audit_log",
+    ["audit_id"],
+    "occurred_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'",
+    order="occurred_at, audit_id",
 )
 
 
@@ -128,8 +126,3 @@ def page(database: Database, wanted: AuditFilter, request: PageRequest) -> Page[
         query = query.where(_A.occurred_at < wanted.before)
     rows = database.fetch(newest_first(query, _A.occurred_at, _A.audit_id, request))
     return page_of(rows, "occurred_at", "audit_id", request, AuditEntry.from_row)
-
-
-def prune(database: Database, *, retention_ms: int, limit: int) -> int:
-    """Delete up to `limit` entries older than the retention; returns their number."""
-    return len(database.fetch(PRUNE, {"retention_ms": retention_ms, "limit": limit}))

@@ -16,6 +16,7 @@ from sqlalchemy import Row
 
 from app.kernel import ids
 from app.kernel.db import Database
+from app.kernel.db.deletion import deletion
 from app.kernel.processes.clock_offset import ClockReading, read_clocks
 from app.kernel.sql import statement
 from app.kernel.version import version
@@ -55,18 +56,11 @@ PROCESSES = statement(
 )
 
 # Components are new at each start. A process that had lost its connection to the database writes its row again.
-PRUNE = statement(
+PRUNE = deletion(
     "health.prune",
-    """
-    WITH page AS MATERIALIZED (
-      SELECT region, component FROM region_heartbeats
-       WHERE last_beat_at < now() - INTERVAL '10 minutes'
-       ORDER BY region, component LIMIT :limit)
-    DELETE FROM region_heartbeats
-     WHERE (region, component) IN (SELECT region, component FROM page)
-       AND last_beat_at < now() - INTERVAL '10 minutes'
-    RETURNING component
-    """,
+    "region_heartbeats",
+    ["region", "component"],
+    "last_beat_at < now() - INTERVAL '10 minutes'",
 )
 
 
@@ -146,11 +140,6 @@ def processes(database: Database, kind: ProcessKind | None = None) -> list[Proce
     """
     rows = database.fetch(PROCESSES, {"pattern": "%" if kind is None else f"{kind.value}/%"})
     return [process for row in rows if (process := _process(row)) is not None]
-
-
-def prune(database: Database, *, limit: int) -> int:
-    """Delete up to `limit` rows without a heartbeat for ten minutes; returns their number."""
-    return len(database.fetch(PRUNE, {"limit": limit}))
 
 
 def _process(row: Row[Any]) -> ProcessRecord | None:

@@ -16,6 +16,7 @@ from app.kernel import ids
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
+from app.kernel.db.deletion import deletion
 from app.kernel.errors import WorkerNotAliveError, WorkerNotFoundError
 from app.kernel.sql import statement
 
@@ -67,16 +68,13 @@ ACKNOWLEDGE = statement(
     """,
 )
 # An acknowledged command stays as long as its worker is shown: it distinguishes a drained worker from a dead worker.
-PRUNE = statement(
+PRUNE = deletion(
     "commands.prune",
-    """
-    WITH page AS MATERIALIZED (
-      SELECT c.command_id FROM worker_commands AS c
-       WHERE c.asked_at < now() - INTERVAL '1 day'
-         AND (c.acknowledged_at IS NULL OR NOT EXISTS (SELECT 1 FROM workers AS w WHERE w.worker_id = c.worker_id))
-       ORDER BY c.command_id LIMIT :limit)
-    DELETE FROM worker_commands WHERE command_id IN (SELECT command_id FROM page) RETURNING command_id
-    """,
+    "worker_commands",
+    ["command_id"],
+    """asked_at < now() - INTERVAL '1 day'
+       AND (acknowledged_at IS NULL
+            OR NOT EXISTS (SELECT 1 FROM workers AS w WHERE w.worker_id = worker_commands.worker_id))""",
 )
 
 
@@ -151,11 +149,6 @@ def pending(database: Database, worker_id: str) -> Sequence[Any]:
 def acknowledge(database: Database, worker_id: str, command_ids: Sequence[str]) -> None:
     """Write that commands were executed; waits for locks for 100 ms at most."""
     database.fetch_unless_locked(ACKNOWLEDGE, {"worker": worker_id, "ids": list(command_ids)})
-
-
-def prune(database: Database, *, limit: int) -> int:
-    """Delete up to `limit` commands that are older than a day; returns their number."""
-    return len(database.fetch(PRUNE, {"limit": limit}))
 
 
 def _latest(connection: Connection, worker_id: str) -> list[Command]:

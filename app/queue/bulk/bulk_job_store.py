@@ -13,6 +13,7 @@ from sqlalchemy import Table, and_, false, func, not_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.kernel.db import Database
+from app.kernel.db.deletion import deletion
 from app.kernel.db.paging import Page, PageRequest, Position, newest_first, page_of
 from app.kernel.db.rows import RowValue
 from app.kernel.errors import ConflictError, NotFoundError
@@ -174,15 +175,12 @@ class BulkJobStore(Generic[W]):
             RETURNING {key}
             """,  # noqa: S608 - constants
         )
-        self._prune = statement(
+        self.deletion = deletion(
             f"{name}.prune",
-            f"""
-            WITH page AS MATERIALIZED (
-              SELECT {key} FROM {name}
-               WHERE ended_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
-               ORDER BY created_at, {key} LIMIT :limit)
-            DELETE FROM {name} WHERE {key} IN (SELECT {key} FROM page) RETURNING {key}
-            """,  # noqa: S608 - constants
+            name,
+            [key],
+            "ended_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'",
+            order=f"created_at, {key}",
         )
 
     def begin(self, database: Database, bulk_job_id: str, **values: Any) -> W:
@@ -236,19 +234,6 @@ class BulkJobStore(Generic[W]):
         if not changed and found.status is not status:
             raise ConflictError(f"The {self.noun} {bulk_job_id!r} is {found.status}. Create a new {self.noun}.")
         return found
-
-    def prune(self, database: Database, *, retention_ms: int, limit: int) -> int:
-        """Delete bulk jobs that ended before the retention.
-
-        Args:
-            database: Database of the service.
-            retention_ms: Age in milliseconds since the end.
-            limit: Largest number of rows.
-
-        Returns:
-            The number of deleted bulk jobs.
-        """
-        return len(database.fetch(self._prune, {"retention_ms": retention_ms, "limit": limit}))
 
     def running(self, database: Database, *, limit: int) -> list[str]:
         """Read the ids of running bulk jobs, least recently served first."""

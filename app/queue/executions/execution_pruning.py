@@ -1,9 +1,14 @@
 """Pruning: delete executions older than the retention in small batches, children first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Row, TextClause
 
 from app.kernel.db import Database
+from app.kernel.db.deletion import MAX_NAMED, deletion
 from app.kernel.db.paging import Position
+from app.kernel.errors import UnavailableError
 from app.kernel.sql import statement
 from app.queue.ending.letters import kept_by_a_letter
 
@@ -23,35 +28,37 @@ EXPIRED = statement(
     """,  # noqa: S608 - constants of this package
 )
 
-# Returns the largest number of children read in one table, not the number deleted: another scheduler may be faster.
-PRUNE_CHILDREN = statement(
-    "executions.prune_children",
-    """
-    WITH logs AS MATERIALIZED (
-      SELECT log_id FROM execution_logs WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
-       ORDER BY execution_id, logged_at, log_id LIMIT :limit),
-    tried AS MATERIALIZED (
-      SELECT attempt_id FROM attempts WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
-       ORDER BY execution_id, attempt_number LIMIT :limit),
-    events AS MATERIALIZED (
-      SELECT event_id FROM execution_events WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
-       ORDER BY execution_id, occurred_at, event_id LIMIT :limit),
-    no_logs AS (DELETE FROM execution_logs WHERE log_id IN (SELECT log_id FROM logs) RETURNING log_id),
-    none_tried AS (DELETE FROM attempts WHERE attempt_id IN (SELECT attempt_id FROM tried) RETURNING attempt_id),
-    no_events AS (DELETE FROM execution_events WHERE event_id IN (SELECT event_id FROM events) RETURNING event_id)
-    SELECT GREATEST((SELECT count(*) FROM logs), (SELECT count(*) FROM tried), (SELECT count(*) FROM events)) AS seen
-    """,
-)
+_CHILDREN = {
+    "execution_logs": ("log_id", "execution_id, logged_at, log_id"),
+    "attempts": ("attempt_id", "execution_id, attempt_number"),
+    "execution_events": ("event_id", "execution_id, occurred_at, event_id"),
+}
 
-# One statement: a crash between two would leave jobs without executions, which no later pruning finds.
-PRUNE_EXECUTIONS = statement(
-    "executions.prune",
-    f"""
-    WITH gone AS (
+
+def _children(lock: str) -> str:
+    deletions = ",\n    ".join(
+        f"""page_of_{table} AS MATERIALIZED (
+      SELECT {key} FROM {table} WHERE execution_id = ANY (CAST(:ids AS TEXT[])) ORDER BY {order} LIMIT :limit {lock}),
+    no_{table} AS (
+      DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM page_of_{table}) RETURNING {key})"""  # noqa: S608 - as above
+        for table, (key, order) in _CHILDREN.items()
+    )
+    seen = ", ".join(f"(SELECT count(*) FROM page_of_{table})" for table in _CHILDREN)  # noqa: S608 - as above
+    return f"\n    WITH {deletions}\n    SELECT GREATEST({seen}) AS seen\n"
+
+
+# Returns the largest number of children read in one table, not the number deleted: another scheduler may be faster.
+PRUNE_CHILDREN = statement("executions.prune_children", _children(""))
+PRUNE_FREE_CHILDREN = statement("executions.prune_free_children", _children("FOR UPDATE SKIP LOCKED"))
+
+
+def _executions(locks: str = "", is_free: str = "true") -> str:
+    is_old = "completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'"
+    return f"""
+    WITH {locks}gone AS (
       DELETE FROM executions AS e
-       WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
-         AND e.completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
-         AND NOT {kept_by_a_letter("e")}
+       WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND e.{is_old}
+         AND NOT {kept_by_a_letter("e")} AND {is_free}
       RETURNING e.execution_id, e.job_id),
     answered AS (
       DELETE FROM dead_letters
@@ -64,8 +71,44 @@ PRUNE_EXECUTIONS = statement(
          AND NOT EXISTS (SELECT 1 FROM executions AS e
                           WHERE e.job_id = j.job_id AND e.execution_id NOT IN (SELECT execution_id FROM gone))
       RETURNING j.job_id)
-    SELECT (SELECT count(*) FROM gone) AS executions, (SELECT count(*) FROM left_over) AS jobs
-    """,  # noqa: S608 - constants of this package
+    SELECT (SELECT count(*) FROM gone) AS executions, (SELECT count(*) FROM left_over) AS jobs,
+           ARRAY(SELECT x.execution_id FROM executions AS x
+                  WHERE x.execution_id = ANY (CAST(:ids AS TEXT[])) AND x.{is_old} AND NOT {kept_by_a_letter("x")}
+                    AND x.execution_id NOT IN (SELECT execution_id FROM gone)
+                  ORDER BY x.execution_id LIMIT {MAX_NAMED}) AS locked
+    """  # noqa: S608 - constants of this package
+
+
+# One statement: a crash between two would leave jobs without executions, which no later pruning finds.
+PRUNE_EXECUTIONS = statement("executions.prune", _executions())
+_IS_CHILDLESS = " AND ".join(
+    f"NOT EXISTS (SELECT 1 FROM {table} AS c WHERE c.execution_id = e.execution_id)"  # noqa: S608 - as above
+    for table in _CHILDREN
+)
+# Skips an execution with a locked row: its own row, a child, its dead letter or its one-shot job.
+PRUNE_FREE_EXECUTIONS = statement(
+    "executions.prune_free",
+    _executions(
+        """free AS MATERIALIZED (
+      SELECT execution_id FROM executions
+       WHERE execution_id = ANY (CAST(:ids AS TEXT[])) ORDER BY execution_id LIMIT :count FOR UPDATE SKIP LOCKED),
+    free_letters AS MATERIALIZED (
+      SELECT letter_id FROM dead_letters WHERE execution_id IN (SELECT execution_id FROM free)
+       ORDER BY letter_id LIMIT :count FOR UPDATE SKIP LOCKED),
+    free_jobs AS MATERIALIZED (
+      SELECT job_id FROM jobs
+       WHERE job_id IN (SELECT job_id FROM executions WHERE execution_id IN (SELECT execution_id FROM free))
+         AND trigger_type IN ('IMMEDIATE', 'DELAYED')
+       ORDER BY job_id LIMIT :count FOR UPDATE SKIP LOCKED),
+    """,
+        f"""e.execution_id IN (SELECT execution_id FROM free) AND {_IS_CHILDLESS}
+         AND NOT EXISTS (SELECT 1 FROM dead_letters AS d
+                          WHERE d.execution_id = e.execution_id
+                            AND d.letter_id NOT IN (SELECT letter_id FROM free_letters))
+         AND NOT EXISTS (SELECT 1 FROM jobs AS j
+                          WHERE j.job_id = e.job_id AND j.trigger_type IN ('IMMEDIATE', 'DELAYED')
+                            AND j.job_id NOT IN (SELECT job_id FROM free_jobs))""",  # noqa: S608 - as above
+    ),
 )
 
 REPEATING = statement(
@@ -79,32 +122,35 @@ REPEATING = statement(
 )
 # Ended repeating jobs and their old versions. The first version holds the idempotency key and is referenced by the
 # later versions, so it is deleted last.
-PRUNE_VERSIONS = statement(
-    "jobs.prune_versions",
-    """
-    DELETE FROM jobs AS j
-     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
-       AND j.trigger_type IN ('CRON', 'INTERVAL') AND j.status = 'RETIRED'
+_IS_ENDED_VERSION = """j.trigger_type IN ('CRON', 'INTERVAL') AND j.status = 'RETIRED'
        AND j.retired_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
        AND NOT EXISTS (SELECT 1 FROM executions AS e WHERE e.job_id = j.job_id)
-       AND NOT EXISTS (SELECT 1 FROM jobs AS v WHERE v.first_version_id = j.job_id)
-    RETURNING j.job_id
-    """,
+       AND NOT EXISTS (SELECT 1 FROM jobs AS v WHERE v.first_version_id = j.job_id)"""
+PRUNE_VERSIONS = statement(
+    "jobs.prune_versions",
+    f"""
+    WITH free AS MATERIALIZED (
+      SELECT job_id FROM jobs
+       WHERE job_id = ANY (CAST(:jobs AS TEXT[])) ORDER BY job_id LIMIT :count FOR UPDATE SKIP LOCKED),
+    gone AS (
+      DELETE FROM jobs AS j
+       WHERE j.job_id = ANY (CAST(:jobs AS TEXT[])) AND j.job_id IN (SELECT job_id FROM free) AND {_IS_ENDED_VERSION}
+      RETURNING j.job_id)
+    SELECT (SELECT count(*) FROM gone) AS deleted,
+           ARRAY(SELECT j.job_id FROM jobs AS j
+                  WHERE j.job_id = ANY (CAST(:jobs AS TEXT[])) AND j.job_id NOT IN (SELECT job_id FROM gone)
+                    AND {_IS_ENDED_VERSION}
+                  ORDER BY j.job_id LIMIT {MAX_NAMED}) AS locked
+    """,  # noqa: S608 - constants of this module
 )
 
 # A worker with claims keeps its row, which explains them; executions of a worker without a row are reclaimed too.
-PRUNE_WORKERS = statement(
+PRUNE_WORKERS = deletion(
     "workers.prune",
-    """
-    WITH page AS MATERIALIZED (
-      SELECT w.worker_id FROM workers AS w
-       WHERE w.lease_expires_at < now() - INTERVAL '1 day'
-         AND NOT EXISTS (SELECT 1 FROM executions AS e WHERE e.worker_id = w.worker_id AND e.status = 'RUNNING')
-       ORDER BY w.worker_id LIMIT :limit)
-    DELETE FROM workers
-     WHERE worker_id IN (SELECT worker_id FROM page) AND lease_expires_at < now() - INTERVAL '1 day'
-    RETURNING worker_id
-    """,
+    "workers",
+    ["worker_id"],
+    """lease_expires_at < now() - INTERVAL '1 day'
+       AND NOT EXISTS (SELECT 1 FROM executions AS e WHERE e.worker_id = workers.worker_id AND e.status = 'RUNNING')""",
 )
 
 
@@ -122,30 +168,46 @@ def expired(
 
 
 def prune_children(database: Database, executions: Sequence[str], *, limit: int) -> int:
-    """Delete up to `limit` children of each kind; returns the largest number read, less than `limit` at the end."""
-    return int(database.fetch(PRUNE_CHILDREN, {"ids": sorted(executions), "limit": limit})[0].seen)
+    """Delete up to `limit` children of each kind; returns the largest number read, less than `limit` at the end.
+
+    Skips locked children once another transaction holds a lock for 100 ms.
+    """
+    params = {"ids": sorted(executions), "limit": limit}
+    return int(_unless_locked(database, PRUNE_CHILDREN, PRUNE_FREE_CHILDREN, params).seen)
 
 
-def prune_executions(database: Database, executions: Sequence[str], *, retention_ms: int) -> dict[str, int]:
-    """Delete executions without children, and their one-shot jobs; returns the number of `executions` and `jobs`."""
-    (row,) = database.fetch(PRUNE_EXECUTIONS, {"ids": sorted(executions), "retention_ms": retention_ms})
-    return row._asdict()
+def prune_executions(database: Database, executions: Sequence[str], *, retention_ms: int) -> Row[Any]:
+    """Delete executions without children, and their one-shot jobs.
+
+    Returns the number of deleted `executions` and `jobs`, and the ids of executions that were skipped because another
+    transaction has `locked` a row of them.
+    """
+    params = {"ids": sorted(executions), "count": len(executions), "retention_ms": retention_ms}
+    return _unless_locked(database, PRUNE_EXECUTIONS, PRUNE_FREE_EXECUTIONS, params)
+
+
+def _unless_locked(database: Database, whole: TextClause, free: TextClause, params: Mapping[str, object]) -> Row[Any]:
+    """Run the statement for all rows; if a lock is held for 100 ms, the statement for all rows that are not locked.
+
+    Two schedulers delete the same rows: if both skipped, each could leave what the other has locked.
+    """
+    try:
+        return database.fetch_unless_locked(whole, params)[0]
+    except UnavailableError:
+        return database.fetch(free, params)[0]
 
 
 def prune_versions(
     database: Database, *, after: Position, retention_ms: int, limit: int
-) -> tuple[Position | None, int]:
+) -> tuple[Position | None, int, Sequence[str]]:
     """Delete ended repeating jobs without executions, old versions included, from the next `limit` repeating jobs.
 
     The first version stays while a later version exists. Returns the position of the last job read, None at the end,
-    and the number deleted.
+    the number of deleted jobs, and the ids of locked jobs.
     """
     rows = database.fetch(REPEATING, {"after_at": after.at, "after_job": after.key, "limit": limit})
-    params = {"jobs": [row.job_id for row in rows], "retention_ms": retention_ms}
-    deleted = len(database.fetch(PRUNE_VERSIONS, params)) if rows else 0
-    return Position(rows[-1].created_at, rows[-1].job_id) if len(rows) == limit else None, deleted
-
-
-def prune_workers(database: Database, *, limit: int) -> int:
-    """Delete rows of workers that have been dead for a day and have no claims; returns the number deleted."""
-    return len(database.fetch(PRUNE_WORKERS, {"limit": limit}))
+    if not rows:
+        return None, 0, ()
+    params = {"jobs": [row.job_id for row in rows], "count": len(rows), "retention_ms": retention_ms}
+    (done,) = database.fetch(PRUNE_VERSIONS, params)
+    return Position(rows[-1].created_at, rows[-1].job_id) if len(rows) == limit else None, done.deleted, done.locked

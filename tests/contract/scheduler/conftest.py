@@ -54,6 +54,14 @@ def held(database: Database, table: str, *row_ids: str, how: str = "FOR UPDATE")
         yield
 
 
+@contextmanager
+def holding(database: Database, query: str) -> Iterator[None]:
+    """Lock the rows of a query in a transaction that stays open."""
+    with database.engine.begin() as connection:
+        assert connection.execute(text(f"{query} FOR UPDATE")).all()
+        yield
+
+
 @pytest.fixture(params=["read committed", "serializable"])
 def scheduler_database(database: Database, database_url: str, request: pytest.FixtureRequest) -> Iterator[Database]:
     """The database of a scheduler, at each isolation level."""

@@ -1,0 +1,62 @@
+"""Deletion of old rows: one statement per batch, which skips locked rows and returns their names."""
+
+from collections.abc import Sequence
+
+from app.kernel.sql import NamedStatement, statement
+
+MAX_NAMED = 10  # locked rows
+MAX_CHILDREN = 100_000  # of the rows of a batch
+
+
+def deletion(
+    name: str, table: str, key: Sequence[str], condition: str, *, order: str = "", shown: Sequence[str] = ()
+) -> NamedStatement:
+    """Register a statement that deletes up to `:limit` rows which meet a condition and are not locked.
+
+    A wait for one row would keep all other rows. The statement returns one row: the number `deleted`, and the names of
+    `locked` rows if fewer than `:limit` rows were left. `ChoreContext.delete` repeats it and logs the names.
+
+    Args:
+        name: Unique name of the statement.
+        table: Name of the table.
+        key: Columns of the primary key.
+        condition: SQL condition; qualifies no columns of the table.
+        order: Columns of the index that the batch reads; empty for the key.
+        shown: Columns of the key that the log may show; empty for the key.
+    """
+    columns, order = ", ".join(key), order or ", ".join(key)
+    row = f"({columns})" if len(key) > 1 else columns
+    return statement(
+        name,
+        f"""
+        WITH page AS MATERIALIZED (
+          SELECT {columns} FROM {table} WHERE {condition} ORDER BY {order} LIMIT :limit FOR UPDATE SKIP LOCKED),
+        gone AS (
+          DELETE FROM {table} WHERE {row} IN (SELECT {columns} FROM page) AND {condition} RETURNING {key[0]})
+        SELECT (SELECT count(*) FROM gone) AS deleted,
+               ARRAY(SELECT {named(table, shown or key)} FROM {table}
+                      WHERE {condition} AND (SELECT count(*) FROM page) < CAST(:limit AS BIGINT)
+                        AND {row} NOT IN (SELECT {columns} FROM page)
+                      ORDER BY {order} LIMIT {MAX_NAMED}) AS locked
+        """,  # noqa: S608 - constants of the callers
+    )
+
+
+def unlocked_children(child: str, child_key: Sequence[str], key: str, page: str) -> str:
+    """Return the CTE `free_<child>`: unlocked rows of a child table whose parents are in `page`."""
+    columns = ", ".join(child_key)
+    return f"""free_{child} AS MATERIALIZED (
+          SELECT {columns} FROM {child} WHERE {key} IN (SELECT {key} FROM {page})
+           ORDER BY {columns} LIMIT {MAX_CHILDREN} FOR UPDATE SKIP LOCKED)"""  # noqa: S608 - constants of the callers
+
+
+def has_locked_child(child: str, child_key: Sequence[str], key: str, parent: str) -> str:
+    """Return the condition that a row of `parent` has a child which is not in `free_<child>`."""
+    row = ", ".join(f"c.{column}" for column in child_key)
+    return f"""EXISTS (SELECT 1 FROM {child} AS c WHERE c.{key} = {parent}.{key}
+                         AND ({row}) NOT IN (SELECT {", ".join(child_key)} FROM free_{child}))"""  # noqa: S608 - as above
+
+
+def named(table: str, key: Sequence[str]) -> str:
+    """Return the SQL expression of the name of a row in the log."""
+    return f"'row ' || concat_ws(' ', {', '.join(key)}) || ' of {table}'"

@@ -1,0 +1,205 @@
+"""Deletion of old rows while another transaction locks one of them: all other rows are deleted, and the log names it.
+
+A deletion that waited for the lock would end with an error.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+from sqlalchemy import text
+
+from app.kernel.db import Database
+from tests import rows
+from tests.contract.scheduler.conftest import chores, holding
+from tests.contract.scheduler.test_prune import finish
+from tests.cron_jobs import add_cron_job, daily
+
+OLD = "now() - INTERVAL '400 days'"
+KEYS = "unnest(CAST(ARRAY['a', 'b', 'c'] AS TEXT[])) AS u (id)"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Deletion of old rows a, b and c by a chore, which counts them as `count`; the test locks the row `locked`."""
+
+    chore: str
+    count: str
+    old: Sequence[str]
+    locked: str
+    named: str
+
+
+def old(table: str, columns: str, values: str) -> str:
+    return f"INSERT INTO {table} ({columns}) SELECT {values} FROM {KEYS}"
+
+
+def single(chore: str, count: str, table: str, columns: str, values: str, locked: str, named: str = "b") -> Case:
+    name = f"row {named} of {table}"
+    return Case(chore, count, [old(table, columns, values)], f"SELECT 1 FROM {table} WHERE {locked} = 'b'", name)
+
+
+BREAKERS = [
+    old("breakers", "target, watched_until", f"id, {OLD}"),
+    old("breaker_endpoints", "target, endpoint", "id, 'e'"),
+]
+LIMITERS = [
+    old("gates", "gate_id, used_at", f"id || '=secret', {OLD}"),
+    old("gate_windows", "gate_id, slot, bucket, started", "id || '=secret', 1, 1, 1"),
+]
+ORPHANS = {
+    "parts": ("rule, part_id, tallies", "id, 'p', '[]'", "b"),
+    "conditions": ("rule, event, subject", "id, 'queue.late', 's'", "queue.late"),
+    "subjects": ("rule, event, subject, group_id", "id, 'queue.late', 's', 'g'", "b"),
+    "groups": ("group_id, rule, told", "id, id, '{}'", "b"),
+}
+CASES = {
+    "audit.prune": single(
+        *("prune_audit", "entries", "audit_log", "audit_id, actor_name, action, resource_type, resource, occurred_at"),
+        *(f"id, 'x', 'create', 'config', 'x', {OLD}", "audit_id"),
+    ),
+    "idempotency.prune": single(
+        *("prune_keys", "idempotency_keys", "idempotency_keys"),
+        *("key_id, idempotency_key, fingerprint, request_id, created_at", f"id, 'secret', 'x', 'x', {OLD}", "key_id"),
+    ),
+    "health.prune": single(
+        *("prune_heartbeats", "heartbeats", "region_heartbeats", "region, component, metadata, last_beat_at"),
+        *(f"'r', id, '{{}}', {OLD}", "component", "r b"),
+    ),
+    "commands.prune": single(
+        *("prune_heartbeats", "commands", "worker_commands"),
+        *("command_id, worker_id, command, asked_by, asked_at, expires_at", f"id, 'w', 'drain', 'x', {OLD}, {OLD}"),
+        "command_id",
+    ),
+    "superseded_configs.prune": single(
+        *("prune_configs", "values", "superseded_configs", "name, superseded_by, values_json, superseded_at"),
+        *(f"id, 1, '{{}}', {OLD}", "name", "b 1"),
+    ),
+    "workers.prune": single(
+        *("prune", "workers", "workers", "worker_id, host, pid, queues, capacity, lease_expires_at"),
+        *(f"id, 'h', 1, '[]', 1, {OLD}", "worker_id"),
+    ),
+    "breaker_pruning.prune_counts": single(
+        *("prune_breakers", "breaker_counts", "breaker_counts", "target, slot, endpoint, ok, failed"),
+        *("id, 1, 'e', 0, 1", "target", "b 1 e"),
+    ),
+    "breaker_pruning.prune_events": single(
+        *("prune_breakers", "breaker_events", "breaker_events"),
+        *("event_id, target, from_state, to_state, reason, occurred_at", f"id, 't', 'closed', 'open', 'x', {OLD}"),
+        "event_id",
+    ),
+    "notifications.prune_groups": single(
+        *("prune_notifications", "notifications", "notification_groups"),
+        *("group_id, rule, told, closed_at, messages", f"id, id, '{{}}', {OLD}, '[]'", "group_id"),
+    ),
+    "notifications.prune_subjects": single(
+        *("prune_notifications", "notifications", "notification_subjects"),
+        *("rule, event, subject, group_id, noted_at", f"id, 'queue.late', 's', 'g', {OLD}", "rule", "b queue.late"),
+    ),
+    **{
+        f"notifications.prune_astray_{table}": single(
+            "repair", "notes", f"notification_{table}", columns, values, "rule", shown
+        )
+        for table, (columns, values, shown) in ORPHANS.items()
+    },
+    "redrives.prune": single(
+        *("prune_redrives", "redrives", "redrives", "redrive_id, status, wanted, rate, ended_at"),
+        *(f"id, 'DONE', '{{}}', 1, {OLD}", "redrive_id"),
+    ),
+    "bulk_operations.prune": single(
+        *("prune_bulk_operations", "bulk_operations", "bulk_operations"),
+        *(
+            "operation_id, action, parameters, status, wanted, rate, ended_at",
+            f"id, 'cancel', '{{}}', 'DONE', '{{}}', 1, {OLD}",
+        ),
+        "operation_id",
+    ),
+    **{
+        f"breaker_pruning.prune: {table}": Case(
+            "prune_breakers", "breakers", BREAKERS, f"SELECT 1 FROM {table} WHERE target = 'b'", "row b of breakers"
+        )
+        for table in ("breakers", "breaker_endpoints")
+    },
+    **{
+        f"limiters.prune: {table}": Case(
+            *("prune_limiters", "limiters", LIMITERS, f"SELECT 1 FROM {table} WHERE gate_id = 'b=secret'"),
+            "a limiter of endpoint b",
+        )
+        for table in ("gates", "gate_windows")
+    },
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_locked_row_delays_the_deletion_of_no_other_row(
+    database: Database, scheduler_database: Database, case: Case, caplog: pytest.LogCaptureFixture
+) -> None:
+    for insert in case.old:
+        database.fetch(text(insert))
+    run = getattr(chores(scheduler_database), case.chore)
+    with holding(database, case.locked):
+        assert run()[case.count] == 2
+        assert run()[case.count] == 0
+    message = f"{case.named} is locked by another transaction; its deletion waits until it is released"
+    assert message in caplog.messages
+    assert "secret" not in caplog.text
+    assert run()[case.count] == 1
+
+
+def of_execution(table: str) -> str:
+    return f"SELECT 1 FROM {table} WHERE execution_id = (SELECT max(execution_id) FROM executions)"
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [
+        *map(of_execution, ("executions", "attempts", "execution_logs", "execution_events", "dead_letters")),
+        "SELECT 1 FROM jobs WHERE job_id = (SELECT job_id FROM executions ORDER BY execution_id DESC LIMIT 1)",
+    ],
+    ids=["executions", "attempts", "execution_logs", "execution_events", "dead_letters", "jobs"],
+)
+def test_locked_row_delays_the_deletion_of_no_other_execution(
+    database: Database, scheduler_database: Database, lock: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    finish(database, rows.add_executions(database, 5), days_ago=31)
+    letters = (
+        "INSERT INTO dead_letters (letter_id, execution_id, job_id, endpoint, endpoint_version, error_type,"
+        "  attempt_count, failed_at, resolution, resolved_at) "
+        f"SELECT execution_id, execution_id, job_id, endpoint, 1, 'X', 1, {OLD}, 'ARCHIVED', {OLD} FROM executions"
+    )
+    database.fetch(text(letters))
+    locked = database.fetch(text("SELECT max(execution_id) AS id FROM executions"))[0].id
+    scheduler = chores(scheduler_database)
+    with holding(database, lock):
+        assert +scheduler.prune() == {"executions": 4, "jobs": 4}
+        assert +scheduler.prune() == {}
+    assert f"execution {locked} or a row of it is locked by another transaction" in caplog.text
+    assert +scheduler.prune() == {"executions": 1, "jobs": 1}
+
+
+def test_locked_version_delays_the_deletion_of_no_other_version(
+    database: Database, scheduler_database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    jobs = [add_cron_job(database, daily(database)) for _ in range(3)]
+    ended = f"UPDATE jobs SET status = 'RETIRED', retired_at = {OLD}, cron_next_run_at = NULL"
+    database.fetch(text(ended))
+    scheduler = chores(scheduler_database)
+    with holding(database, f"SELECT 1 FROM jobs WHERE job_id = '{jobs[1]}'"):
+        assert scheduler.prune_versions()["versions"] == 2
+        assert scheduler.prune_versions()["versions"] == 0
+    assert f"job {jobs[1]} is locked by another transaction; its deletion waits" in caplog.text
+    assert scheduler.prune_versions()["versions"] == 1
+
+
+@pytest.mark.parametrize("table", ["executions", "attempts"])
+def test_locked_row_delays_the_deletion_of_no_other_result(
+    database: Database, scheduler_database: Database, table: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    finish(database, rows.add_executions(database, 5), days_ago=2)
+    database.fetch(text("UPDATE executions SET result_retention_ms = 1000"))
+    scheduler = chores(scheduler_database)
+    with holding(database, of_execution(table)):
+        assert scheduler.prune_results()["results"] == 4
+        assert scheduler.prune_results()["results"] == 0
+    assert "or an attempt of it is locked by another transaction" in caplog.text
+    assert scheduler.prune_results()["results"] == 1
