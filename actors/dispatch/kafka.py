@@ -13,13 +13,12 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from actors.dispatch.base import Dispatcher, Identity
-from actors.dispatch.egress import EgressRefusedError
 from actors.dispatch.idle_pool import IdlePool
-from actors.dispatch.kafka_producer import ProducerFailedError, Report, SharedProducer
+from actors.dispatch.kafka_brokers import check_named_brokers, checked_servers
+from actors.dispatch.kafka_producer import CHECK_SECONDS, ProducerFailedError, Report, SharedProducer
 from actors.dispatch.network import Network
 from actors.dispatch.send_progress import Progress, bounded
 from app.catalog.scrub import NO_SECRETS, Scrubber
-from app.catalog.specs.kafka import joined_servers, parse_servers
 from app.kernel.formats import compact_json
 from app.queue.executions.execution_model import DeliveryError
 
@@ -33,10 +32,6 @@ _IDEMPOTENT_START_MS = 1_200
 # Maximum answer of a broker. librdkafka allocates the announced length, by default up to 100 MB, and starts a thread
 # for each broker in it. This limit allows about 1,500 partitions of the topics of one producer.
 MAX_RECEIVED_BYTES = 65_536
-
-_NOT_UNDER_PUBLIC_ONLY = (
-    "TE_EGRESS_POLICY=public-only refuses Kafka: the brokers that a cluster names cannot be checked"
-)
 
 _AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})  # noqa: SLF001
 # Errors that another attempt would get again.
@@ -58,13 +53,16 @@ _APPENDED = frozenset({KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_ENOUGH_REPLI
 class KafkaDispatcher(Dispatcher):
     """Produces records; `send`, `sweep` and `close` belong to one event loop.
 
-    The egress guard checks the addresses of the bootstrap servers before a producer is made. librdkafka resolves names
-    again by itself and connects to the brokers that the cluster names. These cannot be checked, because its callbacks
-    for that do not exist in Python. So nothing is sent if only public addresses are allowed.
+    The egress guard checks the addresses of the bootstrap servers before a producer is made, and those of the brokers
+    that the cluster names before the producer is used and every minute. librdkafka resolves names again by itself, and
+    may learn of a broker and connect to it between two checks: its callbacks for that do not exist in Python. So
+    nothing is sent if only public addresses are allowed.
     """
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, check_seconds: float = CHECK_SECONDS) -> None:
+        """`check_seconds` pass between two checks of the brokers that a cluster names."""
         self._network = network
+        self._check_seconds = check_seconds
         self._pool: IdlePool[SharedProducer] = IdlePool(SharedProducer.close)
 
     async def send(self, spec: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
@@ -78,10 +76,12 @@ class KafkaDispatcher(Dispatcher):
 
         async def produce(progress: Progress) -> dict[str, Any]:
             nonlocal used
+            record = _record(spec, identity)
             async with self.producer(spec, identity.scrubber) as producer:
                 used = producer
+                await producer.ready()
                 progress.begin_sending()
-                report = await producer.produce(*_record(spec, identity))
+                report = await producer.produce(*record)
                 return self._judge(report, progress, producer)
 
         return await bounded(spec["timeout_ms"], identity, explain, produce)
@@ -97,8 +97,15 @@ class KafkaDispatcher(Dispatcher):
         return self._pool.use(key, partial(self._open, spec, scrubber))
 
     async def _open(self, spec: Mapping[str, Any], scrubber: Scrubber) -> SharedProducer:
-        servers = await _checked_servers(spec["bootstrap_servers"], self._network)
-        producer = SharedProducer(_configuration(spec, servers), log_scrubbers(spec, scrubber), self._pool)
+        servers = await checked_servers(spec["bootstrap_servers"], self._network)
+        producer = SharedProducer(
+            _configuration(spec, servers),
+            log_scrubbers(spec, scrubber),
+            self._pool,
+            partial(check_named_brokers, network=self._network),
+            connection=_connection(spec, servers),
+            check_seconds=self._check_seconds,
+        )
         try:
             await producer.opened.wait()
         except asyncio.CancelledError:
@@ -127,43 +134,27 @@ class KafkaDispatcher(Dispatcher):
             producer.stop()
 
 
-async def _checked_servers(bootstrap_servers: str, network: Network) -> str:
-    """Return the list for librdkafka; raises DeliveryError unless all addresses of all servers are permitted."""
-    if network.guard.public_only:
-        raise DeliveryError("CONNECTION_ERROR", _NOT_UNDER_PUBLIC_ONLY, permanent=True)
-    try:
-        servers = parse_servers(bootstrap_servers)
-    except ValueError as error:
-        raise DeliveryError("CONNECTION_ERROR", f"the bootstrap servers: {error}", permanent=True) from None
-    for host, port in servers:
-        try:
-            infos = await network.resolver.look_up(host, port)
-            # librdkafka chooses among the addresses by itself.
-            for info in infos:
-                network.guard.check_address(info[4][0])
-        except EgressRefusedError as error:
-            message = f"cannot connect to {host}:{port}: {error}"
-            raise DeliveryError("CONNECTION_ERROR", message, permanent=True) from None
-        except OSError as error:
-            message = f"the host name {host} cannot be resolved: {error.strerror or error}"
-            raise DeliveryError("BROKER_ERROR", message) from None
-    return joined_servers(servers)
-
-
 def log_scrubbers(spec: Mapping[str, Any], scrubber: Scrubber) -> list[Scrubber]:
     """Return the scrubbers for the log of a producer: of the endpoint's secrets, and always of its credentials."""
     credentials = [value for name, value in spec["properties"].items() if name not in _NO_CREDENTIALS]
     return [scrubber, Scrubber(credentials)]
 
 
+def _connection(spec: Mapping[str, Any], servers: str) -> dict[str, str]:
+    """Return the part of the configuration that a client needs to connect."""
+    return {
+        "receive.message.max.bytes": str(MAX_RECEIVED_BYTES),
+        **spec["properties"],
+        "bootstrap.servers": servers,
+        "client.id": "task-executor",
+    }
+
+
 def _configuration(spec: Mapping[str, Any], servers: str) -> dict[str, Any]:
     timeout_ms = spec["timeout_ms"]
     is_idempotent = spec["acks"] == "all" and timeout_ms >= _SCAN_MS + _IDEMPOTENT_START_MS
     return {
-        "receive.message.max.bytes": MAX_RECEIVED_BYTES,
-        **spec["properties"],
-        "bootstrap.servers": servers,
-        "client.id": "task-executor",
+        **_connection(spec, servers),
         "acks": spec["acks"],
         **({"enable.idempotence": True} if is_idempotent else {"retries": 0}),
         "message.timeout.ms": max(timeout_ms - _SCAN_MS, timeout_ms // 2, 10),
@@ -178,8 +169,7 @@ def _configuration(spec: Mapping[str, Any], servers: str) -> dict[str, Any]:
 def _record(
     spec: Mapping[str, Any], identity: Identity
 ) -> tuple[str, bytes | None, bytes | None, list[tuple[str, str | bytes | None]]]:
-    if not spec["topic"]:
-        raise DeliveryError("BROKER_ERROR", "the topic is empty", permanent=True)
+    _check_topic(spec["topic"])
     key, value = spec.get("key_template"), spec.get("value_template")
     headers = {**spec["headers"], **identity.as_metadata()}
     return (
@@ -188,6 +178,13 @@ def _record(
         None if value is None else compact_json(value).encode(errors="replace"),  # without a value: a tombstone
         [(name, text.encode(errors="replace")) for name, text in headers.items()],
     )
+
+
+def _check_topic(topic: str) -> None:
+    if not topic:
+        raise DeliveryError("BROKER_ERROR", "the topic is empty", permanent=True)
+    if "\0" in topic or any("\ud800" <= character <= "\udfff" for character in topic):
+        raise DeliveryError("BROKER_ERROR", "the topic has a character that Kafka cannot take", permanent=True)
 
 
 def failure(error: Exception, progress: Progress, last_error: KafkaError | None) -> Exception:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,9 +12,12 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from actors.dispatch.idle_pool import IdlePool
+from actors.dispatch.kafka_metadata import named_brokers
+from actors.dispatch.librdkafka_log import LibrdkafkaLog
 from app.catalog.scrub import Scrubber
 from app.kernel.function_types import Call
 from app.kernel.threads import BackgroundThread
+from app.queue.executions.execution_model import DeliveryError
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +26,13 @@ log = logging.getLogger(__name__)
 SOON_SECONDS = 0.001
 LATE_SECONDS = 0.02
 IDLE_SECONDS = 0.2
+# Between two requests for the brokers that the cluster names; without an answer, the wait for it and for the next try.
+CHECK_SECONDS = 60.0
+METADATA_SECONDS = 1.0
+AGAIN_SECONDS = 0.1
+
+CheckBrokers = Callable[[Collection[tuple[str, int]]], Awaitable[None]]
+"""Checks hosts and ports of brokers; raises DeliveryError if a delivery must not connect to all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +52,30 @@ class SharedProducer(BackgroundThread):
     """Creates and destroys the producer on a thread of its own, because both may take long; the event loop polls it.
 
     Reports come from the brokers of one target and affect its deliveries only. If they cannot be read, the deliveries
-    fail with ProducerFailedError, and the pool forgets the producer, so that it is replaced.
+    fail with ProducerFailedError, and the pool forgets the producer, so that it is replaced. The same happens once
+    `check_brokers` refuses the brokers that the cluster names, before the first delivery and every `check_seconds`.
     """
 
     def __init__(
-        self, configuration: Mapping[str, Any], scrubbers: Iterable[Scrubber], pool: "IdlePool[SharedProducer]"
+        self,
+        configuration: Mapping[str, Any],
+        scrubbers: Iterable[Scrubber],
+        pool: "IdlePool[SharedProducer]",
+        check_brokers: CheckBrokers,
+        *,
+        connection: Mapping[str, str],
+        check_seconds: float = CHECK_SECONDS,
     ) -> None:
+        """`connection` is the part of the configuration that a client needs to connect."""
         super().__init__("te-kafka")
         self.opened = asyncio.Event()
         self.closed = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._refusal: DeliveryError | None = None
+        self._check_brokers = check_brokers
+        self._checking: asyncio.Task[None] | None = None
+        self._connection = connection
+        self._check_seconds = check_seconds
         self.failure: Exception | None = None
         self._pool = pool
         self.last_error: KafkaError | None = None
@@ -69,6 +94,12 @@ class SharedProducer(BackgroundThread):
     def is_broken(self) -> bool:
         """Return whether an error has ended the producer for good."""
         return self._fault is not None or (self.last_error is not None and self.last_error.fatal())
+
+    async def ready(self) -> None:
+        """Wait for the first check of the brokers; raises DeliveryError or ProducerFailedError."""
+        await self._ready.wait()
+        if fault := self._refusal or self._fault:
+            raise fault
 
     async def produce(
         self, topic: str, key: bytes | None, value: bytes | None, headers: list[tuple[str, str | bytes | None]]
@@ -89,6 +120,7 @@ class SharedProducer(BackgroundThread):
     def stop(self, timeout_seconds: float = 0.0) -> bool:
         """End the thread and with it the producer, without waiting; the event loop waits for `closed`."""
         self._producer = None
+        self._ready.set()
         if self._timer is not None:
             self._timer.cancel()
         return super().stop(timeout_seconds)
@@ -116,7 +148,7 @@ class SharedProducer(BackgroundThread):
                 self._producer = producer
             self._wake(self._serve)
             self._wake(self.opened.set)
-            self.stopping.wait()
+            self._follow_brokers()
             self._producer = None
             # Every record gets its report, even an unsent one.
             with contextlib.suppress(Exception):
@@ -124,6 +156,41 @@ class SharedProducer(BackgroundThread):
                 producer.flush(1)
             del producer  # waits for librdkafka's own threads, so not on the event loop
         self._wake(self._end)
+
+    def _follow_brokers(self) -> None:
+        """Read which brokers the cluster names, until the producer is stopped; the event loop checks them."""
+        wait = 0.0
+        while not self.stopping.wait(wait):
+            wait = AGAIN_SECONDS
+            try:
+                brokers = named_brokers(self._connection, METADATA_SECONDS)
+            except KafkaException:
+                continue  # nothing can be sent either, and the deliveries quote the cause
+            self._wake(partial(self._begin_check, brokers))
+            wait = self._check_seconds
+
+    def _begin_check(self, brokers: Collection[tuple[str, int]]) -> None:
+        if self._checking is None and not self.stopping.is_set():
+            self._checking = self._loop.create_task(self._check(brokers))
+
+    async def _check(self, brokers: Collection[tuple[str, int]]) -> None:
+        try:
+            await self._check_brokers(brokers)
+        except DeliveryError as error:
+            self._refusal = error
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001 - see the class
+            self._fail(error)
+        finally:
+            self._checking = None
+            self._ready.set()
+
+    def _fail(self, error: Exception) -> None:
+        """Have this producer replaced; its pending deliveries fail."""
+        log.warning("replacing the producer of a Kafka target after %s", type(error).__name__)
+        self._fault = ProducerFailedError(type(error).__name__)
+        self.stop()
+        self._pool.forget(self)
 
     def _serve(self) -> None:
         """Poll librdkafka's reports, more often while deliveries wait and reports come."""
@@ -138,10 +205,7 @@ class SharedProducer(BackgroundThread):
             # replaces the producer.
             self.last_error = error.args[0]
         except Exception as error:  # noqa: BLE001 - see the class; for example invalid UTF-8 in a broker's text
-            log.warning("replacing the producer of a Kafka target after %s", type(error).__name__)
-            self._fault = ProducerFailedError(type(error).__name__)
-            self.stop()
-            self._pool.forget(self)
+            self._fail(error)
             return
         self._settle()
         longest = LATE_SECONDS if self._waiting else IDLE_SECONDS
@@ -155,6 +219,9 @@ class SharedProducer(BackgroundThread):
 
     def _end(self) -> None:
         """Settle the last reports, and fail the records without one."""
+        self._ready.set()
+        if self._checking is not None:
+            self._checking.cancel()
         self._settle()
         for future in list(self._waiting):
             if not future.done():
@@ -176,21 +243,3 @@ class SharedProducer(BackgroundThread):
         # The loop may be closed at the end of the process.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback)
-
-
-class LibrdkafkaLog:
-    """Writes librdkafka's log into our log, without secrets.
-
-    Lost and refused connections appear several times a second while a broker is unreachable, and each attempt reports
-    them anyway: their level is DEBUG.
-    """
-
-    def __init__(self, scrubbers: Iterable[Scrubber]) -> None:
-        self._scrubbers = tuple(scrubbers)
-
-    def log(self, level: int, form: str, *arguments: Any) -> None:
-        text = form % arguments if arguments else form
-        for scrubber in self._scrubbers:
-            text = scrubber.text(text)
-        is_noise = bool(arguments) and arguments[0] in {"FAIL", "ERROR"}
-        log.log(logging.DEBUG if is_noise else level, "librdkafka: %s", text)

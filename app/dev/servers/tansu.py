@@ -20,6 +20,11 @@ class Tansu(Server):
     name = "tansu"
     stop_signal = signal.SIGKILL  # nothing to save, and SIGTERM waits five seconds for clients
 
+    def __init__(self, *, port: int | None = None, advertised_host: str = "127.0.0.1") -> None:
+        """`advertised_host` is the address that the broker names to its clients."""
+        super().__init__(port=port)
+        self._advertised_host = advertised_host
+
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
@@ -35,12 +40,11 @@ class Tansu(Server):
             future.result(timeout=15)
 
     def _command(self, port: int) -> list[str]:
-        address = f"tcp://127.0.0.1:{port}"
         options = [
             "--listener-url",
-            address,
+            f"tcp://127.0.0.1:{port}",
             "--advertised-listener-url",
-            address,
+            f"tcp://{self._advertised_host}:{port}",
             "--storage-engine",
             "memory://tansu/",
         ]

@@ -20,7 +20,7 @@ class HostileKafka:
     """
 
     def __init__(self, advertised: bytes, brokers: int = 1) -> None:
-        self._advertised = advertised
+        self.advertised = advertised
         self._brokers = brokers
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -56,9 +56,10 @@ class HostileKafka:
 
     def _body(self, api: int, version: int) -> bytes:
         if api == _METADATA:
-            host = struct.pack(">h", len(self._advertised)) + self._advertised
+            host = struct.pack(">h", len(self.advertised)) + self.advertised
             brokers = (
-                struct.pack(">i", number + 1) + host + struct.pack(">ih", 1, -1) for number in range(self._brokers)
+                struct.pack(">i", number) + host + struct.pack(">ih", number, -1)
+                for number in range(1, self._brokers + 1)
             )
             return struct.pack(">i", self._brokers) + b"".join(brokers) + struct.pack(">ii", 1, 0)
         ranges = b"".join(struct.pack(">hhh", name, *span) for name, span in _OLDEST_KNOWN.items())

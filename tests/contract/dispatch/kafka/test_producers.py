@@ -44,7 +44,22 @@ def test_idle_producers_are_closed(kafka, topic):
     assert producers_alive() == 0
 
 
-def test_stopped_producer_fails_its_unsent_records():
+def test_stopped_producer_fails_its_unsent_records(kafka):
+    async def main(producers):
+        missing = spec(kafka.bootstrap, "missing", timeout_ms=60_000)  # its records wait for the topic
+        async with producers.producer(missing) as producer:
+            await producer.ready()
+            sending = asyncio.create_task(failure(producers, missing))
+            await asyncio.sleep(0)
+            producer.stop()
+        return await sending
+
+    error = run(dispatcher(), main)
+    assert (error.type, error.permanent, error.may_have_been_delivered) == ("BROKER_ERROR", False, False)
+    assert "_PURGE_QUEUE" in error.message
+
+
+def test_stopped_producer_fails_deliveries_that_wait_for_its_brokers():
     async def main(producers):
         unreachable = spec("127.0.0.1:1", timeout_ms=60_000)
         sending = asyncio.create_task(failure(producers, unreachable))
@@ -55,12 +70,18 @@ def test_stopped_producer_fails_its_unsent_records():
 
     error = run(dispatcher(), main)
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("BROKER_ERROR", False, False)
-    assert "_PURGE_QUEUE" in error.message
+    assert "the producer is closed" in error.message
+
+
+async def permit_all(_brokers):
+    """Check of brokers that refuses none."""
 
 
 def test_last_error_keeps_the_cause_when_all_brokers_are_down():
     async def main():
-        producer = SharedProducer({"bootstrap.servers": "127.0.0.1:1"}, [], IdlePool(SharedProducer.close))
+        connection = {"bootstrap.servers": "127.0.0.1:1"}
+        pool = IdlePool(SharedProducer.close)
+        producer = SharedProducer(connection, [], pool, permit_all, connection=connection)
         await producer.opened.wait()
         producer.stop()
         await producer.closed.wait()
