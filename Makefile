@@ -7,7 +7,7 @@ TOOLS  := .tools
 LOCKED  = $$(sed -n 's/==.*//p' requirements.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo dev test check lint types imports client messages bench lock licences sbom audit clean
+.PHONY: help install demo dev test fuzz check lint types imports client messages bench lock licences sbom audit clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ dev: $(STAMP)  ## start the same stack without the scripted jobs
 
 test: $(STAMP)  ## run the whole test suite on real servers
 	$(BIN)/pytest -n 3 --dist loadfile
+
+fuzz: $(STAMP)  ## send every malformed value to every operation; `make test` sends a choice
+	TEST_FUZZ=1 $(BIN)/pytest -n 2 -m fuzz
 
 check: lint types imports test  ## lint, types, import contracts, tests
 
