@@ -12,14 +12,14 @@ from app.features.events.stream import Subscription
 from app.features.events.streams import Streams
 from app.kernel.errors import EventsExpiredError
 from app.kernel.formats import EPOCH, rfc3339
-from app.web.http import suspension
+from app.web.http import event_stream, suspension
 from app.web.http.body import invalid
+from app.web.http.event_stream import EVENT_STREAM
 from app.web.http.request_fields import Body, Count, Instant, QueryInstant
 from app.web.jobs.labels import LabelSelector
 from app.web.openapi.resource import Resource, text_answer
 from app.web.services import services
 
-EVENT_STREAM = "text/event-stream"
 LAST_EVENT_ID = "Last-Event-ID"
 EXTENSION = "task_executor_streams"
 # A position ahead of the database's clock was made before that clock was set back: no position later than now is ever
@@ -126,7 +126,7 @@ def list_(query: dict[str, Any]) -> Any:
         job_id=query.get("job_id"),
         labels=query.get("labels", {}),
     )
-    streams = request.accept_mimetypes.best_match(["application/json", EVENT_STREAM]) == EVENT_STREAM
+    streams = event_stream.is_wanted()
     until, now = events_store.horizon_and_now(services().database)
     after = _after(query, until, now, streams=streams)
     if streams:

@@ -21,6 +21,7 @@ from app.kernel.errors import (
     UnavailableError,
     UnsupportedMediaTypeError,
 )
+from app.web.http import event_stream
 from app.web.http.body import MAX_DETAILS, drain
 from app.web.http.request_log import current_request_id
 
@@ -93,6 +94,8 @@ def http_error(status: int) -> tuple[str, str]:
 
 
 def _answer(error: TaskExecutorError) -> Response:
+    if error.retryable and event_stream.is_wanted():
+        return event_stream.postponed(error.retry_after_seconds)
     body = envelope(error.code, error.message, current_request_id(), details=error.details, retryable=error.retryable)
     response = jsonify(body)
     response.status_code = error.status
