@@ -33,6 +33,7 @@ group.add_command(executions_tail.command)
 @click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only executions of this endpoint")
 @click.option("--job", "job_id", type=TEXT, **OF_JOBS, help="only executions of this job")
 @click.option("--queue", type=QUEUE, help="only executions in this queue")
+@click.option("--worker", "worker_id", type=TEXT, help="only executions that this worker process attempts, or did last")
 @created_options
 @json_option
 def list_(limit: int, as_json: bool, **filters: Any) -> None:

@@ -1226,12 +1226,13 @@ class AsyncExecutions(AsyncGroup):
         created_after: str | datetime | None = None,
         created_before: str | datetime | None = None,
         job_id: str | None = None,
+        worker_id: str | None = None,
         timeout: float | None = None,
     ) -> AsyncPages[models.Execution]:
         """List executions, newest first.
 
-        A page filtered by `queue` may have fewer than `limit`, even none, if matches are rare: continue while
-        there is a `cursor`.
+        A page filtered by `queue` or `worker_id` may have fewer than `limit`, even none, if matches are rare:
+        continue while there is a `cursor`.
 
         Args:
             limit: Items per page, 1 to 200; None for `50`.
@@ -1242,6 +1243,8 @@ class AsyncExecutions(AsyncGroup):
             created_after: Only items created at this time or later; None for no bound.
             created_before: Only items created before this time; None for no bound.
             job_id: Only items with this job id; None for all.
+            worker_id: The worker process of the current attempt, or of the latest; with `status=RUNNING`: what
+                the process holds.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
 
         Returns:
@@ -1264,6 +1267,7 @@ class AsyncExecutions(AsyncGroup):
                 "created_after": created_after,
                 "created_before": created_before,
                 "job_id": job_id,
+                "worker_id": worker_id,
             },
             timeout=timeout,
         )

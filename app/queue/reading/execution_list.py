@@ -35,8 +35,8 @@ from app.queue.reading.execution_queries import executions_query, find_execution
 from schema import tables
 from schema.states import CANCELLABLE, FINAL, ExecutionStatus
 
-SECONDS = 0.02  # a page of a queue that takes longer is returned short
-CHUNK = 250  # executions per read of a page of a queue
+SECONDS = 0.02  # a page of a queue or a worker that takes longer is returned short
+CHUNK = 250  # executions per read of such a page
 
 _E, _J = tables.executions.c, tables.jobs.c
 
@@ -53,30 +53,41 @@ class ExecutionFilter:
     endpoint: str | None = None
     job_id: str | None = None
     queue: str | None = None
+    worker_id: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
+
+    @property
+    def unindexed(self) -> dict[str, str]:
+        """Return the wanted values of columns that no index of the list has."""
+        values = {"queue": self.queue, "worker_id": self.worker_id}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def page_of_executions(
     database: Database, wanted: ExecutionFilter, request: PageRequest, *, chunk: int = CHUNK, seconds: float = SECONDS
 ) -> Page[Execution]:
-    """Read a page of executions without their input, newest first; a page of a queue may be short before the end."""
-    if wanted.queue is not None:
-        return _page_of_queue(database, wanted, request, chunk, time.monotonic() + seconds)
+    """Read a page of executions without their input, newest first.
+
+    A page of a queue or a worker may be short before the end.
+    """
+    if wanted.unindexed:
+        return _scanned_page(database, wanted, request, chunk, time.monotonic() + seconds)
     rows = _fetched(database, wanted, executions_page(wanted, request))
     return page_of(rows, "created_at", "execution_id", request, Execution.from_row)
 
 
-def _page_of_queue(
+def _scanned_page(
     database: Database, wanted: ExecutionFilter, request: PageRequest, chunk: int, until: float
 ) -> Page[Execution]:
-    """Scan the list in chunks, since no index contains the queue: it would cost every execution an entry."""
+    """Scan the list in chunks: an index with queue or worker would cost every execution an entry."""
     after, found = request.after, list[Row[Any]]()
+    columns = [_E[name] for name in wanted.unindexed]
     while True:
         newest = _newest(wanted, PageRequest(chunk - 1, after))
-        query = select(newest.c.at, newest.c.key, _E.queue).order_by(newest.c.at.desc(), newest.c.key.desc())
+        query = select(newest.c.at, newest.c.key, *columns).order_by(newest.c.at.desc(), newest.c.key.desc())
         seen = _fetched(database, wanted, query.join(tables.executions, _E.execution_id == newest.c.key))
-        found += [row for row in seen if row.queue == wanted.queue]
+        found += [row for row in seen if all(getattr(row, name) == value for name, value in wanted.unindexed.items())]
         after = _position(seen[-1]) if len(seen) == chunk else None
         if after is None or len(found) > request.limit or time.monotonic() >= until:
             break
@@ -113,7 +124,9 @@ def _reads(wanted: ExecutionFilter, part: Part) -> Iterator[Select[Any]]:
     statuses = list(ExecutionStatus) if wanted.status is None else [wanted.status]
     for status in statuses:
         if wanted.job_id is None or status in FINAL:
-            yield executions_in(status, endpoint=wanted.endpoint, job_id=wanted.job_id).read(part)
+            index = executions_in(status, endpoint=wanted.endpoint, job_id=wanted.job_id)
+            is_running = status is ExecutionStatus.RUNNING and wanted.worker_id is not None
+            yield index.read(part).where(_E.worker_id == wanted.worker_id) if is_running else index.read(part)
     unfinished = [status.value for status in statuses if status not in FINAL]
     if wanted.job_id is not None and unfinished:
         of = _unfinished_of(wanted.job_id).cte("of_job").prefix_with("MATERIALIZED").c

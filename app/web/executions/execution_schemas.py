@@ -135,6 +135,13 @@ class ExecutionOfJobQuery(PageQuery):
 
 class ExecutionQuery(ExecutionOfJobQuery):
     job_id = fields.String(validate=validate.Length(1, 128))
+    worker_id = fields.String(
+        validate=validate.Length(1, 128),
+        metadata={
+            "description": "the worker process of the current attempt, or of the latest; with `status=RUNNING`: what "
+            "the process holds"
+        },
+    )
 
 
 class CancelQuery(Body):

@@ -40,8 +40,8 @@ resource = Resource("executions", "Deliveries, with every attempt and its log.",
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List executions, newest first.
 
-    A page filtered by `queue` may have fewer than `limit`, even none, if matches are rare: continue while there is a
-    `cursor`.
+    A page filtered by `queue` or `worker_id` may have fewer than `limit`, even none, if matches are rare: continue
+    while there is a `cursor`.
     """
     wanted = page_request(query)
     return page_answer(page_of_executions(services().database, ExecutionFilter(**query), wanted), query)

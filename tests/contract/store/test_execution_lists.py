@@ -16,6 +16,7 @@ from app.queue.reading.execution_list import ExecutionFilter, executions_page, p
 from schema.states import FINAL, ExecutionStatus
 from tests import rows
 from tests.cases import each_case
+from tests.waiting import HUNG_SECONDS
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 MANY = 140
@@ -50,6 +51,7 @@ def mixed(database: Database) -> list[Execution]:
     }
     database.fetch(CHANGE, params)
     database.fetch(text("UPDATE executions SET queue = 'bulk' WHERE execution_id = ANY (:ids)"), {"ids": ids[::5]})
+    database.fetch(text("UPDATE executions SET worker_id = 'v' WHERE execution_id = ANY (:ids)"), {"ids": ids[::3]})
     return [Execution.from_row(row) for row in database.fetch(text("SELECT *, NULL AS last_error FROM executions"))]
 
 
@@ -58,12 +60,13 @@ def filters(all_: list[Execution]) -> Iterator[ExecutionFilter]:
     afters, befores = [None, BEGAN + timedelta(hours=3)], [None, BEGAN + timedelta(hours=9)]
     for status, endpoint, job_id in product([None, *ExecutionStatus], [None, "other", "none"], jobs):
         for after, before in product(afters, befores):
-            for queue in (None, "bulk"):
+            for queue, worker_id in ((None, None), ("bulk", None), (None, "v"), ("bulk", "v")):
                 yield ExecutionFilter(
                     status=status,
                     endpoint=endpoint,
                     job_id=job_id,
                     queue=queue,
+                    worker_id=worker_id,
                     created_after=after,
                     created_before=before,
                 )
@@ -79,6 +82,7 @@ def is_in(execution: Execution, wanted: ExecutionFilter) -> bool:
         (execution.endpoint, wanted.endpoint),
         (execution.job_id, wanted.job_id),
         (execution.queue, wanted.queue),
+        (execution.worker_id, wanted.worker_id),
     )
     return all(want in (None, has) for has, want in equal) and after < execution.created_at < before
 
@@ -87,7 +91,7 @@ def listed(database: Database, wanted: ExecutionFilter) -> list[str]:
     """Read the whole list, page by page."""
     found, request = list[str](), PageRequest(PAGE)
     while True:
-        page = page_of_executions(database, wanted, request)
+        page = page_of_executions(database, wanted, request, seconds=HUNG_SECONDS)
         assert len(page.items) == PAGE or page.next is None
         found += [execution.execution_id for execution in page.items]
         if page.next is None:
@@ -104,6 +108,7 @@ def test_every_filter_lists_its_executions_newest_first_without_gaps_between_pag
         "endpoint",
         "job_id",
         "queue",
+        "worker_id",
         "created_after",
         "created_before",
     }
@@ -163,7 +168,7 @@ def index_of(wanted: ExecutionFilter) -> str:
 
 
 @pytest.mark.postgresql_only
-@each_case("condition", [{}, {"endpoint": "rare"}, {"endpoint": "target"}, {"job_id": "job_1"}])
+@each_case("condition", [{}, {"endpoint": "rare"}, {"endpoint": "target"}, {"job_id": "job_1"}, {"worker_id": "w"}])
 def test_each_status_is_read_by_its_own_index_with_any_statistics(history: Database, condition: dict[str, str]) -> None:
     """The list of one job without statistics is left out: PostgreSQL may sort its few rows instead."""
     is_analysed = history.fetch(text("SELECT true FROM pg_stats WHERE tablename = 'executions' LIMIT 1"))
