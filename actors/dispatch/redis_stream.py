@@ -191,6 +191,8 @@ def failure(error: Exception, progress: Progress) -> DeliveryError:
                 message, permanent = "Redis refuses the credentials", True
             else:
                 message, permanent = "Redis answered with an error", _PERMANENT.search(text) is not None
+        case UnreadableError():
+            message = f"the target does not answer like a Redis server: {error}"
         case OSError():
             reason = os.strerror(error.errno) if error.errno else str(error)
             type_, message = "CONNECTION_ERROR", f"{'the connection broke' if is_sent else 'cannot connect'}: {reason}"

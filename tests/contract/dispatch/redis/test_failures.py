@@ -185,3 +185,21 @@ def test_endless_answer_is_rejected_early(head, flood):
     error, taken = run(dispatcher(), main)
     assert (error.type, error.permanent, error.may_have_been_delivered) == ("STREAM_ERROR", False, True)
     assert taken < 16_000_000, "no more than the kernel's buffers hold"
+
+
+@pytest.mark.parametrize("credentials", ["", "user:password@"])
+def test_target_that_is_no_redis_server_is_named_so(credentials):
+    async def main(streams):
+        async def handle(reader, writer):
+            await reader.read(1)
+            writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(handle, "127.0.0.1", 0) as listener:
+            url = f"redis://{credentials}127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+            return await failure(streams, spec(url))
+
+    error = run(dispatcher(), main)
+    assert (error.type, error.permanent) == ("STREAM_ERROR", False)
+    assert error.message == "the target does not answer like a Redis server: a reply of an unexpected type"
