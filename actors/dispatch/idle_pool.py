@@ -1,7 +1,8 @@
-"""Pool of shared targets: opened at the first use, closed after a long idle time."""
+"""Pool of shared targets: opened at the first use, closed after a long idle time or at a maximum age."""
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterable
 from contextlib import asynccontextmanager
@@ -20,8 +21,10 @@ class _Shared(Generic[T]):
     """A target or its opening, and its use."""
 
     opening: asyncio.Task[T]
+    retires_at: float
     users: int = 0
     used_at: float = 0.0
+    is_retired: bool = False
 
     def target(self) -> T | None:
         """Return the target once it is open."""
@@ -33,16 +36,25 @@ class _Shared(Generic[T]):
 class IdlePool(Generic[T]):
     """Keeps one target per key; everything but the constructor belongs to one event loop."""
 
-    def __init__(self, close: Callable[[T], Coroutine[Any, Any, None]]) -> None:
+    def __init__(
+        self, close: Callable[[T], Coroutine[Any, Any, None]], lifetime: Callable[[], float] = lambda: math.inf
+    ) -> None:
+        """Take the seconds for which a target takes new users, drawn for each."""
         self._close = close
+        self._lifetime = lifetime
         self._shared: dict[Hashable, _Shared[T]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def use(self, key: Hashable, open_: Callable[[], Coroutine[Any, Any, T]]) -> AsyncIterator[T]:
         """Lend the target of a key; the first user opens it, and after a failure the next user."""
         shared = self._shared.get(key)
+        if shared is not None and time.monotonic() >= shared.retires_at and shared.target() is not None:
+            self._retire(key)
+            shared = None
         if shared is None:
-            shared = self._shared[key] = _Shared(asyncio.create_task(open_()))
+            retires_at = time.monotonic() + self._lifetime()
+            shared = self._shared[key] = _Shared(asyncio.create_task(open_()), retires_at)
             shared.opening.add_done_callback(partial(self._forget_failed, key))
         shared.users += 1
         try:
@@ -52,6 +64,8 @@ class IdlePool(Generic[T]):
         finally:
             shared.users -= 1
             shared.used_at = time.monotonic()
+            if shared.is_retired:
+                self._close_retired(shared)
 
     def forget(self, target: T) -> None:
         """Stop lending a broken target; the caller closes it."""
@@ -77,6 +91,19 @@ class IdlePool(Generic[T]):
             opening.cancel()
         opened = await asyncio.gather(*openings, return_exceptions=True)
         await self._close_all(target for target in opened if not isinstance(target, BaseException))
+
+    def _retire(self, key: Hashable) -> None:
+        """Lend a target no more; it is closed after its last user."""
+        shared = self._shared.pop(key)
+        shared.is_retired = True
+        self._close_retired(shared)
+
+    def _close_retired(self, shared: _Shared[T]) -> None:
+        target = shared.target()
+        if target is not None and not shared.users:
+            closing = asyncio.create_task(self._close_all([target]))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     async def _close_all(self, targets: Iterable[T]) -> None:
         with contextlib.suppress(TimeoutError):

@@ -6,6 +6,7 @@ not the receiver, so it must not count against `timeout_ms`: the attempt would f
 
 import asyncio
 import math
+import random
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from app.queue.executions.execution_model import NotSentError
 
 PATIENCE_SECONDS = 1.0
 NEXT_ADDRESS_SECONDS = 0.25  # RFC 8305
+# Under steady traffic a kept connection would never be idle, and a change of its name in DNS never be followed.
+MAX_AGE_SECONDS = 120.0
 
 
 @dataclass(slots=True)
@@ -123,3 +126,9 @@ class Network:
     turns: PerHostLimit
     next_address_seconds: float = NEXT_ADDRESS_SECONDS
     """Time without an answer before the next address of a name is tried concurrently."""
+    max_age_seconds: float = MAX_AGE_SECONDS
+    """Maximum age of a connection that takes further deliveries; each connection draws up to a quarter less."""
+
+    def lifetime(self) -> float:
+        """Return the seconds for which a new connection takes deliveries; they differ, so not all open at once."""
+        return self.max_age_seconds * random.uniform(0.75, 1.0)

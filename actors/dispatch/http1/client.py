@@ -1,4 +1,7 @@
-"""HTTP client: exchanges requests for answers, on connections that it keeps for a few seconds."""
+"""HTTP client: exchanges requests for answers, on connections that it keeps for a few seconds without use.
+
+A connection also has a maximum age, so that a change of an address in DNS is followed under steady traffic.
+"""
 
 import asyncio
 import time
@@ -21,6 +24,7 @@ class Client:
 
     def __init__(self, network: Network) -> None:
         self._most = network.connections
+        self._lifetime = network.lifetime
         self._connector = Connector(network, ["http/1.1"])
         self._share = LoopShare()
         self._busy: set[HttpConnection] = set()
@@ -40,8 +44,11 @@ class Client:
             return await connection.exchange(request, progress)
         finally:
             self._busy.discard(connection)
+            now = time.monotonic()
+            if now >= connection.retires_at:
+                connection.abort()
             if connection.is_usable:
-                self._idle[connection] = origin, time.monotonic()
+                self._idle[connection] = origin, now
                 self._idle_of.setdefault(origin, []).append(connection)
                 self._make_room()
                 if self._sweeping is None:
@@ -58,7 +65,9 @@ class Client:
         self._opening += 1
         self._make_room()
         try:
-            return await self._connector.connect(origin, partial(HttpConnection, self._share, self._forget))
+            connection = await self._connector.connect(origin, partial(HttpConnection, self._share, self._forget))
+            connection.retires_at = time.monotonic() + self._lifetime()
+            return connection
         finally:
             self._opening -= 1
 

@@ -1,6 +1,7 @@
 """Connection to a receiver for one request and its answer at a time."""
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import cast
@@ -50,6 +51,7 @@ class HttpConnection(asyncio.Protocol):
 
     def __init__(self, share: LoopShare, on_lost: Callable[["HttpConnection"], None]) -> None:
         self.is_usable = True
+        self.retires_at = math.inf  # monotonic; from then on it takes no further request
         self._received = 0
         self._share = share
         self._on_lost = on_lost

@@ -12,7 +12,7 @@ import uvloop
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.base import Dispatcher, Identity, Unconditional
 from actors.dispatch.egress import EgressGuard
-from actors.dispatch.network import PATIENCE_SECONDS, Network, PerHostLimit
+from actors.dispatch.network import MAX_AGE_SECONDS, PATIENCE_SECONDS, Network, PerHostLimit
 from actors.dispatch.resolver import Resolver
 from app.catalog.specs import compile_spec
 from app.queue.executions.execution_model import DeliveryError
@@ -48,13 +48,14 @@ class Opening:
     connections: int = 100
     per_host: int = 10
     patience_seconds: float = PATIENCE_SECONDS
+    max_age_seconds: float = MAX_AGE_SECONDS
 
     @contextmanager
     def network(self) -> Iterator[Network]:
         resolver = Resolver()
         try:
             limit = PerHostLimit(self.per_host, patience_seconds=self.patience_seconds)
-            yield Network(self.guard, resolver, self.connections, limit)
+            yield Network(self.guard, resolver, self.connections, limit, max_age_seconds=self.max_age_seconds)
         finally:
             resolver.stop()
 

@@ -58,6 +58,25 @@ def test_one_opening_serves_all_waiting_users() -> None:
     run(body)
 
 
+def test_target_beyond_its_maximum_age_is_closed_after_its_last_user() -> None:
+    async def main() -> None:
+        pool = IdlePool(Target.close, lambda: 0.0)
+        old, new = Target(), Target()
+        old.may_open.set()
+        new.may_open.set()
+        async with pool.use("key", old.open) as first:
+            assert first is old
+            assert await use(pool, new) is new
+            assert not old.is_closed
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert old.is_closed
+        await pool.close()
+        assert new.is_closed
+
+    asyncio.run(main())
+
+
 def test_cancelled_user_leaves_the_opening_to_other_users() -> None:
     async def body(pool: IdlePool[Target], target: Target) -> None:
         early, late = (asyncio.create_task(use(pool, target)) for _ in range(2))

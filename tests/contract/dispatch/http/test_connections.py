@@ -22,7 +22,7 @@ from tests.contract.dispatch.http.deliveries import OK, Hosts, dispatcher, read_
 BODY = "x" * 8_000_000  # exceeds the socket buffers of both sides
 
 
-def connections_used(answer: bytes) -> list[int]:
+def connections_used(answer: bytes, opening: Opening | None = None) -> list[int]:
     """Deliver twice to a server that keeps its connections open; return the number of the connection of each."""
     used = []
 
@@ -37,7 +37,7 @@ def connections_used(answer: bytes) -> list[int]:
             for _ in range(2):
                 assert (await http.send(spec(base), identity()))["body"] == "ok"
 
-    run(dispatcher(), main)
+    run(opening or dispatcher(), main)
     return used
 
 
@@ -61,6 +61,11 @@ def test_connection_is_reused_after_a_complete_answer(answer: bytes) -> None:
 )
 def test_connection_is_not_reused_after_surplus_data_or_a_close(answer: bytes) -> None:
     assert connections_used(answer) == [1, 2]
+
+
+def test_connection_is_not_reused_beyond_its_maximum_age() -> None:
+    """Otherwise steady traffic would keep a connection for ever, and no change in DNS would be followed."""
+    assert connections_used(OK, Opening(HttpDispatcher, max_age_seconds=0.0)) == [1, 2]
 
 
 def test_long_body_that_ends_with_the_connection_is_complete() -> None:

@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.egress import EgressGuard
-from tests.contract.dispatch.dispatching import TRACEPARENT, failure, identity, run
+from actors.dispatch.redis_stream import RedisStreamDispatcher
+from tests.contract.dispatch.dispatching import TRACEPARENT, Opening, failure, identity, run
 from tests.contract.dispatch.redis.deliveries import dispatcher, fail, send, spec
 from tests.waiting import HUNG_SECONDS
 
@@ -123,6 +124,21 @@ def test_idle_connections_are_closed(valkey, client):
 
     assert run(dispatcher(), main) == 1
     assert client.xlen("s") == 2
+
+
+def test_connection_is_replaced_beyond_its_maximum_age(valkey, client):
+    async def main(streams):
+        before, seen = len(client.client_list()), set()
+        for number in range(3):
+            await streams.send(spec(valkey.url), identity(str(number)))
+            seen |= {int(each["id"]) for each in client.client_list()}
+        await asyncio.to_thread(until, lambda: len(client.client_list()) <= before + 1)
+        return seen
+
+    replaced = Opening(RedisStreamDispatcher, max_age_seconds=0.0)
+    ordinary = len(run(dispatcher(), main))
+    assert len(run(replaced, main)) == ordinary + 2
+    assert client.xlen("s") == 3
 
 
 def until(condition):
