@@ -193,10 +193,12 @@ TRANSITIONS: dict[tuple[ExecutionStatus | None, ExecutionStatus], str] = {
     (_S.RUNNING, _S.FAILED): "conclude or reclaim, attempts used up or a permanent error",
     (_S.RUNNING, _S.RETRYING): "conclude or reclaim, attempts left; release of a later attempt",
     (_S.RUNNING, _S.QUEUED): "release of a first attempt that was never started",
+    (_S.RUNNING, _S.PENDING): "release of an execution of a paused job: on hold",
     (_S.FAILED, _S.QUEUED): "manual retry",
     (_S.CANCELLED, _S.QUEUED): "manual retry",
     (_S.RUNNING, _S.CANCELLED): (
-        "conclude, reclaim or release after a request to cancel, instead of another attempt; conclude what was aborted"
+        "conclude, reclaim or release after a request to cancel, instead of another attempt; conclude an abort; "
+        "release of a first attempt after its job was cancelled or replaced"
     ),
 }
 

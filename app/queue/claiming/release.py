@@ -12,7 +12,7 @@ from app.kernel.sql import statement
 from app.queue.claiming.partition import Partition
 from app.queue.ending.outbox_rows import put_ends_of
 from app.queue.executions.execution_model import ClaimKey
-from app.queue.executions.settlement import settlement_of
+from app.queue.executions.settlement import ONE_SHOT, settlement_of
 
 # For executions that a stopping process releases. Other processes have read beyond their instants, so that only a full
 # scan would find them; due now, they are found like new executions.
@@ -25,6 +25,10 @@ LONGEST_PUT_OFF_MS = 300_000.0
 # to cancel ends here. No attempt records the claim and the release, so both become events, if they are noted: a busy or
 # unavailable target would cause endless events, and the explanation of an execution shows the reason better. The end is
 # always an event.
+# A cancelled, replaced or paused job was not yet able to stop this execution, because it was RUNNING. The lock makes a
+# concurrent cancellation or pause either visible here, or wait and then find the execution released. A replaced job
+# leaves its later ticks to the next version, which skips ticks that were claimed: such a tick stays. What was requested
+# during a pause is not put on hold.
 # Unsent executions leave the counts of a sliding window. A concurrent claim through the limiter may write the count of
 # its own snapshot, which is too high but never too low. A token bucket gets nothing back: the next executions have
 # their instants already, and one more beside them would exceed the rate.
@@ -36,14 +40,27 @@ _PUT = put_ends_of(
     reason="'HANDED_BACK'",
     when="back.status = 'CANCELLED'",
 )
+_ENDS = """(e.cancel_requested_at IS NOT NULL
+              OR s.repeats AND e.attempt_count = 1
+                 AND (s.is_cancelled OR COALESCE(e.scheduled_at <= s.replaced_at, false)))"""
+_IS_HELD = """COALESCE(e.created_at <= s.paused_at
+                       AND (s.repeats OR LEAST(e.run_at, u.claimed_at) <= s.paused_at), false)"""
 RELEASE = statement(
     "executions.release",
     f"""
-    WITH back AS (
+    WITH stopped AS MATERIALIZED (
+      SELECT j.job_id, j.paused_at, COALESCE(j.end_reason = 'CANCELLED', false) AS is_cancelled,
+             CASE WHEN j.replaced_by_id IS NOT NULL THEN j.retired_at END AS replaced_at,
+             NOT {ONE_SHOT} AS repeats
+        FROM jobs AS j
+       WHERE j.job_id IN (SELECT job_id FROM executions WHERE execution_id = ANY (CAST(:ids AS TEXT[])))
+       ORDER BY j.job_id FOR SHARE),
+    back AS (
       UPDATE executions AS e
-         SET status = CASE WHEN e.cancel_requested_at IS NOT NULL THEN 'CANCELLED'
+         SET status = CASE WHEN {_ENDS} THEN 'CANCELLED' WHEN {_IS_HELD} THEN 'PENDING'
                            WHEN e.attempt_count = 1 THEN 'QUEUED' ELSE 'RETRYING' END,
-             completed_at = CASE WHEN e.cancel_requested_at IS NOT NULL THEN now() END,
+             on_hold = NOT {_ENDS} AND {_IS_HELD},
+             completed_at = CASE WHEN {_ENDS} THEN now() END,
              run_at = CASE WHEN u.put_off_ms > 0
                            THEN GREATEST(e.run_at, now() + u.put_off_ms * INTERVAL '1 millisecond') ELSE e.run_at END,
              attempt_count = e.attempt_count - 1, started_at = NULL
@@ -51,7 +68,8 @@ RELEASE = statement(
                     CAST(:put_off_ms AS BIGINT[]), CAST(:noted AS BOOLEAN[]), CAST(:claim_events AS TEXT[]),
                     CAST(:return_events AS TEXT[]))
              AS u (execution_id, attempt, claimed_at, put_off_ms, is_noted, claim_event, return_event)
-       WHERE e.execution_id = u.execution_id
+        CROSS JOIN stopped AS s
+       WHERE e.execution_id = u.execution_id AND s.job_id = e.job_id
          AND COALESCE(e.attempt_count = u.attempt AND e.started_at = u.claimed_at
                       AND e.worker_id = :worker AND e.status = 'RUNNING', false)
       RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at, e.queue, e.shard, e.endpoint, e.limit_key,
@@ -61,10 +79,10 @@ RELEASE = statement(
                                     occurred_at)
       SELECT back.claim_event, back.execution_id, CASE WHEN back.attempt = 1 THEN 'QUEUED' ELSE 'RETRYING' END,
              'RUNNING', back.attempt, :worker, 'CLAIMED', back.claimed_at
-        FROM back WHERE back.is_noted OR back.status = 'CANCELLED'
+        FROM back WHERE back.is_noted OR back.status IN ('CANCELLED', 'PENDING')
       UNION ALL
       SELECT back.return_event, back.execution_id, 'RUNNING', back.status, back.attempt, :worker, 'HANDED_BACK', now()
-        FROM back WHERE back.is_noted OR back.status = 'CANCELLED'
+        FROM back WHERE back.is_noted OR back.status IN ('CANCELLED', 'PENDING')
       RETURNING event_id),
     settled AS ({settlement_of("back", at="now()", when="back.status = 'CANCELLED'")}),
     put AS ({_PUT}),
@@ -81,7 +99,8 @@ RELEASE = statement(
       UPDATE gate_windows AS w SET started = GREATEST(0, w.started - unsent.amount)
         FROM unsent WHERE w.gate_id = unsent.gate_id AND w.slot = unsent.slot AND w.bucket = unsent.bucket
       RETURNING w.gate_id)
-    SELECT queue, shard, endpoint, limit_key, priority, run_at, run_at <= now() AND status <> 'CANCELLED' AS is_due,
+    SELECT queue, shard, endpoint, limit_key, priority, run_at,
+           run_at <= now() AND status IN ('QUEUED', 'RETRYING') AS is_due,
            CASE WHEN return_event IN (SELECT end_id FROM put) THEN return_event END AS end_id
       FROM back
     """,  # noqa: S608 - constants of this package

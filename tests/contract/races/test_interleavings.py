@@ -13,6 +13,7 @@ from sqlalchemy import text
 
 from app.kernel import ids
 from app.kernel.db import Database
+from app.queue.claiming.release import Release, release
 from app.queue.executions import on_hold, reclaim
 from app.queue.executions.completion import Conclusion, conclude
 from app.queue.executions.execution_model import Claim, ClaimKey, DeliveryError
@@ -63,6 +64,7 @@ VERBS: dict[str, Callable[[str, str], bool]] = {
     "succeed": lambda job, execution: execution == "running",
     "fail for now": lambda job, execution: execution == "running",
     "reclaim": lambda job, execution: execution == "running",
+    "release": lambda job, execution: execution == "running",
     "hold retries": lambda job, execution: (job, execution) == ("paused", "retrying"),
     "update": lambda job, execution: True,
     "run now": lambda job, execution: True,
@@ -120,7 +122,7 @@ class Arena:
             creator.targets.checked("target", {})
         self.execution_id = self.job_id = ""
         self._facts: dict[str, object] = {}
-        self._started_at = rows.database_now(database) - timedelta(seconds=1)
+        self._claimed_at = self._started_at = rows.database_now(database) - timedelta(seconds=1)
 
     def _put(self, job: str, execution: str, *, repeats: bool) -> None:
         """Delete all jobs and add one job with one execution in these states."""
@@ -128,6 +130,7 @@ class Arena:
         (self.execution_id,) = rows.add_executions(self.database, max_attempts=3)
         self.job_id = rows.job_of(self.database, self.execution_id).job_id
         self.database.fetch(text(f"UPDATE executions SET {EXECUTIONS[execution]}"))
+        self._claimed_at = rows.execution(self.database, self.execution_id).started_at or self._started_at
         is_over = execution == "failed"
         columns = JOBS["retired" if is_over and not repeats else job]
         if repeats:
@@ -160,6 +163,7 @@ class Arena:
             "succeed": lambda side: self._conclude(side, Verdict.success({})),
             "fail for now": lambda side: self._conclude(side, Verdict.retry(ERROR, 0)),
             "reclaim": lambda side: reclaim.reclaim(side, reclaim.candidates(side, limit=9)),
+            "release": lambda side: release(side, WORKER, [Release(ClaimKey(execution_id, 1, self._claimed_at))]),
             "hold retries": on_hold.hold_retries,
             "update": lambda side: update_job(self._creators[side], job_id, {}),
             "run now": lambda side: run_job(side, job_id, 1),

@@ -70,6 +70,11 @@ def do_release(process: WorkerProcess, execution_id: str) -> None:
     release(process.database, process.worker_id, [held])
 
 
+def do_release_in_a_pause(process: WorkerProcess, execution_id: str) -> None:
+    process.database.fetch(text("UPDATE jobs SET status = 'PAUSED', paused_at = now() WHERE status = 'ACTIVE'"))
+    do_release(process, execution_id)
+
+
 def do_promote(process: WorkerProcess, execution_id: str) -> None:
     promote(process.database, shard=0, ahead_ms=1000, limit=10)
 
@@ -176,6 +181,7 @@ def do_conclude(verdict: Verdict) -> Action:
 ACTIONS: dict[str, Action] = {
     "claim": do_claim,
     "release": do_release,
+    "release in a pause": do_release_in_a_pause,
     "promote": do_promote,
     "reclaim": do_reclaim,
     "cancel": do_cancel,
