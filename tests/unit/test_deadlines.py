@@ -13,12 +13,15 @@ import pytest
 from gunicorn.config import Config
 from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import TConn
+from werkzeug.utils import redirect
+from werkzeug.wrappers import Response
 
-from app.web.http.suspension import Streamed
-from app.web.server.guarded_application import Answer, Deadlines
+from app.web.http.suspension import KEPT, Streamed
+from app.web.server.guarded_application import WRITE_SECONDS, Answer, Deadlines
 from app.web.server.gunicorn_worker import Worker
 from tests.waiting import HUNG_SECONDS, eventually
 
+GET = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 EXPECTING = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
 STREAMING = b"GET /events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n"
 
@@ -49,27 +52,112 @@ def test_client_must_read_the_end_of_an_answer_in_time(parts: tuple[bytes, ...])
         answer.close()
 
 
+def test_parts_of_an_answer_share_one_deadline() -> None:
+    now = 0.0
+    deadlines, (server, client) = Deadlines(lambda: now), socket.socketpair()
+    with server, client:
+        client.settimeout(HUNG_SECONDS)
+        for _ in Answer([b"some"] * 3, server, deadlines):
+            now += WRITE_SECONDS / 2 + 0.1  # a client that reads a little more than a third in time
+            deadlines.enforce(now)
+        assert client.recv(1) == b""
+
+
+def test_time_to_make_the_parts_of_an_answer_does_not_count() -> None:
+    now = 0.0
+
+    def parts() -> Iterator[bytes]:
+        nonlocal now
+        for _ in range(3):
+            now += WRITE_SECONDS
+            deadlines.enforce(now)
+            yield b"some"
+
+    deadlines, (server, client) = Deadlines(lambda: now), socket.socketpair()
+    with server, client:
+        assert b"".join(Answer(parts(), server, deadlines)) == b"some" * 3
+        server.send(b"open")
+        assert client.recv(4) == b"open"
+
+
+def of_several_parts(_environ: Any, start_response: Any) -> Iterator[bytes]:
+    start_response("200 OK", [])
+    yield from (b"some", b"more")
+
+
+def of_no_length(_environ: Any, start_response: Any) -> tuple[()]:
+    start_response("304 Not Modified", [])
+    return ()
+
+
+def that_fails(_environ: Any, _start_response: Any) -> Any:
+    raise ValueError("a fault of the application")
+
+
 @pytest.mark.parametrize(
     ("request_", "answer"),
-    [(EXPECTING, None), (STREAMING, Streamed(Any, None, b"id: 1\n\n", "text/event-stream", {}))],
-    ids=["100 Continue", "head of a stream"],
+    [
+        (GET, Response("some")),
+        (GET.replace(b"GET", b"HEAD"), Response("some")),
+        (GET, of_no_length),
+        (GET, of_several_parts),
+        (GET, redirect("/elsewhere")),
+        (GET, that_fails),
+        (b"GET / HTTP/9\r\n\r\n", None),
+        (EXPECTING, None),
+        (STREAMING, Streamed(Any, None, b"id: 1\n\n", "text/event-stream", {})),
+    ],
+    ids=["plain", "head only", "no body", "parts", "redirect", "error", "refusal", "100 Continue", "head of a stream"],
 )
-def test_client_must_read_the_beginning_of_an_answer_in_time(request_: bytes, answer: Any) -> None:
+def test_client_must_read_an_answer_in_time(request_: bytes, answer: Any) -> None:
     server, client = socket.socketpair()
     with worker_of(answer) as worker, server, client:
-        server.setblocking(False)
-        with suppress(BlockingIOError):  # the socket is full of bytes that the client has not read
-            while server.send(b"1"):
-                pass
+        fill(server)
         client.sendall(request_)
-        thread = threading.Thread(target=worker.handle, args=[connection(worker, server)], daemon=True)
-        thread.start()
+        assert_thread_returns(worker, connection(worker, server))
 
-        def is_back() -> bool:
-            worker.deadlines.enforce(time.monotonic() + HUNG_SECONDS)  # the main thread calls this with a later time
-            return not thread.is_alive()
 
-        eventually(is_back, what="the return of the thread")
+def test_client_must_read_a_resumed_answer_in_time() -> None:
+    def application(environ: Any, _start_response: Any) -> tuple[()]:
+        environ[KEPT] = SimpleNamespace(resume=lambda start_response: Response("some")(environ, start_response))
+        return ()
+
+    server, client = socket.socketpair()
+    with worker_of(application) as worker, server, client:
+        conn = connection(worker, server)
+        client.sendall(GET)
+        worker.handle(conn)
+        fill(server)
+        assert_thread_returns(worker, conn)
+
+
+def test_refusal_of_the_main_thread_never_blocks() -> None:
+    server, client = socket.socketpair()
+    with worker_of(None) as worker, server, client:
+        conn = connection(worker, server)
+        conn.init()
+        fill(server)
+        server.setblocking(True)
+        worker._refuse_as_busy(conn)  # noqa: SLF001
+
+
+def fill(server: socket.socket) -> None:
+    """Fill the buffers of a socket with bytes that the client does not read."""
+    server.setblocking(False)
+    with suppress(BlockingIOError):
+        while server.send(b"1"):
+            pass
+
+
+def assert_thread_returns(worker: Worker, conn: TConn) -> None:
+    thread = threading.Thread(target=worker.handle, args=[conn], daemon=True)
+    thread.start()
+
+    def is_back() -> bool:
+        worker.deadlines.enforce(time.monotonic() + HUNG_SECONDS)  # the main thread calls this with a later time
+        return not thread.is_alive()
+
+    eventually(is_back, what="the return of the thread")
 
 
 def test_no_deadline_interrupts_a_slow_application() -> None:

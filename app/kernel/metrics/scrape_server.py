@@ -25,14 +25,15 @@ _PATH = "/metrics"
 class MetricsServer(BackgroundThread):
     """Serves `GET /metrics`; while another process holds the address it retries each second.
 
-    A connection is closed after PATIENCE_SECONDS, or earlier to make room for a new connection.
+    A connection is closed after `patience_seconds`, or earlier to make room for a new connection.
     """
 
-    def __init__(self, address: str, text: Run[bytes]) -> None:
+    def __init__(self, address: str, text: Run[bytes], *, patience_seconds: float = PATIENCE_SECONDS) -> None:
         super().__init__("te-metrics-http")
         host, _, port = address.rpartition(":")
         self._host, self._port = host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - as asked for
         self._text = text
+        self._patience_seconds = patience_seconds
         self._is_logged = False
 
     def run(self) -> None:
@@ -85,7 +86,7 @@ class MetricsServer(BackgroundThread):
     async def _answer(self, sock: socket.socket) -> None:
         reader, writer = await asyncio.open_connection(sock=sock, limit=MAX_REQUEST_BYTES)
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(self._patience_seconds):
                 request = await reader.readuntil(b"\r\n\r\n")
                 writer.write(self._response(request))
                 writer.write_eof()

@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, suppress
 from typing import Any
 
@@ -13,7 +13,7 @@ from app.web.http.suspension import KEPT, SLOTS, Slots, Streamed, Suspended
 
 READ_SECONDS = 10.0  # for each piece of a body
 PIECE_BYTES = 65_536
-WRITE_SECONDS = 5.0  # for each part of an answer, plus its size divided by this rate
+WRITE_SECONDS = 5.0  # for an answer, plus its size divided by this rate
 WRITE_BYTES_PER_SECOND = 65_536
 CHECK_SECONDS = 0.5
 
@@ -25,18 +25,19 @@ class Deadlines:
     would restart with each byte and cost system calls.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
         self.write_seconds = WRITE_SECONDS
         self._until: dict[socket.socket, tuple[float, int]] = {}
         self._check_at = 0.0
 
     def reading(self, sock: socket.socket) -> None:
         """Begin a wait for the client to send."""
-        self._until[sock] = (time.monotonic() + READ_SECONDS, socket.SHUT_RD)
+        self._until[sock] = (self.clock() + READ_SECONDS, socket.SHUT_RD)
 
-    def writing(self, sock: socket.socket, size: int) -> None:
-        """Begin a wait for the client to read `size` bytes of an answer."""
-        self._until[sock] = (time.monotonic() + self.write_seconds + size / WRITE_BYTES_PER_SECOND, socket.SHUT_RDWR)
+    def writing(self, sock: socket.socket, seconds: float) -> None:
+        """Begin a wait for the client to read."""
+        self._until[sock] = (self.clock() + seconds, socket.SHUT_RDWR)
 
     def end(self, sock: socket.socket) -> bool:
         """End a wait; returns whether it met its deadline."""
@@ -92,7 +93,7 @@ class RequestBody:
 
 
 class Answer:
-    """Parts of an answer, with a deadline for the client to read each part."""
+    """Parts of an answer, with a deadline for the client to read; the time to make the parts does not count."""
 
     def __init__(self, parts: Iterable[bytes], sock: socket.socket, deadlines: Deadlines) -> None:
         self._parts = parts
@@ -100,12 +101,16 @@ class Answer:
         self._deadlines = deadlines
 
     def __iter__(self) -> Iterator[bytes]:
+        left = self._deadlines.write_seconds
         for part in self._parts:
-            self._deadlines.writing(self._sock, len(part))
+            left += len(part) / WRITE_BYTES_PER_SECOND
+            begun_at = self._deadlines.clock()
+            self._deadlines.writing(self._sock, left)
             yield part
             self._deadlines.end(self._sock)
+            left -= self._deadlines.clock() - begun_at
         # gunicorn still writes the end of the answer, or the head if there are no parts, before it calls `close`.
-        self._deadlines.writing(self._sock, 0)
+        self._deadlines.writing(self._sock, left)
 
     def close(self) -> None:
         self._deadlines.end(self._sock)

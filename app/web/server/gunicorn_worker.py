@@ -82,7 +82,7 @@ class Worker(SheddingWorker):
 
     def _handle_one(self, conn: Any) -> Any:
         # Covers "100 Continue", which gunicorn writes before it calls the application.
-        self.deadlines.writing(conn.sock, 0)
+        self.deadlines.writing(conn.sock, self.deadlines.write_seconds)
         try:
             return super().handle(conn) if getattr(conn, "kept", None) is None else self._resume(conn)
         finally:

@@ -1,5 +1,6 @@
 """Metrics server: each client gets its answer or is disconnected, and no client delays another."""
 
+import select
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -15,15 +16,15 @@ from tests.waiting import eventually
 
 TEXT = b"# a long answer\n" * 200_000  # larger than the buffers of the sockets
 
-Serve = Callable[[int], MetricsServer]
+Serve = Callable[..., MetricsServer]
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     servers: list[MetricsServer] = []
 
-    def start(port: int) -> MetricsServer:
-        server = MetricsServer(f"127.0.0.1:{port}", lambda: TEXT)
+    def start(port: int, **options: float) -> MetricsServer:
+        server = MetricsServer(f"127.0.0.1:{port}", lambda: TEXT, **options)
         servers.append(server)
         server.start()
         return server
@@ -77,3 +78,15 @@ def test_second_server_takes_the_address_over(serve: Serve) -> None:
     serve(port)
     assert first.stop(60)
     assert eventually(lambda: ask(port)).content == TEXT
+
+
+def test_client_that_reads_nothing_is_disconnected_in_time(serve: Serve) -> None:
+    port = free_port()
+    serve(port, patience_seconds=0.2)
+    with closing(socket.socket()) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        eventually(lambda: sock.connect_ex(("127.0.0.1", port)) == 0)
+        sock.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        eventually(lambda: select.select([sock], [], [], 60)[0])
+        eventually(lambda: connections_of_the_server(port) == 0, what="the end of the connection")
+        assert len(b"".join(iter(lambda: sock.recv(65_536), b""))) < len(TEXT)
