@@ -179,6 +179,10 @@ LEGAL: dict[str, Evidence] = {
             Arrival(EndpointType.HTTP, f"e{n}", 1, at(when)) for n, when in enumerate((900, 901, 902, 10000))
         ),
     ),
+    "a receiver that stood still got the starts of a bucket at once": replace(
+        paced(*range(0, 3 * SECOND, 100), pace=BUCKET),
+        arrivals=tuple(Arrival(EndpointType.HTTP, f"e{n}", 1, at(3 * SECOND)) for n in range(30)),
+    ),
     "one of eight starts has a low priority": mixed(*[*[200] * 7, 10] * 8, *[10] * 9),
     "different keys have no order": Run()
     .ran(0, 1, limit_key="=a", priority=1)
@@ -190,6 +194,16 @@ LEGAL: dict[str, Evidence] = {
     "nothing was due": Run().ran(0, 1).ran(9000, 9001, due=9000).evidence(),
     "its breaker was open": with_breaker(*LEGAL_STEPS, HEALED, starts=(0, 900, 5010, 9010, 9101, 9102)),
     "a start after the close is recorded too early": with_breaker(*LEGAL_STEPS, HEALED, starts=(9010, 9099)),
+    "the probe of the next worker is recorded too early": with_breaker(
+        (0, CLOSED, OPEN), (5000, OPEN, HALF_OPEN), (9000, HALF_OPEN, HALF_OPEN), starts=(5010, 8990)
+    ),
+    "a worker that was cut off started beside the probe": with_breaker(
+        (0, CLOSED, OPEN),
+        (2000, OPEN, HALF_OPEN),
+        (2600, HALF_OPEN, OPEN),
+        starts=(2010, 2500),
+        disturbed=(Span(at(900), at(950)),),
+    ),
     "its worker could not read the state": with_breaker(
         (0, CLOSED, OPEN), starts=(4999,), disturbed=(Span(at(900), at(950)),)
     ),

@@ -1,7 +1,7 @@
 """Check of circuit breakers: a pure function from the evidence to its breaches."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from app.dev.verify.evidence import AttemptRow, BreakerChange, Evidence, Span
 from schema.states import BreakerState
@@ -32,6 +32,7 @@ def breakers_hold(evidence: Evidence) -> Iterator[str]:
         endpoint = evidence.breakers.get(target)
         attempts = [attempt for attempt in evidence.attempts if endpoints.get(attempt.execution_id) == endpoint]
         state, states = _S.CLOSED, list(evidence.states_of(target))
+        known_at = datetime.min.replace(tzinfo=UTC)
         following = [change.after for change, _ in states[1:]] + [None]
         for (change, span), then in zip(states, following, strict=True):
             step = f"{target}: {change.before} -> {change.after} at {change.at}"
@@ -40,20 +41,20 @@ def breakers_hold(evidence: Evidence) -> Iterator[str]:
             elif (change.before, change.after) not in _LEGAL:
                 yield f"{step} is not legal"
             state = change.after
-            is_disturbed = evidence.is_disturbed(span.since, span.since + _KNOWN_AFTER)
-            # A start after the end of this state may be recorded within it.
-            ends_early = change.after is _S.OPEN or then is _S.CLOSED
+            if change.before is _S.CLOSED:
+                is_disturbed = evidence.is_disturbed(span.since, span.since + _KNOWN_AFTER)
+                known_at = span.since + (_CUT_OFF_AFTER if is_disturbed else _KNOWN_AFTER)
+            # A start in the next state, also that of the next probe, may be recorded within this state.
+            ends_early = change.after is _S.OPEN or then in {_S.CLOSED, _S.HALF_OPEN}
             until = span.until - (_START_ERROR if ends_early else timedelta(0))
-            judged = Span(span.since, until)
-            yield from _starts(change, judged, attempts, _CUT_OFF_AFTER if is_disturbed else _KNOWN_AFTER)
+            since = span.since - (_START_ERROR if change.after is _S.HALF_OPEN else timedelta(0))
+            yield from _starts(change, Span(max(since, known_at), until), attempts)
 
 
-def _starts(change: BreakerChange, span: Span, attempts: list[AttemptRow], known_after: timedelta) -> Iterator[str]:
-    """Find more starts than the state after a change allows: none while open, one while half open."""
+def _starts(change: BreakerChange, span: Span, attempts: list[AttemptRow]) -> Iterator[str]:
+    """Find more starts in a span than the state after a change allows: none while open, one while half open."""
     allowed = {_S.OPEN: 0, _S.HALF_OPEN: 1}.get(change.after)
-    since = span.since + (known_after if change.before is _S.CLOSED else timedelta(0))
-    since -= _START_ERROR if change.after is _S.HALF_OPEN else timedelta(0)
-    started = [attempt for attempt in attempts if attempt.started_at and since < attempt.started_at < span.until]
+    started = [attempt for attempt in attempts if attempt.started_at and span.since < attempt.started_at < span.until]
     if allowed is not None and len(started) > allowed:
         shown = ", ".join(
             f"{attempt.execution_id} ({attempt.number}, at {attempt.started_at} by {attempt.worker_id})"

@@ -123,18 +123,19 @@ def _above_window(instants: Sequence[_Instants], pace: StartRate) -> Iterator[st
 
 
 def _above_bucket(instants: Sequence[_Instants], pace: StartRate) -> Iterator[str]:
-    """Yield the first period that contains more than its pace and its burst allow.
+    """Yield the first period that contains more than its pace and its burst allow, by the times of sending.
 
+    A receiver that stands still reads at once the requests of a longer time.
     For each start the worst period begins at the earlier start with the lowest count above the pace.
     """
     rate = pace.count / pace.per.total_seconds()
     allowed = pace.burst + rate * UNDER_WAY.total_seconds()
-    lowest, began = 0.0, 0
-    for number, (instant, _) in enumerate(instants):
-        above = number - rate * (instant - instants[0][0]).total_seconds()
+    lowest, began, sent = 0.0, 0, sorted(by for _, by in instants)
+    for number, instant in enumerate(sent):
+        above = number - rate * (instant - sent[0]).total_seconds()
         if above < lowest:
             lowest, began = above, number
         if above - lowest + 1 > allowed:
-            seconds = (instant - instants[began][0]).total_seconds()
+            seconds = (instant - sent[began]).total_seconds()
             yield f"{number - began + 1} within {seconds:.2f} s, {rate:g} a second and {pace.burst} more are allowed"
             return
