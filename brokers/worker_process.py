@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.feature import Feature, completion_handlers
+from app.features.breakers.rules import TRANSITIONS
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.db.startup import check_ready, wait_until_ready
@@ -34,12 +35,13 @@ from brokers.sharing.bindings import Bindings
 from brokers.sharing.fair_shares import Shares
 from brokers.sharing.target_admission import TargetAdmission
 from brokers.worker_breakers import WorkerBreakers
+from schema.states import EndpointType
 
 log = logging.getLogger(__name__)
 
-_RARE = (
+_COUNTERS = (
     *(series.LOST_LEASES, series.STALE, series.REFUSED, series.ABANDONED, series.RELEASED),
-    *(series.STRAYS, series.SOFT_LIMITS, series.EXECUTED, series.ENDS_HANDLED),
+    *(series.STRAYS, series.SOFT_LIMITS, series.EXECUTED),
 )
 # How many leases a thread may be silent: the lease in the database ends first.
 SILENCE_LEASES = 4 / 3
@@ -138,9 +140,12 @@ class WorkerProcess:
 
     def _offer_metrics(self) -> None:
         values, shares = self.values, self.shares
-        for rare in _RARE:  # a rate needs the value 0 before the first count
-            values.add(rare, amount=0)
-        values.add(series.FAILED, ATTEMPT, amount=0)
+        for counter in _COUNTERS:
+            values.begin(counter)
+        values.begin(series.FAILED, [ATTEMPT])
+        values.begin(series.UNCERTAIN, EndpointType)
+        for to, reason in TRANSITIONS:
+            values.begin(series.BREAKERS, [to], [reason])
         values.read(series.IN_FLIGHT, shares.__len__)
         values.read(series.SLOTS, partial(getattr, shares, "capacity"))
         values.read(series.SLOTS_IN_USE, shares.in_use)

@@ -3,7 +3,7 @@
 from app.feature import completion_handlers
 from app.features import FEATURES
 from app.kernel.metrics import PROCESS
-from app.kernel.metrics.series import FAILED
+from app.kernel.metrics.series import CHORE_FAILURES, FAILED
 from app.queue.claiming.shards import SURVEY_SECONDS
 from app.scheduler.chore import Chore, ChoreContext
 from app.scheduler.finding import SAFETY_NETS, SafetyNet
@@ -18,14 +18,13 @@ _FAILING = ("reclaim from dead workers", "reclaim of stuck executions", "expire"
 
 def plan(context: ChoreContext) -> list[Chore]:
     """Build all chores of one scheduler."""
-    for name in _FAILING:
-        PROCESS.add(FAILED, name, amount=0)  # a rate needs a sample before the first failure
+    PROCESS.begin(FAILED, _FAILING)
     checks = [check for feature in FEATURES for check in feature.checks()]
     nets = [*SAFETY_NETS, *(check for check in checks if isinstance(check, SafetyNet))]
     settings, outbox, upkeep = context.settings, Outbox(context, completion_handlers(FEATURES)), Upkeep(context, nets)
     reclaimer, pruner = Reclaimer(context, outbox), Pruner(context)
     dead_every = min(settings.worker_timeout_seconds / 3, settings.reclaim_interval_seconds)
-    return [
+    chores = [
         Chore("survey of shards", SURVEY_SECONDS, upkeep.survey_shards),
         Chore("materialize", settings.cron_tick_interval_seconds, Materializer(context).materialize),
         Chore("promote", settings.promote_interval_ms / 1000, Promoter(context).promote),
@@ -43,3 +42,5 @@ def plan(context: ChoreContext) -> list[Chore]:
         Chore("prune_heartbeats", 60, pruner.prune_heartbeats),
         *(chore for feature in FEATURES for chore in feature.chores(context)),
     ]
+    PROCESS.begin(CHORE_FAILURES, [chore.name for chore in chores])
+    return chores

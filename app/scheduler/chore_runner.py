@@ -44,7 +44,6 @@ class ChoreRunner:
                 log.exception("chore %s failed; the scheduler retries", chore.name)
             else:
                 self._note_answer(chore.name, since)
-                PROCESS.add(series.CHORE_FAILURES, chore.name, amount=0)
                 PROCESS.observe(series.CHORE_SECONDS, time.monotonic() - began, chore.name)
                 report_progress()
                 _report(chore, counts)

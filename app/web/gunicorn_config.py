@@ -29,6 +29,7 @@ from app.kernel.processes.process_heartbeat import Component, ProcessKind
 from app.kernel.processes.region import REGION
 from app.kernel.threads import BackgroundThread
 from app.queue.jobs import enqueue_settings
+from app.web.http.request_log import begin_counting
 from app.web.server import shedding
 from app.web.services import EXTENSION, POOL_SIZE
 from schema.states import Trigger
@@ -125,8 +126,8 @@ def post_worker_init(worker: Any) -> None:
     PROCESS.read(STREAMS_OPEN, worker.streaming)
     PROCESS.set(WAITING_PLACES, most)
     PROCESS.endpoints.most = _SETTINGS.metrics_max_endpoints
-    for trigger in Trigger:
-        PROCESS.add(SCHEDULED, trigger, amount=0)  # a rate needs an initial 0
+    PROCESS.begin(SCHEDULED, Trigger)
+    begin_counting(worker.app.wsgi())
     worker.background = [GatheredLog(), *sharing("web"), *_of_services(worker.app.wsgi())]
     for thread in worker.background:
         thread.start()

@@ -1,8 +1,10 @@
 """Metrics of real processes in the format of Prometheus: a worker group, the API, and a scheduler."""
 
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import psutil
 import pytest
@@ -25,6 +27,15 @@ pytestmark = pytest.mark.acceptance
 
 HELD = 9
 PROCESSES = 3
+
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
+# Begin later, says the document.
+LATER = {"worker_jobs_started_total", "worker_jobs_completed_total", "scheduler_chore_changes_total"}
+OUTBOX = {
+    *("tasks_failed_total", "outbox_ends_handled_total", "outbox_effects_failed_total"),
+    *("notification_events_total", "notifications_failed_total"),
+}
 
 
 class Scrape:
@@ -189,3 +200,43 @@ def scheduler_scrape(port: int) -> Scrape | None:
     except requests.ConnectionError:
         return None
     return found if found.sum("scheduler_chore_duration_seconds_count", chore="promote") else None
+
+
+def documented_counters() -> set[str]:
+    rows = DOCUMENT.read_text().partition("## All series")[2].partition("\n## ")[0]
+    return set(re.findall(r"^\| `(\w+)(?:\{[\w,]+\})?` \| counter \|", rows, re.MULTILINE))
+
+
+def test_documented_counters_are_0_from_the_start(stack: Stack, api: Api) -> None:
+    """Each process reports its counters before the first count."""
+    of_worker, of_scheduler = free_port(), free_port()
+    stack.web()
+    stack.worker(TE_WORKER_METRICS_ADDR=f"127.0.0.1:{of_worker}")
+    stack.scheduler(TE_SCHEDULER_METRICS_ADDR=f"127.0.0.1:{of_scheduler}")
+    with closing(api_scraper(api)) as session:
+        web = Scrape(session.get(f"{stack.url}/metrics", timeout=30))
+    scheduler = eventually(lambda: scheduler_scrape(of_scheduler), what="the first run of chores")
+    worker = eventually(lambda: worker_scrape(of_worker), what="the first scrape of the worker")
+    names = documented_counters()
+    of_web = {"http_requests_total", "tasks_scheduled_total", "statement_retries_total"}
+    for_scheduler = {name for name in names if name.startswith(("scheduler_", "notification"))} | OUTBOX
+    for_worker = {name for name in names if name.startswith(("worker_", "breaker_", "tasks_executed"))} | OUTBOX
+    assert of_web | for_scheduler | for_worker == names, "a counter of no process"
+    assert web.lacks(*of_web) == set()
+    assert scheduler.lacks("statement_retries_total", *for_scheduler - LATER) == set()
+    assert worker.lacks("statement_retries_total", *for_worker - LATER) == set()
+    assert web.sum("http_requests_total", status_class="5xx", route="/jobs", method="POST") == 0
+    routes = {sample.labels.get("route") for sample in web.samples if sample.labels.get("status_class") == "5xx"}
+    assert {"none", "/jobs", "/jobs/{job_id}", "/executions"} <= routes
+    assert {sample.labels["to"] for sample in worker.samples if "to" in sample.labels} == {
+        "open",
+        "half_open",
+        "closed",
+    }
+
+
+def worker_scrape(port: int) -> Scrape | None:
+    try:
+        return scrape(port)
+    except requests.ConnectionError:
+        return None

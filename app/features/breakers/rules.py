@@ -35,6 +35,17 @@ class Reason(StrEnum):
     FORGOTTEN = "FORGOTTEN"  # no delivery to the target for long
 
 
+# State changes that workers make.
+TRANSITIONS = (
+    (BreakerState.OPEN, Reason.FAILURES),
+    (BreakerState.OPEN, Reason.RETRY_AFTER),
+    (BreakerState.HALF_OPEN, Reason.PROBE),
+    (BreakerState.CLOSED, Reason.PROBE_SUCCEEDED),
+    (BreakerState.OPEN, Reason.PROBE_FAILED),
+    (BreakerState.OPEN, Reason.PROBE_UNUSED),
+)
+
+
 class Transition(NamedTuple):
     """Change of state, its duration (open time, or deadline of the probe), and the counts that caused it."""
 

@@ -3,8 +3,10 @@
 import logging
 
 from app.features.notifications.group_sending import advance, waiting
+from app.features.notifications.metrics import NOTIFICATION_CONFLICTS, NOTIFICATIONS_SENT, NOTIFICATIONS_SUPPRESSED
 from app.features.notifications.watching import Detector
 from app.kernel.db.deletion import deletion
+from app.kernel.metrics import PROCESS
 from app.scheduler.chore import Chore, ChoreContext, Counts, counts_so_far, report_progress
 
 log = logging.getLogger(__name__)
@@ -31,6 +33,9 @@ PRUNE_SUBJECTS = deletion(
 
 def chores(context: ChoreContext) -> list[Chore]:
     database = context.database
+    for counter in (NOTIFICATIONS_SENT, NOTIFICATION_CONFLICTS):
+        PROCESS.begin(counter)
+    PROCESS.begin(NOTIFICATIONS_SUPPRESSED, ["refused", "repeated"])
 
     def notify() -> Counts:
         """Group the event batches of each rule and send the groups that are due."""

@@ -104,4 +104,4 @@ def _new_alerts(
     return [failing[alert] for alert in fresh if failing[alert][0].matches(failing[alert][1])]
 
 
-NOTIFICATIONS = Handler("notifications", _concerns, _note)
+NOTIFICATIONS = Handler("notifications", _concerns, _note, counters=(NOTIFICATION_EVENTS, NOTIFICATIONS_FAILED))

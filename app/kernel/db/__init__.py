@@ -19,9 +19,11 @@ from app.kernel.db.engine import (
     ping_idle_connections,
 )
 from app.kernel.db.fire_and_forget import Unawaited, server_of
-from app.kernel.db.retries import DatabaseBreaker, retried
+from app.kernel.db.retries import CONFLICT, CONNECTION, DatabaseBreaker, retried
 from app.kernel.errors import UnavailableError
 from app.kernel.function_types import Run, Work
+from app.kernel.metrics import PROCESS
+from app.kernel.metrics.series import STATEMENT_RETRIES
 from app.kernel.sql import IN_REGIONS, HotStatement
 from schema.url import database_url
 
@@ -53,6 +55,7 @@ class Database:
         self._stalled = StalledConnections()
         self._breaker = DatabaseBreaker()
         self._ambient = _AmbientTransaction()
+        PROCESS.begin(STATEMENT_RETRIES, (*CONFLICT, CONNECTION))
         event.listen(engine, "connect", self._stalled.start_watching)
         ping_idle_connections(engine, self._stalled)
 

@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 CONFLICT = frozenset({"40001", "40P01", "55P03"})  # serialization failure, deadlock, lock timeout: certainly undone
 LOCKED = "55P03"
+CONNECTION = "connection"  # in metrics: it broke, so there is no SQLSTATE
 OUTCOME_UNKNOWN = "40003"
 MAX_TRIES = 8
 MAX_LOCK_WAITS = 2  # each takes the lock timeout
@@ -92,7 +93,7 @@ def retried(run: Run[T], breaker: DatabaseBreaker, *, most_lost: int = 1) -> T:
                     time.sleep(random.uniform(0, 0.005 * 2**tries))
                 elif (lost := lost + 1) > most_lost or not _may_reconnect(error):
                     raise _unreachable(error, breaker, began) from error
-                PROCESS.add(STATEMENT_RETRIES, state or "connection", amount=tries < MAX_TRIES)
+                PROCESS.add(STATEMENT_RETRIES, state or CONNECTION, amount=tries < MAX_TRIES)
             else:
                 if breaker.is_open:
                     breaker.reset()

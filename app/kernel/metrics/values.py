@@ -3,8 +3,9 @@
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
 from app.kernel.function_types import Run
 from app.kernel.metrics.series import ENDPOINT, Kind, Series
@@ -94,6 +95,11 @@ class Values:
         """Increment a counter."""
         with self._lock:
             self._cells[series][labels][0] += amount
+
+    def begin(self, series: Series, *label_values: Iterable[str]) -> None:
+        """Report a counter as 0, for each combination of its label values: a rate needs a sample before the first."""
+        for labels in product(*label_values):
+            self.add(series, *labels, amount=0)
 
     def observe(self, series: Series, value: float, *labels: str) -> None:
         """Add a value to a histogram."""

@@ -38,6 +38,7 @@ class Handler:
         name: Name in the log and the metrics. It is stored with deferred events, so it must not change.
         concerns: Returns whether the handler has work for an event; without I/O.
         apply: Does the work for up to 200 events, all of which it concerns.
+        counters: Counters without labels in `Brought.counts`.
 
     Example:
         def _note(connection: Connection, ends: Sequence[End]) -> Brought:
@@ -51,3 +52,4 @@ class Handler:
     name: str
     concerns: Callable[[End], bool]
     apply: Callable[[Connection, Sequence[End]], Brought]
+    counters: Sequence[Series] = ()

@@ -81,8 +81,10 @@ class OutboxProcessor:
         self._database = database
         self._handlers = handlers
         self._values = values
-        for handler in handlers:  # a rate needs the value 0 before the first failure
-            values.add(series.EFFECTS_FAILED, handler.name, amount=0)
+        values.begin(series.ENDS_HANDLED)
+        values.begin(series.EFFECTS_FAILED, [handler.name for handler in handlers])
+        for counter in (counter for handler in handlers for counter in handler.counters):
+            values.begin(counter)
 
     def handle(self, end_ids: Sequence[str]) -> Handled:
         """Handle events that no other process handles and that have not failed before.

@@ -83,7 +83,6 @@ def test_run_with_changes_is_one_line_and_counted(caplog: pytest.LogCaptureFixtu
     }
     assert PROCESS.total(FAILED, "sweep") == 2
     assert at_first["tasks_failed_total"]["sweep",] == [0.0], "rates need a 0 before the first failure"
-    assert at_first["scheduler_chore_failures_total"]["sweep",] == [0.0]
 
 
 def test_changes_of_a_run_count_although_the_run_fails_later(caplog: pytest.LogCaptureFixture) -> None:
