@@ -180,6 +180,27 @@ def test_check_constraints_list_the_declared_values(engine: Engine) -> None:
                 assert words(str(constraint.sqltext)) == found[table.name, str(constraint.name)], constraint.name
 
 
+def test_checks_have_the_names_of_the_first_design(engine: Engine) -> None:
+    """Operators find these names in errors of the database, and in the scripts of the design."""
+    inspector = inspect(engine)
+    names = {
+        "endpoints": {"chk_endpoint_type"},
+        "jobs": {"chk_trigger_type", "chk_status", "chk_endpoint_type"},
+        "executions": {"chk_exec_status"},
+        "attempts": {"chk_attempt_status"},
+        "execution_logs": {"chk_log_level"},
+    }
+    for table, wanted in names.items():
+        assert wanted <= {str(check["name"]) for check in inspector.get_check_constraints(table)}, table
+
+
+@pytest.mark.parametrize("table", ["jobs", "executions"])
+def test_no_row_has_less_than_one_attempt(database: Database, table: str) -> None:
+    rows.add_executions(database)
+    with pytest.raises(IntegrityError, match=f"chk_{table}_max_attempts"):
+        database.fetch(text(f"UPDATE {table} SET max_attempts = 0"))
+
+
 def words(condition: str) -> set[str]:
     return set(re.findall(r"'([^']*)'", condition))
 
