@@ -20,6 +20,15 @@ compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encod
 """Write a value as JSON without spaces, in UTF-8 without escapes."""
 
 
+def is_same_json(one: Any, other: Any) -> bool:
+    """Return whether two values are equal as JSON: Python's `1 == True`, but JSON's 1 is not true."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(is_same_json(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_same_json, one, other))
+    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
+
+
 class Unreadable(dict[str, str]):
     """Replacement of stored JSON that cannot be read or written again; `unreadable` gives the reason."""
 

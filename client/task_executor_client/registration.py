@@ -183,7 +183,7 @@ def _unless_as_declared(register: Callable[..., Steps], declared: Declared[..., 
 
 def _spec(declared: Declared[..., Any], dry_run: bool) -> Steps:
     stored = yield from _get("payload_specs", "/payload-specs/{name}", declared.name)
-    if stored is not None and stored["schema"] == declared.schema:
+    if stored is not None and _is_same(stored["schema"], declared.schema):
         return Change("payload_spec", declared.name, "none")
     body = {"name": declared.name, "schema": declared.schema}
     if not dry_run:
@@ -223,8 +223,17 @@ def differing(body: Mapping[str, Any], stored: Mapping[str, Any]) -> tuple[str, 
     return tuple(
         name
         for name, value in sorted(wanted.items())
-        if _meant(name, value, body["type"]) != _meant(name, stored.get(name), body["type"])
+        if not _is_same(_meant(name, value, body["type"]), _meant(name, stored.get(name), body["type"]))
     )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Return whether two values are equal as JSON: Python's `1 == True`, but JSON's 1 is not true."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_is_same(value, other[key]) for key, value in one.items())
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
 
 
 def _meant(name: str, value: Any, type_: str) -> Any:

@@ -20,6 +20,7 @@ from app.features.catalog_files.document import LIVE_SETTINGS, Document, StoredC
 from app.kernel.audit.change import AuditedChange, Condition
 from app.kernel.db import Database
 from app.kernel.errors import TaskExecutorError
+from app.kernel.formats import is_same_json
 from app.web.catalog.endpoints_api import ChangedEndpointSchema, definition_of, flow_of
 from app.web.services import services, wake
 from schema.states import EndpointType, RouteSource
@@ -160,7 +161,7 @@ def _changes(
         now = stored.get(name)
         if now is None:
             yield CatalogChange("create", table.noun, name, None, value, None, table)
-        elif now.value != value:
+        elif not is_same_json(now.value, value):
             yield CatalogChange("change", table.noun, name, now.value, value, now.tag, table)
 
 
@@ -181,7 +182,9 @@ def _changed_endpoints(document: Document, stored: StoredCatalog, *, delete: boo
     order = in_order(now_called, called, now_called.keys() - called.keys() if delete else ())
     wanted = {name: document.endpoints[name] for name in order}
     return {
-        name: each for name, each in wanted.items() if name not in now or _comparable(now[name]) != _comparable(each)
+        name: each
+        for name, each in wanted.items()
+        if name not in now or not is_same_json(_comparable(now[name]), _comparable(each))
     }
 
 

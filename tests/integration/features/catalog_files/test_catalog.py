@@ -110,6 +110,18 @@ def test_diff_shows_the_changes_that_apply_makes(filled: Api, cli: Cli, tmp_path
     assert filled.get("/configs/other").json["values"] == {"day": "2030-01-01"}, "a YAML date is stored as text"
     cli.run("catalog", "diff", str(file))
 
+    document["payload_specs"]["loose"] = {"type": "object", "properties": {"on": {"const": 1}}}
+    document["configs"]["other"] = {"is_enabled": 1}
+    file.write_text(yaml.safe_dump(document))
+    cli.run("catalog", "apply", str(file), "--yes")
+    # To Python, 1 equals True.
+    document["payload_specs"]["loose"]["properties"]["on"]["const"] = True
+    document["configs"]["other"] = {"is_enabled": True}
+    file.write_text(yaml.safe_dump(document))
+    changed = cli.json("catalog", "apply", str(file), "--yes")["changes"]
+    assert [each["name"] for each in changed] == ["loose", "other"]
+    assert filled.get("/configs/other").json["values"]["is_enabled"] is True
+
     del document["configs"]["other"], document["payload_specs"]["loose"]
     file.write_text(yaml.safe_dump(document))
     cli.run("catalog", "diff", str(file))
