@@ -86,7 +86,13 @@ def call_back(connection: Connection, ends: Sequence[End]) -> Brought:
         target, outcome = targets.get(call.name), outcome_of(call.end, call.event, call.facts)
         fault = _fault(target, outcome)
         if target is None or fault is not None:
-            log.warning("skipped the callback %s of execution %s: %s", call.event, call.end.execution_id, fault)
+            # The message of a fault may quote the receiver's answer, which belongs in no log of a process.
+            log.warning(
+                "skipped the callback %s of execution %s: endpoint %s is deleted or refuses the outcome",
+                call.event,
+                call.end.execution_id,
+                call.name,
+            )
             level, message = LogLevel.WARN, f"skipped the callback to {call.name!r}: {fault}"
         else:
             made.append(_job_params(call, target, outcome))

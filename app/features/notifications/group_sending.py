@@ -207,11 +207,12 @@ def _send(connection: Connection, rule: Rule, group: EventGroup, step: Step) -> 
             made.append(_job_params(targets[channel], rule, message))
             job_id = made[-1]["job_id"]
         else:
+            # The message of a fault may quote a receiver's answer: see GET /notification-rules/{name}/messages.
             log.warning(
-                "could not send a message of notification rule %s to endpoint %s: %s; leaving it out",
+                "could not send a message of notification rule %s to endpoint %s: "
+                "the endpoint is deleted or rejects the message; leaving it out",
                 rule.name,
                 channel,
-                fault,
             )
         messages.append({"channel": channel, "job_id": job_id, "fault": fault})
     rows = connection.execute(job_insertion.ONE_SHOTS, job_insertion.params_of_several(made)).all() if made else ()

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -195,7 +196,11 @@ def _explained(error: _HandlerError) -> str:
     cause = error.__cause__
     if isinstance(cause, DBAPIError):
         return driver_message(cause)
-    return "".join(traceback.format_exception_only(cause)).strip() if cause else error.handler.name
+    if cause is None:
+        return error.handler.name
+    # Not the text of the exception, which may quote a receiver's answer.
+    place = traceback.extract_tb(cause.__traceback__)[-1]
+    return f"{type(cause).__name__} in {place.name}, line {place.lineno} of {Path(place.filename).name}"
 
 
 def wait_ms(tries: int) -> int:

@@ -150,6 +150,22 @@ def test_message_to_a_channel_that_keeps_changing_is_late_counted_and_logged(
     assert list(checks.messages(context)) == []
 
 
+def test_log_quotes_no_message_that_a_channel_refuses(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    add_rule(database)
+    handle(database, fail(database))
+    spec = """INSERT INTO payload_specs (name, schema_json) VALUES ('s', '{"properties": {"title": {"maxLength": 3}}}')
+              RETURNING name"""
+    database.fetch(text(spec.replace(":", r"\:")))
+    database.fetch(
+        text("UPDATE endpoints SET payload_spec_ref = 's', flow_revision = flow_revision + 1 RETURNING name")
+    )
+    assert send_due(database).refused == 1
+    (sent,) = page_of_messages(database, "r", PageRequest(9)).items
+    assert "/title" in str(sent)
+    assert "could not send a message of notification rule r to endpoint ops: " in caplog.text
+    assert "target" not in caplog.text
+
+
 def test_failed_notification_is_a_dead_letter_but_is_not_reported(database: Database) -> None:
     add_rule(database)
     add_rule(database, "all", endpoint=None, all=True)

@@ -225,6 +225,22 @@ def test_skipped_callback_is_logged(caller: Api, database: Database) -> None:
     assert callback_jobs(caller) == []
 
 
+def test_no_word_of_a_receiver_is_in_the_log_of_a_process(
+    caller: Api, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The execution's own log lines may quote the answer: who reads them may read the answer."""
+    short = {"properties": {"output": {"properties": {"body": {"maxLength": 9}}}}}
+    assert caller.post("/payload-specs", {"name": "short", "schema": short}).status_code == 201
+    register(caller, "strict", payload_spec="short")
+    execution = created(caller, one_shot("first", callbacks={"on_success": "strict"}))["execution"]["execution_id"]
+    end(database, claim_due(database), Verdict.success({"status_code": 200, "body": "customer Jane Doe"}))
+    assert handle_outbox(database) == 1
+    assert "skipped the callback on_success of execution " in caplog.text
+    assert "Jane" not in caplog.text
+    (line,) = caller.get(f"/executions/{execution}/logs").json["items"]
+    assert "/output/body" in line["message"]
+
+
 def test_callback_uses_the_version_of_a_concurrent_change(
     caller: Api, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
