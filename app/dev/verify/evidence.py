@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from app.dev.verify.ending.ending_rows import Endings
 from schema.states import AttemptStatus, BreakerState, EndpointType, ExecutionStatus, Trigger
 
 LOST_TYPES = frozenset({"WORKER_LOST", "STUCK"})
@@ -31,6 +32,8 @@ class Accepted:
     """The job repeats and is paused and resumed continuously: it must continue, but may skip ticks."""
     resumed_at: datetime | None = None
     """Database time after the last resume of a stormed job."""
+    visible_at: datetime | None = None
+    """Database time after the commit of the application's transaction that created the job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,8 @@ class AttemptRow:
     retryable: bool = True
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    led_to: ExecutionStatus | None = None
+    """Status of the execution after a failed attempt."""
 
     @property
     def explains_a_repeat(self) -> bool:
@@ -83,6 +88,17 @@ class TransitionRow:
     worker_after: str | None
     lease_valid: bool | None = None
     """At a claim: whether the worker's lease was valid by the database's clock."""
+    at: datetime | None = None
+    """Start of the transaction."""
+
+
+class SeenEvent(NamedTuple):
+    """An event of the API's stream; a named tuple, because a long run has very many."""
+
+    event_id: str
+    kind: str
+    subject: str
+    """Id of the execution, or else of the job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +213,13 @@ class Evidence:
     """Endpoint by target, for targets with a single endpoint."""
     disturbed: tuple[Span, ...] = ()
     """Spans of faults and of the recovery from them, in which order and progress are not judged."""
+    endings: Endings = field(default_factory=Endings)
+    rolled_back: frozenset[str] = frozenset()
+    """Ids of jobs that an application created in transactions that it rolled back."""
+    events: tuple[SeenEvent, ...] | None = None
+    """Events of the run's jobs and executions in the order of their arrival; None if no stream was read."""
+    queue_pauses: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)
+    """Pauses of the queue of an endpoint, by endpoint."""
 
     def attempts_of(self) -> dict[str, list[AttemptRow]]:
         """Group the attempts by execution, in order."""

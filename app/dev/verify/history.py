@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from app.dev.verify.evidence import Evidence, TransitionRow
-from schema.states import FINAL, AttemptStatus, ExecutionStatus, may_become
+from schema.states import FINAL, AttemptStatus, ExecutionStatus, Resolution, may_become
 
 _RUNNING = ExecutionStatus.RUNNING
 
@@ -13,8 +13,9 @@ def states_in_order(evidence: Evidence) -> Iterator[str]:
     if evidence.transitions is None:
         return
     last: dict[str, TransitionRow] = {}
+    redriven = {letter.execution_id for letter in evidence.endings.letters if letter.resolution is Resolution.REDRIVEN}
     for change in evidence.transitions:
-        yield from _judge(change, last.get(change.execution_id))
+        yield from _judge(change, last.get(change.execution_id), may_restart=change.execution_id in redriven)
         last[change.execution_id] = change
     for execution in evidence.executions:
         seen = last.get(execution.execution_id)
@@ -44,11 +45,12 @@ def no_stale_write(evidence: Evidence) -> Iterator[str]:
             yield f"{execution_id}: attempt {early[0]} succeeded and attempt {attempts[-1].number} followed"
 
 
-def _judge(change: TransitionRow, before: TransitionRow | None) -> Iterator[str]:
+def _judge(change: TransitionRow, before: TransitionRow | None, *, may_restart: bool) -> Iterator[str]:
     step = f"{change.execution_id}: {change.before} -> {change.after}"
     if (before.after if before else None) is not change.before:
         yield f"{step} does not follow {before.after if before else 'its creation'}"
-    if change.before in FINAL:
+    is_restart = may_restart and (change.before, change.after) == (ExecutionStatus.FAILED, ExecutionStatus.QUEUED)
+    if change.before in FINAL and not is_restart:
         yield f"{step} after its end"
     elif change.before is not change.after and not may_become(change.before, change.after):
         yield f"{step} is not legal"

@@ -83,11 +83,15 @@ class LoadClient:
         job = Accepted(
             answer["job_id"], key, Trigger(body["trigger"]), first_tick=first_tick, step=step, is_stormed=is_stormed
         )
-        with self._lock:
-            known = self._accepted.setdefault(key, job)
-        if known.job_id != job.job_id:
-            self.contradictions.append(f"the key {key} was answered with {known.job_id} and {job.job_id}")
+        self.accept(job)
         return job
+
+    def accept(self, job: Accepted) -> None:
+        """Record an accepted job; a second job for its key is a contradiction."""
+        with self._lock:
+            known = self._accepted.setdefault(job.key, job)
+        if known.job_id != job.job_id:
+            self.contradictions.append(f"the key {job.key} was answered with {known.job_id} and {job.job_id}")
 
     def create_all(self, bodies: Iterable[dict[str, Any]]) -> None:
         """Create jobs that are due at once as fast as the API takes them, in about this order."""

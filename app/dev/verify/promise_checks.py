@@ -6,10 +6,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
 
+from app.dev.verify.ending.ending_checks import (
+    each_callback_once,
+    each_failure_in_one_message,
+    each_letter_redriven_once,
+    one_letter_per_failure,
+)
+from app.dev.verify.events.event_checks import each_change_is_an_event, events_in_order
 from app.dev.verify.evidence import Accepted, Arrival, AttemptRow, Evidence, ExecutionRow, grouped
 from app.dev.verify.flow.breaker_checks import breakers_hold
 from app.dev.verify.flow.limit_checks import never_above_a_rate, never_above_max_in_flight
 from app.dev.verify.flow.order_checks import due_first, higher_priorities_first, no_endpoint_without_progress
+from app.dev.verify.flow.pause_checks import nothing_claimed_from_a_paused_queue
 from app.dev.verify.history import no_stale_write, states_in_order
 from schema.states import FINAL, AttemptStatus, EndpointType, ExecutionStatus
 
@@ -87,6 +95,11 @@ def _ticks(job: Accepted, ticks: Counter[datetime]) -> Iterator[str]:
     expected = {job.first_tick + number * job.step for number in range(max(owed, len(ticks)))}
     yield from (f"{job.job_id}: no execution of the tick {tick}" for tick in sorted(expected - set(ticks)))
     yield from (f"{job.job_id}: an execution at {tick}, which is no tick" for tick in sorted(set(ticks) - expected))
+
+
+def rollbacks_leave_nothing(evidence: Evidence) -> Iterator[str]:
+    """Find jobs of transactions that never committed."""
+    yield from (f"{job_id}: exists, and was rolled back" for job_id in sorted(evidence.rolled_back & evidence.jobs))
 
 
 def attempts_without_gaps(evidence: Evidence) -> Iterator[str]:
@@ -172,6 +185,7 @@ def locked_rows_block_nothing(evidence: Evidence) -> Iterator[str]:
 CHECKS: dict[str, Callable[[Evidence], Iterable[str]]] = {
     "no accepted job is lost": nothing_lost,
     "one execution per job and per tick": one_execution_each,
+    "no job of a transaction that was rolled back exists": rollbacks_leave_nothing,
     "attempt numbers have no gaps": attempts_without_gaps,
     "no write of a stale claim took effect": no_stale_write,
     "every repeated delivery is explained": repeats_explained,
@@ -189,4 +203,11 @@ CHECKS: dict[str, Callable[[Evidence], Iterable[str]]] = {
     "earlier due times go first": due_first,
     "every endpoint makes progress": no_endpoint_without_progress,
     "breakers open, probe once and close": breakers_hold,
+    "nothing is claimed from a paused queue": nothing_claimed_from_a_paused_queue,
+    "each end has one job per callback": each_callback_once,
+    "each failure leaves one dead letter": one_letter_per_failure,
+    "each dead letter is redriven once": each_letter_redriven_once,
+    "each failure is counted in one message": each_failure_in_one_message,
+    "events come once and in order": events_in_order,
+    "each change is an event": each_change_is_an_event,
 }

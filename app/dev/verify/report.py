@@ -13,7 +13,7 @@ from app.dev.verify.evidence import Evidence
 from app.dev.verify.faults.fault_plan import Fault
 from app.dev.verify.promise_checks import CheckResult
 from app.dev.verify.verify_options import Options
-from schema.states import EndpointType
+from schema.states import EndpointType, Resolution
 
 _MAX_SHOWN = 10
 _PERCENTILES = (50, 90, 99, 99.9)
@@ -53,10 +53,26 @@ class VerifyReport:
             "requests_repeated": evidence.conduct.repeats,
             "slowest_answer_seconds": round(evidence.conduct.slowest_answer, 3),
             "repeated_deliveries": repeats_by_cause(evidence),
+            "judged": judged(evidence),
             "lateness_ms": lateness(evidence),
             "notes": self.notes,
             "checks": {result.name: list(result.breaches) for result in self.results},
         }
+
+
+def judged(evidence: Evidence) -> dict[str, int]:
+    """Count the rows and events beside jobs and attempts that the checks judged."""
+    endings = evidence.endings
+    return {
+        "callbacks": len(endings.called),
+        "dead letters": len(endings.letters),
+        "redriven letters": sum(letter.resolution is Resolution.REDRIVEN for letter in endings.letters),
+        "messages": len(endings.messages),
+        "events": len(evidence.events or ()),
+        "jobs of committed transactions": sum(job.visible_at is not None for job in evidence.accepted),
+        "jobs of rolled-back transactions": len(evidence.rolled_back),
+        "pauses of a queue": sum(map(len, evidence.queue_pauses.values())),
+    }
 
 
 def repeats_by_cause(evidence: Evidence) -> dict[str, int]:
@@ -102,6 +118,7 @@ def show(report: VerifyReport, terminal: Terminal) -> None:
         ("processes started again", str(figures["processes_started_again"])),
         ("requests repeated", f"{figures['requests_repeated']}; slowest answer {figures['slowest_answer_seconds']} s"),
         ("repeated deliveries", _counts(figures["repeated_deliveries"])),
+        ("also judged", _counts(figures["judged"])),
     ]
     rows += [
         (f"late by (ms), {transport}", ", ".join(f"{name} {value}" for name, value in values.items()))

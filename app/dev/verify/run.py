@@ -14,6 +14,9 @@ from app.dev.process.workdir import WorkDir
 from app.dev.stack.stack_client import ApiError
 from app.dev.terminal import Terminal
 from app.dev.verify import arrival_record, stored
+from app.dev.verify.ending import ending_reading
+from app.dev.verify.ending.ending_rows import Endings
+from app.dev.verify.events.event_reader import EventReader
 from app.dev.verify.evidence import Evidence, Span
 from app.dev.verify.faults.fault_plan import Act, schedule
 from app.dev.verify.faults.injector import Injector
@@ -75,9 +78,17 @@ class Run:
         run = secrets.token_hex(4)
         self._endpoints = VerifyEndpoints(run)
         self._client = LoadClient(self._stack.url, self._stack.api.key)
-        self._database = db.connect(self._stack.database_url, pool_size=3, application_name="te-verify")
+        self._database = db.connect(self._stack.database_url, pool_size=6, application_name="te-verify")
         self._witness = Witness(self._database, run)
-        self._workload = Workload(options, self._client, self._endpoints, self._database, system.targets.receiver)
+        self._events = EventReader(self._stack.url, self._stack.api.key, seed=options.seed)
+        self._workload = Workload(
+            options,
+            self._client,
+            self._endpoints,
+            self._database,
+            system.targets.receiver,
+            database_url=self._stack.database_url,
+        )
         self._supervisor = Supervisor(self._stack)
         self._injector = Injector(
             schedule(options, self._stack.names, LEASE_SECONDS),
@@ -96,6 +107,7 @@ class Run:
             self._witness.install()
             self._system.targets.kafka.create_topic(self._endpoints.topic, partitions=3)
             self._endpoints.register(self._stack.api, self._system.targets)
+        self._events.start(stored.now(self._database))
         self._terminal.heading(f"Load: {self._options.rate:g} jobs a second for {self._options.duration:g} s")
         self._workload.start()
         self._until(lambda: not self._workload.is_creating, "creating jobs")
@@ -103,6 +115,9 @@ class Run:
         self._workload.wind_down(self._until)
         self._quiet_by = time.monotonic() + _QUIET_PATIENCE_SECONDS
         self._until(self._is_quiet, "waiting for the end of all executions")
+        self._events.stop()
+        ended_at = stored.now(self._database)
+        self._until(lambda: self._has_all_events(ended_at), "waiting for the events")
         with self._terminal.step("reading both sides"):
             evidence = self._evidence()
         return VerifyReport(
@@ -119,6 +134,7 @@ class Run:
         """Stop, and remove endpoints, key and witness; the history stays in the database."""
         self._injector.end()
         self._workload.stop()
+        self._events.stop()
         with suppress(ApiError, ChildError, requests.RequestException):
             self._endpoints.remove(self._stack.api)
             self._stack.revoke_key(self._stack.api.key)
@@ -151,9 +167,18 @@ class Run:
         self._terminal.status(text + (f", {len(faults)} faults, latest {faults[-1]}" if faults else ""))
 
     def _is_quiet(self) -> bool:
-        """Return whether all executions have ended, or the time for that is over."""
-        is_over = all(status in FINAL for status in stored.progress(self._database, self._endpoints.names))
+        """Return whether all executions have ended with their consequences, or the time for that is over."""
+        # First: the consequence of an end may be an execution.
+        is_over = ending_reading.is_all_handled(self._database)
+        is_over &= all(status in FINAL for status in stored.progress(self._database, self._endpoints.names))
         return is_over or time.monotonic() > self._quiet_by
+
+    def _has_all_events(self, ended_at: datetime) -> bool:
+        """Return whether the events before an instant were read, or the time for that is over."""
+        with suppress(ApiError, requests.RequestException):
+            if self._events.has_all(ended_at):
+                return True
+        return time.monotonic() > self._quiet_by
 
     def _evidence(self) -> Evidence:
         targets, names = self._system.targets, self._endpoints.names
@@ -181,7 +206,23 @@ class Run:
             limits=self._endpoints.limits,
             breaker_changes=stored.breaker_changes(self._database, began),
             breakers=stored.breakers(self._database, names),
+            endings=self._endings(),
+            rolled_back=frozenset(self._workload.transactions.rolled_back),
+            events=tuple(self._events.seen),
+            queue_pauses={self._endpoints.queued: tuple(self._workload.queue_pauses.spans)},
             disturbed=tuple(Span(since, since + timedelta(seconds=lasts) + _RECOVERY) for since, lasts in disturbing),
+        )
+
+    def _endings(self) -> Endings:
+        endpoints = self._endpoints
+        return Endings(
+            callbacks=endpoints.callbacks,
+            called=ending_reading.callback_rows(self._database, endpoints.names),
+            letters=ending_reading.letter_rows(self._database, endpoints.names),
+            owed=self._workload.redriving.owed,
+            redrives=ending_reading.redrive_rows(self._database, endpoints.names),
+            rules=endpoints.rules,
+            messages=ending_reading.message_rows(self._database, list(endpoints.rules)),
         )
 
     def _leaks(self) -> Iterator[str]:
@@ -196,6 +237,7 @@ class Run:
         yield "late: arrival of the first message minus the scheduled time, over the whole run, outages included"
         yield f"a worker's lease lasts {LEASE_SECONDS:g} s here, so that leases expire even in a short run"
         yield from self._injector.notes()
+        yield f"connections of the reader of events: {self._events.connections}"
         if self._workload.pauses:
             yield f"pauses and resumes of repeating jobs: {self._workload.pauses:,}"
         if self._options.database_url is not None:

@@ -57,6 +57,7 @@ def attempt_rows(database: Database, endpoints: list[str]) -> tuple[AttemptRow, 
             bool(error.get("retryable", True)),
             row.started_at,
             row.completed_at,
+            ExecutionStatus(row.led_to) if row.led_to else None,
         )
         for row in database.fetch(query)
         for error in [row.error or {}]

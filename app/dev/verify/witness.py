@@ -19,7 +19,7 @@ _INSTALL = [
     CREATE TABLE {schema}.changes (
       number BIGSERIAL PRIMARY KEY, execution_id TEXT NOT NULL, job_id TEXT NOT NULL, before TEXT, after TEXT NOT NULL,
       attempt_before BIGINT NOT NULL, attempt_after BIGINT NOT NULL, worker_before TEXT, worker_after TEXT,
-      lease_valid BOOLEAN)
+      lease_valid BOOLEAN, at TIMESTAMPTZ NOT NULL DEFAULT now())
     """,
     """
     CREATE FUNCTION {schema}.note() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -44,7 +44,8 @@ _INSTALL = [
 ]
 _REMOVE = ["DROP TRIGGER IF EXISTS {schema} ON executions", "DROP SCHEMA IF EXISTS {schema} CASCADE"]
 _READ = """
-    SELECT c.execution_id, before, after, attempt_before, attempt_after, worker_before, worker_after, lease_valid
+    SELECT c.execution_id, before, after, attempt_before, attempt_after, worker_before, worker_after, lease_valid,
+           c.at
       FROM {schema}.changes AS c JOIN jobs AS j ON j.job_id = c.job_id
      WHERE j.endpoint = ANY (CAST(:endpoints AS TEXT[])) ORDER BY c.number
 """

@@ -9,8 +9,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.dev.receiver import Receiver
+from app.dev.verify.ending.redriving import Redriving
 from app.dev.verify.load_client import ANSWER_SECONDS, LoadClient
+from app.dev.verify.queue_pauses import QueuePauses
 from app.dev.verify.repeating import RepeatingJobs
+from app.dev.verify.transactions import Transactions
 from app.dev.verify.verify_endpoints import VerifyEndpoints
 from app.dev.verify.verify_options import Options
 from app.kernel.db import Database
@@ -28,16 +31,30 @@ Until = Callable[[Stopping, str], None]
 
 
 class Workload:
-    """Threads that create one-shot jobs at a steady rate and waves of jobs for limited endpoints; repeating jobs."""
+    """All threads of the load.
+
+    They create one-shot jobs at a steady rate, waves of jobs for limited endpoints, repeating jobs, and jobs in
+    transactions of an application; redrive dead letters; and pause a queue.
+    """
 
     def __init__(
-        self, options: Options, client: LoadClient, endpoints: VerifyEndpoints, database: Database, receiver: Receiver
+        self,
+        options: Options,
+        client: LoadClient,
+        endpoints: VerifyEndpoints,
+        database: Database,
+        receiver: Receiver,
+        *,
+        database_url: str,
     ) -> None:
         self._options = options
         self._client = client
         self._endpoints = endpoints
         self._receiver = receiver
         self._repeating = RepeatingJobs(client, endpoints, database, seed=options.seed, has_storm=options.pause_storm)
+        self.redriving = Redriving(client, endpoints, database)
+        self.transactions = Transactions(database_url, client, endpoints, database, seed=options.seed)
+        self.queue_pauses = QueuePauses(client, endpoints, database, seed=options.seed)
         self._numbers = itertools.count()  # `next` is atomic
         self._threads: list[threading.Thread] = []
         self.started_at = 0.0
@@ -53,7 +70,8 @@ class Workload:
         return any(thread.is_alive() for thread in self._threads)
 
     def start(self) -> None:
-        self._repeating.start()
+        for part in (self._repeating, self.redriving, self.transactions, self.queue_pauses):
+            part.start()
         self.started_at = time.monotonic()
         for _ in range(min(_MAX_THREADS, max(4, round(self._options.rate / 8)))):
             self._in_background(self._create_jobs)
@@ -62,6 +80,8 @@ class Workload:
 
     def wind_down(self, until: Until) -> None:
         """End the repeating jobs, each after proof that it continues."""
+        for part in (self.redriving, self.transactions, self.queue_pauses):
+            part.stop()
         self._repeating.calm()
         until(self._repeating.all_continue, "waiting for the next tick of each job that was paused and resumed")
         until(self._repeating.all_have_ticked, "waiting for the first tick of each repeating job")

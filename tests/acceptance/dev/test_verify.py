@@ -38,6 +38,7 @@ def test_all_checks_hold_under_all_faults(tmp_path: Path) -> None:
     assert report["changes_of_state"] > report["attempts"]
     assert report["changes_of_breakers"] > 0, "no breaker changed its state"
     assert report["repeated_deliveries"]["CONNECTION_ERROR"] > 0, "no receiver lost a response"
+    assert all(report["judged"].values()), report["judged"]
     assert ET.parse(tmp_path / "report.xml").getroot().get("failures") == "0"
     assert "accepted" in done.stdout, "progress is missing"
 

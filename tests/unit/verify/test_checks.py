@@ -17,6 +17,7 @@ from app.dev.verify.promise_checks import run_checks
 from app.dev.verify.report import lateness, repeats_by_cause
 from schema.states import AttemptStatus, EndpointType, Trigger
 from tests.cases import each_case
+from tests.unit.verify import ending_breaches
 from tests.unit.verify.flow_checks import FLOW
 from tests.unit.verify.good_run import CHANGES, CRON, DUE, EXECUTION, FIRST, GOOD, MINUTE, MS, SECOND, S, tick
 
@@ -124,6 +125,7 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
     "no answer at all": (API, replace(GOOD, conduct=Conduct(unanswered=1))),
     "an answer took too long": (API, replace(GOOD, conduct=Conduct(slowest_answer=35.0))),
     "a process ended": (PROCESSES, replace(GOOD, conduct=Conduct(unexpected_ends=("web ended",)))),
+    **ending_breaches.BREACHES,
 }
 
 
@@ -176,6 +178,11 @@ def test_legal_evidence_is_no_breach(evidence: Evidence) -> None:
     assert broken(evidence) == set()
 
 
+@each_case("name", ending_breaches.LEGAL)
+def test_legal_ends_are_no_breach(name: str) -> None:
+    assert broken(ending_breaches.LEGAL[name]) == set()
+
+
 def test_execution_may_fail_without_attempts_left_or_with_a_permanent_error() -> None:
     used_up = replace(with_execution(status=S.FAILED, max_attempts=2), transitions=None)
     forbidden = replace(
@@ -184,8 +191,9 @@ def test_execution_may_fail_without_attempts_left_or_with_a_permanent_error() ->
         attempts=(FIRST, AttemptRow("e1", 2, AttemptStatus.FAILED, "w2", "HTTP_ERROR", retryable=False)),
         arrivals=(),
     )
-    assert broken(replace(used_up, arrivals=())) == set()
-    assert broken(forbidden) == set()
+    # The fabricated failures left no dead letters.
+    assert broken(replace(used_up, arrivals=())) == {ending_breaches.LETTERS}
+    assert broken(forbidden) == {ending_breaches.LETTERS}
 
 
 def test_repeats_are_counted_by_their_cause() -> None:

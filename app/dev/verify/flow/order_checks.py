@@ -56,7 +56,10 @@ def no_endpoint_without_progress(evidence: Evidence) -> Iterator[str]:
             started[endpoints[attempt.execution_id]].append(attempt.started_at)
     for endpoint, starts in grouped(_starts(evidence), "execution.endpoint").items():
         for since, until in _silences(sorted(starts, key=attrgetter("at")), sorted(started[endpoint])):
-            if not (evidence.is_disturbed(since, until) or _has_open_breaker(evidence, endpoint, since, until)):
+            is_excused = _has_open_breaker(evidence, endpoint, since, until) or any(
+                pause.overlaps(since, until) for pause in evidence.queue_pauses.get(endpoint, ())
+            )
+            if not (is_excused or evidence.is_disturbed(since, until)):
                 seconds = (until - since).total_seconds()
                 yield f"{endpoint}: nothing started for {seconds:.1f} s from {since}, although something was due"
 
@@ -70,9 +73,11 @@ def _starts(evidence: Evidence) -> Iterator[_Start]:
         if change.before is ExecutionStatus.RUNNING and change.attempt_after < change.attempt_before
     }
     paused = {job.job_id for job in evidence.accepted if job.is_stormed}
+    visible = {job.job_id: job.visible_at for job in evidence.accepted if job.visible_at}
     for row in evidence.executions:
         if row.execution_id in first and row.execution_id not in released and row.job_id not in paused:
-            yield _Start(row, first[row.execution_id], row.scheduled_at)
+            due = max(row.scheduled_at, visible.get(row.job_id, row.scheduled_at))
+            yield _Start(row, first[row.execution_id], due)
 
 
 def _inversions(evidence: Evidence, starts: Sequence[_Start]) -> tuple[int, int]:
