@@ -13,7 +13,7 @@ from schema.states import BreakerState
 MAX_NAMED = 50  # endpoints of a slot with a row each; all further endpoints share a row
 RETRY_AFTER_SLACK_SECONDS = 0.5  # responses take time: a wait that ends little later does not open the breaker again
 TRY_SECONDS = 1.0  # between two executions that a process claims for the probe
-YIELD_SECONDS = 1.0  # for which the endpoint that failed last leaves a probe to other endpoints
+YIELD_SECONDS = 1.0  # for which the endpoint that fails most, and the last to fail, leave a probe to other endpoints
 
 Results = defaultdict[str, list[int]]  # successes and failures by endpoint
 _OUTCOMES = {None: Reason.PROBE_UNUSED, True: Reason.PROBE_FAILED, False: Reason.PROBE_SUCCEEDED}
@@ -77,7 +77,8 @@ class Target:
 
     def probe_at(self, endpoint: str) -> float:
         """Return when this process may claim an execution of an endpoint for the probe of the open breaker."""
-        yields = self._failed_last == endpoint and len(self.endpoints) > 1
+        is_failing = endpoint in {self._failed_last, self.standing.failing}
+        yields = is_failing and (self.standing.is_shared or len(self.endpoints) > 1)
         return max(self.standing.until + (self._yield_seconds if yields else 0.0), self.try_at)
 
     def reserve_probe(self, attempt: object, endpoint: str) -> bool:

@@ -62,13 +62,19 @@ class Counts(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """Stored state of a breaker, which may be probed from `until` (on `time.monotonic()`) on."""
+    """Stored state of a breaker, which may be probed from `until` (on `time.monotonic()`) on.
+
+    Of an open breaker, in all processes: `failing` is the endpoint with most failures; `is_shared` is true if several
+    endpoints resolve to the target.
+    """
 
     target: str
     state: BreakerState = BreakerState.CLOSED
     revision: int = 0
     until: float = 0.0
     probe_worker: str | None = None
+    failing: str | None = None
+    is_shared: bool = False
 
 
 class Counted(NamedTuple):

@@ -66,7 +66,13 @@ NOTABLE = statement(
     "targets.notable",
     """
     SELECT b.target, b.state, b.revision, b.probe_worker,
-           CAST(EXTRACT(EPOCH FROM COALESCE(b.probe_until, b.open_until, now()) - now()) AS DOUBLE PRECISION) AS left_s
+           CAST(EXTRACT(EPOCH FROM COALESCE(b.probe_until, b.open_until, now()) - now()) AS DOUBLE PRECISION) AS left_s,
+           CASE WHEN b.state = 'open' THEN (
+             SELECT c.endpoint FROM breaker_counts AS c WHERE c.target = b.target AND c.endpoint <> ''
+              GROUP BY c.endpoint ORDER BY sum(c.failed) DESC, c.endpoint LIMIT 1) END AS failing,
+           CASE WHEN b.state = 'open' THEN (
+             SELECT min(e.endpoint) < max(e.endpoint)
+               FROM breaker_endpoints AS e WHERE e.target = b.target) END AS shared
       FROM breakers AS b WHERE b.state IN ('open', 'half_open') OR b.watched_until > now()
     """,
 )
@@ -148,7 +154,10 @@ def notable(database: Database) -> list[Standing]:
     """Read the open, half-open and watched breakers, which are few."""
     asked_at = time.monotonic()
     return [
-        Standing(row.target, BreakerState(row.state), row.revision, asked_at + row.left_s, row.probe_worker)
+        Standing(
+            *(row.target, BreakerState(row.state), row.revision, asked_at + row.left_s, row.probe_worker),
+            *(row.failing, bool(row.shared)),
+        )
         for row in database.fetch(NOTABLE)
     ]
 

@@ -158,3 +158,16 @@ def test_endpoint_that_failed_last_leaves_the_probe_to_other_endpoints(database:
     worker.read_states()
     assert worker.capacity() == (0 if endpoints > 1 else 1)
     assert worker.capacity("other") > 0
+
+
+def test_failing_endpoint_leaves_the_probe_to_another_endpoint_of_another_process(database: Database) -> None:
+    """A process yields although it has neither seen a failure nor the other endpoint."""
+    failing, idle, healthy = (Worker(database, f"wrk_{n}", yield_seconds=3600) for n in range(3))
+    healthy.bind("other")
+    failing.fail(10)
+    sync_all([failing, idle, healthy])
+    set_past(database, "open_until")
+    for worker in (failing, idle, healthy):
+        worker.read_states()
+    assert [worker.capacity() for worker in (failing, idle, healthy)] == [0, 0, 0]
+    assert healthy.capacity("other") > 0
