@@ -101,9 +101,10 @@ class Processes:
                 )
 
     def wait_for_line(self, child: Child, words: str, *, times: int = 1) -> None:
-        """Wait until the output has `words` at least `times` times; raises ChildError if the process ends first."""
+        """Wait until whole lines have `words` at least `times` times; raises ChildError if the process ends first."""
         deadline = time.monotonic() + LINE_SECONDS
-        while child.log.read_text().count(words) < times:
+        # The text behind the last line break may be a part of a line.
+        while child.log.read_text().rpartition("\n")[0].count(words) < times:
             if not child.is_running:
                 raise ChildError(f"{child.name} ended with status {child.returncode}:\n{child.tail()}")
             if time.monotonic() > deadline:

@@ -139,8 +139,7 @@ def check(document: Document, stored: StoredCatalog) -> None:
                 stuck_timeout_ms=_stuck_timeout_ms(),
             )
         except TaskExecutorError as error:
-            where = error.details[0]["pointer"] if error.details else ""
-            fault = error.message.removeprefix(f"{where}: ")
+            where, fault = next(((each["pointer"], each["message"]) for each in error.details), ("", error.message))
             raise CommandError(f"/endpoints/{name}{where}: {fault}") from None
     _check_sections(document, names)
 

@@ -6,7 +6,7 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.catalog.endpoints.live_settings_fields import priority_field, queue_field
-from app.catalog.specs.spec_fields import Flag
+from app.catalog.specs.spec_fields import Flag, TextInOrder
 from app.kernel.formats import EPOCH
 from app.kernel.tracing.context import TraceContext
 from app.queue.jobs.job_model import NewJob
@@ -131,7 +131,7 @@ class NewJobSchema(ChangedJobSchema):
 
     endpoint = fields.String(required=True, validate=validate.Length(1, MAX_NAME))
     trigger = fields.Enum(Trigger, required=True)
-    idempotency_key = fields.String(
+    idempotency_key = TextInOrder(
         allow_none=True,
         validate=[validate.Length(1, MAX_IDEMPOTENCY_KEY), check_key],
         metadata={

@@ -76,7 +76,7 @@ def url_and_authorization(catalog):
 
 def test_unreadable_input_fails_permanently_even_if_the_spec_uses_no_input(database, catalog):
     rows.add_endpoint(database, "constant", spec={"url": "http://127.0.0.1:9/", "method": "POST"})
-    with pytest.raises(TemplateError, match="the input cannot be read: it is odd"):
+    with pytest.raises(TemplateError, match="The input cannot be read: it is odd"):
         prepare(catalog, "constant", input_=Unreadable(unreadable="it is odd"))
 
 
@@ -188,7 +188,7 @@ def add_variant(database, **fields):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (lambda _: {"version": 9}, "version 9"),
+        (lambda _: {"version": 9}, "Version 9"),
         (lambda _: {"endpoint": "nope"}, "nope"),
         (lambda _: {"input_": {}}, "input.id"),
         (lambda _: {"input_": {"id": ".", "n": 1}}, "path segment"),

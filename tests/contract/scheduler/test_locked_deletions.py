@@ -11,8 +11,8 @@ from sqlalchemy import text
 
 from app.kernel.db import Database
 from tests import rows
+from tests.contract.scheduler.completed import finish
 from tests.contract.scheduler.conftest import chores, holding
-from tests.contract.scheduler.test_prune import finish
 from tests.cron_jobs import add_cron_job, daily
 
 OLD = "now() - INTERVAL '400 days'"

@@ -51,7 +51,7 @@ def test_resource_of_a_repeating_job_is_deleted_only_after_the_job_is_retired(
     if is_paused:
         assert api.post(f"/jobs/{job_id}/pause").status_code == 200
     details = problem(api.delete("/endpoints/target"), 409, "CONFLICT")["details"]
-    assert {"pointer": "", "message": f"needed by job {job_id}"} in details
+    assert {"pointer": "", "message": f"Needed by job {job_id}."} in details
     changed = {key: value for key, value in http_endpoint().items() if key != "name"}
     assert api.put("/endpoints/target", changed).status_code == 200
     for path in RESOURCES:

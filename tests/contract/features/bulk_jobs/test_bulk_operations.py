@@ -110,8 +110,8 @@ def test_execution_with_an_earlier_cancellation_is_refused(database: Database) -
         cancel_execution(database, each, if_running=IfRunning.REQUEST, actor="you")
     operation = begin(database, BulkAction.CANCEL, if_running=IfRunning.REQUEST)
     refused = kind(database).process(operation, [cancelled, requested, running, waiting]).refused
-    reasons = {each: error.message.split(" ")[-2] for each, error in refused.items()}
-    assert reasons == {cancelled: "CANCELLED", requested: "end"}
+    reasons = {each: error.message.partition("already ")[2] for each, error in refused.items()}
+    assert reasons == {cancelled: "CANCELLED.", requested: "asked to end."}
     abort = begin(database, BulkAction.CANCEL, if_running=IfRunning.ABORT)
     assert requested not in kind(database).process(abort, [requested]).refused
 
