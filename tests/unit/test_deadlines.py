@@ -111,15 +111,29 @@ def that_fails(_environ: Any, _start_response: Any) -> Any:
 )
 def test_client_must_read_an_answer_in_time(request_: bytes, answer: Any) -> None:
     server, client = socket.socketpair()
-    with worker_of(answer) as worker, server, client:
+    is_answering = threading.Event()
+
+    def application(environ: Any, start_response: Any) -> Any:
+        is_answering.set()
+        return answer(environ, start_response)
+
+    with worker_of(application) as worker, server, client:
         fill(server)
         client.sendall(request_)
-        assert_thread_returns(worker, connection(worker, server))
+        if answer is None:
+            is_answering.set()
+        assert_thread_returns(worker, connection(worker, server), is_answering)
 
 
 def test_client_must_read_a_resumed_answer_in_time() -> None:
+    is_answering = threading.Event()
+
     def application(environ: Any, _start_response: Any) -> tuple[()]:
-        environ[KEPT] = SimpleNamespace(resume=lambda start_response: Response("some")(environ, start_response))
+        def resume(start_response: Any) -> Any:
+            is_answering.set()
+            return Response("some")(environ, start_response)
+
+        environ[KEPT] = SimpleNamespace(resume=resume)
         return ()
 
     server, client = socket.socketpair()
@@ -128,7 +142,7 @@ def test_client_must_read_a_resumed_answer_in_time() -> None:
         client.sendall(GET)
         worker.handle(conn)
         fill(server)
-        assert_thread_returns(worker, conn)
+        assert_thread_returns(worker, conn, is_answering)
 
 
 def test_refusal_of_the_main_thread_never_blocks() -> None:
@@ -149,9 +163,10 @@ def fill(server: socket.socket) -> None:
             pass
 
 
-def assert_thread_returns(worker: Worker, conn: TConn) -> None:
+def assert_thread_returns(worker: Worker, conn: TConn, is_answering: threading.Event) -> None:
     thread = threading.Thread(target=worker.handle, args=[conn], daemon=True)
     thread.start()
+    assert is_answering.wait(HUNG_SECONDS)  # the deadline until here is the head's
 
     def is_back() -> bool:
         worker.deadlines.enforce(time.monotonic() + HUNG_SECONDS)  # the main thread calls this with a later time
