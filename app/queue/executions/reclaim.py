@@ -34,7 +34,8 @@ _CANDIDATES = f"""
     SELECT e.endpoint, e.limit_key, e.worker_id, e.execution_id, e.attempt_count, e.max_attempts,
            now() - e.scheduled_at AS age, v.retry_policy,
            EXISTS (SELECT 1 FROM attempts AS a
-                    WHERE a.execution_id = e.execution_id AND a.error->>'type' = 'WORKER_LOST') AS was_lost,
+                    WHERE a.execution_id = e.execution_id
+                      AND a.error->>'type' IN ('WORKER_LOST', 'STUCK')) AS was_lost,
            (SELECT j.job_id FROM jobs AS j WHERE j.job_id = e.job_id AND {MAY_SETTLE}) AS job_to_settle
       FROM executions AS e
       LEFT JOIN endpoint_versions AS v ON v.endpoint = e.endpoint AND v.version = e.endpoint_version
@@ -217,9 +218,8 @@ def _reason(stuck_ms: int | None) -> LossReason:
 
 
 def _candidate(row: Row[Any], reason: LossReason) -> Candidate:
-    first_loss = reason is LossReason.WORKER_LOST and not row.was_lost
     age_ms = row.age / timedelta(milliseconds=1)
-    tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, age_ms, first_loss)
+    tried = Tried(row.execution_id, row.attempt_count, row.max_attempts, age_ms, first_loss=not row.was_lost)
     error = DeliveryError(reason.name, reason.value, may_have_been_delivered=True)
     try:
         verdict = _verdict(error, tried, RetryPolicy.from_json(row.retry_policy))

@@ -98,8 +98,8 @@ class Verdict:
 class Tried:
     """Facts about an attempt that decide its verdict.
 
-    `age_ms` is the time since the first planned time. `first_loss` is true for the first attempt of an execution whose
-    worker was lost.
+    `age_ms` is the time since the first planned time. `first_loss` is true for the first attempt of an execution that
+    its worker did not end: the worker was lost or got stuck.
     """
 
     execution_id: str
@@ -110,7 +110,7 @@ class Tried:
 
     @property
     def most_attempts(self) -> int:
-        """Maximum number of attempts: one more after the first lost worker, which may have sent nothing."""
+        """Maximum number of attempts: one more after the first loss, because nothing may have been sent."""
         return self.max_attempts + int(self.first_loss)
 
 

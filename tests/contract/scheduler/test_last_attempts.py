@@ -98,6 +98,20 @@ def test_retry_policy_decides_whether_a_lost_attempt_is_retried(
     assert tried.error["retryable"] is retryable
 
 
+def test_first_stuck_claim_grants_an_extra_attempt(database: Database) -> None:
+    """The claim may have committed after its worker had given it up, so that nothing was sent."""
+    (claim,) = claimed(database, max_attempts=1)
+    age = text("UPDATE executions SET started_at = now() - INTERVAL '301 seconds'")
+    database.fetch(age)
+    assert chores(database).reclaim_stuck()["retrying"] == 1
+    worker_lease.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=60_000)
+    (again,) = take(database, "wrk_2", 1).claims
+    assert (again.attempt, again.max_attempts) == (2, 2)
+    database.fetch(age)
+    assert chores(database).reclaim_stuck()["failed"] == 1
+    assert [a.error["type"] for a in rows.attempts(database, claim.execution_id)] == ["STUCK", "STUCK"]
+
+
 def test_policy_that_forbids_the_retry_of_a_stuck_attempt_fails_it(database: Database) -> None:
     (claim,) = claimed(database)
     database.fetch(text("UPDATE executions SET started_at = now() - INTERVAL '301 seconds'"))
