@@ -129,19 +129,19 @@ class Claimer:
             self.claimed = claimed
         return True
 
-    def hand_back_strays(self) -> None:
+    def release_orphans(self) -> None:
         """Release the executions of a claim whose answer was lost.
 
-        Only this thread claims from this queue, so a claim neither in flight nor being written is a stray.
+        Only this thread claims from this queue, so a claim neither in flight nor being written is an orphan.
         """
         process = self._process
         known = process.shares.claims() | process.finalizer.pending()
         claimed = claims_of(process.database, process.worker_id, self._queue)
         # Read again: a claim may have moved from the shares to the finalizer between the first two reads.
-        strays = claimed - known - process.shares.claims() - process.finalizer.pending()
-        for stray in strays:
-            process.finalizer.submit(Release(stray))
-        process.values.add(series.STRAYS, amount=len(strays))
+        orphans = claimed - known - process.shares.claims() - process.finalizer.pending()
+        for orphan in orphans:
+            process.finalizer.submit(Release(orphan))
+        process.values.add(series.ORPHANS, amount=len(orphans))
 
     def _by_owner(self, wanted: Sequence[Wanted]) -> dict[AdmissionRule | None, list[Wanted]]:
         """Group partitions by the rule that claims from them with its own statement, if any."""
@@ -168,6 +168,6 @@ class Claimer:
         self._rows[0] += len(taken.claims)
         self._partitions.claimed(wanted, taken.found, taken.now, now)
         if all(taken.found[partition].rows < quota for partition, quota, _ in wanted):
-            self._discovery.drained(len(taken.claims), now)
+            self._discovery.drained(len(taken.claims), asked_at, now)
         if rule is not None:
             rule.answered(database, wanted, taken, now)

@@ -53,7 +53,8 @@ class ClaimConsumer(Consumer):
         self._inbox = process.inboxes.open(queue)
         self._paused_until = 0.0
         self._is_poll_late = False
-        self._stock_at = 0.0  # at once: the previous consumer may have died between its claim and the answer
+        self._check_at = 0.0  # at once: the previous consumer may have died between its claim and the answer
+        self._shards_at = 0.0
         self._is_away = False
         settings = process.settings
         ahead = settings.claim_ahead_ms / 1000
@@ -116,8 +117,11 @@ class ClaimConsumer(Consumer):
             self._claimer.claimed.pop().release(put_off_ms=DUE_NOW_MS)
 
     def after_lost_answer(self) -> None:
-        """Pause, and before the next claim release the executions that the lost claim may have taken."""
-        self._stock_at = 0.0
+        """Pause, and before the next claim release the executions that the lost claim may have taken.
+
+        The claim may be committed later; the next checks for orphans find it then.
+        """
+        self._check_at = 0.0
         self._paused_until = time.monotonic() + AWAY_WAIT_SECONDS * random.uniform(0.5, 1.5)
 
     def _work(self, now: float) -> None:
@@ -128,8 +132,8 @@ class ClaimConsumer(Consumer):
             self._paused_until = now + BLOCKED_WAIT_SECONDS
             return
         try:
-            if now >= self._stock_at:
-                self._take_stock()
+            if now >= self._check_at:
+                self._check(now)
             revision = process.rules.revision  # read first: newer rules may pause the queue
             if self._queue in process.rules.paused_queues:
                 process.shares.want(self._queue, ())
@@ -153,11 +157,13 @@ class ClaimConsumer(Consumer):
             self._is_away = True
             self.after_lost_answer()
 
-    def _take_stock(self) -> None:
-        """Release strays, and find shards beyond the setting."""
-        self._stock_at = time.monotonic() + SURVEY_SECONDS
-        self._claimer.hand_back_strays()
-        self._partitions.extend(self._shards.survey())
+    def _check(self, now: float) -> None:
+        """Release orphans, and rarely find shards beyond the setting."""
+        self._check_at = now + self._process.settings.orphan_check_seconds
+        self._claimer.release_orphans()
+        if now >= self._shards_at:
+            self._shards_at = now + SURVEY_SECONDS
+            self._partitions.extend(self._shards.survey())
 
     def _read_inbox(self, now: float) -> None:
         inbox = self._inbox
@@ -171,7 +177,9 @@ class ClaimConsumer(Consumer):
             for partition in partitions:
                 self._partitions.noticed(partition, now, since)
             if not partitions:
-                self._discovery.poll_soon(now)
+                self._discovery.poll_soon(now, since)
+        while inbox.wakeups:
+            self._discovery.receive(inbox.wakeups.popleft(), now)
 
 
 def _fail_without_verdict(attempt: Attempt, reason: str) -> None:

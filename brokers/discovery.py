@@ -3,16 +3,19 @@
 import random
 import time
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import inf
 
 from app.kernel.db import Database
+from app.kernel.wakeup import Wakeup, digest_of
 from app.queue.claiming.full_scan import FullScan
+from app.queue.claiming.partition import Partition
 from app.queue.claiming.poll import poll
 from brokers.sharing.partitions import KnownPartitions
 
 SHORTEST_HORIZON_SECONDS = 0.2
-POLLED_SHARE = 10  # polls caused by wake-ups take at most this part of the time while there is work to do
+POLLED_SHARE = 10  # while there is work to do, or wake-ups find none, their polls take at most this part of the time
+MAX_RECENT = 1024
 BUSY_SCAN_SECONDS = 1.0  # between two full scans when a poll could not see everything
 
 
@@ -34,6 +37,7 @@ class Discovery:
     A poll reads the rows that became due since the last poll or will be due before the next poll. It runs soon after a
     claim found something, then less and less often, and at once after a wake-up. A full scan finds the rows that a poll
     cannot see: rows behind its watermark (released, or locked for long), and partitions behind very many other rows.
+    Rows that were committed long after their due time have a poll of their own, from that time on.
     """
 
     def __init__(
@@ -52,21 +56,45 @@ class Discovery:
         self._longest_wait = longest_wait
         self._ahead = ahead
         self._times = times
+        # Partitions of the last polls, by digest. They stay when they are drained, so that the next wake-up of a steady
+        # endpoint needs no poll.
+        self._recent: dict[str, Partition] = {}
         self._idle_wait = times.first_idle_wait_seconds
         # A poll is late by a tenth at most, and must find a row before it may be claimed.
         self._horizon = timedelta(seconds=ahead + max(SHORTEST_HORIZON_SECONDS, longest_wait * 1.25))
         self.poll_at = self.scan_at = 0.0  # instants of the next poll and scan, on time.monotonic()
         self._polled_at = self._rested_at = -inf
+        self._is_woken = False  # by a wake-up, since the last statement
+        self._vain_until = -inf  # end of the rest after a wake-up whose claim or poll found no work
+        self._late_since: datetime | None = None  # the next poll reads from here, if that is before its watermark
+        self._late_at = -inf  # end of the rest after such a poll
         self._scanned_at = -inf
         self._scan: FullScan | None = None
         self._last: FullScan | None = None
 
-    def poll_soon(self, now: float) -> None:
-        """Poll at once, or after some of the known work."""
-        is_busy = self._partitions.wanting or self._partitions.event_at <= now
-        self.poll_at = min(self.poll_at, max(now, self._rested_at) if is_busy else now)
+    def receive(self, wakeup: Wakeup, now: float) -> None:
+        """Claim from the partition that a wake-up names if it is known here, else poll.
 
-    def drained(self, found: int, now: float) -> None:
+        A wake-up may be forged: it causes one claim or poll, and after a vain one these rest.
+        """
+        self._is_woken = True
+        partition = self._recent.get(wakeup.digest or "")
+        is_late = wakeup.run_at is not None and wakeup.run_at < self._partitions.start
+        if partition is None or is_late or now < self._vain_until:
+            self.poll_soon(now, wakeup.run_at)
+        else:
+            self._partitions.noticed(partition, now)
+
+    def poll_soon(self, now: float, since: datetime | None = None) -> None:
+        """Poll at once, or after some of the known work; find also rows that are due since an earlier instant."""
+        is_busy = self._partitions.wanting or self._partitions.event_at <= now
+        poll_at = max(now, self._rested_at if is_busy else self._vain_until)
+        if since is not None and since < self._partitions.start:
+            self._late_since = since if self._late_since is None else min(since, self._late_since)
+            poll_at = max(poll_at, self._late_at)
+        self.poll_at = min(self.poll_at, poll_at)
+
+    def drained(self, found: int, asked_at: float, now: float) -> None:
         """Poll soon after a claim of `found` executions that left none in its partitions."""
         poll_at = now + self._times.first_idle_wait_seconds * random.uniform(0.9, 1.1)
         if found:
@@ -75,21 +103,39 @@ class Discovery:
             self.poll_at = min(poll_at, self._polled_at + self._longest_wait)
         else:
             self.poll_at = min(poll_at, self.poll_at)
+            if self._is_woken:
+                self._vain_until = now + min((now - asked_at) * (POLLED_SHARE - 1), self._times.longest_rest_seconds)
+        self._is_woken = False
 
     def poll(self, asked_at: float) -> int:
         """Poll; return the revision of the endpoint rules."""
         horizon_ms = self._horizon // timedelta(milliseconds=1)
-        found = poll(self._database, queue=self._queue, since=self._partitions.since, horizon_ms=horizon_ms)
+        since, late_since = self._partitions.since, self._late_since if asked_at >= self._late_at else None
+        if late_since is not None:
+            since, self._late_since = [min(mark, late_since) for mark in since], None
+        found = poll(self._database, queue=self._queue, since=since, horizon_ms=horizon_ms)
         now = time.monotonic()
         self._partitions.found(found.due, found.now, now, by_poll=True)
+        for partition, _ in found.due:
+            self._recent.pop(digest := digest_of(*partition), None)
+            self._recent[digest] = partition
+        for digest in list(self._recent)[:-MAX_RECENT]:
+            del self._recent[digest]
         if found.is_full:
             self.scan_at = min(self.scan_at, max(now, self._scanned_at + BUSY_SCAN_SECONDS))
         self._idle_wait = min(self._idle_wait * 2, self._longest_wait)
         rest = min((now - asked_at) * (POLLED_SHARE - 1), self._times.longest_rest_seconds)
         self._polled_at, self._rested_at = now, now + rest
+        if self._is_woken and not self._partitions.wanting:
+            self._vain_until = self._rested_at
+        self._is_woken = False
+        if late_since is not None:
+            self._late_at = now + (now - asked_at) * (POLLED_SHARE - 1)
         wait = self._idle_wait * random.uniform(0.9, 1.1)
         if not found.is_full:
             wait = min(wait, (found.known_until - found.now).total_seconds() - self._ahead)
+        if self._late_since is not None:
+            wait = min(wait, self._late_at - now)
         self.poll_at = now + max(wait, self._times.first_idle_wait_seconds)
         return found.flow_revision
 

@@ -12,14 +12,18 @@ from typing import Any, Protocol
 import redis
 
 from app.kernel.db import Database
+from app.kernel.metrics import series
+from app.kernel.metrics.values import Values
 from app.kernel.threads import STOP_SECONDS, BackgroundThread
-from app.kernel.wakeup import CHANNEL, REDIS_HEALTH_SECONDS, decode, redis_client
+from app.kernel.wakeup import CHANNEL, REDIS_HEALTH_SECONDS, Wakeup, decode, redis_client
 from app.queue.claiming.partition import Partition
 
 log = logging.getLogger(__name__)
 
 RECONNECT_SECONDS = 1.0
 REDIS_WAIT_SECONDS = 0.5
+MAX_UNREAD = 64  # wake-ups of one queue; a consumer that has so many polls soon
+DROP_REASONS = ("malformed", "unknown_queue", "unread")
 
 
 class Inbox:
@@ -29,6 +33,7 @@ class Inbox:
         self.arrived = threading.Event()
         # Partitions with due executions, and since when; no partitions for a poll.
         self.due = deque[tuple[Sequence[Partition], datetime | None]]()
+        self.wakeups = deque[Wakeup]()  # of other processes, or of a stranger
         self.ended = deque[Sequence[tuple[str, str]]]()  # endpoints and limit keys
         self.has_room = False  # slots were given back after a refused reservation
 
@@ -36,8 +41,10 @@ class Inbox:
 class Inboxes:
     """The inboxes of a worker process, by queue; no method blocks."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: Values | None = None) -> None:
         self.unknown = threading.Event()  # set by a wake-up for a queue that has no inbox
+        self._values = values or Values()
+        self._values.begin(series.WAKEUPS_DROPPED, DROP_REASONS)
         self._by_queue: dict[str, Inbox] = {}
 
     def open(self, queue: str) -> Inbox:
@@ -52,11 +59,25 @@ class Inboxes:
 
         They have been due since `since`, or for a short while if that is None.
         """
-        if queue is not None and queue not in self._by_queue:
-            self.unknown.set()
         for name, inbox in list(self._by_queue.items()):
             if queue in (None, name):
                 inbox.due.append((partitions, since))
+                inbox.arrived.set()
+
+    def hear(self, payload: str) -> None:
+        """Pass on the wake-ups in a payload of any origin; count and drop all other parts. Raises nothing."""
+        wakeups, malformed = decode(payload)
+        if malformed:
+            self._values.add(series.WAKEUPS_DROPPED, "malformed", amount=malformed)
+        for wakeup in wakeups:
+            inbox = self._by_queue.get(wakeup.queue)
+            if inbox is None:
+                self.unknown.set()
+                self._values.add(series.WAKEUPS_DROPPED, "unknown_queue")
+            elif len(inbox.wakeups) >= MAX_UNREAD:
+                self._values.add(series.WAKEUPS_DROPPED, "unread")
+            else:
+                inbox.wakeups.append(wakeup)
                 inbox.arrived.set()
 
     def tell_room(self) -> None:
@@ -92,7 +113,7 @@ class WakeupListener(BackgroundThread):
 
     def __init__(self, inboxes: Inboxes, source: Source, *, reconnect_seconds: float = RECONNECT_SECONDS) -> None:
         super().__init__("te-listener")
-        self._inboxes = inboxes
+        self.inboxes = inboxes
         self._source = source
         self._reconnect_seconds = reconnect_seconds
         self._is_warned = False  # since the last connection
@@ -110,12 +131,7 @@ class WakeupListener(BackgroundThread):
     def connected(self) -> None:
         """Poll at once: wake-ups may have been missed before."""
         self._is_warned = False
-        self._inboxes.wake()
-
-    def hear(self, payload: str) -> None:
-        """Wake the consumers of the queues in a wake-up."""
-        for queue, place in decode(payload):
-            self._inboxes.wake(queue, () if place is None else (Partition(*place),))
+        self.inboxes.wake()
 
     def run(self) -> None:
         """Listen; connect again after errors."""
@@ -152,7 +168,7 @@ class PostgresSource:
                 poller.poll()
                 driver.poll()
                 for payload in {notify.payload for notify in driver.notifies}:
-                    listener.hear(payload)
+                    listener.inboxes.hear(payload)
                 driver.notifies.clear()
         finally:
             # A connection that listens must not go back into the pool.
@@ -185,7 +201,7 @@ class RedisSource:
                 if pubsub.health_check_response_counter > 1:
                     raise redis.ConnectionError("a health check was not answered before the next one")
                 if message is not None:
-                    listener.hear(message["data"])
+                    listener.inboxes.hear(message["data"])
 
     def interrupt(self) -> None:
         """Do nothing: `listen` checks every half second."""

@@ -51,16 +51,21 @@ class QueueSurvey(BackgroundThread):
 
     def run(self) -> None:
         """Survey until the thread is stopping; retry after errors."""
+        is_hinted, rest = False, self._hinted_seconds
         while not self.stopping.is_set():
             self._wake.clear()
+            served = self._process.queues
             try:
                 self._survey()
             except (UnavailableError, SQLAlchemyError) as error:
                 log.info("cannot read the queues: %s; retrying", explained(error))
+            # Wake-ups may name queues that do not exist, or that are served elsewhere, without end.
+            is_vain = is_hinted and self._process.queues == served
+            rest = min(2 * rest, self._survey_seconds) if is_vain else self._hinted_seconds
             # If the places are used up, wake-ups for other queues could go on without end.
-            wait = self._survey_seconds if self._is_crowded else self._hinted_seconds
+            wait = self._survey_seconds if self._is_crowded else rest
             if not self.stopping.wait(wait) and not self._is_crowded:
-                self._wake.wait(self._survey_seconds)
+                is_hinted = self._wake.wait(self._survey_seconds)
 
     def _survey(self) -> None:
         process = self._process

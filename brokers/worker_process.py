@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 _COUNTERS = (
     *(series.LOST_LEASES, series.STALE, series.REFUSED, series.ABANDONED, series.RELEASED),
-    *(series.STRAYS, series.SOFT_LIMITS, series.EXECUTED),
+    *(series.ORPHANS, series.SOFT_LIMITS, series.EXECUTED),
 )
 # How many leases a thread may be silent: the lease in the database ends first.
 SILENCE_LEASES = 4 / 3
@@ -61,6 +61,7 @@ class WorkerSettings:
     shutdown_timeout_seconds: float
     startup_timeout_seconds: float
     claim_ahead_ms: int = 50
+    orphan_check_seconds: float = 10.0  # between two checks for executions whose claim was never answered
     connections_per_host: int | None = None  # None: no limit beside the number of deliveries
     beat_seconds: float = BEAT_SECONDS  # between two heartbeats of the process; its lease is renewed separately
 
@@ -100,10 +101,11 @@ class WorkerProcess:
         self.leaving = Draining(self)
         self.queues: frozenset[str] = frozenset()
         self.on_revision = on_revision
-        self.inboxes = Inboxes()
+        self.inboxes = Inboxes(self.values)
         self.lease = Lease(settings.lease_seconds)
         self._lease_database = lease_database
         self._drainers: list[Call] = []
+        self._enders: list[Call] = []
         self._giving_up = threading.Lock()  # for good
         self._publish = publish
         self._make_claims_and_results()
@@ -210,6 +212,10 @@ class WorkerProcess:
         """Call `drain` when this process stops claiming; it must not block, and may be called again."""
         self._drainers.append(drain)
 
+    def on_end(self, end: Call) -> None:
+        """Call `end` once unfinished deliveries get no more time: it ends them, so that nothing is sent any more."""
+        self._enders.append(end)
+
     def drain(self) -> None:
         """Stop claiming at once, and release unsent claims."""
         self.draining.set()
@@ -226,6 +232,8 @@ class WorkerProcess:
             log.warning(
                 "%d deliveries are unfinished after the shutdown timeout; schedulers reclaim them", len(self.shares)
             )
+        for end in self._enders:
+            end()
         if not self.finalizer.stop(max(1.0, deadline - time.monotonic())):
             log.warning(
                 "could not write all results before the end of the process; schedulers reclaim their executions"

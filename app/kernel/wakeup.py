@@ -2,20 +2,29 @@
 
 A wake-up may get lost; nothing depends on it. PostgreSQL sends wake-ups by NOTIFY, or Redis by pub/sub if
 TE_WAKEUP_REDIS_URL is set. CockroachDB has no NOTIFY, so there Redis is the only way.
+
+Every login of the database can listen and notify. So a wake-up holds no name of an endpoint and no limit key, and
+workers drop each part that is not exactly as `encode` writes it.
 """
 
+import hashlib
 import logging
 import math
+import re
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from urllib.parse import quote, unquote
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
 
 import redis
 
 from app.kernel.db import Database
+from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from app.kernel.threads import BackgroundThread
+from schema.job_bounds import QUEUE_NAME
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +36,41 @@ REDIS_HEALTH_SECONDS = 15.0  # the second check detects a connection that was dr
 
 NOTIFY = statement("wakeup.notify", "SELECT pg_notify('te_wakeup', :queues)")
 
-MAX_BYTES = 6000  # PostgreSQL takes 8,000
+MAX_PARTS = 64
+MAX_CHARACTERS = 7000  # more than MAX_PARTS parts have; PostgreSQL takes 8,000
+_PART = re.compile(rf"({QUEUE_NAME.pattern[1:-1]})(?:\t([0-9a-f]{{16}})\t([0-9]{{1,13}}))?")
 
-Place = tuple[int, str, str, int]
-"""A partition, as app.queue.claiming.partition has it: shard, endpoint, limit key and priority."""
+
+class Place(NamedTuple):
+    """A partition, as `app.queue.claiming.partition` has it, and the `run_at` of an execution in it."""
+
+    shard: int
+    endpoint: str
+    limit_key: str
+    priority: int
+    run_at: datetime
+
+
+class Wakeup(NamedTuple):
+    """A received wake-up: executions of `queue` are or soon become due.
+
+    `digest` names their partition, and `run_at` is the earliest; both are None if the sender does not name them.
+    """
+
+    queue: str
+    digest: str | None = None
+    run_at: datetime | None = None
+
+
+@lru_cache(maxsize=4096)
+def digest_of(shard: int, endpoint: str, limit_key: str, priority: int) -> str:
+    """Return the digest of a partition, as `te_enqueue` makes it too."""
+    text = f"{shard}\t{endpoint}\t{limit_key}\t{priority}"
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:16]
+
+
+Hints = dict[str, dict[str, int]]
+"""By queue, the digests of partitions with the earliest `run_at` in ms; "" stands for any partition."""
 
 
 class WakeupSender(BackgroundThread):
@@ -47,20 +87,24 @@ class WakeupSender(BackgroundThread):
         self._is_off = self._redis is None and database.is_cockroach
         self._sent_at = -math.inf
         self._ready = threading.Condition()
-        self._hints: dict[str, set[Place | None]] = {}
+        self._hints: Hints = {}
 
     def hint(self, queue: str, place: Place | None = None) -> None:
         """Send a wake-up: executions of `queue`, in the partition `place` if it is given, are or soon become due."""
         if self._is_off:
             return
+        digest, run_at_ms = "", 0
+        if place is not None:
+            digest, run_at_ms = digest_of(*place[:4]), (place.run_at - EPOCH) // timedelta(milliseconds=1)
         with self._ready:
             now = time.monotonic()
             may_send = self._redis is None and not self._hints and now - self._sent_at >= MIN_INTERVAL_SECONDS
-            if may_send and self._database.unawaited.send(NOTIFY, {"queues": encode({queue: (place,)})}):
+            if may_send and self._database.unawaited.send(NOTIFY, {"queues": encode({queue: {digest: run_at_ms}})}):
                 self._sent_at = now
                 return
             self.ensure_started()
-            self._hints.setdefault(queue, set()).add(place)
+            due = self._hints.setdefault(queue, {})
+            due[digest] = min(run_at_ms, due.get(digest, run_at_ms))
             self._ready.notify()
 
     def interrupt(self) -> None:
@@ -101,34 +145,33 @@ class WakeupSender(BackgroundThread):
             self._database.open_unawaited()  # so that callers can send the next wake-ups themselves
 
 
-def encode(hints: Mapping[str, Iterable[Place | None]]) -> str:
-    """Write the payload of wake-ups: names of queues, and their partitions with due executions; None: unknown.
+def encode(hints: Mapping[str, Mapping[str, int]]) -> str:
+    """Write the payload of wake-ups: `queue`, or `queue TAB digest TAB run_at in ms`, with commas between parts.
 
-    Workers of an earlier version read the names alone.
+    Too many partitions are left out, and of too many queues some: their workers poll anyway.
     """
-    parts = sorted(hints)
-    for queue, places in hints.items():
-        named = [place for place in places if place is not None]
-        for shard, endpoint, limit_key, priority in named:
-            parts.append(f"{queue}\t{shard}\t{quote(endpoint)}\t{quote(limit_key, safe='=')}\t{priority}")
-        if named and len(named) < len(list(places)):
-            parts.append(f"{queue}\t")
-    payload = ",".join(parts)
-    return payload if len(payload) <= MAX_BYTES else ",".join(sorted(hints))
+    parts = [
+        f"{queue}\t{digest}\t{run_at_ms}" if digest else queue
+        for queue, due in hints.items()
+        for digest, run_at_ms in due.items()
+    ]
+    return ",".join(parts if len(parts) <= MAX_PARTS else sorted(hints)[:MAX_PARTS])
 
 
-def decode(payload: str) -> list[tuple[str, Place | None]]:
-    """Read a payload: the queue of each wake-up, and its partition; None: any partition."""
-    hints: list[tuple[str, Place | None]] = []
-    parts = [part.split("\t") for part in payload.split(",")]
-    placed = {queue for queue, *fields in parts if fields}
-    for queue, *fields in parts:
-        match fields:
-            case [shard, endpoint, limit_key, priority] if shard.isdecimal() and priority.isdecimal():
-                hints.append((queue, (int(shard), unquote(endpoint), unquote(limit_key), int(priority))))
-            case _ if fields or queue not in placed:
-                hints.append((queue, None))
-    return hints
+def decode(payload: str) -> tuple[set[Wakeup], int]:
+    """Read a payload of any origin: the wake-ups, and the number of parts dropped because `encode` never writes them.
+
+    Raises nothing.
+    """
+    if len(payload) > MAX_CHARACTERS:
+        return set(), 1
+    parts = payload.split(",")
+    found = [match for part in parts[:MAX_PARTS] if (match := _PART.fullmatch(part))]
+    read = {
+        Wakeup(match[1], match[2], None if match[3] is None else EPOCH + timedelta(milliseconds=int(match[3])))
+        for match in found
+    }
+    return read, len(parts) - len(found)
 
 
 def redis_client(url: str, health_check_seconds: float = REDIS_HEALTH_SECONDS) -> redis.Redis:
@@ -140,4 +183,5 @@ def redis_client(url: str, health_check_seconds: float = REDIS_HEALTH_SECONDS) -
         socket_keepalive=True,
         health_check_interval=health_check_seconds,
         decode_responses=True,
+        encoding_errors="replace",  # a message of a stranger must not end the subscription
     )

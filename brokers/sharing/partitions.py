@@ -45,7 +45,7 @@ class KnownPartitions:
         self.wanting: Collection[str] = self._ready.wanting  # open endpoints with due executions
         self.event_at = inf  # when to call `come_due`: an instant comes, or a closed endpoint opens
         self.pick_at = inf  # when a pick may find capacity; a past instant means now
-        self._start = EPOCH  # mark of a partition that is known by a wake-up only
+        self.start = EPOCH  # claims from new partitions and the next poll read from here
         self.extend(shards)
 
     def __len__(self) -> int:
@@ -59,12 +59,12 @@ class KnownPartitions:
         self, due: Iterable[tuple[Partition, datetime]], db_now: datetime, now: float, *, by_poll: bool = False
     ) -> None:
         """Add the rows found by a poll of all shards or by a full scan; they may lie behind the marks of partitions."""
-        self._start = db_now - SLACK
+        self.start = db_now - SLACK
         if by_poll:
-            self.since = [self._start] * len(self.since)
+            self.since = [self.start] * len(self.since)
         for partition, run_at in due:
             pick_at = now + (run_at - db_now).total_seconds() - self._ahead
-            self.noticed(partition, now, min(run_at, self._start), pick_at=pick_at, instant=run_at)
+            self.noticed(partition, now, min(run_at, self.start), pick_at=pick_at, instant=run_at)
 
     def noticed(
         self,
@@ -84,7 +84,7 @@ class KnownPartitions:
             endpoint = partition.endpoint
             if self._counts[endpoint] >= self._max_partitions and not self._give_place(endpoint):
                 return None
-            known = self._known[partition] = Known(self._start if since is None else since, self._first_batch)
+            known = self._known[partition] = Known(self.start if since is None else since, self._first_batch)
             self._counts[endpoint] += 1
         elif since is not None:
             known.since = min(known.since, since)
@@ -133,7 +133,7 @@ class KnownPartitions:
         self, wanted: Sequence[Wanted], found: Mapping[Partition, tuple[int, datetime]], db_now: datetime, now: float
     ) -> None:
         """Apply the answer to a claim: by partition, the number of rows found and the instant up to which all were."""
-        self._start = db_now - SLACK
+        self.start = db_now - SLACK
         ready = self._ready
         if ready.top is not None:
             ready.claimed({partition: found[partition][0] for partition, _, _ in wanted})
@@ -143,10 +143,10 @@ class KnownPartitions:
             if known is None:
                 continue  # forgotten, because it rested
             if count >= quota:
-                known.since = min(seen, self._start)
+                known.since = min(seen, self.start)
                 known.batch = min(max(known.batch, quota) * 2, MAX_PER_CLAIM)
                 continue
-            known.since = self._start
+            known.since = self.start
             if known.is_ready:
                 ready.discard(partition)
                 known.is_ready = False

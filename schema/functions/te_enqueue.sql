@@ -102,6 +102,10 @@ BEGIN
       MESSAGE = format('te_enqueue: there is no endpoint named %L', te_enqueue.endpoint);
   END IF;
 
+  -- The lock may have been waited for. A due time before this transaction is visible as open could be missed by polls.
+  v_now := clock_timestamp();
+  v_due := GREATEST(v_due, v_now);
+
   -- 5. The top level of its payload spec: required, additionalProperties and types. SQL leaves out the rest.
   SELECT p.schema_json INTO v_schema FROM {schema}.payload_specs p WHERE p.name = v_endpoint.payload_spec_ref;
   IF v_schema = 'false' THEN
@@ -197,10 +201,12 @@ BEGIN
       v_due + j.max_age_ms * INTERVAL '1 millisecond', v_now, j.followed, v_endpoint.result_retention_ms
       FROM {schema}.jobs j WHERE j.job_id = v_job;
 
-  -- 9. A wake-up, sent at the commit. It names the partition: workers that poll by time might have skipped it.
+  -- 9. A wake-up, sent at the commit, as app/kernel/wakeup.py writes it. The partition is a digest, since every role may
+  -- listen. By the due time workers notice a commit so late that polls read behind it.
   IF v_status = 'QUEUED' THEN
-    PERFORM pg_notify('te_wakeup', v_queue || E'\t' || v_shard || E'\t' || v_endpoint.name || E'\t'
-      || regexp_replace(encode(convert_to(v_key, 'UTF8'), 'hex'), '(..)', '%\1', 'g') || E'\t' || v_priority);
+    PERFORM pg_notify('te_wakeup', v_queue || E'\t'
+      || left(md5(convert_to(concat_ws(E'\t', v_shard, v_endpoint.name, v_key, v_priority), 'UTF8')), 16)
+      || E'\t' || floor(extract(epoch FROM v_due) * 1000)::bigint);
   END IF;
   RETURN QUERY SELECT v_job, v_execution, true;
 END

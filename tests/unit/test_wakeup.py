@@ -1,35 +1,96 @@
-"""Payload of wake-up hints."""
+"""Payload of wake-ups, which any login of the database may forge."""
+
+from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.kernel.wakeup import MAX_BYTES, Place, decode, encode
+from app.kernel.formats import EPOCH
+from app.kernel.wakeup import MAX_CHARACTERS, MAX_PARTS, Hints, Wakeup, decode, digest_of, encode
 
-LOW: Place = (3, "send-mail", "=a,b\tc=ü%", 0)
-HIGH: Place = (0, "way", "", 255)
+DIGEST = digest_of(3, "send-mail", "=a,b\tc=ü%", 0)
+OTHER = digest_of(0, "way", "", 255)
 
 
 @pytest.mark.parametrize(
     "hints",
-    [{"http": {None}}, {"http": {LOW}}, {"http": {LOW, HIGH}, "kafka": {None}}, {"http": {None, LOW}, "kafka": {HIGH}}],
+    [
+        {"http": {"": 0}},
+        {"http": {DIGEST: 1_700_000_000_123}},
+        {"http": {DIGEST: 0, OTHER: 7_258_118_400_000 - 1}, "kafka": {"": 0}},
+        {"http": {"": 0, DIGEST: 5}, "a" * 63: {OTHER: 6}},
+    ],
 )
-def test_decode_returns_the_encoded_hints(hints: dict[str, set[Place | None]]) -> None:
-    expected = {(queue, place) for queue, places in hints.items() for place in places}
-    assert sorted(decode(encode(hints)), key=repr) == sorted(expected, key=repr)
+def test_decode_returns_the_encoded_hints(hints: Hints) -> None:
+    expected = {
+        Wakeup(queue, digest, EPOCH + timedelta(milliseconds=run_at)) if digest else Wakeup(queue)
+        for queue, due in hints.items()
+        for digest, run_at in due.items()
+    }
+    assert decode(encode(hints)) == (expected, 0)
 
 
-def test_worker_of_an_earlier_version_reads_the_names() -> None:
-    """An old worker splits the payload at commas into names, and ignores unknown names."""
-    payload = encode({"kafka": {LOW, None}, "http": {HIGH}})
-    assert [part for part in payload.split(",") if "\t" not in part] == ["http", "kafka"]
-    assert decode("http,kafka") == [("http", None), ("kafka", None)]
+def test_payload_contains_no_endpoint_and_no_limit_key() -> None:
+    payload = encode({"http": {DIGEST: 5}})
+    assert payload == f"http\t{DIGEST}\t5"
+    assert digest_of(3, "send-mail", "=a", 0) != DIGEST
 
 
-def test_hint_that_would_be_too_long_is_left_out() -> None:
-    many: set[Place | None] = {(0, "way", f"={'ü' * 100}{number}", 128) for number in range(20)}
-    assert encode({"http": many, "kafka": {None}}) == "http,kafka"
-    assert len(encode({"http": many})) <= MAX_BYTES
+def test_worker_of_an_earlier_version_reads_the_queue_as_the_first_field() -> None:
+    assert {part.split("\t")[0] for part in encode({"kafka": {DIGEST: 1}, "http": {"": 0}}).split(",")} == {
+        "kafka",
+        "http",
+    }
 
 
-@pytest.mark.parametrize("payload", ["", "http\tx\ty\tz\t128", "http\t0", "\t\t\t\t,http", "http\t1\t2\t3\t4\t5"])
-def test_malformed_payload_wakes_without_a_partition(payload: str) -> None:
-    assert all(place is None for _, place in decode(payload))
+def test_too_many_partitions_are_left_out() -> None:
+    many = {digest_of(0, "way", str(number), 128): number for number in range(MAX_PARTS)}
+    assert encode({"http": many, "kafka": {"": 0}}) == "http,kafka"
+    longest = {"q" * 63: dict.fromkeys(many, 10**13 - 1)}
+    assert len(encode(longest)) <= MAX_CHARACTERS
+    assert len(decode(encode(longest))[0]) == MAX_PARTS
+    assert len(encode({f"{'q' * 60}{number}": {"": 0} for number in range(200)}).split(",")) == MAX_PARTS
+
+
+FORGED = [
+    "",
+    ",",
+    "http\t",
+    "http\t0\ttarget\t\t128",
+    "http\t0\ttarget\t\t99999999999999999999999",
+    f"http\t{DIGEST}",
+    f"http\t{DIGEST}\t",
+    f"http\t{DIGEST}\t-1",
+    f"http\t{DIGEST}\t{10**13}",
+    f"http\t{DIGEST}\t\u0663",
+    f"http\t{DIGEST.upper()}g\t5",
+    f"http\t{DIGEST}0\t5",
+    f"http\t{DIGEST}\t5\t6",
+    f"http\t{DIGEST}\t5\n",
+    "http\n",
+    "HTTP",
+    "ht\0tp",
+    "http%00",
+    "q" * 64,
+    "'; DROP TABLE jobs; --",
+]
+
+
+@pytest.mark.parametrize("payload", FORGED)
+def test_part_that_no_sender_writes_is_dropped(payload: str) -> None:
+    assert decode(payload) == (set(), payload.count(",") + 1)
+    assert decode(f"kafka,{payload}")[0] == {Wakeup("kafka")}
+
+
+def test_payload_beyond_the_bounds_is_dropped() -> None:
+    assert decode("http," * MAX_CHARACTERS) == (set(), 1)
+    wakeups, dropped = decode(",".join(["http"] * (MAX_PARTS + 9)))
+    assert (wakeups, dropped) == ({Wakeup("http")}, 9)
+
+
+@given(st.text() | st.from_regex(r"[a-z]{0,70}(\t[0-9a-f]{14,18}(\t[0-9]{0,20})?)?(,[a-z\t0-9]*)*", fullmatch=True))
+def test_no_payload_raises(payload: str) -> None:
+    wakeups, dropped = decode(payload)
+    assert len(wakeups) <= MAX_PARTS
+    assert len(wakeups) + dropped >= 1

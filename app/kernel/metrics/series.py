@@ -143,7 +143,12 @@ CONCLUDE_ROWS = _histogram(
     "worker_conclude_batch_size", "Results in a statement that writes them.", buckets=_BATCH_ROWS
 )
 RELEASED = counter("worker_claims_released_total", "Claims released unsent.")
-STRAYS = counter("worker_stray_claims_total", "Claims released because the answer to the claim statement was lost.")
+ORPHANS = counter("worker_stray_claims_total", "Claims released because the answer to the claim statement was lost.")
+WAKEUPS_DROPPED = counter(
+    "worker_wakeups_dropped_total",
+    "Parts of wake-ups that were dropped, by reason: `malformed`, `unknown_queue` or `unread`.",
+    "reason",
+)
 STALE = counter("worker_stale_results_total", "Results that changed nothing because their claim was lost.")
 REFUSED = counter("worker_results_refused_total", "Results that the database refused, stored without their payload.")
 ABANDONED = counter("worker_results_abandoned_total", "Results dropped by a process that lost its lease.")

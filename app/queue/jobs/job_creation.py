@@ -91,7 +91,8 @@ class Creator:
             if row is not None:
                 # Before anything else: a worker can start while the answer is written.
                 if new.timetable is None and row.execution_status == ExecutionStatus.QUEUED:
-                    place = (params["shard"], target.name, params["limit_key"], row.execution_priority)
+                    partition = (params["shard"], target.name, params["limit_key"], row.execution_priority)
+                    place = Place(*partition, run_at=row.created_at)
                     self._hint(row.execution_queue, place if new.trigger is Trigger.IMMEDIATE else None)
                 return Created(job_insertion.inserted(new, params, row), is_new=True)
             # An earlier run may have inserted a job with this id, but its answer was lost.

@@ -1,15 +1,14 @@
 """The consumer without a Dramatiq worker: calls that Dramatiq makes at unusual moments."""
 
 import signal
-import threading
 from datetime import timedelta
-from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import text
 
+from app.kernel import db
 from app.kernel.db import Database
-from app.kernel.metrics.series import STALE, STRAYS
+from app.kernel.metrics.series import ORPHANS, STALE
 from app.queue.claiming.full_scan import NEXT_PARTITIONS
 from brokers import middleware
 from brokers.attempt import Attempt, Stage
@@ -17,9 +16,15 @@ from brokers.consumer import ClaimConsumer
 from brokers.discovery import DiscoveryTimes
 from brokers.worker_process import WorkerProcess
 from tests import rows
-from tests.claiming import TARGET, take
+from tests.claiming import take
 from tests.contract.broker.delivering import OK, Attempts, attempts_of
+from tests.contract.conftest import worker_process
 from tests.waiting import eventually
+
+COMMITTED_CLAIM = """
+    UPDATE executions SET status = 'RUNNING', worker_id = :worker, started_at = now(), attempt_count = 1, run_at = now()
+     WHERE execution_id = :id
+"""
 
 
 def test_completed_attempt_wakes_the_consumer_of_a_full_process(process: WorkerProcess, shards: int) -> None:
@@ -49,28 +54,6 @@ def test_wake_up_ends_the_wait_of_an_idle_consumer(process: WorkerProcess, shard
     process.inboxes.wake("http")
     thread.join(timeout=60)
     (attempt,) = received
-    attempt.conclude(OK)
-
-
-def test_partition_of_a_wake_up_is_claimed_before_the_next_poll(process: WorkerProcess) -> None:
-    """The due poll is delayed by one claim only."""
-    consumer = ClaimConsumer(process, "http", 100)
-    assert next(consumer) is None
-    rows.add_executions(process.database)
-    process.inboxes.wake("http")
-    process.inboxes.wake("http", (TARGET,))
-    statements: list[str] = []
-    this_thread = threading.get_ident()
-
-    def note(*call: Any) -> None:
-        if threading.get_ident() == this_thread:  # other threads of the process execute statements too
-            statements.append(call[2])
-
-    event.listen(process.database.engine, "before_cursor_execute", note)
-    (attempt,) = attempts_of(next(consumer))
-    assert ["FOR UPDATE SKIP LOCKED" in statement for statement in statements] == [True]
-    assert next(consumer) is None
-    assert "FOR UPDATE" not in statements[1]
     attempt.conclude(OK)
 
 
@@ -132,7 +115,7 @@ def test_attempt_in_flight_or_being_written_is_not_released_as_orphaned(
     for attempt in (in_flight, late):
         attempt.conclude(OK)
     assert process.finalizer.flush(60)
-    assert process.values.total(STRAYS) == 0
+    assert process.values.total(ORPHANS) == 0
     assert rows.statuses(database) == {"SUCCESS": 4}
     assert process.values.total(STALE) == 0
 
@@ -190,3 +173,24 @@ def test_new_consumer_releases_claims_of_a_dead_consumer(process: WorkerProcess)
     assert (attempt.claim.execution_id, attempt.claim.attempt) == (orphan, 1)
     attempt.enter(Stage.STARTED)
     attempt.conclude(OK)
+
+
+def test_claim_that_commits_after_its_consumer_has_checked_is_released(database: Database, database_url: str) -> None:
+    """The answer is lost while the server still commits: the check before the next claim cannot find the rows."""
+    lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
+    process = worker_process(database, lease, lease_seconds=600, orphan_check_seconds=0.1)
+    process.open(["http"])
+    attempts = Attempts(process)
+    rows.add_executions(database, 1)
+    attempts.next().conclude(OK)
+    attempts.consumer.after_lost_answer()
+    received: list[Attempt] = []
+    thread = attempts.next_in_thread(received)
+    eventually(lambda: attempts.consumer._check_at > 0)  # noqa: SLF001 - it has checked, and found nothing
+    (orphan,) = rows.add_executions(database, 1, due_in=timedelta(hours=1))
+    database.fetch(text(COMMITTED_CLAIM), {"id": orphan, "worker": process.worker_id})
+    thread.join(60)
+    assert [(one.claim.execution_id, one.claim.attempt) for one in received] == [(orphan, 1)]
+    assert process.values.total(ORPHANS) == 1
+    received[0].conclude(OK)
+    process.close()

@@ -12,8 +12,9 @@ from sqlalchemy import text
 from task_executor_client.transaction import Enqueued, EnqueueError, enqueue
 
 from app.kernel.db import Database
+from app.kernel.formats import EPOCH
 from app.kernel.tracing.context import TraceContext
-from app.kernel.wakeup import CHANNEL, decode
+from app.kernel.wakeup import CHANNEL, Wakeup, decode, digest_of
 from app.queue.jobs import enqueue_settings
 from app.queue.jobs.job_creation import Creator
 from app.queue.jobs.job_model import NewJob
@@ -144,7 +145,9 @@ def test_workers_are_woken_at_the_commit(database: Database, database_url: str) 
         listener.cursor().execute("SELECT 1")
         listener.poll()
         (wakeup,) = listener.notifies
-    assert decode(wakeup.payload) == [("http", (0, "target", "=a b,\tä", 128))]
+    (row,) = (row for row in executions(database) if row.status == "QUEUED")
+    run_at = EPOCH + (row.run_at - EPOCH) // timedelta(milliseconds=1) * timedelta(milliseconds=1)
+    assert decode(wakeup.payload) == ({Wakeup("http", digest_of(0, "target", "=a b,\tä", 128), run_at)}, 0)
 
 
 def test_jobs_spread_over_the_shards(database: Database, database_url: str) -> None:

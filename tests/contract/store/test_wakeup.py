@@ -13,8 +13,8 @@ from app.dev.process.proxy import Mode, Proxy
 from app.dev.servers import Valkey
 from app.kernel import db
 from app.kernel.db import Database
-from app.kernel.wakeup import WakeupSender
-from app.queue.claiming.partition import Partition
+from app.kernel.formats import EPOCH
+from app.kernel.wakeup import CHANNEL, Place, Wakeup, WakeupSender, digest_of, redis_client
 from brokers.inbox import PostgresSource, RedisSource, Source, WakeupListener
 from brokers.worker_process import WorkerProcess
 from tests.waiting import eventually
@@ -47,17 +47,21 @@ def test_a_hint_wakes_the_consumer_of_its_queue_only(
     listener.start()
     notifier = WakeupSender(database, way[1])
 
-    def told(queue: str) -> set[Partition]:
-        return {partition for partitions, _ in list(inboxes[queue].due) for partition in partitions}
+    def told(queue: str) -> set[Wakeup]:
+        return set(inboxes[queue].wakeups)
+
+    def place(queue: str) -> Place:
+        return Place(0, queue, "", 128, EPOCH)
 
     def is_heard(queue: str) -> bool:
-        notifier.hint(queue, (0, queue, "", 128))  # again and again: whether the listener listens yet, nobody tells
+        notifier.hint(queue, place(queue))  # again and again: whether the listener listens yet, nobody tells
         return bool(told(queue))
 
     eventually(lambda: is_heard("http"))
     eventually(lambda: is_heard("kafka"))
     # They are heard one after the other, so of that for http all is told.
-    assert {queue: told(queue) for queue in inboxes} == {queue: {Partition(0, queue, "", 128)} for queue in inboxes}
+    expected = {queue: {Wakeup(queue, digest_of(*place(queue)[:4]), EPOCH)} for queue in inboxes}
+    assert {queue: told(queue) for queue in inboxes} == expected
     assert notifier.stop(60)
 
 
@@ -179,3 +183,22 @@ def test_a_redis_link_that_was_dropped_silently_is_replaced(
         proxy.set(Mode.PASS)
         assert http.wait(60), "it must subscribe again, and look at once"
         assert listener.stop(60)
+
+
+def test_message_of_a_stranger_does_not_end_the_subscription(
+    process: WorkerProcess, valkey: Valkey, caplog: pytest.LogCaptureFixture
+) -> None:
+    inbox = process.inboxes.open("http")
+    listener = WakeupListener(process.inboxes, RedisSource(valkey.url))
+    listener.start()
+    assert inbox.arrived.wait(60)
+    client = redis_client(valkey.url)
+
+    def is_heard() -> bool:
+        client.publish(CHANNEL, b"http\xff")
+        client.publish(CHANNEL, "http")
+        return bool(inbox.wakeups)
+
+    eventually(is_heard)
+    assert "cannot receive wake-ups" not in caplog.text
+    assert listener.stop(60)
