@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from app.kernel.errors import TaskExecutorError
 from app.queue.claiming.depth import Depths
+from app.queue.executions.late_commits import LateCommits
 from app.queue.executions.materialization import due, materialize
 from app.queue.executions.watermark import LowWater
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
@@ -78,6 +79,7 @@ class Materializer:
     def __init__(self, context: ChoreContext) -> None:
         self._context = context
         self._ticks = LowWater(sweep_seconds=context.full_scan_seconds)
+        self._late_commits = LateCommits(context.database)
         self._locked_jobs = LockedRows("its ticks wait")
         self._unreadable: set[str] = set()
 
@@ -93,6 +95,8 @@ class Materializer:
         pace = CatchUpPace(settings.cron_tick_interval_seconds, self._context.late_per_pass)
         depths = Depths(self._context.database, self._context.served.count)
         locked = set[LockedRow]()
+        if (since := self._late_commits.ended_since()) is not None:
+            self._ticks.read_again(since)
         behind = False  # True if a job of this scan has more ticks in this pass than fitted into its statement
         while not self._context.stopping():
             jobs, now = due(

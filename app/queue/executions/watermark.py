@@ -31,3 +31,7 @@ class LowWater:
             # Random, so that processes do not scan at the same time.
             self._sweep_at = now + self.sweep_seconds * random.uniform(0.5, 1.0)
         self.since = seen_up_to - SLACK if now < self._sweep_at else EPOCH
+
+    def read_again(self, since: datetime) -> None:
+        """Start the next read at an earlier instant."""
+        self.since = min(self.since, since)

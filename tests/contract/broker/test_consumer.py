@@ -4,7 +4,7 @@ import signal
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from app.kernel import db
 from app.kernel.db import Database
