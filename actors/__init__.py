@@ -74,6 +74,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
     process.flow.on_pulse(deliveries.follow)
     process.watchdog.watch("delivery loop", loop)
     process.on_drain(loop.drain)
+    process.on_end(loop.stop)
     process.flow.on_pulse(loop.take_pulse)
     spans = exporting(settings.traces, "worker")
     for exporter in spans:

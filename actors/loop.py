@@ -139,9 +139,12 @@ class DeliveryLoop(BackgroundThread):
         self._opened.set()
         own = [self._loop.create_task(task) for task in (self._sweep(), self._show_signs(), self._drained())]
         await self._stop.wait()
-        for task in (*own, *self._running):
+        running = dict(self._running)
+        for task in (*own, *running):
             task.cancel()
-        await asyncio.gather(*own, *self._running, return_exceptions=True)
+        await asyncio.gather(*own, *running, return_exceptions=True)
+        for attempt in running.values():
+            attempt.release(put_off_ms=DUE_NOW_MS)  # of a task that was cancelled before its first step
         await self._dispatchers.close()
 
     async def _sweep(self) -> None:

@@ -14,6 +14,7 @@ from actors.lateness import Dated, is_too_late, too_late
 from app.catalog.loader import Prepared
 from app.catalog.retry_policy import RetryPolicy
 from app.kernel.tracing.context import TraceContext, own_trace_id
+from app.queue.claiming.release import DUE_NOW_MS
 from app.queue.executions.execution_model import Claim, DeliveryError, LogLine, NotSentError
 from app.queue.executions.verdict import RetryAction, Tried, Verdict, decide, outcome, refusal
 from brokers.attempt import Attempt, Stage
@@ -105,8 +106,11 @@ def _unsent_or_failed(attempt: Attempt, prepared: Prepared, error: BaseException
             is_noted = error.is_noted and not attempt.target.is_open
             attempt.release(even_if_started=True, put_off_ms=error.put_off_ms, is_noted=is_noted)
             return None
+        case asyncio.CancelledError() if not attempt.is_aborted and attempt.is_sent:
+            raise error  # the worker stops, and a scheduler reclaims the attempt
         case asyncio.CancelledError() if not attempt.is_aborted:
-            raise error  # the worker stops
+            attempt.release(even_if_started=True, put_off_ms=DUE_NOW_MS)
+            return None
         case asyncio.CancelledError() if attempt.is_sent:
             return Verdict.abort()
         case asyncio.CancelledError():

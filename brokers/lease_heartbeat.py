@@ -56,15 +56,17 @@ class Heartbeat(BackgroundThread):
 
     def granted(self, asked_at: float) -> None:
         """Extend the lease from the instant at which it was requested, on `time.monotonic()`."""
-        self._lease.valid_until = asked_at + self._lease.seconds
+        if not self.stopping.is_set():
+            self._lease.valid_until = asked_at + self._lease.seconds
 
     def last_sign(self) -> float:
         """Return when the lease was last renewed, on `time.monotonic()`."""
         return self._lease.valid_until - self._lease.seconds
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
-        """End the thread and write the last heartbeat, DEAD."""
+        """End the thread and the lease, then write the last heartbeat, DEAD: from then on other workers may claim."""
         ended = super().stop(timeout_seconds)
+        self._lease.valid_until = 0.0
         try:
             worker_lease.leave(self._database, self._worker_id)
         except (UnavailableError, SQLAlchemyError) as error:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from app.kernel import db
 from app.kernel.db import Database
@@ -90,3 +90,23 @@ def test_lease_on_a_read_only_database_expires(database: Database, faults: Fault
     eventually(lambda: reasons, what="the end of the lease to be noticed")
     faults.clear()
     assert len(reasons) == 1, "the clock of the process or of the database reports the expiry, not both"
+
+
+def test_lease_ends_here_before_other_workers_may_claim(database: Database, start: Start) -> None:
+    """Nothing is sent after DEAD is written: a delivery asks the lease right before its first byte."""
+    valid_until: list[float] = []
+    start(database)
+    lease = Lease(LEASE_SECONDS)
+    heartbeat = Heartbeat(database, WORKER, lease=lease, in_flight=range(7), on_lost=print)
+    heartbeat.granted(time.monotonic())
+    assert lease.valid_until > time.monotonic()
+
+    def note(*call: object) -> None:
+        if "UPDATE workers" in str(call[2]):
+            valid_until.append(lease.valid_until)
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    heartbeat.stop()
+    heartbeat.granted(time.monotonic())  # the answer to a late renewal
+    event.remove(database.engine, "before_cursor_execute", note)
+    assert (valid_until[-1:], lease.valid_until) == ([0.0], 0.0)

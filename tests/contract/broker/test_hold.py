@@ -1,5 +1,7 @@
 """Executions claimed ahead of their due time are prepared at once, and wait on the delivery loop."""
 
+import contextlib
+import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -48,13 +50,16 @@ class Running:
         self.may_take.set()
         self.worker: Worker | None = None
 
-    def start(self, ahead_ms: int) -> WorkerProcess:
+    def start(self, ahead_ms: int, **changes: object) -> WorkerProcess:
         database, lease = (db.connect(self._url, pool_size=size, application_name="te-test") for size in (5, 1))
         process = worker_process(
-            database, lease, shards=self._shards, claim_ahead_ms=ahead_ms, shutdown_timeout_seconds=60.0
+            database,
+            lease,
+            **({"shards": self._shards, "claim_ahead_ms": ahead_ms, "shutdown_timeout_seconds": 60.0} | changes),
         )
         loop = DeliveryLoop(lambda: open_dispatchers(Settings(database_url="")))
         process.on_drain(loop.drain)
+        process.on_end(loop.stop)
         catalog = Catalog(database, None, config_ttl_seconds=60, secret_ttl_seconds=60)
         deliveries = Deliveries(catalog, loop, database, process)
 
@@ -217,3 +222,28 @@ def test_pause_of_a_job_does_not_stop_its_claimed_delivery(
     pause_job(database, job_id)
     eventually(lambda: rows.execution(database, execution_id).status == "SUCCESS")
     assert sent(receiver, path) == 1
+
+
+def test_unsent_delivery_is_released_before_the_process_is_dead(
+    database: Database, running: Running, receiver: Receiver, path: str, shards: int
+) -> None:
+    """After the shutdown timeout a delivery that still connects must not send: another worker may have claimed it."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as stack:
+        # A full backlog: further connections neither fail nor succeed.
+        for _ in range(4):
+            client = stack.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(full.getsockname())
+        url = f"http://127.0.0.1:{full.getsockname()[1]}/"
+        rows.add_endpoint(database, "connecting", spec={"url": url, "method": "POST", "timeout_ms": 60_000})
+        rows.add_endpoint(database, "slow", spec={"url": receiver.url(f"/held{path}"), "method": "POST"})
+        (unsent,) = rows.add_executions(database, endpoint="connecting", shards=shards)
+        (sent_id,) = rows.add_executions(database, endpoint="slow", shards=shards)
+        running.start(ahead_ms=FAR_AHEAD_MS, shutdown_timeout_seconds=0.2)
+        running.wait_until_taken(2)
+        receiver.wait_for(1, path=f"/held{path}")
+        running.stop()
+    assert [row.status for row in database.fetch(text("SELECT status FROM workers"))] == ["DEAD"]
+    row = rows.execution(database, unsent)
+    assert (row.status, row.attempt_count) == ("QUEUED", 0)
+    assert rows.execution(database, sent_id).status == "RUNNING"  # it may have been delivered: a scheduler reclaims it
