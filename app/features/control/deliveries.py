@@ -162,11 +162,13 @@ def report_of(database: Database, endpoint: str, seconds: int) -> DeliveryReport
 
 
 def _report(database: Database, ended: TextClause, params: Mapping[str, Any], seconds: int) -> DeliveryReport:
-    first, *rows = chunked_scan.in_order(database, ended, {**params, "seconds": seconds})
+    rows = chunked_scan.in_order(database, ended, {**params, "seconds": seconds})
+    total = next(row for row in rows if row.endpoint is None)  # UNION ALL promises no order
+    each = sorted((row for row in rows if row.endpoint is not None), key=lambda row: (-row.ended, row.endpoint))
     running = {row.endpoint: row.running for row in database.fetch(RUNNING, {"endpoint": params["endpoint"]})}
-    covered = seconds if first.covered_ms is None else min(seconds, max(1, first.covered_ms) / 1000)
-    overall = _deliveries(first, covered, sum(running.values()))
-    return DeliveryReport(covered, overall, [_deliveries(row, covered, running.get(row.endpoint, 0)) for row in rows])
+    covered = seconds if total.covered_ms is None else min(seconds, max(1, total.covered_ms) / 1000)
+    overall = _deliveries(total, covered, sum(running.values()))
+    return DeliveryReport(covered, overall, [_deliveries(row, covered, running.get(row.endpoint, 0)) for row in each])
 
 
 def _deliveries(row: Row[Any], covered_seconds: float, in_flight: int) -> DeliveryStatistics:

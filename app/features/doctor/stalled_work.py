@@ -100,7 +100,7 @@ def bulk_jobs(context: ChoreContext) -> Iterator[Finding]:
     rows = context.database.fetch(UNDER_WAY, {"most": MAX_COUNTED})
     # A bulk job waits for a turn of each other bulk job.
     late = LATE.total_seconds() + len(rows) * TURN_SECONDS
-    if left := [row.name for row in rows if row.left_for > late]:
+    if left := sorted(row.name for row in rows if row.left_for > late):
         yield Finding("bulk_jobs", f"no scheduler continues {listed(left)}", START_SCHEDULER)
     if any(row.is_held for row in rows) and (stuck := _without_progress(context.database)):
         problem = f"schedulers try to continue {listed(stuck)} and fail"

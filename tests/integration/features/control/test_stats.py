@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import pytest
 from sqlalchemy import text
 
 from app.features.control import deliveries
-from app.kernel.db import Database
+from app.kernel.db import Database, chunked_scan
 from tests import rows
 from tests.integration.client import Api
 
@@ -28,6 +29,21 @@ def get(api: Api, **query: Any) -> dict[str, Any]:
     assert response.status_code == 200, response.get_data(as_text=True)
     found: dict[str, Any] = response.json
     return found
+
+
+@pytest.mark.parametrize("shards", [1, 16, 17])
+def test_report_does_not_depend_on_the_order_of_rows(
+    database: Database, monkeypatch: pytest.MonkeyPatch, shards: int
+) -> None:
+    """UNION ALL promises no order."""
+    for name, count in (("busy", 3), ("calm", 2), ("also-calm", 2)):
+        rows.add_endpoint(database, name)
+        end(database, rows.add_executions(database, count, endpoint=name), "SUCCESS", "5 s", late_ms=2, took_ms=10)
+    report, in_order = deliveries.report(database, 60, shards), chunked_scan.in_order
+    monkeypatch.setattr(chunked_scan, "in_order", lambda *given: list(in_order(*given))[::-1])
+    assert [each.endpoint for each in report.endpoints] == ["busy", "also-calm", "calm"]
+    assert report.overall.ended == 7
+    assert deliveries.report(database, 60, shards) == report
 
 
 def test_statistics_cover_recent_deliveries_and_running_executions(api: Api, database: Database) -> None:
