@@ -14,6 +14,7 @@ from app.scheduler.chore import Chore, ChoreContext, Counts
 REPORT_SECONDS = 15.0
 GAUGES = (
     *(series.QUEUE_DEPTH, series.QUEUE_AGE, series.QUEUE_WORKERS, series.QUEUE_PAUSED, series.UNSERVED_QUEUES),
+    series.QUEUES_LEFT_OUT,
     *(series.WAITING, series.OPENS_IN, series.DEAD_LETTERS, series.PAUSED, series.NOT_CLOSED, series.WORKERS),
     *(series.FLEET_SLOTS, series.FLEET_IN_FLIGHT, series.CATCH_UP_LAG, series.LATE_ENDS),
 )
@@ -66,6 +67,7 @@ def _gauges_of(statistics: ServiceStatistics, values: Values) -> dict[Series, Ma
         series.QUEUE_WORKERS: {(queue.queue,): queue.workers for queue in queues},
         series.QUEUE_PAUSED: {(queue.queue,): int(queue.paused_at is not None) for queue in queues},
         series.UNSERVED_QUEUES: {(): sum(queue.is_unserved for queue in queues)},
+        series.QUEUES_LEFT_OUT: {(): statistics.queues_left_out},
         series.WAITING: waiting,
         series.OPENS_IN: opens_in,
         series.DEAD_LETTERS: letters,

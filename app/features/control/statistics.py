@@ -71,6 +71,7 @@ class ServiceStatistics:
     """Statistics of the whole service; `queues` has MAX_QUEUES entries at most."""
 
     queues: Sequence[Queue]
+    queues_left_out: int  # have waiting executions, too
     held: Sequence[HeldEndpoint]
     paused_endpoints: int
     breakers: Mapping[BreakerState, int]
@@ -81,8 +82,10 @@ class ServiceStatistics:
 
     @classmethod
     def read(cls, database: Database, shards: int) -> Self:
+        known = queues.known(database, queues.MAX_QUEUES)
         return cls(
-            queues.read(database, queues.known(database, queues.MAX_QUEUES), shards),
+            queues.read(database, known.workers, shards),
+            known.left_out,
             held_endpoints(database),
             database.fetch(PAUSED)[0].n,
             breakers.count_by_state(database),

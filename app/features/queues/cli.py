@@ -23,7 +23,7 @@ _HEADER = ("QUEUE", "WORKERS", "DUE", "OLDEST", "")
 
 
 def _queues(database: Database, _start: str) -> Found:
-    return [(queue, "") for queue in store.known(database, MAX_OFFERED)]
+    return [(queue, "") for queue in store.known(database, MAX_OFFERED).workers]
 
 
 @listing("queues")

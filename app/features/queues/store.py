@@ -5,10 +5,10 @@ the rules of endpoints. Each claim carries the revision of the rules that its wo
 it: after a pause, a claim with an older revision takes nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row
 
@@ -23,11 +23,13 @@ from app.kernel.formats import EPOCH
 from app.kernel.processes.worker_commands import IS_DRAINING
 from app.kernel.sql import statement
 from app.queue.claiming.claimable_queues import claimable_of, claimable_queues, named_queues
+from schema.states import EndpointType
 
 MAX_QUEUES = 200  # queues with claimable executions
 MAX_DUE = 10_000  # counted executions of a queue
 MAX_UNSERVED = 1_000  # counted executions of a queue without workers
 MIN_OF_SHARD = 1_000
+_TRANSPORTS = frozenset(endpoint_type.queue for endpoint_type in EndpointType)
 AT_ONCE = 16  # shards in a statement
 
 PAUSE = statement(
@@ -88,15 +90,50 @@ class Queue:
         return not self.workers and self.due > 0 and self.paused_at is None
 
 
-def known(database: Database, most: int | None = None) -> dict[str, int]:
-    """Return the known queues by name, each with the number of its live workers.
+class Waiting(NamedTuple):
+    """Queues with waiting executions: MAX_QUEUES at most, and the number of further queues, up to a bound.
 
-    Known are queues with waiting executions (about MAX_QUEUES of them), with workers, named by endpoints or routes, or
-    paused. Beyond `most` queues in all, queues without waiting executions are left out first.
+    Expected queues and the queues of transports come first: any job can name other queues.
     """
-    claimable, served = claimable_queues(database, MAX_QUEUES), serving(database)
-    others = sorted({*served, *named_queues(database), *paused(database)}.difference(claimable))
-    return {queue: served.get(queue, 0) for queue in sorted([*claimable, *others][:most])}
+
+    names: list[str]
+    left_out: int
+
+    @classmethod
+    def of(cls, database: Database, expected: Collection[str]) -> "Waiting":
+        first = claimable_of(database, {*expected, *_TRANSPORTS}, MAX_QUEUES)
+        further = [name for name in claimable_queues(database, 2 * MAX_QUEUES) if name not in {*first}]
+        names = [*first, *further[: MAX_QUEUES - len(first)]]
+        return cls(names, len(first) + len(further) - len(names))
+
+
+class Known(NamedTuple):
+    """Known queues by name, each with the number of its live workers; `left_out` have waiting executions, too."""
+
+    workers: dict[str, int]
+    left_out: int
+
+
+def known(database: Database, most: int | None = None) -> Known:
+    """Return the known queues.
+
+    Known are queues with waiting executions (MAX_QUEUES of them), with workers, named by endpoints or routes, or
+    paused. Beyond `most` queues in all, these are left out first: queues without workers and waiting executions, then
+    queues that only jobs name.
+    """
+    served = serving(database)
+    expected = {*served, *named_queues(database), *paused(database)}
+    waiting = Waiting.of(database, expected)
+    ranked = sorted(expected.union(waiting.names), key=lambda name: _rank(name, served, expected, {*waiting.names}))
+    chosen = ranked[:most]
+    left_out = waiting.left_out + len({*waiting.names}.difference(chosen))
+    return Known({queue: served.get(queue, 0) for queue in sorted(chosen)}, left_out)
+
+
+def _rank(name: str, served: Collection[str], expected: Collection[str], waiting: Collection[str]) -> tuple[int, str]:
+    if name in waiting:
+        return 0 if name in expected or name in _TRANSPORTS else 2, name
+    return 1 if name in served else 3, name
 
 
 def read(database: Database, workers: Mapping[str, int], shards: int) -> list[Queue]:
@@ -118,7 +155,7 @@ def get(database: Database, queue: str, shards: int) -> Queue:
 
 def page(database: Database, shards: int, wanted: PageRequest) -> Page[Queue]:
     after = "" if wanted.after is None else wanted.after.key
-    listed = [(name, workers) for name, workers in known(database).items() if name > after]
+    listed = [(name, workers) for name, workers in known(database).workers.items() if name > after]
     shown = listed[: wanted.limit]
     position = Position(EPOCH, shown[-1][0]) if len(listed) > len(shown) else None
     return Page(read(database, dict(shown), shards), position)
@@ -130,7 +167,8 @@ def unserved(database: Database) -> list[Queue]:
     Up to MAX_UNSERVED due executions of each are counted.
     """
     served = {*serving(database), *paused(database)}
-    names = (name for name in claimable_queues(database, MAX_QUEUES) if name not in served)
+    waiting = Waiting.of(database, named_queues(database) - served)
+    names = (name for name in waiting.names if name not in served)
     found = (_queue(database, name, 0, MAX_UNSERVED, MAX_UNSERVED) for name in names)
     return [queue for queue in found if queue.is_unserved]
 
@@ -138,7 +176,8 @@ def unserved(database: Database) -> list[Queue]:
 def oldest_due(database: Database) -> dict[str, datetime]:
     """Return the instant of the oldest due execution of each queue that is not paused, for MAX_QUEUES of them."""
     pauses = paused(database)
-    names = [name for name in claimable_queues(database, MAX_QUEUES) if name not in pauses]
+    waiting = Waiting.of(database, {*serving(database), *named_queues(database)})
+    names = [name for name in waiting.names if name not in pauses]
     found = {name: _oldest(list(_due(database, name, 1))) for name in names}
     return {name: since for name, since in found.items() if since is not None}
 

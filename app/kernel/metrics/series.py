@@ -202,6 +202,11 @@ UNSERVED_QUEUES = _gauge(
     "Unpaused queues with due executions and without a live worker.",
     merge=Merge.NEWEST,
 )
+QUEUES_LEFT_OUT = _gauge(
+    "queues_left_out",
+    "Queues with waiting executions and without a series, because more than 200 have some; at most 200 are counted.",
+    merge=Merge.NEWEST,
+)
 QUEUE_PAUSED = _gauge("queue_paused", "1 while a queue is paused, else 0.", "queue", merge=Merge.NEWEST)
 WAITING = _gauge(
     "endpoint_waiting",

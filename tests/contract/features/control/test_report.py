@@ -22,6 +22,9 @@ from tests import rows
 NAMES = ["a-full", "b-rate", "c-rate", "d-open", "e-paused", "f-idle"]
 DRAIN = """INSERT INTO worker_commands (command_id, worker_id, command, asked_by, expires_at, acknowledged_at)
            VALUES ('cmd_1', :worker, 'drain', 'test', now() + INTERVAL '1 minute', now()) RETURNING 1"""
+MOVE = """UPDATE executions SET queue = u.queue
+            FROM unnest(CAST(:ids AS TEXT[]), CAST(:queues AS TEXT[])) AS u (id, queue)
+           WHERE execution_id = u.id RETURNING 1"""
 CAPPED, RATED = {"max_in_flight": 1}, {"rate": {"count": 1, "per": "1h", "burst": 1}}
 
 
@@ -94,7 +97,7 @@ def test_gauges_show_the_state_of_the_database(database: Database) -> None:
     for age, end_id in (("2 minutes", "late"), ("0 minutes", "new")):
         rows.add_end(database, end_id, age)
 
-    assert list(queues_store.known(database, 2)) == ["bulk", "http"], (
+    assert list(queues_store.known(database, 2).workers) == ["bulk", "http"], (
         "queues without waiting executions are left out first"
     )
 
@@ -116,6 +119,7 @@ def test_gauges_show_the_state_of_the_database(database: Database) -> None:
         "queue_workers": {("bulk",): 0, ("http",): 1, ("a-named",): 0},
         "queue_paused": {("bulk",): 0, ("http",): 0, ("a-named",): 1},
         "queues_unserved": {(): 1},
+        "queues_left_out": {(): 0},
         "endpoint_waiting": {("a-full", "concurrency"): 3, ("other", "rate"): 6, ("other", "paused"): 3},
         "endpoints_paused": {(): 1},
         "breakers": {("open",): 1, ("half_open",): 0},
@@ -125,6 +129,24 @@ def test_gauges_show_the_state_of_the_database(database: Database) -> None:
         "dead_letters_open": {("a-full",): 2, ("other",): 1},
         "outbox_ends_late": {(): 1},
     }
+
+
+def test_queues_that_only_jobs_name_hide_no_other_queue(database: Database) -> None:
+    """Any job can name a queue that no worker serves; its executions stay claimable for ever."""
+    named = [f"a{number:03}" for number in range(queues_store.MAX_QUEUES + 5)]
+    added = rows.add_executions(database, len(named) + 2)
+    params = {"ids": added, "queues": [*named, "http", "z-routed"]}
+    database.fetch(text(MOVE), params)
+    database.fetch(text("UPDATE endpoints SET queue = 'z-routed' RETURNING 1"))
+    worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["z-idle"], capacity=9, lease_ms=600_000)
+    values = Values()
+    set_gauges(database, 1, values)
+    found = shown(values)
+    assert {("http",), ("z-routed",), ("z-idle",)} <= {*found["queue_depth"]}
+    assert len(found["queue_depth"]) == queues_store.MAX_QUEUES
+    assert found["queues_left_out"] == {(): 8}
+    assert {"http", "z-routed"} <= {each.queue for each in queues_store.unserved(database)}
+    assert {"http", "z-routed"} <= {*queues_store.oldest_due(database)}
 
 
 @pytest.mark.postgresql_only
