@@ -40,11 +40,13 @@ _PUT = put_ends_of(
     reason="'HANDED_BACK'",
     when="back.status = 'CANCELLED'",
 )
-_ENDS = """(e.cancel_requested_at IS NOT NULL
-              OR s.repeats AND e.attempt_count = 1
-                 AND (s.is_cancelled OR COALESCE(e.scheduled_at <= s.replaced_at, false)))"""
-_IS_HELD = """COALESCE(e.created_at <= s.paused_at
-                       AND (s.repeats OR LEAST(e.run_at, u.claimed_at) <= s.paused_at), false)"""
+_STATUS = """CASE WHEN e.cancel_requested_at IS NOT NULL
+                        OR s.repeats AND e.attempt_count = 1
+                           AND (s.is_cancelled OR COALESCE(e.scheduled_at <= s.replaced_at, false)) THEN 'CANCELLED'
+                      WHEN COALESCE(e.created_at <= s.paused_at
+                                    AND (s.repeats OR LEAST(e.run_at, u.claimed_at) <= s.paused_at), false)
+                      THEN 'PENDING'
+                      WHEN e.attempt_count = 1 THEN 'QUEUED' ELSE 'RETRYING' END"""
 RELEASE = statement(
     "executions.release",
     f"""
@@ -57,10 +59,8 @@ RELEASE = statement(
        ORDER BY j.job_id FOR SHARE),
     back AS (
       UPDATE executions AS e
-         SET status = CASE WHEN {_ENDS} THEN 'CANCELLED' WHEN {_IS_HELD} THEN 'PENDING'
-                           WHEN e.attempt_count = 1 THEN 'QUEUED' ELSE 'RETRYING' END,
-             on_hold = NOT {_ENDS} AND {_IS_HELD},
-             completed_at = CASE WHEN {_ENDS} THEN now() END,
+         SET status = {_STATUS}, on_hold = {_STATUS} = 'PENDING',
+             completed_at = CASE WHEN {_STATUS} = 'CANCELLED' THEN now() END,
              run_at = CASE WHEN u.put_off_ms > 0
                            THEN GREATEST(e.run_at, now() + u.put_off_ms * INTERVAL '1 millisecond') ELSE e.run_at END,
              attempt_count = e.attempt_count - 1, started_at = NULL
