@@ -90,7 +90,7 @@ class Queue:
         return not self.workers and self.due > 0 and self.paused_at is None
 
 
-class Waiting(NamedTuple):
+class WaitingQueues(NamedTuple):
     """Queues with waiting executions: MAX_QUEUES at most, and the number of further queues, up to a bound.
 
     Expected queues and the queues of transports come first: any job can name other queues.
@@ -100,21 +100,21 @@ class Waiting(NamedTuple):
     left_out: int
 
     @classmethod
-    def of(cls, database: Database, expected: Collection[str]) -> "Waiting":
+    def of(cls, database: Database, expected: Collection[str]) -> "WaitingQueues":
         first = claimable_of(database, {*expected, *_TRANSPORTS}, MAX_QUEUES)
         further = [name for name in claimable_queues(database, 2 * MAX_QUEUES) if name not in {*first}]
         names = [*first, *further[: MAX_QUEUES - len(first)]]
         return cls(names, len(first) + len(further) - len(names))
 
 
-class Known(NamedTuple):
+class KnownQueues(NamedTuple):
     """Known queues by name, each with the number of its live workers; `left_out` have waiting executions, too."""
 
     workers: dict[str, int]
     left_out: int
 
 
-def known(database: Database, most: int | None = None) -> Known:
+def known(database: Database, most: int | None = None) -> KnownQueues:
     """Return the known queues.
 
     Known are queues with waiting executions (MAX_QUEUES of them), with workers, named by endpoints or routes, or
@@ -123,11 +123,11 @@ def known(database: Database, most: int | None = None) -> Known:
     """
     served = serving(database)
     expected = {*served, *named_queues(database), *paused(database)}
-    waiting = Waiting.of(database, expected)
+    waiting = WaitingQueues.of(database, expected)
     ranked = sorted(expected.union(waiting.names), key=lambda name: _rank(name, served, expected, {*waiting.names}))
     chosen = ranked[:most]
     left_out = waiting.left_out + len({*waiting.names}.difference(chosen))
-    return Known({queue: served.get(queue, 0) for queue in sorted(chosen)}, left_out)
+    return KnownQueues({queue: served.get(queue, 0) for queue in sorted(chosen)}, left_out)
 
 
 def _rank(name: str, served: Collection[str], expected: Collection[str], waiting: Collection[str]) -> tuple[int, str]:
@@ -167,7 +167,7 @@ def unserved(database: Database) -> list[Queue]:
     Up to MAX_UNSERVED due executions of each are counted.
     """
     served = {*serving(database), *paused(database)}
-    waiting = Waiting.of(database, named_queues(database) - served)
+    waiting = WaitingQueues.of(database, named_queues(database) - served)
     names = (name for name in waiting.names if name not in served)
     found = (_queue(database, name, 0, MAX_UNSERVED, MAX_UNSERVED) for name in names)
     return [queue for queue in found if queue.is_unserved]
@@ -176,7 +176,7 @@ def unserved(database: Database) -> list[Queue]:
 def oldest_due(database: Database) -> dict[str, datetime]:
     """Return the instant of the oldest due execution of each queue that is not paused, for MAX_QUEUES of them."""
     pauses = paused(database)
-    waiting = Waiting.of(database, {*serving(database), *named_queues(database)})
+    waiting = WaitingQueues.of(database, {*serving(database), *named_queues(database)})
     names = [name for name in waiting.names if name not in pauses]
     found = {name: _oldest(list(_due(database, name, 1))) for name in names}
     return {name: since for name, since in found.items() if since is not None}
