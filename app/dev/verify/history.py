@@ -6,6 +6,8 @@ from app.dev.verify.evidence import Evidence, TransitionRow
 from schema.states import FINAL, AttemptStatus, ExecutionStatus, Resolution, may_become
 
 _RUNNING = ExecutionStatus.RUNNING
+# PENDING: the job is paused; CANCELLED: the job was cancelled.
+_RELEASED = {ExecutionStatus.QUEUED, ExecutionStatus.RETRYING, ExecutionStatus.PENDING, ExecutionStatus.CANCELLED}
 
 
 def states_in_order(evidence: Evidence) -> Iterator[str]:
@@ -55,7 +57,7 @@ def _judge(change: TransitionRow, before: TransitionRow | None, *, may_restart: 
     elif change.before is not change.after and not may_become(change.before, change.after):
         yield f"{step} is not legal"
     # A claim adds one attempt; a release may subtract it again.
-    is_release = change.before is _RUNNING and change.after in {ExecutionStatus.QUEUED, ExecutionStatus.RETRYING}
+    is_release = change.before is _RUNNING and change.after in _RELEASED
     allowed = {1} if change.before and change.after is _RUNNING else {0, -1} if is_release else {0}
     if change.attempt_after - change.attempt_before not in allowed:
         yield f"{step} takes the attempts from {change.attempt_before} to {change.attempt_after}"

@@ -15,7 +15,7 @@ from app.dev.verify.evidence import (
 )
 from app.dev.verify.promise_checks import run_checks
 from app.dev.verify.report import lateness, repeats_by_cause
-from schema.states import AttemptStatus, EndpointType, Trigger
+from schema.states import AttemptStatus, EndpointType, ExecutionStatus, Trigger
 from tests.cases import each_case
 from tests.unit.verify import ending_breaches
 from tests.unit.verify.flow_checks import FLOW
@@ -37,12 +37,15 @@ API = "the API answers every valid request"
 PROCESSES = "no process ended unexpectedly"
 
 
+UNCHANGED = (GOOD.transitions or ())[len(CHANGES) :]
+
+
 def with_execution(**changes: object) -> Evidence:
     return replace(GOOD, executions=(replace(EXECUTION, **changes), *GOOD.executions[1:]))  # type: ignore[arg-type]
 
 
 def with_changes(*changes: TransitionRow) -> Evidence:
-    return replace(GOOD, transitions=(*changes, *(GOOD.transitions or ())[len(CHANGES) :]))
+    return replace(GOOD, transitions=(*changes, *UNCHANGED))
 
 
 def with_arrivals(*arrivals: Arrival) -> Evidence:
@@ -181,6 +184,13 @@ def test_legal_evidence_is_no_breach(evidence: Evidence) -> None:
 @each_case("name", ending_breaches.LEGAL)
 def test_legal_ends_are_no_breach(name: str) -> None:
     assert broken(ending_breaches.LEGAL[name]) == set()
+
+
+@each_case("after", [S.QUEUED, S.PENDING, S.CANCELLED])
+def test_release_may_subtract_the_attempt(after: ExecutionStatus) -> None:
+    """A release puts an execution of a paused job on hold, and ends an execution of a cancelled job."""
+    released = TransitionRow("e1", S.RUNNING, after, 1, 0, "w1", "w1")
+    assert ORDER not in broken(replace(with_execution(status=after), transitions=(*CHANGES[:2], released, *UNCHANGED)))
 
 
 def test_execution_may_fail_without_attempts_left_or_with_a_permanent_error() -> None:
