@@ -67,6 +67,19 @@ def lost(evidence: Evidence) -> Evidence:
     return replace(evidence, attempts=attempts)
 
 
+def unsent(evidence: Evidence, name: str) -> Evidence:
+    """Return the evidence of a lost worker whose request for one execution never arrived."""
+    attempts = (
+        replace(attempt, status=AttemptStatus.FAILED, error_type="WORKER_LOST")
+        if attempt.execution_id == name
+        else attempt
+        for attempt in evidence.attempts
+    )
+    executions = (replace(row, status=S.CANCELLED) if row.execution_id == name else row for row in evidence.executions)
+    arrivals = (arrival for arrival in evidence.arrivals if arrival.execution_id != name)
+    return replace(evidence, attempts=tuple(attempts), executions=tuple(executions), arrivals=tuple(arrivals))
+
+
 def running(*numbers: int) -> tuple[TransitionRow, ...]:
     """Return the changes of executions that were claimed (1, 2 …) and completed (-1, -2 …) in this order."""
     return tuple(
@@ -158,6 +171,10 @@ BREACHES: dict[str, tuple[str, Evidence]] = {
         BREAKERS,
         with_breaker((0, CLOSED, OPEN), starts=(5001,), disturbed=(Span(at(900), at(950)),)),
     ),
+    "the request of a lost worker was a second probe": (
+        BREAKERS,
+        lost(with_breaker(*LEGAL_STEPS, starts=(5010, 5020))),
+    ),
     "two probes": (BREAKERS, with_breaker(*LEGAL_STEPS, starts=(5010, 5020))),
     "two probes before it closed": (
         BREAKERS,
@@ -203,6 +220,9 @@ LEGAL: dict[str, Evidence] = {
         (2600, HALF_OPEN, OPEN),
         starts=(2010, 2500),
         disturbed=(Span(at(900), at(950)),),
+    ),
+    "a lost worker had claimed an execution and not sent it": unsent(
+        with_breaker(*LEGAL_STEPS, starts=(5010, 5020)), "e1"
     ),
     "its worker could not read the state": with_breaker(
         (0, CLOSED, OPEN), starts=(4999,), disturbed=(Span(at(900), at(950)),)

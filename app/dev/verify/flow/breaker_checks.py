@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from app.dev.verify.evidence import AttemptRow, BreakerChange, Evidence, Span
+from app.dev.verify.evidence import LOST_TYPES, AttemptRow, BreakerChange, Evidence, Span
 from schema.states import BreakerState
 
 _KNOWN_AFTER = timedelta(seconds=1)
@@ -28,9 +28,16 @@ _LEGAL = {
 def breakers_hold(evidence: Evidence) -> Iterator[str]:
     """Find illegal changes of breakers, starts while a breaker is open, and second probes."""
     endpoints = {execution.execution_id: execution.endpoint for execution in evidence.executions}
+    arrived = {(arrival.execution_id, arrival.attempt) for arrival in evidence.arrivals}
+    # The record of a lost attempt has the time of its claim, although the worker may never have sent it.
+    sent = [
+        attempt
+        for attempt in evidence.attempts
+        if attempt.error_type not in LOST_TYPES or (attempt.execution_id, attempt.number) in arrived
+    ]
     for target in sorted({change.target for change in evidence.breaker_changes}):
         endpoint = evidence.breakers.get(target)
-        attempts = [attempt for attempt in evidence.attempts if endpoints.get(attempt.execution_id) == endpoint]
+        attempts = [attempt for attempt in sent if endpoints.get(attempt.execution_id) == endpoint]
         state, states = _S.CLOSED, list(evidence.states_of(target))
         known_at = datetime.min.replace(tzinfo=UTC)
         following = [change.after for change, _ in states[1:]] + [None]
