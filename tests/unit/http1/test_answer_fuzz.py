@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.http1.answer import KEPT_BYTES, MAX_BYTES, AnswerError, AnswerReader
+from tests.mutated import mutated
 
 SEEDS = [
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello",
@@ -18,23 +19,9 @@ ODD = [b"\0", b"\n", b"\r", b"\r\n", b" ", b":", b"\xff", b"0", b"-", b"ffffffff
 Outcome = tuple[str, int, str, str | None]
 
 
-@st.composite
-def answers(draw: st.DrawFn) -> bytes:
-    """Generate a mutation of a valid answer."""
-    data = draw(st.sampled_from(SEEDS))
-    for _ in range(draw(st.integers(0, 4))):
-        begin = draw(st.integers(0, len(data)))
-        end = draw(st.integers(begin, min(len(data), begin + 20)))
-        part = data[begin:end]
-        new = draw(
-            st.sampled_from(ODD)
-            | st.binary(max_size=8)
-            | st.just(part[::-1])
-            | st.integers(0, 300).map(lambda times, part=part: part * times)
-            | st.just((part or b"x") * 20_000)
-        )
-        data = data[:begin] + new + data[end:]
-    return data[: 2 * MAX_BYTES]
+ANSWERS = mutated(SEEDS, st.sampled_from(ODD) | st.binary(max_size=8), repeat=20_000).map(
+    lambda data: data[: 2 * MAX_BYTES]
+)
 
 
 def outcome(pieces: list[bytes]) -> tuple[Outcome, bool]:
@@ -52,7 +39,7 @@ def outcome(pieces: list[bytes]) -> tuple[Outcome, bool]:
 
 
 @settings(max_examples=500, deadline=None, derandomize=True)
-@given(answers(), st.lists(st.integers(1, 400), min_size=1, max_size=8))
+@given(ANSWERS, st.lists(st.integers(1, 400), min_size=1, max_size=8))
 def test_result_does_not_depend_on_the_pieces(data: bytes, lengths: list[int]) -> None:
     pieces, at, n = [], 0, 0
     while at < len(data):
