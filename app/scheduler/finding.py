@@ -79,10 +79,10 @@ class Exhausted(SafetyNet):
     done = "failed"
 
     def count(self, context: ChoreContext) -> int:
-        return len(repairs.exhausted(context.database, limit=MAX_COUNTED))
+        return len(repairs.exhausted(context.database, limit=MAX_COUNTED, stopping=context.stopping))
 
     def repair_batch(self, context: ChoreContext) -> int:
-        return repairs.fail_exhausted(context.database, limit=MAX_COUNTED)
+        return repairs.fail_exhausted(context.database, limit=MAX_COUNTED, stopping=context.stopping)
 
 
 class UnretiredJobs(SafetyNet):

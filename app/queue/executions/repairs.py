@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
-from app.kernel.function_types import Stopping
+from app.kernel.formats import EPOCH
+from app.kernel.function_types import Stopping, never
 from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.ending.outbox_rows import put_ends
@@ -17,17 +17,26 @@ from schema.states import ExecutionStatus, JobStatus
 
 _NEWEST = Position(datetime.max.replace(tzinfo=UTC), "")
 
-# Only a manual edit creates such a row, and no claim takes it. Without an index for such rows, this reads all waiting
-# rows that were due a minute ago; it runs rarely. It takes no locks, which would hide rows from claims, or exceed the
-# limit (CockroachDB).
+# Only a manual edit creates such a row, and no claim takes it. No index holds such rows, so pages of the index of due
+# executions are walked; rarely. A read without locks, which would hide rows from claims, or exceed the limit
+# (CockroachDB).
 _IS_EXHAUSTED = """e.status IN ('QUEUED', 'RETRYING') AND e.attempt_count >= e.max_attempts
        AND e.run_at < now() - INTERVAL '1 minute'"""
 EXHAUSTED = statement(
     "executions.exhausted",
     f"""
-    SELECT e.execution_id, e.status FROM executions AS e
-     WHERE {_IS_EXHAUSTED}
-     ORDER BY e.execution_id LIMIT :limit
+    WITH page AS MATERIALIZED (
+      SELECT e.queue, e.shard, e.run_at, e.execution_id, e.status, {_IS_EXHAUSTED} AS is_exhausted FROM executions AS e
+       WHERE e.status IN ('QUEUED', 'RETRYING')
+         AND (e.queue, e.shard, e.run_at, e.execution_id)
+             > (CAST(:queue AS TEXT), CAST(:shard AS BIGINT), CAST(:run_at AS TIMESTAMPTZ), CAST(:id AS TEXT))
+       ORDER BY e.queue, e.shard, e.run_at, e.execution_id LIMIT :limit),
+    ended AS (
+      SELECT queue, shard, run_at, execution_id FROM page
+       ORDER BY queue DESC, shard DESC, run_at DESC, execution_id DESC LIMIT 1)
+    SELECT p.execution_id, p.status, l.queue, l.shard, l.run_at, l.execution_id AS last
+      FROM ended AS l LEFT JOIN page AS p ON p.is_exhausted
+     ORDER BY p.execution_id
     """,  # noqa: S608 - a constant of this module
 )
 EXHAUST = statement(
@@ -131,17 +140,27 @@ NOT_HELD = statement(
 )
 
 
-def exhausted(database: Database, *, limit: int) -> Sequence[Row[Any]]:
-    """Read the ids and statuses of waiting executions without an attempt left."""
-    return database.fetch(EXHAUSTED, {"limit": limit})
+def exhausted(
+    database: Database, *, limit: int, stopping: Stopping = never, page: int = SCANNED
+) -> Sequence[tuple[str, str]]:
+    """Walk the waiting executions for those without an attempt left; returns ids and statuses."""
+    found, after = list[tuple[str, str]](), {"queue": "", "shard": -1, "run_at": EPOCH, "id": ""}
+    while not stopping() and len(found) < limit:
+        rows = database.fetch(EXHAUSTED, {**after, "limit": page})
+        if not rows:
+            break
+        found += [(row.execution_id, row.status) for row in rows if row.execution_id is not None]
+        last = rows[0]
+        after = {"queue": last.queue, "shard": last.shard, "run_at": last.run_at, "id": last.last}
+    return found[:limit]
 
 
-def fail_exhausted(database: Database, *, limit: int) -> int:
+def fail_exhausted(database: Database, *, limit: int, stopping: Stopping = never) -> int:
     """Fail waiting executions without an attempt left; returns their number."""
-    found = exhausted(database, limit=limit)
+    found = exhausted(database, limit=limit, stopping=stopping)
     if not found:
         return 0
-    params = {"ids": [row.execution_id for row in found], "statuses": [row.status for row in found]}
+    params = {"ids": [each for each, _ in found], "statuses": [status for _, status in found]}
 
     def body(connection: Connection) -> int:
         changes = StateChange.of_rows(connection.execute(EXHAUST, params), after=ExecutionStatus.FAILED)

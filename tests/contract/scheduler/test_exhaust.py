@@ -1,13 +1,17 @@
 """Manually edited rows without attempts left: each fails with a reason, and no other row changes."""
 
+from collections.abc import Callable
+
 import pytest
 from sqlalchemy import text
 
 from app.kernel.db import Database
-from app.queue.executions.repairs import EXHAUSTED
+from app.kernel.formats import EPOCH
+from app.queue.executions import repairs
 from app.scheduler.finding import MAX_COUNTED
 from tests import rows
 from tests.contract.scheduler.conftest import chores
+from tests.plans import all_completed, all_delayed, all_due, all_running
 
 
 @pytest.mark.parametrize("status", ["QUEUED", "RETRYING"])
@@ -31,4 +35,31 @@ def test_waiting_execution_without_attempts_left_fails(database: Database, statu
 
 def test_scan_of_the_whole_backlog_locks_no_row() -> None:
     """Claims skip locked rows, so a scan that locked rows would hide them from claims."""
-    assert "FOR " not in EXHAUSTED.text
+    assert "FOR " not in repairs.EXHAUSTED.text
+
+
+def test_scan_walks_the_backlog_by_pages(database: Database) -> None:
+    """A statement that reads the whole backlog exceeds the statement timeout, each time."""
+    wanted = set[str]()
+    for queue in ("a", "b"):
+        due = rows.add_executions(database, 20, max_attempts=2, shards=3)
+        used_up = due[::3]
+        where = "execution_id = ANY (:ids)"
+        database.fetch(text(f"UPDATE executions SET queue = :queue WHERE {where}"), {"queue": queue, "ids": due})
+        database.fetch(text(f"UPDATE executions SET attempt_count = 2 WHERE {where}"), {"ids": used_up})
+        wanted.update(used_up)
+    database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '2 minutes'"))
+    found = repairs.exhausted(database, limit=1_000, page=3)
+    assert sorted(found) == [(execution_id, "QUEUED") for execution_id in sorted(wanted)]
+    assert len(repairs.exhausted(database, limit=5, page=3)) == 5
+    assert repairs.exhausted(database, limit=1_000, page=3, stopping=lambda: True) == []
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize("state", [all_due, all_delayed, all_completed, all_running])
+def test_page_is_read_in_the_order_of_its_index(database: Database, state: Callable[[Database], None]) -> None:
+    state(database)
+    params = {"queue": "", "shard": -1, "run_at": EPOCH, "id": "", "limit": 100}
+    plan = "\n".join(line[0] for line in database.fetch(text("EXPLAIN " + repairs.EXHAUSTED.text), params))
+    assert "Index Scan using idx_executions_pickup" in plan
+    assert "Seq Scan" not in plan
