@@ -38,7 +38,7 @@ STORAGE = {
 """Storage parameters of tables on PostgreSQL."""
 # Each change of state leaves an old version of the row and of its index entries. A scan from the oldest end of an
 # index reads all old versions: CockroachDB keeps them for ten minutes instead of four hours.
-SHORT_HISTORIES = ("jobs", "executions", "execution_ends", "notification_parts")
+SHORT_HISTORIES = ("jobs", "executions", "execution_ends", "notification_parts", "idempotency_keys", "breaker_counts")
 
 
 def create() -> None:

@@ -40,7 +40,7 @@ PRUNE = deletion(
     "idempotency_keys",
     ["key_id", "idempotency_key"],
     f"created_at < now() - INTERVAL '{KEPT_HOURS} hours'",
-    order="created_at, key_id, idempotency_key",
+    time="created_at",
     shown=["key_id"],
 )
 

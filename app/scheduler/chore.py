@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from app.kernel.config import Settings
 from app.kernel.db import Database
+from app.kernel.formats import EPOCH
 from app.kernel.function_types import Hint, Run, Stopping
 from app.kernel.metrics import PROCESS, series
 from app.kernel.sql import NamedStatement
@@ -137,11 +138,12 @@ class ChoreContext:
             The number of deleted rows.
         """
         locked: Sequence[str] = ()
+        since = EPOCH
 
         def batch() -> int:
-            nonlocal locked
-            (row,) = self.database.fetch(deletion, {**(params or {}), "limit": self.batch})
-            locked = row.locked
+            nonlocal locked, since
+            (row,) = self.database.fetch(deletion, {**(params or {}), "limit": self.batch, "since": since})
+            locked, since = row.locked, getattr(row, "reached", None) or since
             return int(row.deleted)
 
         # Another scheduler can make a batch short, so only an empty batch is the end.

@@ -2,12 +2,15 @@
 
 import random
 import time
+from collections import defaultdict
 from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
 
-from app.kernel.formats import EPOCH
 from app.queue.ending.handler import Handler
 from app.queue.ending.outbox_processor import BATCH, Handled, OutboxProcessor
-from app.queue.ending.outbox_rows import DueEvent, due_ends, shards_with_ends
+from app.queue.ending.outbox_rows import DueEvent, Waiting, due_ends, waiting
+from app.queue.executions.watermark import LowWater
 from app.scheduler.chore import ChoreContext, Counts
 
 RUN_SECONDS = 10.0  # the next run continues, in each shard from the oldest event
@@ -15,42 +18,64 @@ MAX_RETRIED = 200  # events that failed before, per run and shard
 
 
 class Outbox:
-    """Handles events of all shards; after new events, retries each failed event alone."""
+    """Handles events of all shards; after new events, retries each failed event alone.
+
+    Reads each shard from the end of the last read on. A scan of the whole outbox, at intervals, finds events that their
+    writer has held locked for longer.
+    """
 
     def __init__(self, context: ChoreContext, handlers: Sequence[Handler], *, run_seconds: float = RUN_SECONDS) -> None:
         self._context = context
         self._handler = OutboxProcessor(context.database, handlers=handlers, stopping=context.stopping)
         self._run_seconds = run_seconds
+        new_mark = partial(LowWater, sweep_seconds=context.full_scan_seconds)
+        self._marks: dict[int, LowWater] = defaultdict(new_mark)  # by shard
 
     def handle(self) -> Counts:
         """Handle events that have been due for a second; no shard waits for all events of another shard."""
-        done, until, failed_before = Handled(), time.monotonic() + self._run_seconds, list[str]()
-        shards = shards_with_ends(self._context.database)
-        random.shuffle(shards)
-        for shard in shards:
-            handled, failed = self._handle_new(shard, until)
+        done, ends_at, failed_before = Handled(), time.monotonic() + self._run_seconds, list[DueEvent]()
+        found = self._find()
+        random.shuffle(found.shards)
+        for shard in found.shards:
+            handled, failed = self._handle_new(shard, found.until, ends_at)
             done, failed_before = done + handled, failed_before + failed
         random.shuffle(failed_before)
-        until = time.monotonic() + self._run_seconds  # a time of their own, which new events cannot use up
-        for end_id in failed_before:
-            if self._context.stopping() or time.monotonic() >= until:
+        ends_at = time.monotonic() + self._run_seconds  # a time of their own, which new events cannot use up
+        for event in failed_before:
+            if self._context.stopping() or time.monotonic() >= ends_at:
                 break
-            done += self._handler.handle_alone(end_id)
+            done += self._handler.handle_alone(event.end_id)
         return self._report(done)
 
     def handle_named(self, end_ids: list[str]) -> Counts:
         """Handle events that this process has written."""
         return self._report(self._handler.handle(end_ids))
 
-    def _handle_new(self, shard: int, until: float) -> tuple[Handled, list[str]]:
+    def _find(self) -> Waiting:
+        """Find the shards with due events; the marks of the other shards advance."""
+        for shard in range(self._context.served.count):
+            self._marks[shard]
+        while True:
+            found = waiting(self._context.database, {shard: mark.since for shard, mark in self._marks.items()})
+            if found.beyond is None:
+                break
+            self._marks[found.beyond]
+        for shard in self._marks.keys() - set(found.shards):
+            self._marks[shard].advance(found.until, time.monotonic())
+        return found
+
+    def _handle_new(self, shard: int, until: datetime, ends_at: float) -> tuple[Handled, list[DueEvent]]:
         """Handle events of a shard that were never tried; return also the first MAX_RETRIED events that failed."""
-        done, after, failed = Handled(), DueEvent(EPOCH, "", 0), list[str]()
-        while not self._context.stopping() and time.monotonic() < until:
+        mark, done, failed = self._marks[shard], Handled(), list[DueEvent]()
+        after = DueEvent(mark.since, "", 0)
+        while not self._context.stopping() and time.monotonic() < ends_at:
             found = due_ends(self._context.database, shard, after=after, limit=BATCH)
-            failed += [event.end_id for event in found if event.tries][: MAX_RETRIED - len(failed)]
+            failed += [event for event in found if event.tries][: MAX_RETRIED - len(failed)]
             if new := [event.end_id for event in found if not event.tries]:
                 done += self._handler.handle(new)
             if len(found) < BATCH:
+                # Failed events stay in front of the mark, because a run may end before it has retried all of them.
+                mark.advance(min([until, *(event.due_at for event in failed)]), time.monotonic())
                 break
             after = found[-1]
         return done, failed

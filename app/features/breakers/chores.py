@@ -43,7 +43,7 @@ PRUNE_EVENTS = deletion(
     "breaker_events",
     ["event_id"],
     "occurred_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'",
-    order="occurred_at, event_id",
+    time="occurred_at",
 )
 
 

@@ -19,14 +19,14 @@ PRUNE_GROUPS = deletion(
     "notification_groups",
     ["group_id"],
     "closed_at IS NOT NULL AND closed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'",
-    order="closed_at, group_id",
+    time="closed_at",
 )
 PRUNE_SUBJECTS = deletion(
     "notifications.prune_subjects",
     "notification_subjects",
     ["rule", "event", "subject"],
     "noted_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'",
-    order="noted_at, rule, event, subject",
+    time="noted_at",
     shown=["rule", "event"],
 )
 

@@ -36,7 +36,7 @@ PRUNE = deletion(
     "audit_log",
     ["audit_id"],
     "occurred_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'",
-    order="occurred_at, audit_id",
+    time="occurred_at",
 )
 
 

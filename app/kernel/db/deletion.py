@@ -9,35 +9,39 @@ MAX_CHILDREN = 100_000  # of the rows of a batch
 
 
 def deletion(
-    name: str, table: str, key: Sequence[str], condition: str, *, order: str = "", shown: Sequence[str] = ()
+    name: str, table: str, key: Sequence[str], condition: str, *, time: str = "", shown: Sequence[str] = ()
 ) -> NamedStatement:
     """Register a statement that deletes up to `:limit` rows which meet a condition and are not locked.
 
     A wait for one row would keep all other rows. The statement returns one row: the number `deleted`, and the names of
-    `locked` rows if fewer than `:limit` rows were left. `ChoreContext.delete` repeats it and logs the names.
+    `locked` rows if fewer than `:limit` rows were left. `ChoreContext.delete` repeats it and logs the names. With
+    `time`, a batch starts at `:since`, and the row has the time that the batch has `reached`: the index still contains
+    the entries that earlier batches have deleted.
 
     Args:
         name: Unique name of the statement.
         table: Name of the table.
         key: Columns of the primary key.
         condition: SQL condition; qualifies no columns of the table.
-        order: Columns of the index that the batch reads; empty for the key.
+        time: Column before the key in the index that the batch reads; empty for the index of the key.
         shown: Columns of the key that the log may show; empty for the key.
     """
-    columns, order = ", ".join(key), order or ", ".join(key)
+    columns = ", ".join(key)
+    order, since = (f"{time}, {columns}", f" AND {time} >= CAST(:since AS TIMESTAMPTZ)") if time else (columns, "")
+    reached = f",\n               (SELECT max({time}) FROM page) AS reached" if time else ""  # noqa: S608 - as below
     row = f"({columns})" if len(key) > 1 else columns
     return statement(
         name,
         f"""
         WITH page AS MATERIALIZED (
-          SELECT {columns} FROM {table} WHERE {condition} ORDER BY {order} LIMIT :limit FOR UPDATE SKIP LOCKED),
+          SELECT {order} FROM {table} WHERE {condition}{since} ORDER BY {order} LIMIT :limit FOR UPDATE SKIP LOCKED),
         gone AS (
           DELETE FROM {table} WHERE {row} IN (SELECT {columns} FROM page) AND {condition} RETURNING {key[0]})
         SELECT (SELECT count(*) FROM gone) AS deleted,
                ARRAY(SELECT {named(table, shown or key)} FROM {table}
                       WHERE {condition} AND (SELECT count(*) FROM page) < CAST(:limit AS BIGINT)
                         AND {row} NOT IN (SELECT {columns} FROM page)
-                      ORDER BY {order} LIMIT {MAX_NAMED}) AS locked
+                      ORDER BY {order} LIMIT {MAX_NAMED}) AS locked{reached}
         """,  # noqa: S608 - constants of the callers
     )
 
@@ -59,4 +63,5 @@ def has_locked_child(child: str, child_key: Sequence[str], key: str, parent: str
 
 def named(table: str, key: Sequence[str]) -> str:
     """Return the SQL expression of the name of a row in the log."""
-    return f"'row ' || concat_ws(' ', {', '.join(key)}) || ' of {table}'"
+    texts = ", ".join(f"CAST({column} AS TEXT)" for column in key)  # CockroachDB concatenates nothing else
+    return f"'row ' || concat_ws(' ', {texts}) || ' of {table}'"

@@ -180,7 +180,7 @@ class BulkJobStore(Generic[W]):
             name,
             [key],
             "ended_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'",
-            order=f"created_at, {key}",
+            time="created_at",
         )
 
     def begin(self, database: Database, bulk_job_id: str, **values: Any) -> W:

@@ -5,7 +5,7 @@ lock, decides the process: of two transactions that delete a row only one contin
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
@@ -81,10 +81,21 @@ DUE = statement(
      ORDER BY due_at, end_id LIMIT :limit
     """,
 )
-# Not by the setting: a shard that is no longer used may have rows.
-NEXT_SHARD = statement(
-    "execution_ends.next_shard",
-    "SELECT shard FROM execution_ends WHERE shard > :after ORDER BY shard, due_at, end_id LIMIT 1",
+# Each shard is asked from its mark: on CockroachDB the entries of handled rows stay at the front of the index for
+# `gc.ttlseconds`. Shards beyond `:last` are in no process's setting any more, and have few entries.
+WAITING = statement(
+    "execution_ends.waiting",
+    """
+    SELECT now() - INTERVAL '1 second' AS until,
+           ARRAY(SELECT u.shard
+                   FROM unnest(CAST(:shards AS BIGINT[]), CAST(:since AS TIMESTAMPTZ[])) AS u (shard, since)
+                  WHERE EXISTS (SELECT 1 FROM execution_ends AS e
+                                 WHERE e.shard = u.shard AND e.due_at >= u.since
+                                   AND e.due_at < now() - INTERVAL '1 second')
+                  ORDER BY u.shard) AS shards,
+           (SELECT shard FROM execution_ends WHERE shard > CAST(:last AS BIGINT)
+             ORDER BY shard, due_at, end_id LIMIT 1) AS beyond
+    """,
 )
 LOCK_ONE = statement(
     "execution_ends.lock_one",
@@ -173,12 +184,19 @@ class DueEvent(NamedTuple):
     tries: int
 
 
-def shards_with_ends(database: Database) -> list[int]:
-    """Return the shards that have rows in the outbox."""
-    found: list[int] = []
-    while row := next(iter(database.fetch(NEXT_SHARD, {"after": found[-1] if found else -1})), None):
-        found.append(row.shard)
-    return found
+class Waiting(NamedTuple):
+    """Shards with due rows, the instant up to which they are known, and the first higher shard that has rows."""
+
+    until: datetime
+    shards: list[int]
+    beyond: int | None
+
+
+def waiting(database: Database, since: Mapping[int, datetime]) -> Waiting:
+    """Find shards with rows that have been due for a second, in each shard from `since` on."""
+    params = {"shards": list(since), "since": list(since.values()), "last": max(since, default=-1)}
+    (row,) = database.fetch(WAITING, params)
+    return Waiting(*row)
 
 
 def due_ends(database: Database, shard: int, *, after: DueEvent, limit: int) -> list[DueEvent]:

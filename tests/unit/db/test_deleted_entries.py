@@ -1,0 +1,100 @@
+"""Deleted entries on CockroachDB: they stay in an index for `gc.ttlseconds`, and a read from its front passes them all.
+
+So each table that is inserted into and deleted from has a short history, and its readers start at a mark: or the reason
+why it needs none stands here.
+"""
+
+import re
+
+from schema.creation import SHORT_HISTORIES
+from tests.statements import REGISTRY
+
+# The parameter with which a statement starts behind the entries that were deleted before.
+MARKED = {
+    "executions": [
+        ("executions.poll_1", ":since_0"),
+        ("executions.promote", ":since"),
+        ("executions.expired", ":since"),
+    ],
+    "jobs": [("jobs.repeating", ":after_at")],
+    "execution_ends": [("execution_ends.waiting", ":since"), ("execution_ends.due", ":at")],
+    "idempotency_keys": [("idempotency.prune", ":since")],
+    "audit_log": [("audit.prune", ":since")],
+    "breaker_events": [("breaker_pruning.prune_events", ":since")],
+    "notification_groups": [("notifications.prune_groups", ":since")],
+    "notification_subjects": [("notifications.prune_subjects", ":since")],
+    "gates": [("limiters.prune", ":after")],
+    "redrives": [("redrives.prune", ":since")],
+    "bulk_operations": [("bulk_operations.prune", ":since")],
+}
+OF_EXECUTION = "read by the ids of executions, never from the front of an index"
+OF_PARENT = "read by the key of its parent"
+FEW = "a few rows, deleted by the day or by hand"
+UNMARKED = {
+    "attempts": OF_EXECUTION,
+    "execution_logs": OF_EXECUTION,
+    "execution_events": OF_EXECUTION,
+    "dead_letters": OF_EXECUTION,
+    "gate_windows": OF_PARENT,
+    "breaker_endpoints": OF_PARENT,
+    "breaker_counts": "read by target, in no order of time; a short history bounds its entries to twice its rows",
+    "notification_parts": "read in no order of time; a short history bounds what a run passes",
+    "breakers": FEW,
+    "notification_conditions": FEW,
+    "paused_queues": FEW,
+    "region_heartbeats": FEW,
+    "routes": FEW,
+    "superseded_configs": FEW,
+    "unfinished_changes": FEW,
+    "worker_commands": FEW,
+    "workers": FEW,
+}
+DAYS = "deleted days after the insert, once an hour, each run from its own mark"
+LONG_HISTORIES = {
+    "attempts": DAYS,
+    "audit_log": DAYS,
+    "breaker_events": DAYS,
+    "bulk_operations": DAYS,
+    "dead_letters": DAYS,
+    "execution_events": DAYS,
+    "execution_logs": DAYS,
+    "gates": DAYS,
+    "gate_windows": DAYS,
+    "notification_groups": DAYS,
+    "notification_subjects": DAYS,
+    "redrives": DAYS,
+    "breaker_endpoints": FEW,
+    "breakers": FEW,
+    "notification_conditions": FEW,
+    "paused_queues": FEW,
+    "region_heartbeats": FEW,
+    "routes": FEW,
+    "superseded_configs": FEW,
+    "unfinished_changes": FEW,
+    "worker_commands": FEW,
+    "workers": FEW,
+}
+
+
+def changed_by(verb: str) -> set[str]:
+    texts = [clause.text for clause in REGISTRY.values()]
+    return {table for sql in texts for table in re.findall(rf"{verb}\s+([a-z_]+)", sql)}
+
+
+# Core inserts bulk jobs.
+INSERTED_AND_DELETED = changed_by("DELETE FROM") & (changed_by("INSERT INTO") | {"redrives", "bulk_operations"})
+
+
+def test_each_table_has_a_short_history_or_a_reason() -> None:
+    assert set(SHORT_HISTORIES) | LONG_HISTORIES.keys() == INSERTED_AND_DELETED
+    assert set(SHORT_HISTORIES) & LONG_HISTORIES.keys() == set()
+
+
+def test_each_table_is_read_from_a_mark_or_has_a_reason() -> None:
+    assert MARKED.keys() | UNMARKED.keys() == INSERTED_AND_DELETED
+    assert MARKED.keys() & UNMARKED.keys() == set()
+
+
+def test_marked_statements_start_at_their_mark() -> None:
+    reads = [(name, mark) for statements in MARKED.values() for name, mark in statements]
+    assert [name for name, mark in reads if not re.search(rf"{mark}\b", REGISTRY[name].text)] == []
