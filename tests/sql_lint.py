@@ -18,6 +18,30 @@ UNTYPED = [
     rf"\b(?:WHEN|THEN|ELSE|AND|OR|NOT|WHERE|ON|IN \()\s*{_PARAMETER}",
 ]  # fmt: skip
 
+# Functions that CockroachDB has with the types of our arguments, looked up in its list of functions. Look up a new one:
+# https://www.cockroachlabs.com/docs/stable/functions-and-operators
+FUNCTIONS = frozenset({
+    "array_agg", "avg", "clock_timestamp", "coalesce", "concat_ws", "count", "current_setting", "exists", "extract",
+    "floor", "gen_random_uuid", "greatest", "jsonb_agg", "jsonb_array_elements_text", "jsonb_build_array",
+    "jsonb_build_object", "least", "lower", "max", "md5", "min", "now", "nullif", "octet_length", "percentile_disc",
+    "row_number", "split_part", "substr", "sum", "unnest", "version",
+})  # fmt: skip
+_SYNTAX = frozenset({
+    "all", "and", "any", "array", "as", "by", "case", "cast", "check", "conflict", "distinct", "else", "filter", "from",
+    "in", "index", "join", "key", "materialized", "not", "on", "or", "over", "select", "then", "union", "unique",
+    "using", "values", "when", "where", "within", "group", "lateral",
+})  # fmt: skip
+# Names before a parenthesis that begins a list of columns: of a table, an alias, a CTE, an index.
+_COLUMN_LIST = r"""(?ix)\b(?: INSERT\s+INTO \s+ [\w.]+ (?:\s+AS\s+\w+)? | (?:CREATE\s+TABLE | REFERENCES) [\w\s.]+?
+                       | \bON\s+\w+ (?:\s+USING\s+\w+)? | AS\s+\w+ ) \s* \("""
+
+
+def unlisted_functions(sql: str) -> set[str]:
+    """Return the functions of a statement that `FUNCTIONS` lacks."""
+    code = re.sub(r"--[^\n]*|'(?:[^']|'')*'", " ", sql)
+    code = re.sub(_COLUMN_LIST, "; (", code)
+    return {name.lower() for name in re.findall(r"\b([A-Za-z_]\w*)\s*\(", code)} - FUNCTIONS - _SYNTAX
+
 
 def refused(sql: str) -> list[str]:
     """Return the patterns of `REFUSED` that occur in a statement."""

@@ -61,6 +61,7 @@ def test_secrets_that_no_key_decrypts_are_reported_as_an_error(
     assert "TE_SECRET_ENCRYPTION_KEY" in done.stderr
 
 
+@pytest.mark.postgresql_only
 def test_rotation_reports_a_secret_written_concurrently_with_the_old_key(stored: Database, database_url: str) -> None:
     """Simulate a web process with the keys in the old order, which still encrypts with the old key."""
     stored.fetch(

@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[2]
 # Statements that need PostgreSQL, and helpers that send such statements.
 POSTGRESQL_ONLY = re.compile(
     r"^\s*ANALYZE\s*$|\bVACUUM\b|\bEXPLAIN\b|\bDO \$\$|"
-    r"pg_terminate_backend|pg_stat_|pg_locks|pg_advisory|is_a_lock_waited_for|^blocks$"
+    r"\bLOCK TABLE\b|\bxm(in|ax)\b|CREATE TRIGGER|\bplpgsql\b|^\s*PREPARE\b|"
+    r"pg_(terminate_backend|stat_|locks|advisory|notify|settings|prepared|snapshot)|is_a_lock_waited_for|^blocks$"
 )
 GUARDS = {"is_cockroach", "postgresql_only"}
 # These files start their own PostgreSQL, or contain such statements as data.

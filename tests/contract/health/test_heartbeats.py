@@ -45,6 +45,7 @@ def test_worker_writes_heartbeats_until_its_end_and_marks_itself_dead(
     assert found.started_at <= rows.database_now(database)
 
 
+@pytest.mark.postgresql_only
 def test_locked_heartbeat_table_does_not_delay_lease_renewals_or_the_end(
     database: Database, database_url: str, lease: Database
 ) -> None:

@@ -17,7 +17,7 @@ from app.kernel.db import Database
 from schema import migrate, schema_version
 from schema.tables import metadata
 from tests.contract.migration.conftest import EVERY_CHANGE
-from tests.sql_lint import REFUSED
+from tests.sql_lint import REFUSED, unlisted_functions
 
 MIGRATIONS = Path(schema.__file__).parent / "migrations"
 SCRIPTS = [*reversed([*ScriptDirectory(str(MIGRATIONS)).walk_revisions()])]
@@ -144,6 +144,7 @@ def test_cockroachdb_is_not_known_to_refuse_a_revision(tried: Path) -> None:
     assert {revision for revision, _ in sent} == {script.revision for script in SCRIPTS} | {"9001"}
     patterns = [*REFUSED, *REFUSED_IN_REVISIONS]
     assert [each for each in sent if any(re.search(pattern, each[1], re.IGNORECASE) for pattern in patterns)] == []
+    assert [each for each in sent if unlisted_functions(each[1])] == []
 
 
 def test_cockroachdb_spreads_every_index_that_leads_with_a_time() -> None:

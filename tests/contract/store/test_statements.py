@@ -7,10 +7,12 @@ from sqlalchemy import TextClause
 
 from app.kernel.db import Database
 from tests.cases import each_case
-from tests.sql_lint import refused, structural_breaches, untyped
+from tests.sql_lint import refused, structural_breaches, unlisted_functions, untyped
 from tests.statements import STATEMENTS
 
-POSTGRESQL_ONLY = {"wakeup.notify", "executions.open_transactions"}
+POSTGRESQL_ONLY = {"wakeup.notify", "lists.read_in_order", "events.horizon", "executions.open_transactions"} | {
+    f"doctor.{name}" for name in ("oldest_transaction", "invalid_indexes", "constraints_not_valid", "dead_rows")
+}
 PORTABLE = [(name, clause) for name, clause in STATEMENTS if name not in POSTGRESQL_ONLY]
 
 
@@ -18,6 +20,7 @@ def bare(clause: TextClause) -> str:
     return re.sub(r"--[^\n]*", "", clause.text)
 
 
+@pytest.mark.postgresql_only
 @each_case(("name", "clause"), STATEMENTS, ids=dict(STATEMENTS))
 def test_postgresql_accepts_each_statement(database: Database, name: str, clause: TextClause) -> None:
     """PREPARE parses the whole statement and checks its types without running it."""
@@ -36,6 +39,21 @@ def test_postgresql_accepts_each_statement(database: Database, name: str, clause
 def test_no_statement_has_syntax_that_cockroachdb_refuses(name: str, clause: TextClause) -> None:
     assert refused(bare(clause)) == []
     assert "::" not in bare(clause), "write CAST instead of ::, because a colon starts a parameter"
+
+
+@each_case(("name", "clause"), PORTABLE, ids=dict(PORTABLE))
+def test_cockroachdb_has_each_function(name: str, clause: TextClause) -> None:
+    assert unlisted_functions(bare(clause)) == set()
+
+
+def test_each_statement_for_postgresql_only_needs_it() -> None:
+    texts = [bare(clause) for name, clause in STATEMENTS if name in POSTGRESQL_ONLY]
+    assert [sql for sql in texts if not unlisted_functions(sql)] == []
+
+
+def test_lint_finds_a_function_that_nobody_has_looked_up() -> None:
+    ctes = "WITH a AS MATERIALIZED (SELECT 'left(x)'), b AS (SELECT count(*) FROM a)"
+    assert unlisted_functions(f"{ctes} INSERT INTO t (c) SELECT ltrim(d) FROM b") == {"ltrim"}
 
 
 @each_case(("name", "clause"), PORTABLE, ids=dict(PORTABLE))

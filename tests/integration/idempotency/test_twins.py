@@ -51,6 +51,7 @@ def job_id(api: Api, database: Database) -> str:
     return found
 
 
+@pytest.mark.postgresql_only
 @pytest.mark.parametrize(("verb", "done"), [("pause", ("PENDING", True)), ("cancel", ("CANCELLED", False))])
 def test_pause_and_cancel_in_many_transactions_are_answered_when_complete(
     api: Api, database: Database, job_id: str, verb: str, done: Any
