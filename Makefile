@@ -7,10 +7,11 @@ TOOLS  := .tools
 LOCKED  = $$(sed -n 's/==.*//p' requirements.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo dev test fuzz check lint types imports client messages bench lock licences sbom audit clean
+.PHONY: help install demo dev test fuzz test-retries test-cockroach check lint types imports client messages \
+  bench lock licences sbom audit clean
 
 help:  ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Task Executor needs Python 3.11 or newer: make PYTHON=python3.11")'
@@ -31,6 +32,12 @@ test: $(STAMP)  ## run the whole test suite on real servers
 
 fuzz: $(STAMP)  ## send every malformed value to every operation; `make test` sends a choice
 	TEST_FUZZ=1 $(BIN)/pytest -n 2 -m fuzz
+
+test-retries: $(STAMP)  ## run the tests of work in the database while statements and COMMITs fail at random
+	$(BIN)/python -m pytest -p tests.restarts -n 3 --dist loadfile tests/contract tests/integration -m "not fuzz"
+
+test-cockroach: $(STAMP)  ## run the same tests as on CockroachDB, on a PostgreSQL that stands in for it
+	TEST_AS=cockroachdb $(BIN)/pytest -n 3 --dist loadfile tests/contract tests/integration -m "not fuzz"
 
 check: lint types imports test  ## lint, types, import contracts, tests
 

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import text
 
+from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.queue.claiming import release as releases
@@ -58,7 +59,8 @@ def asking(worker_id: str, limit: int, *, partition: Partition = TARGET, since: 
     return parameters([Wanted(partition, limit, since)], 1, ClaimRequest("http", worker_id, 50))
 
 
-def partitions_of(database: Database, *, queue: str = "http", shards: int = 1, horizon_ms: int = 0) -> list[Partition]:
-    """Poll for the partitions that have due executions."""
+def partitions_of(database: Database, *, queue: str = "http", horizon_ms: int = 0) -> list[Partition]:
+    """Poll the shards that this kind of database has by default for the partitions that have due executions."""
+    shards = Settings(database_url="").shards(cockroach=database.is_cockroach)
     looked = poll(database, queue=queue, since=[EPOCH] * shards, horizon_ms=horizon_ms)
     return sorted({due.partition for due in looked.due})

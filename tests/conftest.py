@@ -1,6 +1,7 @@
 """Fixtures of all rings: real servers, started on first use and shared by the session, and a database per test.
 
 `TEST_DATABASE_URL` runs the suite on an existing PostgreSQL or CockroachDB whose user may create databases.
+`TEST_AS=cockroachdb` runs it on a PostgreSQL that stands in for CockroachDB.
 """
 
 import os
@@ -12,7 +13,7 @@ import pytest
 
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres, Tansu, Valkey
-from tests.servers import Cluster, Copies, start_or_skip
+from tests.servers import Cluster, Copies, ReusedDatabases, start_or_skip
 from tests.turns import spread
 
 # Tests start hundreds of processes: share compiled bytecode among them, as an installation does.
@@ -68,23 +69,29 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Cluster:
     given = os.environ.get("TEST_DATABASE_URL")
-    return Cluster(given or request.getfixturevalue("postgres").url)
+    imitates = os.environ.get("TEST_AS") == "cockroachdb"
+    return Cluster(given or request.getfixturevalue("postgres").url, imitates_cockroach=imitates)
 
 
 @pytest.fixture(autouse=True)
-def _skip_postgresql_only(request: pytest.FixtureRequest) -> None:
+def _skip_other_engines(request: pytest.FixtureRequest) -> None:
     if request.node.get_closest_marker("postgresql_only") and request.getfixturevalue("cluster").is_cockroach:
         pytest.skip("the test uses a PostgreSQL feature that CockroachDB lacks")
+    if request.node.get_closest_marker("reflection") and request.getfixturevalue("cluster").imitates:
+        pytest.skip("the dialect of CockroachDB reads columns of the catalog that PostgreSQL lacks")
 
 
 @pytest.fixture(scope="session")
 def migrated(cluster: Cluster) -> Iterator[Lend]:
-    """Lend migrated databases: copies of one migrated template, or fresh migrations on CockroachDB (no templates)."""
+    """Lend migrated databases: copies of one migrated template; on CockroachDB, which has none, cleared databases."""
     if cluster.is_cockroach:
-        yield cluster.migrated
+        with closing(ReusedDatabases(cluster)) as databases:
+            yield databases.lend
         return
-    with cluster.migrated() as template, closing(Copies(cluster, template)) as copies:
+    template = cluster.migrated()
+    with closing(Copies(cluster, template)) as copies:
         yield copies.lend
+    cluster.drop(template)
 
 
 @pytest.fixture

@@ -96,6 +96,11 @@ def add_executions(
     return executions
 
 
+def move_to_one_shard(database: Database) -> None:
+    """Put all executions into shard 0, whatever number of shards the database has by default."""
+    database.fetch(text("UPDATE executions SET shard = 0 WHERE shard <> 0"))
+
+
 def set_status(database: Database, job_id: str, status: str) -> None:
     """Put the executions of a job into a state after one attempt."""
     database.fetch(

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg2
@@ -14,8 +14,23 @@ from psycopg2 import sql
 
 from app.dev.servers import Server, ServerError
 from schema import migrate
+from schema.creation import FIRST_ROWS
+from schema.tables import metadata
 
 S = TypeVar("S", bound=Server)
+
+# The revision, and the names of what a test may add or drop; on both engines.
+_SCHEMA = """
+    SELECT 'revision', version_num, '' FROM alembic_version
+    UNION ALL SELECT 'schema', schema_name, '' FROM information_schema.schemata
+    UNION ALL SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public'
+    UNION ALL SELECT tablename, indexname, '' FROM pg_indexes WHERE schemaname = 'public'
+    UNION ALL SELECT table_name, constraint_name, constraint_type FROM information_schema.table_constraints
+               WHERE table_schema = 'public'
+    UNION ALL SELECT event_object_table, trigger_name, '' FROM information_schema.triggers
+    UNION ALL SELECT 'function', p.proname, '' FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+               WHERE n.nspname = 'public'
+    """
 
 
 def start_or_skip(server: S) -> S:
@@ -30,16 +45,22 @@ def start_or_skip(server: S) -> S:
 
 
 class Cluster:
-    """PostgreSQL or CockroachDB on which this test session creates and drops its databases."""
+    """PostgreSQL or CockroachDB on which this test session creates and drops its databases.
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    With `imitates_cockroach`, a PostgreSQL stands in for CockroachDB: tests get URLs of the scheme cockroachdb, so the
+    code takes its branches for CockroachDB.
+    """
+
+    def __init__(self, url: str, *, imitates_cockroach: bool = False) -> None:
+        self.url = url
+        self.imitates = imitates_cockroach
         self._prefix = f"te_test_{secrets.token_hex(4)}"
         self._count = 0
         # psycopg2 accepts only the scheme postgresql; CockroachDB speaks the same protocol.
         self._admin_url = urlunsplit(urlsplit(url)._replace(scheme="postgresql"))
         (version,) = self._ask("SELECT version()")
-        self.is_cockroach = "CockroachDB" in version
+        self._is_cockroach = "CockroachDB" in version
+        self.is_cockroach = self._is_cockroach or imitates_cockroach
 
     def create(self, *, template: str | None = None) -> str:
         """Create a database, a copy of the database at `template` if given, and return its URL."""
@@ -49,19 +70,17 @@ class Cluster:
         if template is not None:
             statement += sql.SQL(" TEMPLATE {}").format(sql.Identifier(_name(template)))
         self._run(statement)
-        return urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
+        return urlunsplit(urlsplit(self.url)._replace(path=f"/{name}"))
 
-    @contextmanager
-    def migrated(self) -> Iterator[str]:
-        """Lend a freshly migrated database."""
+    def migrated(self) -> str:
+        """Create and migrate a database, and return its URL. The imitation has the indexes of PostgreSQL."""
         url = self.create()
         migrate.upgrade(url)
-        yield url
-        self.drop(url)
+        return urlunsplit(urlsplit(url)._replace(scheme="cockroachdb")) if self.imitates else url
 
     def drop(self, url: str) -> None:
         """Drop a database and disconnect its clients."""
-        how = " CASCADE" if self.is_cockroach else " WITH (FORCE)"
+        how = " CASCADE" if self._is_cockroach else " WITH (FORCE)"
         self._run(sql.SQL("DROP DATABASE IF EXISTS {}" + how).format(sql.Identifier(_name(url))))
 
     def _ask(self, statement: str) -> tuple[str, ...]:
@@ -106,6 +125,62 @@ class Copies:
 
     def _begin(self) -> Future[str]:
         return self._thread.submit(self._cluster.create, template=self._template)
+
+
+class ReusedDatabases:
+    """Migrated databases that are cleared between tests: a migration takes minutes on CockroachDB.
+
+    A process needs one database, and another while a module's database is lent. A database whose schema a test has
+    changed is dropped.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._free: list[str] = []
+        self._schemas: dict[str, set[tuple[str, ...]]] = {}
+
+    @contextmanager
+    def lend(self) -> Iterator[str]:
+        url = self._free.pop() if self._free else self._add()
+        yield url
+        with closing(_connected(url)) as connection, connection.cursor() as cursor:
+            is_intact = _schema(cursor) == self._schemas[url]
+            if is_intact:
+                clear(cursor)
+        if is_intact:
+            self._free.append(url)
+        else:
+            self._cluster.drop(url)
+
+    def close(self) -> None:
+        """Drop the databases that are not lent."""
+        for url in self._free:
+            self._cluster.drop(url)
+
+    def _add(self) -> str:
+        url = self._cluster.migrated()
+        with closing(_connected(url)) as connection, connection.cursor() as cursor:
+            self._schemas[url] = _schema(cursor)
+        return url
+
+
+def clear(cursor: Any) -> None:
+    """Leave the rows of a new database: referring tables first, and no TRUNCATE, a schema change on CockroachDB."""
+    for table in reversed(metadata.sorted_tables):
+        cursor.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table.name)))
+    for statement in FIRST_ROWS:
+        cursor.execute(statement)
+
+
+def _schema(cursor: Any) -> set[tuple[str, ...]]:
+    cursor.execute(_SCHEMA)
+    return set(cursor.fetchall())
+
+
+def _connected(url: str) -> Any:
+    connection = psycopg2.connect(urlunsplit(urlsplit(url)._replace(scheme="postgresql")))
+    connection.autocommit = True
+    return connection
 
 
 def _name(url: str) -> str:

@@ -25,8 +25,8 @@ def context(
     full_scan_seconds: float = SWEEP_SECONDS,
     **changes: object,
 ) -> ChoreContext:
-    """Make the context of chores: default settings except one shard, no look-ahead, and the given changes."""
-    values: dict[str, object] = {"queue_shards": 1, "look_ahead_seconds": 0.0} | changes
+    """Make the context of chores: default settings except no look-ahead, and the given changes."""
+    values: dict[str, object] = {"look_ahead_seconds": 0.0} | changes
     settings = Settings(**values)  # type: ignore[arg-type]
     return ChoreContext(
         database,

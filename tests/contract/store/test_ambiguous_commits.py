@@ -36,7 +36,7 @@ from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_cron_job, daily, scheduled
 from tests.pg_proxy import FAULTS, Fault, PgProxy
 
-pytestmark = pytest.mark.parametrize("fault", FAULTS, ids=str)
+pytestmark = [pytest.mark.own_faults, pytest.mark.parametrize("fault", FAULTS, ids=str)]
 
 WORKER = "wrk_1"
 OK = Verdict.success({"status_code": 200})

@@ -113,6 +113,7 @@ def test_expired_lease_of_a_dead_migrator_is_taken_over(empty_url: str) -> None:
     engine.dispose()
 
 
+@pytest.mark.reflection
 def test_migrations_build_the_declared_tables(engine: Engine) -> None:
     opts = {
         "compare_type": True,

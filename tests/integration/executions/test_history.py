@@ -113,6 +113,7 @@ def test_history_has_pause_resume_and_promotion(api: Api, database: Database, ex
         ("RETRYING", "PENDING", 1, "test", "JOB_PAUSED"),
     ]
     api.post(f"{job}/resume")
+    rows.move_to_one_shard(database)
     promote(database, shard=0, ahead_ms=120_000, limit=10)
     claim(database)
     assert changes(api, execution_id)[6:] == [
@@ -138,6 +139,7 @@ def test_promotion_is_inferred_and_marked_as_estimated(api: Api, database: Datab
     move = "UPDATE executions SET {0} = {0} - INTERVAL '1 hour' WHERE execution_id = :id"
     for column in ("created_at", "run_at", "scheduled_at"):
         database.fetch(text(move.format(column)), {"id": delayed})
+    rows.move_to_one_shard(database)
     promote(database, shard=0, ahead_ms=5000, limit=10)
     queued = ("PENDING", "QUEUED", 0, "scheduler", "PROMOTED")
     assert changes(api, delayed)[1:] == [queued]

@@ -14,7 +14,7 @@ from tests.integration.client import SECRET_KEY, Api, administrator, running, se
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register
 from tests.pg_proxy import FAULTS, Fault, PgProxy
 
-pytestmark = pytest.mark.parametrize("fault", FAULTS, ids=str)
+pytestmark = [pytest.mark.own_faults, pytest.mark.parametrize("fault", FAULTS, ids=str)]
 
 INSERT_JOB = "INSERT INTO jobs"
 

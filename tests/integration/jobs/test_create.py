@@ -7,6 +7,7 @@ from flask import Flask
 
 from app.kernel.config import Settings
 from app.kernel.db import Database
+from app.kernel.ids import shard_of
 from tests import rows
 from tests.integration.client import Api, administrator, pointers, problem, running, services
 from tests.integration.jobs.stored import stored
@@ -52,7 +53,8 @@ def test_immediate_job_is_queued_with_the_fields_of_its_request(api: Api, databa
 
     row, (execution,) = stored(database, job)
     assert (row.trigger_type, row.run_at, row.max_attempts, row.endpoint_version) == ("IMMEDIATE", None, 4, 1)
-    assert (execution.queue, execution.shard, execution.max_attempts, execution.endpoint_version) == ("http", 0, 4, 1)
+    assert (execution.queue, execution.max_attempts, execution.endpoint_version) == ("http", 4, 1)
+    assert execution.shard == shard_of(execution.execution_id, services(api.app).shards)
     assert execution.run_at == execution.scheduled_at == execution.created_at
     assert execution.idempotency_key == "order-1234"
 

@@ -1,0 +1,137 @@
+"""Restarts at random: the server refuses statements and COMMITs (40001), and answers to COMMITs are lost.
+
+A pytest plugin: `python -m pytest -p tests.restarts --restarts 0.05` restarts at five of a hundred places. Only
+work of this process that the product repeats by itself is hit, and less often than it repeats. Tests marked
+`own_faults`, which cause faults or count statements, and tests with the fixture `statements` run without.
+"""
+
+import random
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import psycopg2
+import pytest
+from sqlalchemy import Engine, event
+from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
+
+from app.kernel import db
+from app.kernel.db.retries import DatabaseBreaker, retried
+from app.kernel.function_types import Run
+from app.kernel.sql import NamedStatement
+
+T = TypeVar("T")
+
+MAX_CONFLICTS = 3  # of one piece of work, which runs MAX_TRIES times
+# The server itself reports the error, so that a transaction is aborted.
+CONFLICT = "DO $$ BEGIN RAISE EXCEPTION 'restart transaction' USING ERRCODE = '40001'; END $$"
+LOST = "server closed the connection unexpectedly"
+
+
+class Work(threading.local):
+    """The work that the thread's innermost `retried` repeats, and the faults that it may still meet."""
+
+    conflicts = losses = 0
+
+
+class Restarts:
+    """Faults of a session, drawn from a seed."""
+
+    def __init__(self, share: float, seed: str) -> None:
+        self.share, self.seed = share, seed
+        self.counts = Counter[str]()
+        self._random = random.Random(seed)
+        self._work = Work()
+        self._is_on = False
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._random = random.Random(f"{self.seed} {item.nodeid}")
+        counts = "statements" in getattr(item, "fixturenames", ())
+        self._is_on = not counts and item.get_closest_marker("own_faults") is None
+        return (yield)
+
+    def pytest_report_header(self) -> str:
+        return f"restarts: {self.share}, seed {self.seed}"
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if (output := getattr(session.config, "workeroutput", None)) is not None:
+            output["restarts"] = dict(self.counts)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Add the counts of a process of pytest-xdist."""
+        self.counts.update(getattr(node, "workeroutput", {}).get("restarts", {}))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.write_line(f"restarts: {dict(sorted(self.counts.items()))}")
+
+    def install(self) -> None:
+        """Hook into every engine of this process, for good."""
+        event.listen(Engine, "do_execute", self._before_statement)
+        event.listen(Engine, "before_cursor_execute", self._before_hot_statement)
+        event.listen(Engine, "after_cursor_execute", self._after_statement)
+        commit = PGDialect_psycopg2.do_commit
+
+        def do_commit(dialect: Any, connection: Any) -> None:
+            if self._draw("conflicts", "COMMIT refused"):
+                connection.cursor().execute(CONFLICT)
+            commit(dialect, connection)
+            if self._draw("losses", "COMMIT lost"):
+                _lose(connection)
+
+        PGDialect_psycopg2.do_commit = do_commit  # type: ignore[method-assign]
+        db.retried = self._retried  # type: ignore[assignment]
+
+    def _retried(self, run: Run[T], breaker: DatabaseBreaker, *, most_lost: int = 1) -> T:
+        work, before = self._work, (self._work.conflicts, self._work.losses)
+        work.conflicts, work.losses = (MAX_CONFLICTS, most_lost) if self._is_on else (0, 0)
+        try:
+            return retried(run, breaker, most_lost=most_lost)
+        finally:
+            work.conflicts, work.losses = before
+
+    def _draw(self, kind: str, name: str) -> bool:
+        """Return whether a fault happens here, and count it."""
+        if not (left := getattr(self._work, kind)) or self._random.random() >= self.share:
+            return False
+        setattr(self._work, kind, left - 1)
+        self.counts[name] += 1
+        return True
+
+    def _before_statement(self, cursor: Any, *_: Any) -> None:
+        if self._draw("conflicts", "statement refused"):
+            cursor.execute(CONFLICT)
+
+    def _before_hot_statement(
+        self, _connection: Any, cursor: Any, _statement: str, _params: Any, context: Any, _many: bool
+    ) -> None:
+        if context is None:  # of app.kernel.db.hot, whose statements pass no `do_execute`
+            self._before_statement(cursor)
+
+    def _after_statement(
+        self, _connection: Any, cursor: Any, _statement: str, _params: Any, context: Any, _many: bool
+    ) -> None:
+        """Lose the answer of a statement that has committed itself; statements of tests cannot be repeated."""
+        is_own = context is None or isinstance(context.invoked_statement, NamedStatement)
+        if self._work.losses and is_own and cursor.connection.autocommit and self._draw("losses", "statement lost"):
+            _lose(cursor.connection)
+
+
+def _lose(connection: Any) -> None:
+    connection.close()
+    raise psycopg2.OperationalError(LOST)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("restarts")
+    group.addoption("--restarts", type=float, default=0.05, help="share of statements and COMMITs with a fault")
+    group.addoption("--restarts-seed", default=secrets.token_hex(4), help="seed of an earlier run, to repeat it")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    restarts = Restarts(config.option.restarts, config.option.restarts_seed)
+    restarts.install()
+    config.pluginmanager.register(restarts, "restarts-session")
