@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event, text
 
+from app.dev.process.proxy import Mode, Proxy
 from app.kernel import db
 from app.kernel.db import Database
 from app.kernel.metrics.series import ORPHANS, STALE
@@ -194,3 +195,39 @@ def test_claim_that_commits_after_its_consumer_has_checked_is_released(database:
     assert process.values.total(ORPHANS) == 1
     received[0].conclude(OK)
     process.close()
+
+
+SLOW_COMMIT = """
+CREATE SEQUENCE claims;
+CREATE FUNCTION wait_once() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF nextval('claims') = 1 THEN PERFORM pg_sleep(3); END IF;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER wait_once AFTER UPDATE ON executions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+  WHEN (NEW.status = 'RUNNING') EXECUTE FUNCTION wait_once();
+"""
+
+
+@pytest.mark.postgresql_only
+def test_connection_lost_during_the_commit_of_a_claim_costs_no_attempt(database: Database, database_url: str) -> None:
+    with database.engine.begin() as connection:
+        connection.exec_driver_sql(SLOW_COMMIT)
+    lease = db.connect(database_url, pool_size=1, application_name="te-test-lease")
+    with Proxy(database.engine.url.port or 5432) as proxy:
+        claiming = db.connect(proxy.url(database_url), pool_size=5, application_name="te-test-claiming")
+        process = worker_process(claiming, lease, lease_seconds=600, orphan_check_seconds=0.5)
+        process.open(["http"])
+        (execution_id,) = rows.add_executions(database)
+        received: list[Attempt] = []
+        thread = Attempts(process).next_in_thread(received)
+        called = text("SELECT is_called FROM claims")
+        eventually(lambda: database.fetch(called)[0].is_called, what="the commit")
+        proxy.set(Mode.CUT)
+        proxy.set(Mode.PASS)
+        thread.join(60)
+        (attempt,) = received
+        assert (attempt.claim.execution_id, attempt.claim.attempt) == (execution_id, 1)
+        assert process.values.total(ORPHANS) == 1
+        attempt.conclude(OK)
+        process.close()
