@@ -13,6 +13,7 @@ from app.kernel import ids
 from app.kernel.db import deadline, hot
 from app.kernel.db.engine import (
     ANSWER_SECONDS,
+    PING_AFTER_IDLE_SECONDS,
     StalledConnections,
     connection_options,
     make_engine,
@@ -44,7 +45,14 @@ class _AmbientTransaction(threading.local):
 class Database:
     """Runs statements, in autocommit or in a transaction, and repeats them after errors that a second run may avoid."""
 
-    def __init__(self, engine: Engine, unawaited: Unawaited, *, statement_timeout_seconds: float = 10.0) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        unawaited: Unawaited,
+        *,
+        statement_timeout_seconds: float = 10.0,
+        ping_after_idle_seconds: float = PING_AFTER_IDLE_SECONDS,
+    ) -> None:
         self.engine = engine
         self.unawaited = unawaited
         self.regions: Sequence[str] | None = None  # of the rows to choose work from; None: all regions
@@ -57,7 +65,7 @@ class Database:
         self._ambient = _AmbientTransaction()
         PROCESS.begin(STATEMENT_RETRIES, (*CONFLICT, CONNECTION))
         event.listen(engine, "connect", self._stalled.start_watching)
-        ping_idle_connections(engine, self._stalled)
+        ping_idle_connections(engine, self._stalled, ping_after_idle_seconds)
 
     @property
     def is_cockroach(self) -> bool:
@@ -194,7 +202,12 @@ def hardly_wait(connection: Connection) -> None:
 
 
 def connect(
-    url: str | URL, *, pool_size: int, application_name: str, statement_timeout_seconds: float = 10.0
+    url: str | URL,
+    *,
+    pool_size: int,
+    application_name: str,
+    statement_timeout_seconds: float = 10.0,
+    ping_after_idle_seconds: float = PING_AFTER_IDLE_SECONDS,
 ) -> Database:
     """Open a database with a pool of fixed size; the first statement makes the first connection.
 
@@ -203,6 +216,11 @@ def connect(
     parsed, seconds = database_url(url) if isinstance(url, str) else url, statement_timeout_seconds
     options = connection_options(parsed, application_name=application_name, statement_timeout_seconds=seconds)
     engine = make_engine(parsed, options, pool_size=pool_size, statement_timeout_seconds=seconds)
-    database = Database(engine, Unawaited(engine, options), statement_timeout_seconds=seconds)
+    database = Database(
+        engine,
+        Unawaited(engine, options),
+        statement_timeout_seconds=seconds,
+        ping_after_idle_seconds=ping_after_idle_seconds,
+    )
     ids.lead_with_time(not database.is_cockroach)
     return database

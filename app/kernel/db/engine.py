@@ -123,8 +123,8 @@ def _cut(driver: Any) -> None:
         end.shutdown(socket.SHUT_RDWR)
 
 
-def ping_idle_connections(engine: Engine, stalled: StalledConnections) -> None:
-    """Ping a pooled connection at checkout if it was idle.
+def ping_idle_connections(engine: Engine, stalled: StalledConnections, idle_seconds: float) -> None:
+    """Ping a pooled connection at checkout if it was idle for `idle_seconds`.
 
     SQLAlchemy's own pre-ping would ping at each checkout, which doubles the round trips of a busy process.
     """
@@ -133,7 +133,7 @@ def ping_idle_connections(engine: Engine, stalled: StalledConnections) -> None:
     def ping(connection: Any, record: Any, _proxy: Any) -> None:
         now = time.monotonic()
         taken_at, record.info["taken_at"] = record.info.get("taken_at", now), now
-        if now - taken_at < PING_AFTER_IDLE_SECONDS:
+        if now - taken_at < idle_seconds:
             return
         stalled.cut_at[connection] = now + ANSWER_SECONDS
         try:

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import Connection, TextClause, text
 
 from app.kernel import db
-from app.kernel.db import Database, engine
-from app.kernel.db.engine import ANSWER_SECONDS
+from app.kernel.db import Database
+from app.kernel.db.engine import ANSWER_SECONDS, PING_AFTER_IDLE_SECONDS
 from app.kernel.errors import UnavailableError
 from app.kernel.sql import HotStatement
 from tests.frozen import PID, frozen
@@ -20,9 +20,20 @@ TWO = [text("SELECT 2 AS two"), HotStatement("test.two", "SELECT 2 AS two")]
 
 
 @pytest.fixture
-def impatient(database_url: str) -> Iterator[Database]:
+def ping_after_idle_seconds() -> float:
+    return PING_AFTER_IDLE_SECONDS
+
+
+@pytest.fixture
+def impatient(database_url: str, ping_after_idle_seconds: float) -> Iterator[Database]:
     """A pool with a statement timeout of half a second."""
-    impatient = db.connect(database_url, pool_size=1, application_name="te-frozen", statement_timeout_seconds=0.5)
+    impatient = db.connect(
+        database_url,
+        pool_size=1,
+        application_name="te-frozen",
+        statement_timeout_seconds=0.5,
+        ping_after_idle_seconds=ping_after_idle_seconds,
+    )
     if impatient.is_cockroach:
         pytest.skip("needs a server process for each connection")
     yield impatient
@@ -49,9 +60,9 @@ def test_statement_that_is_not_repeatable_raises_unavailable_after_a_server_froz
     assert time.monotonic() - since < HUNG_SECONDS
 
 
-def test_ping_of_a_frozen_server_times_out(impatient: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ping_after_idle_seconds", [0.0])
+def test_ping_of_a_frozen_server_times_out(impatient: Database) -> None:
     with frozen(impatient) as since:
-        monkeypatch.setattr(engine, "PING_AFTER_IDLE_SECONDS", 0.0)
         assert impatient.fetch(text("SELECT 2 AS two"))[0].two == 2
         assert time.monotonic() - since < HUNG_SECONDS
 
