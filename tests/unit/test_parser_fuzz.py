@@ -141,6 +141,7 @@ ODD = [
     "+",
     "/",
     "9" * 30,
+    "9" * 12,
     "1e999",
 ]
 EXAMPLES = settings(max_examples=150, deadline=None, derandomize=True, database=None)
