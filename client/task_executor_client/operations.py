@@ -1237,8 +1237,8 @@ class Executions(Group):
             created_after: Only items created at this time or later; None for no bound.
             created_before: Only items created before this time; None for no bound.
             job_id: Only items with this job id; None for all.
-            worker_id: The worker process of the current attempt, or of the latest; with `status=RUNNING`: what
-                the process holds.
+            worker_id: The worker process of the current or latest attempt; with `status=RUNNING`, the executions
+                that the process holds.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
 
         Returns:

@@ -27,7 +27,7 @@ LONGEST_PUT_OFF_MS = 300_000.0
 # always an event.
 # A cancelled, replaced or paused job was not yet able to stop this execution, because it was RUNNING. The lock makes a
 # concurrent cancellation or pause either visible here, or wait and then find the execution released. A replaced job
-# leaves its later ticks to the next version, which skips ticks that were claimed: such a tick stays. What was requested
+# leaves its later ticks to the next version, which skips ticks that were claimed: such a tick stays. A run requested
 # during a pause is not put on hold.
 # Unsent executions leave the counts of a sliding window. A concurrent claim through the limiter may write the count of
 # its own snapshot, which is too high but never too low. A token bucket gets nothing back: the next executions have

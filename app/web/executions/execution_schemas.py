@@ -138,8 +138,8 @@ class ExecutionQuery(ExecutionOfJobQuery):
     worker_id = fields.String(
         validate=validate.Length(1, 128),
         metadata={
-            "description": "the worker process of the current attempt, or of the latest; with `status=RUNNING`: what "
-            "the process holds"
+            "description": "the worker process of the current or latest attempt; with `status=RUNNING`, the executions "
+            "that the process holds"
         },
     )
 

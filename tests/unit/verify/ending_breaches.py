@@ -41,7 +41,7 @@ STREAM = (
 
 
 def failed(*, status: ExecutionStatus = S.FAILED, **changes: object) -> Evidence:
-    """Return the evidence of one failed execution with changes of what its end left."""
+    """Return the evidence of one failed execution with changes of the rows that its end left."""
     execution = replace(EXECUTION, endpoint="billing", status=status, attempt_count=1, max_attempts=1)
     return replace(
         GOOD,
