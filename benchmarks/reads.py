@@ -83,6 +83,7 @@ def _values() -> dict[str, list[str]]:
         "failed_after": [hour, half],
         "failed_before": [half, most],
         "actor": ["nobody"],
+        "worker_id": ["nobody"],
         "resource": endpoints,
         "attempt_number": ["1"],
         "limit": ["200"],

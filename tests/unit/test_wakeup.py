@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from app.kernel.formats import EPOCH
 from app.kernel.wakeup import MAX_CHARACTERS, MAX_PARTS, Hints, Wakeup, decode, digest_of, encode
+from tests.forged_wakeups import DIGEST, FORGED
 
-DIGEST = digest_of(3, "send-mail", "=a,b\tc=ü%", 0)
 OTHER = digest_of(0, "way", "", 255)
 
 
@@ -51,30 +51,6 @@ def test_too_many_partitions_are_left_out() -> None:
     assert len(encode(longest)) <= MAX_CHARACTERS
     assert len(decode(encode(longest))[0]) == MAX_PARTS
     assert len(encode({f"{'q' * 60}{number}": {"": 0} for number in range(200)}).split(",")) == MAX_PARTS
-
-
-FORGED = [
-    "",
-    ",",
-    "http\t",
-    "http\t0\ttarget\t\t128",
-    "http\t0\ttarget\t\t99999999999999999999999",
-    f"http\t{DIGEST}",
-    f"http\t{DIGEST}\t",
-    f"http\t{DIGEST}\t-1",
-    f"http\t{DIGEST}\t{10**13}",
-    f"http\t{DIGEST}\t\u0663",
-    f"http\t{DIGEST.upper()}g\t5",
-    f"http\t{DIGEST}0\t5",
-    f"http\t{DIGEST}\t5\t6",
-    f"http\t{DIGEST}\t5\n",
-    "http\n",
-    "HTTP",
-    "ht\0tp",
-    "http%00",
-    "q" * 64,
-    "'; DROP TABLE jobs; --",
-]
 
 
 @pytest.mark.parametrize("payload", FORGED)

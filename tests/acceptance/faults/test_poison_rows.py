@@ -152,7 +152,7 @@ def test_each_edited_row_fails_with_its_reason_and_the_batch_is_delivered(
 def test_result_that_cannot_be_written_delays_no_other_result(
     database: Database, stack: Stack, receiver: Receiver
 ) -> None:
-    """The attempt is already recorded, as after a manual reset of the count; the stuck timeout ends the execution."""
+    """The attempt is already recorded, as after a manual reset of the count; the stuck timeout leads to another one."""
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{PATH}", "method": "POST"})
     good = rows.add_executions(database, GOOD)
     (edited,) = rows.add_executions(database)
@@ -165,7 +165,7 @@ def test_result_that_cannot_be_written_delays_no_other_result(
     eventually(lambda: rows.statuses(database).get("SUCCESS") == len(good), what="the results of all other executions")
     stack.wait_for_line(worker, f"the outcome of {edited} could not be written")
     stack.scheduler(TE_RECLAIM_INTERVAL_SEC="0.5", TE_STUCK_EXECUTION_TIMEOUT_SEC="1")
-    eventually(lambda: rows.execution(database, edited).status == "FAILED", what="the failure of the edited execution")
+    eventually(lambda: rows.execution(database, edited).status == "SUCCESS", what="the success of the edited execution")
     logged = database.fetch(text("SELECT message FROM execution_logs WHERE execution_id = :id"), {"id": edited})
-    assert ["no result was written within the stuck timeout" in line.message for line in logged] == [True]
+    assert sum("no result was written within the stuck timeout" in line.message for line in logged) == 1
     assert worker.is_running, worker.tail()

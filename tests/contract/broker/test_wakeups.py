@@ -20,7 +20,7 @@ from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import TARGET
 from tests.contract.broker.delivering import OK, Attempts, attempts_of
-from tests.unit.test_wakeup import FORGED
+from tests.forged_wakeups import FORGED
 from tests.waiting import eventually
 
 NO_SCAN = DiscoveryTimes(scan_seconds=7200.0)  # after the first one

@@ -33,11 +33,11 @@ class Row:
         self.tried.append((self.attempt, self.worker, error))
         self.status = S.CANCELLED if outcome is S.RETRYING and self.is_to_be_cancelled else outcome
 
-    def lose(self) -> None:
-        """End the attempt of a lost worker; the first lost attempt is always retried."""
-        is_first = not any(error == "WORKER_LOST" for _, _, error in self.tried)
+    def lose(self, error: str = "WORKER_LOST") -> None:
+        """End the attempt of a lost or stuck worker; the first such attempt is always retried."""
+        is_first = not any(each in {"WORKER_LOST", "STUCK"} for _, _, each in self.tried)
         outcome = S.RETRYING if is_first or self.attempt < self.max_attempts else S.FAILED
-        self.end_attempt(S.CANCELLED if self.is_to_be_aborted else outcome, "WORKER_LOST")
+        self.end_attempt(S.CANCELLED if self.is_to_be_aborted else outcome, error)
         if self.status is S.RETRYING:
             self.max_attempts = max(self.max_attempts, self.attempt + 1)
 

@@ -157,8 +157,7 @@ class LeaseProtocol(LeaseModel):
         """Reclaim all RUNNING rows as stuck, while their workers live and may still write."""
         for row in self.rows.values():
             if row.status is S.RUNNING:
-                outcome = S.RETRYING if row.attempt < row.max_attempts else S.FAILED
-                row.end_attempt(S.CANCELLED if row.is_to_be_aborted else outcome, "STUCK")
+                row.lose("STUCK")
         reclaim.reclaim(self.database, reclaim.candidates(self.database, stuck_ms=0, limit=100), stuck_ms=0)
 
     @precondition(lambda self: self.count(S.RUNNING))

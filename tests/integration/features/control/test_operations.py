@@ -37,8 +37,8 @@ def test_operations_list_unserved_queues_and_paused_endpoints(
     paused_at = api.post("/endpoints/other/pause").json["paused_at"]
     statements.clear()
     found = api.get("/health/operations").json
-    assert len(statements.texts) == 1 + 5 + 3 + 4, (
-        "queues of workers, a hop per queue, all shards per unserved queue, breakers, pauses of endpoints and queues"
+    assert len(statements.texts) == 1 + 2 + 5 + 3 + 4, (
+        "queues of workers, named and paused queues, a hop per queue, all shards per unserved queue, breakers, pauses"
     )
     assert found["paused_endpoints"] == [{"name": "other", "paused_at": paused_at}]
     assert [(queue["queue"], queue["due"]) for queue in found["unserved_queues"]] == [("bulk", 2), ("zulu", 1)]
@@ -53,7 +53,7 @@ def test_due_executions_of_all_shards_are_counted_up_to_a_bound(database: Databa
     database.fetch(text("UPDATE executions SET queue = 'a' WHERE shard = 3"))
     database.fetch(text("UPDATE executions SET run_at = run_at - INTERVAL '1 hour' WHERE shard = 7"))
     database.fetch(text("ANALYZE executions"))
-    in_one_shard, in_all_shards = queues_store.unserved(database)
+    in_all_shards, in_one_shard = queues_store.unserved(database)  # the queue of a transport is read first
     most = queues_store.MAX_UNSERVED
     assert [(found.queue, found.due) for found in (in_one_shard, in_all_shards)] == [("a", most), ("http", most)]
     assert in_all_shards.oldest_due_seconds is not None
