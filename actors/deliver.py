@@ -1,4 +1,4 @@
-"""Preparation of claimed attempts for the delivery loop, which sends and concludes them (`actors.sending`).
+"""Preparation of claimed attempts for the delivery loop, which sends and completes them (`actors.sending`).
 
 No exception leaves this module, because Dramatiq would acknowledge the message as done.
 """
@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from actors.dispatch.base import NO_HISTORY, History
 from actors.lateness import expires_here, rest_ms, too_late, waited_too_long
 from actors.loop import Delivery, DeliveryLoop
-from actors.sending import conclude, unexpected
+from actors.sending import complete, unexpected
 from app.catalog.loader import Catalog, Prepared, SecretUnreadableError
 from app.catalog.retry_policy import RetryPolicy
 from app.kernel.db import Database
@@ -90,10 +90,10 @@ class Deliveries:
         if bound is None or bound.target.is_open:
             attempt.release(is_noted=False)
         elif waited_too_long(attempt):
-            conclude(attempt, Verdict.fail(too_late(attempt)))
+            complete(attempt, Verdict.fail(too_late(attempt)))
         else:
             # Executions of the newest version, with another target, must not wait behind those of an earlier version.
-            attempt.put_off(most_ms=rest_ms(attempt), is_noted=False)
+            attempt.defer(most_ms=rest_ms(attempt), is_noted=False)
         return False
 
     def follow(self, pulse: Pulse) -> None:
@@ -144,13 +144,13 @@ def _unprepared(attempt: Attempt, error: Exception) -> Delivery | None:
             failure = too_late(attempt)
         case SecretUnreadableError():
             # The catalog has logged the secret once; a line for each attempt would fill the log.
-            attempt.put_off(most_ms=rest_ms(attempt))
+            attempt.defer(most_ms=rest_ms(attempt))
             return None
         case UnavailableError() | SQLAlchemyError():
             # Nothing was sent: the attempt is not spent.
             claim = attempt.claim
             log.warning("execution %s released unsent: %s", claim.execution_id, explained(error), extra=ids_of(claim))
-            attempt.put_off(briefly=isinstance(error, UnavailableError))
+            attempt.defer(briefly=isinstance(error, UnavailableError))
             return None
         case _:
             failure = unexpected(error, attempt.claim, may_have_been_delivered=False)

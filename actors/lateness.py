@@ -4,7 +4,7 @@ import math
 import time
 from dataclasses import dataclass
 
-from app.queue.claiming.release import SHORTEST_PUT_OFF_MS
+from app.queue.claiming.release import MIN_DEFERRAL_MS
 from app.queue.executions.execution_model import Claim, DeliveryError
 from brokers.attempt import Attempt
 
@@ -53,4 +53,4 @@ def too_late(attempt: Attempt) -> DeliveryError:
 
 def rest_ms(attempt: Attempt) -> float:
     """Return the longest deferral in milliseconds after which an attempt still ends soon after its `expires_at`."""
-    return max(SHORTEST_PUT_OFF_MS, (expires_here(attempt.claim) - time.monotonic()) * 1000)
+    return max(MIN_DEFERRAL_MS, (expires_here(attempt.claim) - time.monotonic()) * 1000)

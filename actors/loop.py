@@ -144,7 +144,7 @@ class DeliveryLoop(BackgroundThread):
             task.cancel()
         await asyncio.gather(*own, *running, return_exceptions=True)
         for attempt in running.values():
-            attempt.release(put_off_ms=DUE_NOW_MS)  # of a task that was cancelled before its first step
+            attempt.release(defer_ms=DUE_NOW_MS)  # of a task that was cancelled before its first step
         await self._dispatchers.close()
 
     async def _sweep(self) -> None:
@@ -195,5 +195,5 @@ class DeliveryLoop(BackgroundThread):
 
     def _release_waiting(self) -> None:
         for *_, delivery in self._waiting:
-            delivery.attempt.release(put_off_ms=DUE_NOW_MS)
+            delivery.attempt.release(defer_ms=DUE_NOW_MS)
         self._waiting.clear()

@@ -1,4 +1,4 @@
-"""One delivery on the loop: sent and concluded, or released; no exception leaves this module."""
+"""One delivery on the loop: sent and completed, or released; no exception leaves this module."""
 
 import asyncio
 import logging
@@ -36,18 +36,18 @@ _TOPIC_ERRORS = frozenset(
 
 async def fail(attempt: Attempt, error: DeliveryError) -> None:
     """Conclude an attempt that could not be prepared, by the default policy because its own is unknown."""
-    attempt.tally.started[attempt.claim.endpoint_type, attempt.claim.endpoint][0] += 1
-    conclude(attempt, judge(error, None, attempt.claim, RetryPolicy()))
+    attempt.counters.started[attempt.claim.endpoint_type, attempt.claim.endpoint][0] += 1
+    complete(attempt, judge(error, None, attempt.claim, RetryPolicy()))
 
 
 async def deliver(
     dispatchers: Dispatchers, attempt: Attempt, prepared: Prepared, history: History = NO_HISTORY
 ) -> None:
-    """Send and conclude an attempt, or release it unsent."""
+    """Send and complete an attempt, or release it unsent."""
     if not attempt.enter(Stage.STARTED):
         return
     claim, policy, target = attempt.claim, prepared.policy, attempt.target
-    attempt.tally.started[claim.endpoint_type, claim.endpoint][0] += 1
+    attempt.counters.started[claim.endpoint_type, claim.endpoint][0] += 1
     identity = Identity(
         claim.execution_id,
         claim.job_id,
@@ -78,7 +78,7 @@ async def deliver(
         if (failed := _unsent_or_failed(attempt, prepared, error)) is None:
             return
         verdict = failed
-    conclude(attempt, verdict)
+    complete(attempt, verdict)
 
 
 def _trace(attempt: Attempt) -> tuple[str, str]:
@@ -104,12 +104,12 @@ def _unsent_or_failed(attempt: Attempt, prepared: Prepared, error: BaseException
         case NotSentError():
             log.info("execution %s released unsent: %s", claim.execution_id, error, extra=ids_of(claim))
             is_noted = error.is_noted and not attempt.target.is_open
-            attempt.release(even_if_started=True, put_off_ms=error.put_off_ms, is_noted=is_noted)
+            attempt.release(even_if_started=True, defer_ms=error.defer_ms, is_noted=is_noted)
             return None
         case asyncio.CancelledError() if not attempt.is_aborted and attempt.is_sent:
             raise error  # the worker stops, and a scheduler reclaims the attempt
         case asyncio.CancelledError() if not attempt.is_aborted:
-            attempt.release(even_if_started=True, put_off_ms=DUE_NOW_MS)
+            attempt.release(even_if_started=True, defer_ms=DUE_NOW_MS)
             return None
         case asyncio.CancelledError() if attempt.is_sent:
             return Verdict.abort()
@@ -185,7 +185,7 @@ def unexpected(error: BaseException, claim: Claim, *, may_have_been_delivered: b
     )
 
 
-def conclude(attempt: Attempt, verdict: Verdict) -> None:
+def complete(attempt: Attempt, verdict: Verdict) -> None:
     """End an attempt with a verdict, and with a line in the log of its execution."""
     claim, level, error = attempt.claim, LogLevel.WARN, verdict.error
     label = f"attempt {claim.attempt} of {claim.max_attempts}"
@@ -200,4 +200,4 @@ def conclude(attempt: Attempt, verdict: Verdict) -> None:
         text = f"{label} failed, next in {verdict.delay_ms} ms: {reason}"
     else:
         level, text = LogLevel.ERROR, f"{label} failed for good: {reason}"
-    attempt.conclude(verdict, LogLine(level, text))
+    attempt.complete(verdict, LogLine(level, text))

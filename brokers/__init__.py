@@ -1,1 +1,1 @@
-"""Worker process: rows of `executions` as Dramatiq messages, from the claim to the conclusion, and its lease."""
+"""Worker process: rows of `executions` as Dramatiq messages, from the claim to the completion, and its lease."""

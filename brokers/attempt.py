@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from app.kernel import ids
 from app.kernel.metrics.series import LATENESS
-from app.queue.claiming.release import SHORTEST_PUT_OFF_MS, Release, put_off_ms
-from app.queue.executions.completion import Conclusion
+from app.queue.claiming.release import MIN_DEFERRAL_MS, Release, defer_ms
+from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim, LogLine, NotSentError
 from app.queue.executions.soft_limit import SoftLimitPassed
 from app.queue.executions.verdict import Verdict
@@ -40,14 +40,14 @@ class Stage(IntEnum):
 
     CLAIMED = auto()
     TAKEN = auto()  # by an actor; nothing was sent, so it may be released
-    STARTED = auto()  # the delivery runs, so it must be concluded
-    ENDED = auto()  # concluded or released
+    STARTED = auto()  # the delivery runs, so it must be completed
+    ENDED = auto()  # completed or released
 
 
 class Attempt:
     """One try of an execution, which this process owns from the claim until it ends.
 
-    An actor prepares it, it starts at `due_at`, and it ends exactly once: concluded with a verdict, or released unsent,
+    An actor prepares it, it starts at `due_at`, and it ends exactly once: completed with a verdict, or released unsent,
     with no attempt spent. The delivery, a failing actor and a shutdown may try to end it at the same time, on different
     threads: the first wins, the others get False and change nothing. The end gives the slot in `shares` back at once;
     the finalizer writes it, by a statement that checks the fence.
@@ -59,7 +59,7 @@ class Attempt:
     __slots__ = (
         *("_finalizer", "_lock", "_shares"),
         *("began_at", "claim", "due_at", "has_waited", "held_until", "is_aborted", "is_sent", "latest_at", "stage"),
-        *("claim_span", "span", "spans", "started_at", "tally", "target"),
+        *("claim_span", "span", "spans", "started_at", "counters", "target"),
     )
 
     def __init__(self, claim: Claim, finalizer: Finalizer, shares: Shares) -> None:
@@ -74,7 +74,7 @@ class Attempt:
         self.target = NO_TARGET  # until it is prepared
         self._finalizer = finalizer
         self._shares = shares
-        self.tally = finalizer.outcomes.tally
+        self.counters = finalizer.outcomes.counters
         self.spans = finalizer.outcomes.spans
         self.span: Span | None = None  # while it is sent
         self.claim_span: SpanContext | None = None
@@ -122,7 +122,7 @@ class Attempt:
             self.is_sent, claim = True, self.claim
             # Since run_at, which a limit may have delayed.
             late = max(0.0, now - (claim.claimed_here - claim.late_seconds if claim.late_seconds else self.due_at))
-            cell = self.tally.lateness[claim.endpoint_type,]
+            cell = self.counters.lateness[claim.endpoint_type,]
             cell[bisect_left(LATENESS.buckets, late) + 1] += 1
             cell[0] += late
         return True
@@ -139,7 +139,7 @@ class Attempt:
             self.is_aborted = True
             return True
 
-    def conclude(self, verdict: Verdict, *logs: LogLine) -> bool:
+    def complete(self, verdict: Verdict, *logs: LogLine) -> bool:
         """End with a verdict; False when it had ended before."""
         with self._lock:
             if self.stage is Stage.ENDED:
@@ -148,7 +148,7 @@ class Attempt:
             started = self.began_at or self.started_at or now
             self.stage = Stage.ENDED
         claim = self.claim
-        conclusion = Conclusion(
+        completion = Completion(
             claim=claim,
             attempt_id=ids.attempt_id(),
             verdict=verdict,
@@ -159,45 +159,45 @@ class Attempt:
             ended_at=now,
         )
         if self.spans is not None:
-            conclusion = replace(conclusion, span=self.spans.end(self, conclusion))
-        self._finalizer.submit(conclusion)
+            completion = replace(completion, span=self.spans.end(self, completion))
+        self._finalizer.submit(completion)
         self._shares.remove(claim.key, now - self.started_at if self.started_at else None)
         if self.target.probe is not None:
             self.target.probed(self, None)
         if log.isEnabledFor(logging.INFO):
-            _tell(conclusion)
+            _tell(completion)
         return True
 
-    def put_off(self, *, briefly: bool = False, most_ms: float = math.inf, is_noted: bool = True) -> bool:
+    def defer(self, *, briefly: bool = False, most_ms: float = math.inf, is_noted: bool = True) -> bool:
         """Defer a delivery that was stopped before its first byte, for a later try or another worker.
 
         The wait grows with the age of the execution; `briefly` keeps it short.
         """
-        delay = SHORTEST_PUT_OFF_MS if briefly else put_off_ms(self.claim.claimed_at - self.claim.scheduled_at)
+        delay = MIN_DEFERRAL_MS if briefly else defer_ms(self.claim.claimed_at - self.claim.scheduled_at)
         # Spread, or all that failed together would come back together.
         spread = min(delay * random.uniform(0.8, 1.2), most_ms)
-        return self.release(even_if_started=True, put_off_ms=round(spread), is_noted=is_noted)
+        return self.release(even_if_started=True, defer_ms=round(spread), is_noted=is_noted)
 
-    def release(self, *, even_if_started: bool = False, put_off_ms: int = 0, is_noted: bool = True) -> bool:
+    def release(self, *, even_if_started: bool = False, defer_ms: int = 0, is_noted: bool = True) -> bool:
         """Return the execution with no attempt spent; only legal while nothing was sent.
 
         `even_if_started` is for a delivery that was stopped before its first byte. The execution keeps its place, or
-        is due `put_off_ms` from now. Without `is_noted` its history does not show the claim.
+        is due `defer_ms` from now. Without `is_noted` its history does not show the claim.
         """
         with self._lock:
             if self.stage is Stage.ENDED or (self.stage is Stage.STARTED and not even_if_started):
                 return False
             self.stage = Stage.ENDED
-        self._finalizer.submit(Release(self.claim.key, put_off_ms, is_noted, self.claim.windows))
+        self._finalizer.submit(Release(self.claim.key, defer_ms, is_noted, self.claim.windows))
         self._shares.remove(self.claim.key)
         if self.target.probe is not None:
             self.target.probed(self, None)
         return True
 
 
-def _tell(conclusion: Conclusion) -> None:
+def _tell(completion: Completion) -> None:
     """Log how an attempt ended, without payloads and responses, which may contain secrets."""
-    claim, verdict = conclusion.claim, conclusion.verdict
+    claim, verdict = completion.claim, completion.verdict
     told = verdict.output or verdict.error or {}
     outcome = [verdict.status, told.get("type"), told.get("status_code")]
     log.info(
@@ -210,6 +210,6 @@ def _tell(conclusion: Conclusion) -> None:
         claim.endpoint_type,
         claim.worker_id,
         " ".join(str(part) for part in outcome if part is not None),
-        conclusion.duration_ms,
-        extra={"fields": partial(fields_of, conclusion)},
+        completion.duration_ms,
+        extra={"fields": partial(fields_of, completion)},
     )

@@ -3,13 +3,13 @@
 from typing import Any
 
 from app.kernel.tracing.context import TraceContext, own_trace_id
-from app.queue.executions.completion import Conclusion
+from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim
 
 
-def fields_of(conclusion: Conclusion) -> dict[str, Any]:
+def fields_of(completion: Completion) -> dict[str, Any]:
     """Return the fields of the line for TE_LOG_FORMAT=json, with the trace that the receiver has."""
-    claim, verdict = conclusion.claim, conclusion.verdict
+    claim, verdict = completion.claim, completion.verdict
     told = verdict.output or verdict.error or {}
     fields = {
         **ids_of(claim),
@@ -19,8 +19,8 @@ def fields_of(conclusion: Conclusion) -> dict[str, Any]:
         "outcome": verdict.status.value,
         "error_type": told.get("type"),
         "status_code": told.get("status_code"),
-        "duration_ms": conclusion.duration_ms,
-        "span_id": f"{conclusion.span.span_id:016x}" if conclusion.span is not None else None,
+        "duration_ms": completion.duration_ms,
+        "span_id": f"{completion.span.span_id:016x}" if completion.span is not None else None,
     }
     return {name: value for name, value in fields.items() if value is not None}
 

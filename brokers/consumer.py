@@ -109,12 +109,12 @@ class ClaimConsumer(Consumer):
         """Release the attempts of messages that no actor has received."""
         for message in messages:
             for attempt in message.args[0]:
-                attempt.release(put_off_ms=DUE_NOW_MS)
+                attempt.release(defer_ms=DUE_NOW_MS)
 
     def close(self) -> None:
         """Release the claims that were not handed out; may be called twice."""
         while self._claimer.claimed:
-            self._claimer.claimed.pop().release(put_off_ms=DUE_NOW_MS)
+            self._claimer.claimed.pop().release(defer_ms=DUE_NOW_MS)
 
     def after_lost_answer(self) -> None:
         """Pause, and before the next claim release the executions that the lost claim may have taken.
@@ -128,7 +128,7 @@ class ClaimConsumer(Consumer):
         """Find due partitions, and claim from them."""
         process, discovery = self._process, self._discovery
         # The claim itself checks the lease in the database.
-        if process.finalizer.conclusions.count >= HIGH_WATER or now >= process.lease.valid_until:
+        if process.finalizer.completions.count >= HIGH_WATER or now >= process.lease.valid_until:
             self._paused_until = now + BLOCKED_WAIT_SECONDS
             return
         try:
@@ -186,4 +186,4 @@ def _fail_without_verdict(attempt: Attempt, reason: str) -> None:
     error = DeliveryError("NO_VERDICT", reason)
     claim = attempt.claim
     tried = Tried(claim.execution_id, claim.attempt, claim.max_attempts)
-    attempt.conclude(decide(error, None, tried, RetryPolicy(), spread=0.0))
+    attempt.complete(decide(error, None, tried, RetryPolicy(), spread=0.0))

@@ -19,7 +19,7 @@ from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.kernel.threads import STOP_SECONDS, BackgroundThread
 from app.queue.claiming.release import Release
-from app.queue.executions.completion import Conclusion
+from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import ClaimKey
 from app.queue.executions.soft_limit import SoftLimitPassed
 from brokers.attempt_line import ids_of
@@ -34,7 +34,7 @@ _Write = Callable[[Batch[Any]], None]
 
 
 class Finalizer(BackgroundThread):
-    """Writes the conclusions, releases and passed soft limits of one worker process."""
+    """Writes the completions, releases and passed soft limits of one worker process."""
 
     is_vital = True
 
@@ -44,20 +44,20 @@ class Finalizer(BackgroundThread):
         self._values = values
         self._retry_seconds = retry_seconds
         self._ready = threading.Condition()
-        self.conclusions = Unwritten[Conclusion](retry_seconds)
+        self.completions = Unwritten[Completion](retry_seconds)
         self._releases = Unwritten[Release](retry_seconds)
         self._by_kind: dict[type, tuple[Unwritten[Any], _Write]] = {
             # First, because nothing is noted of an attempt that has ended.
             SoftLimitPassed: (Unwritten[SoftLimitPassed](retry_seconds), outcomes.note),
             Release: (self._releases, outcomes.release),
-            Conclusion: (self.conclusions, outcomes.conclude),
+            Completion: (self.completions, outcomes.complete),
         }
         self._writing: set[ClaimKey] = set()
         self._failures = 0  # in a row, of any kind
         self._abandoned = False
 
-    def submit(self, item: Conclusion | Release | SoftLimitPassed) -> None:
-        """Take an item to write; a soft limit is written before the conclusion of its attempt."""
+    def submit(self, item: Completion | Release | SoftLimitPassed) -> None:
+        """Take an item to write; a soft limit is written before the completion of its attempt."""
         with self._ready:
             unwritten = self._by_kind[type(item)][0]
             unwritten.new.append(item)
@@ -84,7 +84,7 @@ class Finalizer(BackgroundThread):
         """Drop everything: the lease is lost, and other workers may have the executions."""
         with self._ready:
             self._abandoned = True
-            self._values.add(series.ABANDONED, amount=self.conclusions.count)
+            self._values.add(series.ABANDONED, amount=self.completions.count)
             for unwritten, _ in self._by_kind.values():
                 unwritten.clear()
             self._ready.notify_all()
@@ -92,7 +92,7 @@ class Finalizer(BackgroundThread):
     def pending(self) -> set[ClaimKey]:
         """Return the claims whose end is not written yet."""
         with self._ready:
-            return self.conclusions.keys() | self._releases.keys() | self._writing
+            return self.completions.keys() | self._releases.keys() | self._writing
 
     def run(self) -> None:
         """Write submitted items until the thread is stopping and nothing is left to do."""
@@ -121,7 +121,7 @@ class Finalizer(BackgroundThread):
                 taken = [(kept, batch, write) for kept, write in waiting if (batch := kept.take(now)) is not None]
                 if taken or self.stopping.is_set():
                     items = [item for _, batch, _ in taken for item in batch.items]
-                    self._writing = {(item.claim if isinstance(item, Conclusion) else item).key for item in items}
+                    self._writing = {(item.claim if isinstance(item, Completion) else item).key for item in items}
                     return taken
                 self._ready.wait(max(0.0, min(kept.next_due() for kept, _ in waiting) - now) if waiting else None)
 
@@ -162,7 +162,7 @@ class Finalizer(BackgroundThread):
                 unwritten.put_back_halves(batch, now)
                 return
             item = batch.items[0]
-            if isinstance(item, Conclusion) and not batch.is_bare:
+            if isinstance(item, Completion) and not batch.is_bare:
                 self._values.add(series.REFUSED)
                 named = item.claim.execution_id
                 log.error(

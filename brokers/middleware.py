@@ -16,7 +16,7 @@ from app.kernel.db.retries import driver_message
 from app.kernel.errors import UnavailableError
 from app.kernel.function_types import Call
 from app.kernel.threads import BackgroundThread, is_vital
-from brokers.queue_survey import QueueSurvey
+from brokers.queue_scan import QueueScan
 from brokers.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Lifecycle(Middleware):
         self._threads = threads
         self._on_open = on_open
         self._finds_queues = finds_queues
-        self._survey: QueueSurvey | None = None
+        self._survey: QueueScan | None = None
 
     def after_process_boot(self, broker: "Broker") -> None:
         """Install the handler of TERM."""
@@ -71,7 +71,7 @@ class Lifecycle(Middleware):
     def after_worker_boot(self, broker: "Broker", worker: "Worker") -> None:
         """Start to find further queues: the worker consumes each queue that is declared from now on."""
         if self._finds_queues and not worker.consumer_whitelist:
-            self._survey = QueueSurvey(self._process, worker)
+            self._survey = QueueScan(self._process, worker)
             self._survey.start()
 
     def before_worker_shutdown(self, broker: "Broker", worker: "Worker") -> None:

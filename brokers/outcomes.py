@@ -10,7 +10,7 @@ from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.claiming.release import Release, release
-from app.queue.executions.completion import Conclusion, conclude, still_held, subscribed, written
+from app.queue.executions.completion import Completion, complete, still_held, subscribed, written
 from app.queue.executions.soft_limit import SoftLimitPassed, note
 from brokers.attempt_line import ids_of
 from brokers.inbox import Inboxes
@@ -39,22 +39,22 @@ class AttemptCounters:
         self._executed = values.cells(series.EXECUTED)
         self._failed = values.cells(series.FAILED)
         self._uncertain = values.cells(series.UNCERTAIN)
-        self._seconds = values.cells(series.CONCLUDE_SECONDS)
-        self._rows = values.cells(series.CONCLUDE_ROWS)
+        self._seconds = values.cells(series.COMPLETE_SECONDS)
+        self._rows = values.cells(series.COMPLETE_ROWS)
 
-    def wrote(self, conclusions: Sequence[Conclusion], effective: Collection[str], asked_at: float) -> None:
+    def wrote(self, completions: Sequence[Completion], effective: Collection[str], asked_at: float) -> None:
         """Count the effective results of a statement that was sent at `asked_at`."""
-        took, rows = time.monotonic() - asked_at, len(conclusions)
-        self._seconds[()][bisect_left(series.CONCLUDE_SECONDS.buckets, took) + 1] += 1
+        took, rows = time.monotonic() - asked_at, len(completions)
+        self._seconds[()][bisect_left(series.COMPLETE_SECONDS.buckets, took) + 1] += 1
         self._seconds[()][0] += took
-        self._rows[()][bisect_left(series.CONCLUDE_ROWS.buckets, rows) + 1] += 1
+        self._rows[()][bisect_left(series.COMPLETE_ROWS.buckets, rows) + 1] += 1
         self._rows[()][0] += rows
         executed, bounds = 0, series.DURATION.buckets
-        for conclusion in conclusions:
-            claim, verdict = conclusion.claim, conclusion.verdict
+        for completion in completions:
+            claim, verdict = completion.claim, completion.verdict
             if len(effective) < rows and claim.execution_id not in effective:
                 continue
-            kind, status, seconds = claim.endpoint_type, verdict.status, conclusion.duration_ms / 1000
+            kind, status, seconds = claim.endpoint_type, verdict.status, completion.duration_ms / 1000
             self._completed[kind, claim.endpoint, status][0] += 1
             cell = self._durations[kind, status]
             cell[bisect_left(bounds, seconds) + 1] += 1
@@ -83,7 +83,7 @@ class Outcomes:
     ) -> None:
         self._inboxes = inboxes
         self._outbox = outbox
-        self.tally = AttemptCounters(values)
+        self.counters = AttemptCounters(values)
         self.spans: WorkerSpans | None = None
         self._rules = rules
         self._database = database
@@ -109,15 +109,15 @@ class Outcomes:
         if ends:
             self._outbox.tell(ends)
 
-    def conclude(self, batch: Batch[Conclusion]) -> None:
-        """Write the conclusions of attempts."""
+    def complete(self, batch: Batch[Completion]) -> None:
+        """Write the completions of attempts."""
         if batch.failures >= TRIES_WHOLE:
             self._drop_lost(batch)
         asked_at = time.monotonic()
-        effective = conclude(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
-        self.tally.wrote(batch.items, effective, asked_at)
+        effective = complete(self._database, self._worker_id, batch.items, unless_locked=batch.failures > 0)
+        self.counters.wrote(batch.items, effective, asked_at)
         if self.spans is not None:
-            self.spans.concluded(batch.items, effective, asked_at)
+            self.spans.completed(batch.items, effective, asked_at)
         if self._rules.capped:
             self._tell_freed(batch.items)
         ends = [one.attempt_id for one in subscribed(batch.items) if one.claim.execution_id in effective]
@@ -126,31 +126,31 @@ class Outcomes:
         if len(effective) < len(batch.items):
             self._report_lost(batch.items, effective)
 
-    def _tell_freed(self, conclusions: Sequence[Conclusion]) -> None:
+    def _tell_freed(self, completions: Sequence[Completion]) -> None:
         """Report ended executions of limited endpoints to the consumers."""
-        claims = [conclusion.claim for conclusion in conclusions if conclusion.claim.endpoint in self._rules.capped]
+        claims = [completion.claim for completion in completions if completion.claim.endpoint in self._rules.capped]
         for queue in {claim.queue for claim in claims}:
             ended = [(claim.endpoint, claim.limit_key) for claim in claims if claim.queue == queue]
             self._inboxes.tell_ended(queue, ended)
 
-    def _drop_lost(self, batch: Batch[Conclusion]) -> None:
+    def _drop_lost(self, batch: Batch[Completion]) -> None:
         """Drop results whose claim is lost, which needs no lock; an earlier try may have written them."""
-        held = still_held(self._database, self._worker_id, [conclusion.claim.key for conclusion in batch.items])
-        ended = [conclusion for conclusion in batch.items if conclusion.claim.execution_id not in held]
+        held = still_held(self._database, self._worker_id, [completion.claim.key for completion in batch.items])
+        ended = [completion for completion in batch.items if completion.claim.execution_id not in held]
         if ended:
             asked_at = time.monotonic()
             effective = written(self._database, ended)
-            batch.items = [conclusion for conclusion in batch.items if conclusion.claim.execution_id in held]
-            self.tally.wrote(ended, effective, asked_at)
+            batch.items = [completion for completion in batch.items if completion.claim.execution_id in held]
+            self.counters.wrote(ended, effective, asked_at)
             self._report_lost(ended, effective)
 
-    def _report_lost(self, conclusions: list[Conclusion], effective: set[str]) -> None:
-        for conclusion in conclusions:
-            if conclusion.claim.execution_id not in effective:
+    def _report_lost(self, completions: list[Completion], effective: set[str]) -> None:
+        for completion in completions:
+            if completion.claim.execution_id not in effective:
                 self._values.add(series.STALE)
                 log.warning(
                     "the claim on %s (attempt %d) was lost; its result changes nothing",
-                    conclusion.claim.execution_id,
-                    conclusion.claim.attempt,
-                    extra=ids_of(conclusion.claim),
+                    completion.claim.execution_id,
+                    completion.claim.attempt,
+                    extra=ids_of(completion.claim),
                 )

@@ -13,7 +13,7 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, Statu
 
 from app.kernel.tracing.context import TraceContext, context_of, span_in_headers
 from app.kernel.tracing.exporting import NO_SPAN, Exporting
-from app.queue.executions.completion import Conclusion
+from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim
 from schema.states import ExecutionStatus
 
@@ -63,11 +63,11 @@ class WorkerSpans:
         return context_of(attempt.span.get_span_context())
 
     @_harmless()
-    def end(self, attempt: "Attempt", conclusion: Conclusion) -> SpanContext | None:
+    def end(self, attempt: "Attempt", completion: Completion) -> SpanContext | None:
         """End the span of an attempt with its outcome; an attempt that was never sent gets a span too."""
-        span, verdict = attempt.span, conclusion.verdict
+        span, verdict = attempt.span, completion.verdict
         if span is None:
-            span = self._start(attempt, time.time_ns() - conclusion.duration_ms * 1_000_000)
+            span = self._start(attempt, time.time_ns() - completion.duration_ms * 1_000_000)
         attempt.span = None
         span.set_attribute("task_executor.outcome", verdict.status.value)
         told = verdict.output or verdict.error or {}
@@ -82,16 +82,16 @@ class WorkerSpans:
         return span.get_span_context()
 
     @_harmless()
-    def concluded(self, conclusions: Sequence[Conclusion], effective: Collection[str], asked_at: float) -> None:
+    def completed(self, completions: Sequence[Completion], effective: Collection[str], asked_at: float) -> None:
         """Record a statement that wrote results, linked to the attempts."""
-        ended = [one.span for one in conclusions if one.span is not None and one.span.trace_flags.sampled]
+        ended = [one.span for one in completions if one.span is not None and one.span.trace_flags.sampled]
         if ended:
             attributes: dict[str, str | int] = {
                 "task_executor.worker_id": self._worker_id,
                 "task_executor.written": len(effective),
-                "messaging.batch.message_count": len(conclusions),
+                "messaging.batch.message_count": len(completions),
             }
-            self._alone("conclude", [Link(context) for context in ended[:MAX_LINKS]], attributes, asked_at)
+            self._alone("complete", [Link(context) for context in ended[:MAX_LINKS]], attributes, asked_at)
 
     def _alone(self, name: str, links: Sequence[Link], attributes: Mapping[str, str | int], asked_at: float) -> Span:
         """Record a span from an instant on time.monotonic() until now, in a trace of its own."""

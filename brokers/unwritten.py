@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from app.queue.claiming.release import Release
-from app.queue.executions.completion import Conclusion
+from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import ClaimKey
 from app.queue.executions.soft_limit import SoftLimitPassed
 
-T = TypeVar("T", Conclusion, Release, SoftLimitPassed)
+T = TypeVar("T", Completion, Release, SoftLimitPassed)
 
 MAX_PER_BATCH = 500
 FITTING = 16  # items that never exceed MAX_BYTES together: 24 KiB of a body, each byte as a \\u0000
@@ -119,7 +119,7 @@ def beyond_bytes(items: list[T]) -> list[T]:
     """Remove and return the items beyond the bytes that a statement may have; a single item may have more."""
     total = 0
     for number, item in enumerate(items):
-        total += item.size if isinstance(item, Conclusion) else 0
+        total += item.size if isinstance(item, Completion) else 0
         if total > MAX_BYTES and number:
             rest = items[number:]
             del items[number:]

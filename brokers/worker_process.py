@@ -19,7 +19,7 @@ from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
 from app.kernel.processes.heartbeat_thread import HealthThread
-from app.kernel.processes.process_heartbeat import BEAT_SECONDS, Component, ProcessKind
+from app.kernel.processes.process_heartbeat import HEARTBEAT_SECONDS, Component, ProcessKind
 from app.kernel.processes.region import REGION
 from app.queue.claiming.admission import AdmissionRule
 from app.queue.claiming.endpoint_rules import FlowRules, Pulse
@@ -63,7 +63,7 @@ class WorkerSettings:
     claim_ahead_ms: int = 50
     orphan_check_seconds: float = 10.0  # between two checks for executions whose claim was never answered
     connections_per_host: int | None = None  # None: no limit beside the number of deliveries
-    beat_seconds: float = BEAT_SECONDS  # between two heartbeats of the process; its lease is renewed separately
+    beat_seconds: float = HEARTBEAT_SECONDS  # between two heartbeats of the process; its lease is renewed separately
 
 
 class WorkerProcess:
@@ -152,7 +152,7 @@ class WorkerProcess:
         values.read(series.SLOTS, partial(getattr, shares, "capacity"))
         values.read(series.SLOTS_IN_USE, shares.in_use)
         values.read(series.UTILIZATION, shares.utilization)
-        values.read(series.UNWRITTEN, self.finalizer.conclusions.__len__)
+        values.read(series.UNWRITTEN, self.finalizer.completions.__len__)
 
     def open(self, queues: Collection[str]) -> None:
         """Wait for the database, register this process and start its threads.
@@ -264,5 +264,5 @@ class WorkerProcess:
         if self._publish is not None:
             self._publish()
         logging.shutdown()
-        # Not sys.exit: this is not the main thread, and deliveries in flight must not conclude.
+        # Not sys.exit: this is not the main thread, and deliveries in flight must not complete.
         os._exit(EXIT_LEASE_LOST)

@@ -189,15 +189,15 @@ TRANSITIONS: dict[tuple[ExecutionStatus | None, ExecutionStatus], str] = {
     (_S.RETRYING, _S.RUNNING): "claim",
     (_S.QUEUED, _S.FAILED): "expire: waited beyond max_age_ms; exhaust: no attempts left, after a manual edit",
     (_S.RETRYING, _S.FAILED): "expire: waited beyond max_age_ms; exhaust: no attempts left, after a manual edit",
-    (_S.RUNNING, _S.SUCCESS): "conclude",
-    (_S.RUNNING, _S.FAILED): "conclude or reclaim, attempts used up or a permanent error",
-    (_S.RUNNING, _S.RETRYING): "conclude or reclaim, attempts left; release of a later attempt",
+    (_S.RUNNING, _S.SUCCESS): "complete",
+    (_S.RUNNING, _S.FAILED): "complete or reclaim, attempts used up or a permanent error",
+    (_S.RUNNING, _S.RETRYING): "complete or reclaim, attempts left; release of a later attempt",
     (_S.RUNNING, _S.QUEUED): "release of a first attempt that was never started",
     (_S.RUNNING, _S.PENDING): "release of an execution of a paused job: on hold",
     (_S.FAILED, _S.QUEUED): "manual retry",
     (_S.CANCELLED, _S.QUEUED): "manual retry",
     (_S.RUNNING, _S.CANCELLED): (
-        "conclude, reclaim or release after a request to cancel, instead of another attempt; conclude an abort; "
+        "complete, reclaim or release after a request to cancel, instead of another attempt; complete an abort; "
         "release of a first attempt after its job was cancelled or replaced"
     ),
 }

@@ -47,10 +47,10 @@ def take(
 
 
 def release(
-    database: Database, worker_id: str, claims: Iterable[ClaimKey], *, put_off_ms: Mapping[ClaimKey, int] | None = None
+    database: Database, worker_id: str, claims: Iterable[ClaimKey], *, defer_ms: Mapping[ClaimKey, int] | None = None
 ) -> int:
-    """Release claims, deferred by `put_off_ms` if given; return how many claims were still held."""
-    wanted = [releases.Release(claim, (put_off_ms or {}).get(claim, 0)) for claim in claims]
+    """Release claims, deferred by `defer_ms` if given; return how many claims were still held."""
+    wanted = [releases.Release(claim, (defer_ms or {}).get(claim, 0)) for claim in claims]
     return len(releases.release(database, worker_id, wanted))
 
 

@@ -99,7 +99,8 @@ class WakeupSender(BackgroundThread):
         with self._ready:
             now = time.monotonic()
             may_send = self._redis is None and not self._hints and now - self._sent_at >= MIN_INTERVAL_SECONDS
-            if may_send and self._database.unawaited.send(NOTIFY, {"queues": encode({queue: {digest: run_at_ms}})}):
+            payload = encode({queue: {digest: run_at_ms}})
+            if may_send and self._database.fire_and_forget.send(NOTIFY, {"queues": payload}):
                 self._sent_at = now
                 return
             self.ensure_started()
@@ -122,9 +123,9 @@ class WakeupSender(BackgroundThread):
                 if not self._hints:
                     return
                 self._sent_at = time.monotonic()
-                payload, unawaited = encode(self._hints), self._database.unawaited
-                is_sent = self._redis is None and unawaited.send(NOTIFY, {"queues": payload})
-                if not is_sent and self._redis is None and unawaited.is_open and not self.stopping.is_set():
+                payload, fire_and_forget = encode(self._hints), self._database.fire_and_forget
+                is_sent = self._redis is None and fire_and_forget.send(NOTIFY, {"queues": payload})
+                if not is_sent and self._redis is None and fire_and_forget.is_open and not self.stopping.is_set():
                     continue  # until the previous wake-up is answered: the pool may be exhausted
                 self._hints = {}
             if is_sent:
@@ -142,7 +143,7 @@ class WakeupSender(BackgroundThread):
             self._redis.publish(CHANNEL, payload)
         else:
             self._database.fetch(NOTIFY, {"queues": payload})
-            self._database.open_unawaited()  # so that callers can send the next wake-ups themselves
+            self._database.open_fire_and_forget()  # so that callers can send the next wake-ups themselves
 
 
 def encode(hints: Mapping[str, Mapping[str, int]]) -> str:

@@ -82,4 +82,4 @@ class Outbox:
 
     def _report(self, done: Handled) -> Counts:
         self._context.hint_all(done.queues)
-        return Counts(ends=done.ends, put_off=done.put_off)
+        return Counts(ends=done.ends, defer=done.defer)

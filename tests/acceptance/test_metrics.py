@@ -113,7 +113,7 @@ def test_worker_group_is_scraped_as_one_with_slow_scrapers_and_after_a_kill(
     assert merged.sum("worker_jobs_started_total", endpoint="other") == merged.sum("worker_jobs_in_flight")
     assert merged.sum("execution_delay_seconds_count") == merged.sum("worker_jobs_started_total")
     assert merged.sum("worker_job_duration_seconds_count", outcome="SUCCESS") == 20
-    assert merged.sum("tasks_executed_total") == merged.sum("worker_conclude_batch_size_sum") - 1 == 20
+    assert merged.sum("tasks_executed_total") == merged.sum("worker_complete_batch_size_sum") - 1 == 20
     assert merged.sum("tasks_failed_total", reason="attempt") == 1
     assert (
         merged.lacks("worker_leases_lost_total", "worker_stale_results_total", "worker_claims_released_total") == set()

@@ -41,7 +41,7 @@ class Attempt(NamedTuple):
 class Rules:
     """Protective rules; a test disables one rule at a time to show that it is needed."""
 
-    fence_worker: bool = True  # conclude and release: e.worker_id = :worker
+    fence_worker: bool = True  # complete and release: e.worker_id = :worker
     fence_attempt: bool = True  # ... e.attempt_count = :attempt
     fence_instant: bool = True  # release only: e.started_at = :claimed_at
     reclaim_needs_lost_lease: bool = True
@@ -125,7 +125,7 @@ def _claim(state: State, worker: int, rules: Rules) -> Iterator[tuple[str, State
 
 
 def _arrive(state: State, mail: Mail, rules: Rules) -> State:
-    """CONCLUDE or RELEASE, fenced."""
+    """COMPLETE or RELEASE, fenced."""
     row, claim = state.row, mail.claim
     if state.status != "RUNNING" or row is None:
         return state

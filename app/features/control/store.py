@@ -13,11 +13,11 @@ from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, Position, page_of
 from app.kernel.errors import WorkerNotFoundError
 from app.kernel.processes import process_heartbeat
-from app.kernel.processes.process_heartbeat import BEAT_SECONDS, ProcessKind, ProcessRecord
+from app.kernel.processes.process_heartbeat import HEARTBEAT_SECONDS, ProcessKind, ProcessRecord
 from app.kernel.processes.worker_commands import IS_DRAINING
 from app.kernel.sql import statement
 
-LOST_SECONDS = 3 * BEAT_SECONDS
+LOST_SECONDS = 3 * HEARTBEAT_SECONDS
 _SECOND = timedelta(seconds=1)
 
 

@@ -19,7 +19,7 @@ from app.kernel.db.engine import (
     make_engine,
     ping_idle_connections,
 )
-from app.kernel.db.fire_and_forget import Unawaited, server_of
+from app.kernel.db.fire_and_forget import FireAndForget, server_of
 from app.kernel.db.retries import CONFLICT, CONNECTION, DatabaseBreaker, retried
 from app.kernel.errors import UnavailableError
 from app.kernel.function_types import Run, Work
@@ -48,13 +48,13 @@ class Database:
     def __init__(
         self,
         engine: Engine,
-        unawaited: Unawaited,
+        fire_and_forget: FireAndForget,
         *,
         statement_timeout_seconds: float = 10.0,
         ping_after_idle_seconds: float = PING_AFTER_IDLE_SECONDS,
     ) -> None:
         self.engine = engine
-        self.unawaited = unawaited
+        self.fire_and_forget = fire_and_forget
         self.regions: Sequence[str] | None = None  # of the rows to choose work from; None: all regions
         self.plan_times = hot.PlanTimes()
         pool: Any = engine.pool  # a QueuePool without overflow, see make_engine()
@@ -123,16 +123,16 @@ class Database:
         if stack is not None:
             stack.close()
 
-    def open_unawaited(self) -> None:
-        """Open the connection of `unawaited` to the pool's server, unless it is open or failed recently."""
-        if self.unawaited.is_wanting:
+    def open_fire_and_forget(self) -> None:
+        """Open the connection of `fire_and_forget` to the pool's server, unless it is open or failed recently."""
+        if self.fire_and_forget.is_wanting:
             with self._connection() as connection:
                 server = server_of(connection.connection.dbapi_connection)
-            self.unawaited.open(server)
+            self.fire_and_forget.open(server)
 
     def close(self) -> None:
         """Close the connections permanently, and end the thread that watches them."""
-        self.unawaited.close()
+        self.fire_and_forget.close()
         self.engine.dispose()
         self._stalled.stop()
 
@@ -218,7 +218,7 @@ def connect(
     engine = make_engine(parsed, options, pool_size=pool_size, statement_timeout_seconds=seconds)
     database = Database(
         engine,
-        Unawaited(engine, options),
+        FireAndForget(engine, options),
         statement_timeout_seconds=seconds,
         ping_after_idle_seconds=ping_after_idle_seconds,
     )

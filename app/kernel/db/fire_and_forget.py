@@ -19,7 +19,7 @@ ANSWERED_SECONDS = 1.0  # for which a statement may stay unanswered
 LASTS_SECONDS = 300.0  # as the pool's connections, so that it follows the database to another server
 
 
-class Unawaited:
+class FireAndForget:
     """Sends a statement if the previous one has been answered; callers hold a lock of their own.
 
     A statement may get lost, and its errors are not reported.

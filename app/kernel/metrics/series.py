@@ -134,13 +134,13 @@ CLAIM_SECONDS = _histogram(
     "worker_claim_duration_seconds", "Duration of claim statements.", "queue", buckets=_STATEMENT_SECONDS
 )
 CLAIM_ROWS = _histogram("worker_claim_batch_size", "Executions returned by a claim.", "queue", buckets=_BATCH_ROWS)
-CONCLUDE_SECONDS = _histogram(
-    "worker_conclude_duration_seconds",
+COMPLETE_SECONDS = _histogram(
+    "worker_complete_duration_seconds",
     "Duration of statements that write results.",
     buckets=_STATEMENT_SECONDS,
 )
-CONCLUDE_ROWS = _histogram(
-    "worker_conclude_batch_size", "Results in a statement that writes them.", buckets=_BATCH_ROWS
+COMPLETE_ROWS = _histogram(
+    "worker_complete_batch_size", "Results in a statement that writes them.", buckets=_BATCH_ROWS
 )
 RELEASED = counter("worker_claims_released_total", "Claims released unsent.")
 ORPHANS = counter("worker_stray_claims_total", "Claims released because the answer to the claim statement was lost.")

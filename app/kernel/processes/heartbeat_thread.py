@@ -11,7 +11,7 @@ from app.kernel.db.retries import explained
 from app.kernel.errors import UnavailableError
 from app.kernel.function_types import Call, Run
 from app.kernel.processes import process_heartbeat
-from app.kernel.processes.process_heartbeat import BEAT_SECONDS, Component
+from app.kernel.processes.process_heartbeat import HEARTBEAT_SECONDS, Component
 from app.kernel.processes.region import RegionStatus
 from app.kernel.threads import BackgroundThread
 
@@ -37,7 +37,7 @@ class HealthThread(BackgroundThread):
         status: RegionStatus | None = None,
         *,
         carry: Run[bool] | None = None,
-        beat_seconds: float = BEAT_SECONDS,
+        beat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
         """`carry` handles commands at each heartbeat; if it returns true, the next heartbeat follows at once."""
         super().__init__("te-health")

@@ -21,7 +21,7 @@ from app.kernel.processes.clock_offset import ClockReading, read_clocks
 from app.kernel.sql import statement
 from app.kernel.version import version
 
-BEAT_SECONDS = 5.0
+HEARTBEAT_SECONDS = 5.0
 _MS = timedelta(milliseconds=1)
 
 # A process marks itself as DEAD at its end. A late heartbeat does not change that.

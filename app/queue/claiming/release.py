@@ -17,8 +17,8 @@ from app.queue.executions.settlement import ONE_SHOT, settlement_of
 # For executions that a stopping process releases. Other processes have read beyond their instants, so that only a full
 # scan would find them; due now, they are found like new executions.
 DUE_NOW_MS = 1
-SHORTEST_PUT_OFF_MS = 1000.0
-LONGEST_PUT_OFF_MS = 300_000.0
+MIN_DEFERRAL_MS = 1000.0
+MAX_DEFERRAL_MS = 300_000.0
 
 # The attempt number is given back, because nothing was sent. started_at is part of the fence: the same worker may have
 # claimed the row again, under the same number, before a repeat of this statement arrives. An execution with a request
@@ -61,13 +61,13 @@ RELEASE = statement(
       UPDATE executions AS e
          SET status = {_STATUS}, on_hold = {_STATUS} = 'PENDING',
              completed_at = CASE WHEN {_STATUS} = 'CANCELLED' THEN now() END,
-             run_at = CASE WHEN u.put_off_ms > 0
-                           THEN GREATEST(e.run_at, now() + u.put_off_ms * INTERVAL '1 millisecond') ELSE e.run_at END,
+             run_at = CASE WHEN u.defer_ms > 0
+                           THEN GREATEST(e.run_at, now() + u.defer_ms * INTERVAL '1 millisecond') ELSE e.run_at END,
              attempt_count = e.attempt_count - 1, started_at = NULL
         FROM unnest(CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:claimed AS TIMESTAMPTZ[]),
-                    CAST(:put_off_ms AS BIGINT[]), CAST(:noted AS BOOLEAN[]), CAST(:claim_events AS TEXT[]),
+                    CAST(:defer_ms AS BIGINT[]), CAST(:noted AS BOOLEAN[]), CAST(:claim_events AS TEXT[]),
                     CAST(:return_events AS TEXT[]))
-             AS u (execution_id, attempt, claimed_at, put_off_ms, is_noted, claim_event, return_event)
+             AS u (execution_id, attempt, claimed_at, defer_ms, is_noted, claim_event, return_event)
         CROSS JOIN stopped AS s
        WHERE e.execution_id = u.execution_id AND s.job_id = e.job_id
          AND COALESCE(e.attempt_count = u.attempt AND e.started_at = u.claimed_at
@@ -108,13 +108,13 @@ RELEASE = statement(
 
 
 class Release(NamedTuple):
-    """A claim to release; the execution is due `put_off_ms` from now by the database's clock, or keeps its place for 0.
+    """A claim to release; the execution is due `defer_ms` from now by the database's clock, or keeps its place for 0.
 
     Without `is_noted` its history does not show the claim. `windows` are the claim's.
     """
 
     key: ClaimKey
-    put_off_ms: int = 0
+    defer_ms: int = 0
     is_noted: bool = True
     windows: tuple[tuple[str, int], ...] = ()
 
@@ -150,7 +150,7 @@ def release(
         "ids": [release.key.execution_id for release in ordered],
         "attempts": [release.key.attempt for release in ordered],
         "claimed": [release.key.claimed_at for release in ordered],
-        "put_off_ms": [release.put_off_ms for release in ordered],
+        "defer_ms": [release.defer_ms for release in ordered],
         "noted": [release.is_noted for release in ordered],
         "claim_events": [ids.event_id() for _ in ordered],
         "return_events": [ids.event_id() for _ in ordered],
@@ -169,9 +169,9 @@ def release(
     ]
 
 
-def put_off_ms(age: timedelta) -> float:
+def defer_ms(age: timedelta) -> float:
     """Return for how many milliseconds to defer an execution that only another worker might run: a tenth of its age.
 
     So it is claimed less and less often, without a counter.
     """
-    return min(max(age / timedelta(milliseconds=10), SHORTEST_PUT_OFF_MS), LONGEST_PUT_OFF_MS)
+    return min(max(age / timedelta(milliseconds=10), MIN_DEFERRAL_MS), MAX_DEFERRAL_MS)

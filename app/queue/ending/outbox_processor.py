@@ -39,12 +39,12 @@ class Handled:
     """Numbers of events that are done and deferred, and the queues in which executions became due."""
 
     ends: int = 0
-    put_off: int = 0
+    defer: int = 0
     queues: frozenset[str] = frozenset()
     counts: Counter[Series] = field(default_factory=Counter, compare=False)  # of handlers, until they are committed
 
     def __add__(self, other: "Handled") -> "Handled":
-        return Handled(self.ends + other.ends, self.put_off + other.put_off, self.queues | other.queues)
+        return Handled(self.ends + other.ends, self.defer + other.defer, self.queues | other.queues)
 
 
 class _HandlerError(Exception):

@@ -109,7 +109,7 @@ DELETE_ONE = statement(
     "execution_ends.delete_one", "DELETE FROM execution_ends WHERE end_id = :id AND tries = :tries RETURNING end_id"
 )
 PUT_OFF = statement(
-    "execution_ends.put_off",
+    "execution_ends.defer",
     """
     UPDATE execution_ends
        SET tries = tries + 1, effects_left = CAST(:left AS JSONB),

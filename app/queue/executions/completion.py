@@ -75,10 +75,10 @@ _TEXT = """
 _SETTLED = settlement_of("fin", at="fin.completed_at", when="fin.status <> 'RETRYING'")
 
 # Only rows that still match (execution, worker, attempt, RUNNING) are updated, and all other writes of the statement
-# depend on these rows: a conclusion that has lost its claim writes nothing. A request to cancel replaces a retry by the
+# depend on these rows: a completion that has lost its claim writes nothing. A request to cancel replaces a retry by the
 # end. The end of an attempt is computed backwards from the database's current clock, so it is late rather than early,
 # and a fixed delay never starts too early. For COALESCE see CLAIM.
-CONCLUDE = hot_statement("executions.conclude", _TEXT.format(of_end="", settled=_SETTLED, put=""))
+COMPLETE = hot_statement("executions.complete", _TEXT.format(of_end="", settled=_SETTLED, put=""))
 
 # For batches with a completion event that may have a subscriber. `put` reads the final state of each row.
 _PUT = put_ends_of(
@@ -88,8 +88,8 @@ _PUT = put_ends_of(
     at="fin.completed_at",
     rejected="COALESCE(CAST(fin.error AS JSONB)->>'rejected' = 'true', false)",
 )
-CONCLUDE_FOLLOWED = hot_statement(
-    "executions.conclude_followed",
+COMPLETE_SUBSCRIBED = hot_statement(
+    "executions.complete_subscribed",
     _TEXT.format(of_end=", e.shard, e.endpoint, e.followed", settled=_SETTLED, put=f",\n    put AS ({_PUT})"),
 )
 
@@ -109,11 +109,11 @@ HELD = statement(
     """,
 )
 
-ROW_BYTES = 1000  # columns of a conclusion with a nearly constant size
+ROW_BYTES = 1000  # columns of a completion with a nearly constant size
 
 
 @dataclass(frozen=True, slots=True)
-class Conclusion:
+class Completion:
     """An ended attempt: `started_at` by the database's clock or slightly late, `ended_at` on time.monotonic()."""
 
     claim: Claim
@@ -131,13 +131,13 @@ class Conclusion:
 
     @property
     def size(self) -> int:
-        """Approximate bytes of the conclusion in the text of the statement, with its escaped values."""
+        """Approximate bytes of the completion in the text of the statement, with its escaped values."""
         texts = [json.dumps(value) for value in (self.verdict.output, self.verdict.error) if value is not None]
         texts += [line.message for line in self.logs]
         escaped = sum(text.count("\\") + text.count("'") for text in texts)
         return ROW_BYTES + escaped + sum(len(text.encode(errors="surrogatepass")) for text in texts)
 
-    def without_payload(self, reason: str) -> "Conclusion":
+    def without_payload(self, reason: str) -> "Completion":
         """Return the outcome without the output, error and log that the database refused to store."""
         verdict = replace(self.verdict, output=None, error=None)
         if verdict.status is not ExecutionStatus.SUCCESS:
@@ -147,19 +147,19 @@ class Conclusion:
         return replace(self, verdict=verdict, logs=())
 
 
-def conclude(
-    database: Database, worker_id: str, conclusions: Sequence[Conclusion], *, unless_locked: bool = False
+def complete(
+    database: Database, worker_id: str, completions: Sequence[Completion], *, unless_locked: bool = False
 ) -> set[str]:
-    """Write conclusions; returns the ids of the executions that changed.
+    """Write completions; returns the ids of the executions that changed.
 
     A missing execution had lost its claim to a reclaim or another worker. `unless_locked` fails fast on a locked row.
     """
-    if not conclusions:
+    if not completions:
         return set()
     # In key order, so that two batches do not deadlock.
-    ordered = sorted(conclusions, key=attrgetter("claim.execution_id"))
+    ordered = sorted(completions, key=attrgetter("claim.execution_id"))
     fetch = database.fetch_unless_locked if unless_locked else database.fetch
-    write = CONCLUDE_FOLLOWED if subscribed(ordered) else CONCLUDE
+    write = COMPLETE_SUBSCRIBED if subscribed(ordered) else COMPLETE
     effective = {row.execution_id for row in fetch(write, _params(worker_id, ordered))}
     missing = [c for c in ordered if c.claim.execution_id not in effective]
     if missing:
@@ -168,11 +168,11 @@ def conclude(
     return effective
 
 
-def subscribed(conclusions: Sequence[Conclusion]) -> list[Conclusion]:
-    """Return the conclusions that may leave a row with the attempt's id in the outbox: few of most batches."""
+def subscribed(completions: Sequence[Completion]) -> list[Completion]:
+    """Return the completions that may leave a row with the attempt's id in the outbox: few of most batches."""
     return [
         c
-        for c in conclusions
+        for c in completions
         if (c.claim.followed or c.verdict.status is ExecutionStatus.FAILED)
         and may_be_followed(c.verdict.status, c.claim.followed, is_rejected=c.verdict.is_rejected)
     ]
@@ -188,29 +188,29 @@ def still_held(database: Database, worker_id: str, claims: Collection[ClaimKey])
     return {row.execution_id for row in database.fetch(HELD, params)}
 
 
-def written(database: Database, conclusions: Sequence[Conclusion]) -> set[str]:
-    """Return the ids of executions with a conclusion that an earlier try has written."""
-    rows = database.fetch(WRITTEN, {"attempt_ids": [c.attempt_id for c in conclusions]})
+def written(database: Database, completions: Sequence[Completion]) -> set[str]:
+    """Return the ids of executions with a completion that an earlier try has written."""
+    rows = database.fetch(WRITTEN, {"attempt_ids": [c.attempt_id for c in completions]})
     return {row.execution_id for row in rows}
 
 
-def _params(worker_id: str, conclusions: Sequence[Conclusion]) -> dict[str, object]:
+def _params(worker_id: str, completions: Sequence[Completion]) -> dict[str, object]:
     now = time.monotonic()
-    max_ages = [c.verdict.max_age_ms for c in conclusions]
-    logs = [(c.claim.execution_id, line) for c in conclusions for line in c.logs]
+    max_ages = [c.verdict.max_age_ms for c in completions]
+    logs = [(c.claim.execution_id, line) for c in completions for line in c.logs]
     # Long or nullable columns stay lists: `size` estimates how the driver escapes them.
     return {
         "worker": worker_id,
-        "ids": array_literal(c.claim.execution_id for c in conclusions),
-        "attempts": array_literal(c.claim.attempt for c in conclusions),
-        "statuses": array_literal(c.verdict.status.value for c in conclusions),
-        "delays": array_literal(c.verdict.delay_ms or 0 for c in conclusions),
-        "outputs": [None if c.verdict.output is None else json.dumps(c.verdict.output) for c in conclusions],
-        "errors": [None if c.verdict.error is None else json.dumps(c.verdict.error) for c in conclusions],
-        "started": array_literal(c.started_at for c in conclusions),
-        "ended_ago_ms": array_literal(int((now - c.ended_at) * 1000) for c in conclusions),
-        "durations": array_literal(c.duration_ms for c in conclusions),
-        "attempt_ids": array_literal(c.attempt_id for c in conclusions),
+        "ids": array_literal(c.claim.execution_id for c in completions),
+        "attempts": array_literal(c.claim.attempt for c in completions),
+        "statuses": array_literal(c.verdict.status.value for c in completions),
+        "delays": array_literal(c.verdict.delay_ms or 0 for c in completions),
+        "outputs": [None if c.verdict.output is None else json.dumps(c.verdict.output) for c in completions],
+        "errors": [None if c.verdict.error is None else json.dumps(c.verdict.error) for c in completions],
+        "started": array_literal(c.started_at for c in completions),
+        "ended_ago_ms": array_literal(int((now - c.ended_at) * 1000) for c in completions),
+        "durations": array_literal(c.duration_ms for c in completions),
+        "attempt_ids": array_literal(c.attempt_id for c in completions),
         "max_ages": max_ages if any(max_ages) else "{}",  # an array that ends early has NULLs from there on
         "log_ids": array_literal(ids.log_id() for _ in logs),
         "log_executions": array_literal(execution_id for execution_id, _ in logs),

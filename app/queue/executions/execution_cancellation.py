@@ -47,7 +47,7 @@ CANCEL = statement(
     RETURNING execution_id, followed
     """,
 )
-# The next write of the attempt then ends the execution: see conclude, reclaim and release.
+# The next write of the attempt then ends the execution: see complete, reclaim and release.
 REQUEST = statement(
     "executions.request_cancel",
     """

@@ -157,12 +157,12 @@ class DeliveryError(Exception):
 class NotSentError(Exception):
     """Nothing was sent, and nothing may be sent: the claim is released, and no attempt is used.
 
-    The execution is due again after `put_off_ms`; 0 keeps its due time. `is_noted` records the release in the history.
+    The execution is due again after `defer_ms`; 0 keeps its due time. `is_noted` records the release in the history.
     """
 
-    def __init__(self, reason: str, put_off_ms: int = 0, *, is_noted: bool = True) -> None:
+    def __init__(self, reason: str, defer_ms: int = 0, *, is_noted: bool = True) -> None:
         super().__init__(reason)
-        self.put_off_ms = put_off_ms
+        self.defer_ms = defer_ms
         self.is_noted = is_noted
 
 

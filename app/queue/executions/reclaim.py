@@ -1,7 +1,7 @@
-"""Reclaim: end attempts of RUNNING executions that their workers will not conclude.
+"""Reclaim: end attempts of RUNNING executions that their workers will not complete.
 
 Candidates are read first, and the next state of each is decided. One statement then repeats the whole condition in its
-UPDATE: of two schedulers and a late conclusion, the first wins and the rest change nothing.
+UPDATE: of two schedulers and a late completion, the first wins and the rest change nothing.
 """
 
 import json
@@ -235,7 +235,7 @@ def _verdict(error: DeliveryError, tried: Tried, policy: RetryPolicy) -> Verdict
 
 
 def _params(found: Sequence[Candidate], stuck_ms: int | None) -> dict[str, Any]:
-    # In key order, like conclusions, so that the two do not deadlock.
+    # In key order, like completions, so that the two do not deadlock.
     ordered, reason = sorted(found, key=attrgetter("tried.execution_id")), _reason(stuck_ms)
     fails = [c.verdict.status is ExecutionStatus.FAILED for c in ordered]
     return {

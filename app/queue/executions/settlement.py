@@ -48,6 +48,6 @@ SETTLE = statement(
 
 
 def settle_jobs(connection: Connection, execution_ids: Sequence[str]) -> None:
-    """Settle the jobs of executions that ended in this transaction, after their update: the lock order of CONCLUDE."""
+    """Settle the jobs of executions that ended in this transaction, after their update: the lock order of COMPLETE."""
     if execution_ids:
         connection.execute(SETTLE, {"ids": execution_ids})

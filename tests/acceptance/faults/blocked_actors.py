@@ -34,7 +34,7 @@ async def _deliver(*_arguments: object) -> None:
     _block()
 
 
-def _conclude(*_arguments: object, **_named: object) -> set[str]:
+def _complete(*_arguments: object, **_named: object) -> set[str]:
     raise RuntimeError("an unexpected fault")
 
 
@@ -44,4 +44,4 @@ match os.environ["TEST_BLOCKED"]:
     case "delivery":
         loop.deliver = _deliver
     case "finalizer":
-        outcomes.conclude = _conclude
+        outcomes.complete = _complete

@@ -11,7 +11,7 @@ from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
 from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.ending.outbox_processor import OutboxProcessor
-from app.queue.executions.completion import Conclusion
+from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim, LogLine
 from app.queue.executions.verdict import Verdict
 from brokers.finalizer import Finalizer
@@ -58,7 +58,7 @@ class Running:
         for claim in claims:
             verdict = Verdict.success(output or OUTPUT)
             logs = (LogLine(LogLevel.INFO, "it's delivered"),)
-            self.finalizer.submit(Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, logs))
+            self.finalizer.submit(Completion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, logs))
 
     def ended(self, *claims: Claim) -> bool:
         """Return whether the success and the output of all claims are in the database."""

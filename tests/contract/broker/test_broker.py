@@ -23,7 +23,7 @@ OK = Verdict.success({"status_code": 200, "body": "OK"})
 
 def succeed(attempt: Attempt) -> None:
     attempt.enter(Stage.STARTED)
-    attempt.conclude(OK)
+    attempt.complete(OK)
 
 
 def test_each_due_execution_is_delivered_once(database: Database, start_worker: StartWorker, shards: int) -> None:
@@ -78,10 +78,10 @@ def test_capacity_bounds_the_attempts_in_flight(database: Database, start_worker
         assert started.acquire(timeout=60)
     assert rows.statuses(database) == {"QUEUED": 23, "RUNNING": 7}
     assert not started.acquire(timeout=0.3)
-    begun[0].conclude(OK)
+    begun[0].complete(OK)
     assert started.acquire(timeout=60), "the next execution is claimed once an attempt has completed"
     for attempt in begun:
-        attempt.conclude(OK)
+        attempt.complete(OK)
     assert process.shares.capacity == 7
 
 
@@ -91,7 +91,7 @@ def test_failed_attempt_is_retried_after_its_delay(database: Database, start_wor
     def body(attempt: Attempt) -> None:
         attempt.enter(Stage.STARTED)
         error = DeliveryError("HTTP_ERROR", "answered 503")
-        attempt.conclude(OK if attempt.claim.attempt == 3 else Verdict.retry(error, 100))
+        attempt.complete(OK if attempt.claim.attempt == 3 else Verdict.retry(error, 100))
 
     start_worker(body, claim_ahead_ms=0)
     eventually(lambda: rows.statuses(database) == {"SUCCESS": 1})

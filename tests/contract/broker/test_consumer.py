@@ -37,10 +37,10 @@ def test_completed_attempt_wakes_the_consumer_of_a_full_process(process: WorkerP
     thread = attempts.next_in_thread(received)
     assert not received
     first.enter(Stage.STARTED)
-    first.conclude(OK)
+    first.complete(OK)
     thread.join(timeout=60)
     assert len(received) == 1
-    received[0].conclude(OK)
+    received[0].complete(OK)
 
 
 def test_wake_up_ends_the_wait_of_an_idle_consumer(process: WorkerProcess, shards: int) -> None:
@@ -55,7 +55,7 @@ def test_wake_up_ends_the_wait_of_an_idle_consumer(process: WorkerProcess, shard
     process.inboxes.wake("http")
     thread.join(timeout=60)
     (attempt,) = received
-    attempt.conclude(OK)
+    attempt.complete(OK)
 
 
 def test_requeued_messages_are_released_and_due_now(process: WorkerProcess, shards: int) -> None:
@@ -85,7 +85,7 @@ def test_close_is_idempotent_and_accepts_a_later_ack(process: WorkerProcess, sha
     attempt.enter(Stage.STARTED)
     consumer.close()
     consumer.close()
-    attempt.conclude(OK)
+    attempt.complete(OK)
     consumer.ack(message)
     consumer.nack(message)
     assert process.finalizer.flush(60)
@@ -106,15 +106,15 @@ def test_attempt_in_flight_or_being_written_is_not_released_as_orphaned(
     with database.engine.begin() as locking:
         lock = text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE")
         locking.execute(lock, {"id": writing.claim.execution_id})
-        writing.conclude(OK)
+        writing.complete(OK)
         eventually(lambda: rows.is_a_lock_waited_for(database), what="the finalizer's wait for the lock")
-        waiting.conclude(OK)
+        waiting.complete(OK)
         rows.add_executions(database, 1, shards=shards)
         attempts.consumer.after_lost_answer()
         late = attempts.next()
     late.enter(Stage.STARTED)
     for attempt in (in_flight, late):
-        attempt.conclude(OK)
+        attempt.complete(OK)
     assert process.finalizer.flush(60)
     assert process.values.total(ORPHANS) == 0
     assert rows.statuses(database) == {"SUCCESS": 4}
@@ -161,7 +161,7 @@ def test_released_execution_keeps_its_due_time_and_is_claimed_again(process: Wor
         attempt.release(is_noted=is_noted)
     last = attempts.next()
     assert rows.execution(process.database, overdue).run_at == before.run_at
-    last.conclude(OK)
+    last.complete(OK)
     events = process.database.fetch(text("SELECT reason FROM execution_events ORDER BY occurred_at"))
     assert [event.reason for event in events] == ["CLAIMED", "HANDED_BACK"]
 
@@ -173,7 +173,7 @@ def test_new_consumer_releases_claims_of_a_dead_consumer(process: WorkerProcess)
     attempt = Attempts(process).next()
     assert (attempt.claim.execution_id, attempt.claim.attempt) == (orphan, 1)
     attempt.enter(Stage.STARTED)
-    attempt.conclude(OK)
+    attempt.complete(OK)
 
 
 def test_claim_that_commits_after_its_consumer_has_checked_is_released(database: Database, database_url: str) -> None:
@@ -183,7 +183,7 @@ def test_claim_that_commits_after_its_consumer_has_checked_is_released(database:
     process.open(["http"])
     attempts = Attempts(process)
     rows.add_executions(database, 1)
-    attempts.next().conclude(OK)
+    attempts.next().complete(OK)
     attempts.consumer.after_lost_answer()
     received: list[Attempt] = []
     thread = attempts.next_in_thread(received)
@@ -193,7 +193,7 @@ def test_claim_that_commits_after_its_consumer_has_checked_is_released(database:
     thread.join(60)
     assert [(one.claim.execution_id, one.claim.attempt) for one in received] == [(orphan, 1)]
     assert process.values.total(ORPHANS) == 1
-    received[0].conclude(OK)
+    received[0].complete(OK)
     process.close()
 
 
@@ -229,5 +229,5 @@ def test_connection_lost_during_the_commit_of_a_claim_costs_no_attempt(database:
         (attempt,) = received
         assert (attempt.claim.execution_id, attempt.claim.attempt) == (execution_id, 1)
         assert process.values.total(ORPHANS) == 1
-        attempt.conclude(OK)
+        attempt.complete(OK)
         process.close()

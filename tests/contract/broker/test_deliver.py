@@ -22,7 +22,7 @@ from app.kernel.audit.change import AuditedChange
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.queue.claiming.endpoint_rules import FlowRules
-from app.queue.claiming.release import SHORTEST_PUT_OFF_MS
+from app.queue.claiming.release import MIN_DEFERRAL_MS
 from brokers.attempt import Stage
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType
@@ -216,7 +216,7 @@ def test_claim_is_released_without_a_spent_attempt_when_the_database_refuses_a_r
     assert process.finalizer.flush(60)
     row = rows.execution(database, execution_id)
     assert (row.status, row.attempt_count) == ("QUEUED", 0)
-    assert row.run_at >= before + timedelta(milliseconds=SHORTEST_PUT_OFF_MS * 0.8), "the delay prevents a busy loop"
+    assert row.run_at >= before + timedelta(milliseconds=MIN_DEFERRAL_MS * 0.8), "the delay prevents a busy loop"
     assert rows.attempts(database, execution_id) == []
 
 

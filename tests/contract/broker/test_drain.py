@@ -21,7 +21,7 @@ from tests import rows
 from tests.contract.conftest import StartWorker
 from tests.waiting import eventually
 
-BEAT_SECONDS = 0.1  # a worker reads its commands at each heartbeat
+HEARTBEAT_SECONDS = 0.1  # a worker reads its commands at each heartbeat
 
 
 class BlockedActor:
@@ -42,7 +42,7 @@ class BlockedActor:
 
     def _complete(self, attempt: Attempt) -> None:
         self.may_complete.wait(60)
-        attempt.conclude(Verdict.success({}))
+        attempt.complete(Verdict.success({}))
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def command_states(database: Database, process: WorkerProcess) -> list[CommandSt
 def test_drained_worker_claims_nothing_more_finishes_and_ends(
     database: Database, start_worker: StartWorker, actor: BlockedActor
 ) -> None:
-    worker, process = start_worker(actor.body, beat_seconds=BEAT_SECONDS)
+    worker, process = start_worker(actor.body, beat_seconds=HEARTBEAT_SECONDS)
     process.leaving.end = actor.process_ends.set
     rows.add_executions(database, 2)
     process.inboxes.wake()
@@ -91,7 +91,7 @@ def test_drained_worker_claims_nothing_more_finishes_and_ends(
 def test_locked_table_of_commands_delays_neither_lease_nor_deliveries(
     database: Database, start_worker: StartWorker, actor: BlockedActor
 ) -> None:
-    worker, process = start_worker(actor.body, lease_seconds=3.0, beat_seconds=BEAT_SECONDS)
+    worker, process = start_worker(actor.body, lease_seconds=3.0, beat_seconds=HEARTBEAT_SECONDS)
     process.leaving.end = actor.process_ends.set
     actor.may_complete.set()
     with database.engine.begin() as connection:
@@ -109,7 +109,7 @@ def test_locked_table_of_commands_delays_neither_lease_nor_deliveries(
 def test_unknown_command_of_a_later_release_is_ignored(
     database: Database, start_worker: StartWorker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    worker, process = start_worker(lambda _: None, beat_seconds=BEAT_SECONDS)
+    worker, process = start_worker(lambda _: None, beat_seconds=HEARTBEAT_SECONDS)
     process.leaving.end = lambda: None
     database.fetch(
         text(

@@ -47,7 +47,7 @@ def test_recent_partition_is_claimed_without_a_poll(process: WorkerProcess) -> N
     rows.add_executions(process.database)
     consumer = ClaimConsumer(process, "http", 100)
     (first,) = attempts_of(next(consumer))
-    first.conclude(OK)
+    first.complete(OK)
     assert next(consumer) is None
     rows.add_executions(process.database)
     process.inboxes.wake("http")
@@ -62,14 +62,14 @@ def test_recent_partition_is_claimed_without_a_poll(process: WorkerProcess) -> N
     event.listen(process.database.engine, "before_cursor_execute", note)
     (attempt,) = attempts_of(next(consumer))
     assert ["FOR UPDATE SKIP LOCKED" in statement for statement in statements] == [True]
-    attempt.conclude(OK)
+    attempt.complete(OK)
 
 
 def test_execution_behind_the_watermark_is_found_by_its_wake_up(process: WorkerProcess) -> None:
     """Its transaction has lasted for an hour, as seen by the worker."""
     attempts = Attempts(process, times=NO_SCAN)
     rows.add_executions(process.database)
-    attempts.next().conclude(OK)
+    attempts.next().complete(OK)
     (late,) = rows.add_executions(process.database, due_in=timedelta(hours=-1))
     process.inboxes.hear(hint(now_ms(process.database) - 3_600_000))
     assert attempts.next().claim.execution_id == late
@@ -79,7 +79,7 @@ def test_execution_behind_the_watermark_is_found_by_its_wake_up(process: WorkerP
 def test_late_commit_is_found_without_a_wake_up(process: WorkerProcess) -> None:
     attempts = Attempts(process, times=NO_SCAN)
     rows.add_executions(process.database)
-    attempts.next().conclude(OK)
+    attempts.next().complete(OK)
     (late,) = rows.add_executions(process.database, due_in=timedelta(hours=1))
     received: list[Attempt] = []
     thread = attempts.next_in_thread(received)  # the watermark follows the clock while the transaction is open
@@ -91,7 +91,7 @@ def test_late_commit_is_found_without_a_wake_up(process: WorkerProcess) -> None:
 def test_forged_wake_ups_neither_raise_nor_stop_the_consumer(process: WorkerProcess) -> None:
     attempts = Attempts(process, times=NO_SCAN)
     rows.add_executions(process.database)
-    attempts.next().conclude(OK)
+    attempts.next().complete(OK)
     forged = [*FORGED, hint(0), hint(10**13 - 1), encode({"http": {"f" * 16: 0}}), "unknown-queue"]
     for payload in forged * 5:
         process.inboxes.hear(payload)
@@ -110,7 +110,7 @@ def test_login_without_rights_cannot_stop_a_consumer(process: WorkerProcess, dat
     listener.start()
     attempts = Attempts(process, times=NO_SCAN)
     rows.add_executions(process.database)
-    attempts.next().conclude(OK)
+    attempts.next().complete(OK)
     notify = text("SELECT pg_notify('te_wakeup', :payload)")
     payload = "http\t0\ttarget\t\t99999999999999999999999"
 

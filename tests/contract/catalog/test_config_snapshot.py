@@ -9,7 +9,7 @@ from app.kernel import ids
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
-from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.executions.verdict import Verdict
@@ -50,9 +50,9 @@ def host(database: Database, claim: Claim) -> str:
     return url.removeprefix("https://").removesuffix(".example/")
 
 
-def complete(process: WorkerProcess, claim: Claim, verdict: Verdict) -> None:
-    conclude(
-        process.database, process.worker_id, [Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ())]
+def complete_claim(process: WorkerProcess, claim: Claim, verdict: Verdict) -> None:
+    complete(
+        process.database, process.worker_id, [Completion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ())]
     )
 
 
@@ -66,7 +66,7 @@ def test_retry_uses_the_config_of_the_first_attempt(process: WorkerProcess) -> N
     add(database)
     first = claimed(process)
     change(database, "https://two.example")
-    complete(process, first, Verdict.retry(ERROR, 0))
+    complete_claim(process, first, Verdict.retry(ERROR, 0))
     second = claimed(process)
     assert (first.attempt, second.attempt) == (1, 2)
     assert [host(database, claim) for claim in (first, second)] == ["one", "one"]
@@ -85,12 +85,12 @@ def test_claim_after_a_release_uses_the_current_config(process: WorkerProcess) -
 def test_manual_retry_uses_the_current_config(process: WorkerProcess) -> None:
     database = process.database
     execution_id = add(database)
-    complete(process, claimed(process), Verdict.fail(ERROR))
+    complete_claim(process, claimed(process), Verdict.fail(ERROR))
     change(database, "https://two.example")
     retry_execution(database, execution_id, actor=None)
     retried = claimed(process)
     change(database, "https://three.example")
-    complete(process, retried, Verdict.retry(ERROR, 0))
+    complete_claim(process, retried, Verdict.retry(ERROR, 0))
     assert [host(database, retried), host(database, claimed(process))] == ["two", "two"]
 
 
@@ -102,7 +102,7 @@ def test_execution_without_a_recorded_config_keeps_the_config_of_its_next_claim(
     change(database, "https://two.example")
     second = claimed(process)
     change(database, "https://three.example")
-    complete(process, second, Verdict.retry(ERROR, 0))
+    complete_claim(process, second, Verdict.retry(ERROR, 0))
     assert [host(database, second), host(database, claimed(process))] == ["two", "two"]
 
 
@@ -122,10 +122,10 @@ def test_superseded_config_is_kept_while_an_unfinished_execution_uses_it(process
     database.fetch(AN_HOUR_AGO)
     assert (chores(database, batch=1).prune_configs()["values"], superseded_count(database)) == (1, 3)
     assert [host(database, claim) for claim in (early, late)] == ["two", "three"]
-    complete(process, early, Verdict.success({}))
+    complete_claim(process, early, Verdict.success({}))
     assert (chores(database, batch=1).prune_configs()["values"], superseded_count(database)) == (1, 2)
     assert host(database, late) == "three"
-    complete(process, late, Verdict.success({}))
+    complete_claim(process, late, Verdict.success({}))
     assert (chores(database, batch=1).prune_configs()["values"], superseded_count(database)) == (2, 0)
     assert host(database, claimed(process)) == "five"
 

@@ -147,7 +147,7 @@ class DelayedSecretRead(Database):
 
 
 def test_secret_read_before_a_new_revision_is_not_cached_beyond_it(catalog, database):
-    slow = DelayedSecretRead(database.engine, database.unawaited)
+    slow = DelayedSecretRead(database.engine, database.fire_and_forget)
     catalog = Catalog(slow, SecretBox.from_setting(KEY), config_ttl_seconds=60, secret_ttl_seconds=60)
 
     def change():

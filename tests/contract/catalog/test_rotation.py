@@ -56,7 +56,7 @@ class Interrupted(Database):
     """
 
     def __init__(self, database: Database, before_write: Callable[[], None], page: int = 1) -> None:
-        super().__init__(database.engine, database.unawaited)
+        super().__init__(database.engine, database.fire_and_forget)
         self._before_write = before_write
         self._pages = page
 

@@ -13,7 +13,7 @@ from app.kernel.db.hot import PlanTimes
 from app.kernel.formats import EPOCH
 from app.queue.claiming.full_scan import FullScan
 from app.queue.claiming.poll import poll
-from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_model import Claim
 from app.queue.executions.verdict import Verdict
 from app.queue.jobs.job_batch import create_many
@@ -56,8 +56,8 @@ def run_all(single_connection: Database) -> int:
         poll(single_connection, queue="http", since=[EPOCH] * shard_count, horizon_ms=250)
     FullScan(1).step(single_connection, "http")
     verdict = Verdict.success({})
-    ended = [Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ()) for claim in claims]
-    return len(conclude(single_connection, WORKER, ended))
+    ended = [Completion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ()) for claim in claims]
+    return len(complete(single_connection, WORKER, ended))
 
 
 @pytest.mark.postgresql_only
@@ -76,7 +76,7 @@ def test_generic_plan_uses_keys_and_the_index_of_claims(
         "executions_claim_16",
         "executions_next_partitions",
     }
-    assert set(found) == creation | partitions | {"executions_conclude"}
+    assert set(found) == creation | partitions | {"executions_complete"}
     for name, plan in found.items():
         assert not re.search(r"Seq Scan on (executions|jobs)|Sort", plan) or name in polls, plan
     # A nested loop would compare each job of a batch with each other job.
@@ -93,8 +93,8 @@ def test_generic_plan_uses_keys_and_the_index_of_claims(
     hops = found["executions_next_partitions"]
     assert re.findall(r"Index Only Scan using (\w+) on executions", hops) == ["idx_executions_lanes"] * 16, hops
     assert len(re.findall(r"Index Cond: .*ROW\(endpoint, limit_key, priority\) > .*ROW\(endpoint", hops)) == 16, hops
-    assert "Index Scan using pk_executions" in found["executions_conclude"], found["executions_conclude"]
-    assert "idx_executions_running" not in found["executions_conclude"]
+    assert "Index Scan using pk_executions" in found["executions_complete"], found["executions_complete"]
+    assert "idx_executions_running" not in found["executions_complete"]
 
 
 @pytest.mark.postgresql_only

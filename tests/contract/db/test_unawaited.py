@@ -12,7 +12,7 @@ from app.kernel import db
 from app.kernel.db import Database
 from tests.waiting import eventually
 
-NAME = "te-test-unawaited"
+NAME = "te-test-fire_and_forget"
 PID = text("SELECT pid FROM pg_stat_activity WHERE application_name = :name")
 NOTIFY = text("SELECT pg_notify('te_unawaited', :payload)")
 SLEEP = text("SELECT pg_sleep(0.5)")
@@ -29,13 +29,13 @@ def sender(database: Database, database_url: str) -> Iterator[Database]:
 
 
 def test_statement_is_sent_once_the_previous_statement_is_answered(sender: Database, database_url: str) -> None:
-    assert not sender.unawaited.send(NOTIFY, {"payload": "unsent"}), "the connection is not open yet"
-    sender.open_unawaited()
+    assert not sender.fire_and_forget.send(NOTIFY, {"payload": "unsent"}), "the connection is not open yet"
+    sender.open_fire_and_forget()
     listening = psycopg2.connect(database_url)
     listening.autocommit = True
     listening.cursor().execute("LISTEN te_unawaited")
     for number in range(3):
-        eventually(lambda number=number: sender.unawaited.send(NOTIFY, {"payload": f"{number}'"}))
+        eventually(lambda number=number: sender.fire_and_forget.send(NOTIFY, {"payload": f"{number}'"}))
 
     def received() -> list[str]:
         listening.poll()
@@ -47,33 +47,33 @@ def test_statement_is_sent_once_the_previous_statement_is_answered(sender: Datab
 
 
 def test_statement_is_dropped_while_the_connection_is_busy(sender: Database) -> None:
-    sender.open_unawaited()
-    assert sender.unawaited.send(SLEEP, {})
-    assert not sender.unawaited.send(NOTIFY, {"payload": "x"})
-    eventually(lambda: sender.unawaited.send(NOTIFY, {"payload": "x"}), what="a free connection")
+    sender.open_fire_and_forget()
+    assert sender.fire_and_forget.send(SLEEP, {})
+    assert not sender.fire_and_forget.send(NOTIFY, {"payload": "x"})
+    eventually(lambda: sender.fire_and_forget.send(NOTIFY, {"payload": "x"}), what="a free connection")
 
 
 def test_lost_connection_is_replaced(sender: Database, database: Database) -> None:
-    sender.open_unawaited()
+    sender.open_fire_and_forget()
     before = set(database.fetch(PID, {"name": NAME}))
     database.fetch(CUT, {"name": NAME})
-    eventually(lambda: not sender.unawaited.send(NOTIFY, {"payload": "x"}) and sender.unawaited.is_wanting)
+    eventually(lambda: not sender.fire_and_forget.send(NOTIFY, {"payload": "x"}) and sender.fire_and_forget.is_wanting)
     sender.fetch(text("SELECT 1"))
-    sender.open_unawaited()
+    sender.open_fire_and_forget()
     assert not before & set(database.fetch(PID, {"name": NAME}))
-    assert sender.unawaited.send(NOTIFY, {"payload": "x"})
+    assert sender.fire_and_forget.send(NOTIFY, {"payload": "x"})
 
 
 def test_connection_to_a_silent_server_times_out(sender: Database, database_url: str) -> None:
     with Proxy(int(database_url.rpartition(":")[2].partition("/")[0])) as proxy:
         hanging = db.connect(proxy.url(database_url), pool_size=1, application_name=NAME)
-        hanging.unawaited.connect_seconds = 0.2
+        hanging.fire_and_forget.connect_seconds = 0.2
         hanging.fetch(text("SELECT 1"))
         proxy.set(Mode.DROP)
         with pytest.raises(psycopg2.OperationalError, match="in time"):
-            hanging.open_unawaited()
-        assert not hanging.unawaited.send(NOTIFY, {"payload": "x"})
-        assert not hanging.unawaited.is_wanting, "the next wake-up must not repeat the failed attempt"
+            hanging.open_fire_and_forget()
+        assert not hanging.fire_and_forget.send(NOTIFY, {"payload": "x"})
+        assert not hanging.fire_and_forget.is_wanting, "the next wake-up must not repeat the failed attempt"
         hanging.close()
 
 
@@ -85,24 +85,24 @@ def test_connection_uses_the_address_of_the_pool(database: Database, database_ur
     query = {"host": f"127.0.0.2,{host}", "port": f"1,{port}"}
     several = make_url(database_url).set(host=None, port=None, query=query)
     both = db.connect(several, pool_size=1, application_name=NAME)
-    both.open_unawaited()
-    assert both.unawaited.send(NOTIFY, {"payload": "x"})
+    both.open_fire_and_forget()
+    assert both.fire_and_forget.send(NOTIFY, {"payload": "x"})
     both.close()
 
 
 def test_connection_is_replaced_after_its_maximum_age(sender: Database) -> None:
-    sender.unawaited.lasts_seconds = 0.0
-    sender.open_unawaited()
-    assert not sender.unawaited.send(NOTIFY, {"payload": "x"})
-    assert sender.unawaited.is_wanting
+    sender.fire_and_forget.lasts_seconds = 0.0
+    sender.open_fire_and_forget()
+    assert not sender.fire_and_forget.send(NOTIFY, {"payload": "x"})
+    assert sender.fire_and_forget.is_wanting
 
 
 def test_forked_process_does_not_use_its_parents_connection(sender: Database) -> None:
-    sender.open_unawaited()
+    sender.open_fire_and_forget()
     child = os.fork()
     if child == 0:
-        sent = sender.unawaited.send(NOTIFY, {"payload": "x"})
-        sender.unawaited.close()
+        sent = sender.fire_and_forget.send(NOTIFY, {"payload": "x"})
+        sender.fire_and_forget.close()
         os._exit(1 if sent else 0)
     assert os.waitpid(child, 0)[1] == 0
-    assert sender.unawaited.send(NOTIFY, {"payload": "x"}), "the parent's connection still works"
+    assert sender.fire_and_forget.send(NOTIFY, {"payload": "x"}), "the parent's connection still works"

@@ -11,7 +11,7 @@ from app.kernel import ids
 from app.kernel.db import Database
 from app.queue.ending.handler import Brought, Handler
 from app.queue.ending.outbox_rows import End
-from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
 from schema.states import Followed
@@ -57,16 +57,16 @@ def claimed(
     return take(database, worker_id, count).claims
 
 
-def conclusions(claims: Sequence[Claim], verdict: Verdict) -> list[Conclusion]:
-    """Return the conclusions of claims with a verdict."""
-    return [Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ()) for claim in claims]
+def completions(claims: Sequence[Claim], verdict: Verdict) -> list[Completion]:
+    """Return the completions of claims with a verdict."""
+    return [Completion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ()) for claim in claims]
 
 
-def complete(database: Database, claims: Sequence[Claim], verdict: Verdict | None = None) -> list[str]:
+def complete_claims(database: Database, claims: Sequence[Claim], verdict: Verdict | None = None) -> list[str]:
     """Complete claims, as failures by default; return the ids of their completion events, which may not be stored."""
-    ended = conclusions(claims, verdict or Verdict.fail(ERROR))
-    assert len(conclude(database, claims[0].worker_id, ended)) == len(claims)
-    return sorted(conclusion.attempt_id for conclusion in ended)
+    ended = completions(claims, verdict or Verdict.fail(ERROR))
+    assert len(complete(database, claims[0].worker_id, ended)) == len(claims)
+    return sorted(completion.attempt_id for completion in ended)
 
 
 def outbox_events(database: Database) -> list[str]:

@@ -32,7 +32,7 @@ from tests.contract.ending.following import (
     ALL,
     ERROR,
     claimed,
-    complete,
+    complete_claims,
     counted_events,
     counting_handler,
     dead_letters,
@@ -67,14 +67,16 @@ def test_completion_without_a_subscription_is_written_by_the_statement_without_o
 ) -> None:
     sent: list[str] = []
     event.listen(database.engine, "before_cursor_execute", lambda *call: sent.append(call[2]))
-    complete(database, claimed(database, worker, 3), Verdict.success({}))
-    complete(database, claimed(database, worker, 3), Verdict.retry(ERROR, 60_000))
-    complete(database, claimed(database, worker, 3), REJECTED)
+    complete_claims(database, claimed(database, worker, 3), Verdict.success({}))
+    complete_claims(database, claimed(database, worker, 3), Verdict.retry(ERROR, 60_000))
+    complete_claims(database, claimed(database, worker, 3), REJECTED)
     assert not any("execution_ends" in statement for statement in sent)
-    complete(database, claimed(database, worker, 1, followed=Followed.SUCCESS), Verdict.retry(ERROR, 60_000))
-    complete(database, claimed(database, worker, 2, followed=Followed.ATTEMPT_FAILED), Verdict.success({}))
+    complete_claims(database, claimed(database, worker, 1, followed=Followed.SUCCESS), Verdict.retry(ERROR, 60_000))
+    complete_claims(database, claimed(database, worker, 2, followed=Followed.ATTEMPT_FAILED), Verdict.success({}))
     assert outbox_events(database) == []
-    assert len(complete(database, claimed(database, worker, 2), Verdict.fail(ERROR))) == len(outbox_events(database))
+    assert len(complete_claims(database, claimed(database, worker, 2), Verdict.fail(ERROR))) == len(
+        outbox_events(database)
+    )
 
 
 def test_statement_without_outbox_is_used_only_if_no_event_would_be_stored(database: Database) -> None:
@@ -100,7 +102,7 @@ def test_statement_without_outbox_is_used_only_if_no_event_would_be_stored(datab
 def test_failure_leaves_a_dead_letter_unless_the_policy_rejected_it(database: Database, worker: str) -> None:
     database.fetch(text('UPDATE jobs SET labels = \'{"team": "a"}\''))
     failed, rejected = claimed(database, worker, 1), claimed(database, worker, 1, followed=ALL)
-    event_ids = [*complete(database, failed), *complete(database, rejected, REJECTED)]
+    event_ids = [*complete_claims(database, failed), *complete_claims(database, rejected, REJECTED)]
     handled = OutboxProcessor(database, handlers=HANDLERS).handle(event_ids)
     assert handled.ends == 2
     assert dead_letters(database) == {failed[0].execution_id: None}
@@ -117,7 +119,7 @@ def test_concurrent_processes_handle_each_event_once(
     database: Database, database_url: str, worker: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strip_locks(monkeypatch, way, outbox_rows, "TAKE", "LOCK_ONE")
-    event_ids = complete(database, claimed(database, worker, 60))
+    event_ids = complete_claims(database, claimed(database, worker, 60))
     handler = counting_handler(database)
     failed_before = text("UPDATE execution_ends SET tries = 1 WHERE end_id = ANY (:ids)")
     database.fetch(failed_before, {"ids": event_ids[:10]})
@@ -138,7 +140,7 @@ def test_concurrent_processes_handle_each_event_once(
 def test_failing_handler_delays_no_other_event_and_no_other_handler(database: Database, worker: str) -> None:
     claims = claimed(database, worker, 9)
     failing = {claims[3].execution_id}
-    event_ids = complete(database, claims)
+    event_ids = complete_claims(database, claims)
     values = Values()
     handlers = [counting_handler(database, "failing", lambda: failing), counting_handler(database, "other")]
     processor = OutboxProcessor(database, handlers=handlers, values=values)
@@ -161,7 +163,7 @@ def test_locked_execution_delays_no_other_event(database: Database, database_url
     hasty = db.connect(database_url, pool_size=2, application_name="te-hasty", statement_timeout_seconds=0.6)
     # A run is shorter than the wait for one lock, and long enough for a busy machine.
     claims = claimed(database, worker, 3)
-    event_ids = complete(database, claims)
+    event_ids = complete_claims(database, claims)
     with locked(database, claims[1]):
         assert OutboxProcessor(hasty, handlers=HANDLERS).handle(event_ids) == Handled(2, 1)
     assert set(dead_letters(database)) == {claims[0].execution_id, claims[2].execution_id}
@@ -179,7 +181,7 @@ def test_locked_execution_in_one_shard_delays_no_other_shard(
     hasty = db.connect(database_url, pool_size=2, application_name="te-hasty", statement_timeout_seconds=0.6)
     # A run is shorter than the wait for one lock, and long enough for a busy machine.
     locked_claim, free_claim = claimed(database, worker, 2)
-    complete(database, [locked_claim, free_claim])
+    complete_claims(database, [locked_claim, free_claim])
     make_due(database)
     move = text("UPDATE execution_ends SET shard = :shard, tries = :tries WHERE execution_id = :id")
     database.fetch(move, {"shard": 3, "tries": 1, "id": locked_claim.execution_id})
@@ -187,19 +189,19 @@ def test_locked_execution_in_one_shard_delays_no_other_shard(
     with locked(database, locked_claim):
         done = outbox_chore(hasty, run_seconds=0.5).handle()
     hasty.close()
-    assert (done["ends"], done["put_off"]) == (1, 1)
+    assert (done["ends"], done["defer"]) == (1, 1)
     assert set(dead_letters(database)) == {free_claim.execution_id}
 
 
 def test_handler_of_a_later_release_stays_pending(database: Database, worker: str) -> None:
     (claim,) = claimed(database, worker)
-    event_ids = complete(database, [claim])
+    event_ids = complete_claims(database, [claim])
     database.fetch(text("UPDATE execution_ends SET reason = 'LATER'"))
     assert OutboxProcessor(database, handlers=HANDLERS).handle(event_ids) == Handled(1)
     (letter,) = database.fetch(text("SELECT error_type FROM dead_letters"))
     assert letter.error_type == "LATER"
 
-    (other,) = complete(database, claimed(database, worker))
+    (other,) = complete_claims(database, claimed(database, worker))
     database.fetch(text('UPDATE execution_ends SET tries = 1, effects_left = \'["dead_letters", "later"]\''))
     assert OutboxProcessor(database, handlers=HANDLERS).handle_alone(other) == Handled(0, 1)
     assert len(dead_letters(database)) == 2
@@ -210,16 +212,16 @@ def test_handler_of_a_later_release_stays_pending(database: Database, worker: st
 def test_scheduler_checks_before_each_single_event_whether_to_stop(database: Database, worker: str) -> None:
     """The check is also the heartbeat of the chore, because each locked event can take ten seconds."""
     claims = claimed(database, worker, 5)
-    event_ids = complete(database, claims)
+    event_ids = complete_claims(database, claims)
     answers, failing = iter([False] * 3), {claim.execution_id for claim in claims}
     handlers = [counting_handler(database, failing=lambda: failing)]
     processor = OutboxProcessor(database, handlers=handlers, stopping=lambda: next(answers, True))
-    assert processor.handle(event_ids).put_off == 2, "two events were tried alone, after the failed batch"
+    assert processor.handle(event_ids).defer == 2, "two events were tried alone, after the failed batch"
     assert len(outbox_events(database)) == 5
 
 
 def test_scheduler_handles_events_left_by_workers(database: Database, worker: str) -> None:
-    event_ids = complete(database, claimed(database, worker, 250))
+    event_ids = complete_claims(database, claimed(database, worker, 250))
     database.fetch(text("UPDATE execution_ends SET shard = 40 WHERE end_id = :id"), {"id": event_ids[7]})
     chore = outbox_chore(database)
     assert chore.handle().total() == 0, "the first second belongs to the worker that wrote the event"
@@ -229,7 +231,7 @@ def test_scheduler_handles_events_left_by_workers(database: Database, worker: st
 
 
 def test_scheduler_handles_a_failed_event_once_it_is_due_again(database: Database, worker: str) -> None:
-    event_ids = complete(database, claimed(database, worker, 2))
+    event_ids = complete_claims(database, claimed(database, worker, 2))
     database.fetch(text("UPDATE execution_ends SET tries = 3, due_at = now() + INTERVAL '1 minute'"))
     chore = outbox_chore(database)
     assert chore.handle().total() == 0
@@ -240,7 +242,7 @@ def test_scheduler_handles_a_failed_event_once_it_is_due_again(database: Databas
 def test_events_stay_in_the_outbox_while_the_database_is_unreachable(
     database: Database, worker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    event_ids = complete(database, claimed(database, worker, 3))
+    event_ids = complete_claims(database, claimed(database, worker, 3))
     unreachable = db.connect("postgresql+psycopg2://x@127.0.0.1:9/x", pool_size=1, application_name="te-none")
     with pytest.raises(UnavailableError):
         OutboxProcessor(unreachable, handlers=HANDLERS).handle(event_ids)
@@ -252,8 +254,8 @@ def test_worker_handles_its_events_at_once_and_scheduler_handles_events_of_recla
     database: Database, process: WorkerProcess
 ) -> None:
     (failed,) = claimed(database, process.worker_id)
-    for conclusion in following.conclusions([failed], Verdict.fail(ERROR)):
-        process.finalizer.submit(conclusion)
+    for completion in following.completions([failed], Verdict.fail(ERROR)):
+        process.finalizer.submit(completion)
     eventually(lambda: dead_letters(database) == {failed.execution_id: None}, what="the dead letter")
 
     worker_lease.register(database, worker_id="wrk_gone", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
@@ -277,7 +279,7 @@ def test_manual_retry_resolves_the_dead_letter_in_every_order_of_statements(
 
             def run(choices: list[int], sides: object = sides) -> list[int]:
                 (claim,) = claimed(database, worker)
-                event_ids = complete(database, [claim])
+                event_ids = complete_claims(database, [claim])
                 bodies: list[Callable[[Database], object]] = [
                     lambda side: OutboxProcessor(side, handlers=HANDLERS).handle(event_ids),
                     lambda side: retry_execution(side, claim.execution_id, actor="me"),
@@ -292,17 +294,19 @@ def test_manual_retry_resolves_the_dead_letter_in_every_order_of_statements(
 
 def test_each_failure_of_an_execution_has_its_own_dead_letter(database: Database, worker: str) -> None:
     (claim,) = claimed(database, worker)
-    OutboxProcessor(database, handlers=HANDLERS).handle(complete(database, [claim]))
+    OutboxProcessor(database, handlers=HANDLERS).handle(complete_claims(database, [claim]))
     retry_execution(database, claim.execution_id, actor="me")
     (letter,) = database.fetch(text("SELECT * FROM dead_letters"))
     assert (letter.resolution, letter.resolved_by, letter.redriven_as) == ("RETRIED", "me", claim.execution_id)
     (again,) = following.take(database, worker, 1).claims
-    OutboxProcessor(database, handlers=HANDLERS).handle(complete(database, [again]))
+    OutboxProcessor(database, handlers=HANDLERS).handle(complete_claims(database, [again]))
     stored = database.fetch(text("SELECT attempt_count, resolution FROM dead_letters ORDER BY failed_at"))
     assert [tuple(row) for row in stored] == [(1, "RETRIED"), (2, None)]
 
 
 def test_handled_events_are_counted(worker: str, database: Database) -> None:
     values = Values()
-    OutboxProcessor(database, handlers=HANDLERS, values=values).handle(complete(database, claimed(database, worker, 4)))
+    OutboxProcessor(database, handlers=HANDLERS, values=values).handle(
+        complete_claims(database, claimed(database, worker, 4))
+    )
     assert values.total(series.ENDS_HANDLED) == 4

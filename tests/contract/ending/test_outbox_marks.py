@@ -14,7 +14,7 @@ from app.queue.ending.handler import Handler
 from app.scheduler.chore import ChoreContext
 from app.scheduler.outbox_chore import Outbox
 from tests import rows
-from tests.contract.ending.following import claimed, complete, counting_handler, make_due
+from tests.contract.ending.following import claimed, complete_claims, counting_handler, make_due
 from tests.contract.races.racing import never
 
 WORKER = "wrk_1"
@@ -50,7 +50,7 @@ def starts(database: Database) -> list[Any]:
 
 def left_events(database: Database, worker: str, count: int, *, shard: int = 0) -> list[str]:
     """Complete executions of a shard whose events nobody has handled for two seconds."""
-    left = complete(database, claimed(database, worker, count))
+    left = complete_claims(database, claimed(database, worker, count))
     change = text("UPDATE execution_ends SET shard = :shard WHERE end_id = ANY (:ids)")
     database.fetch(change, {"shard": shard, "ids": left})
     make_due(database)

@@ -52,7 +52,7 @@ def deliver(attempts: Attempts) -> int:
     """Deliver the next attempt; returns its priority."""
     attempt = attempts.next()
     attempt.enter(Stage.STARTED)
-    attempt.conclude(OK)
+    attempt.complete(OK)
     return attempt.claim.priority
 
 

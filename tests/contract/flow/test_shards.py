@@ -42,7 +42,7 @@ def add_to(database: Database, shard: int, count: int = 1, **more: timedelta) ->
 
 def deliver(attempt: Attempt) -> str:
     attempt.enter(Stage.STARTED)
-    attempt.conclude(OK)
+    attempt.complete(OK)
     return attempt.claim.execution_id
 
 

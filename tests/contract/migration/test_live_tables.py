@@ -42,7 +42,7 @@ FLOWING = 100
 
 def succeed(attempt: Attempt) -> None:
     attempt.enter(Stage.STARTED)
-    attempt.conclude(Verdict.success({"status_code": 200, "body": "OK"}))
+    attempt.complete(Verdict.success({"status_code": 200, "body": "OK"}))
 
 
 def test_jobs_flow_while_each_long_step_runs(

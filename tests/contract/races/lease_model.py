@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease as workers
-from app.queue.executions.completion import Conclusion
+from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim
 from schema.states import ExecutionStatus
 
@@ -49,7 +49,7 @@ class Worker:
     worker_id: str
     leased: bool = True
     in_hand: list[Claim] = field(default_factory=list)
-    written: list[tuple[Conclusion, bool]] = field(default_factory=list)
+    written: list[tuple[Completion, bool]] = field(default_factory=list)
     released: list[Claim] = field(default_factory=list)
 
 

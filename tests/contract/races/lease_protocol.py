@@ -14,7 +14,7 @@ from app.kernel import ids
 from app.kernel.errors import ExecutionNotCancellableError
 from app.kernel.processes import worker_lease
 from app.queue.executions import reclaim
-from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
 from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.promotion import promote
@@ -108,27 +108,27 @@ class LeaseProtocol(LeaseModel):
 
     @precondition(lambda self: self.holders())
     @rule(data=st.data(), verdict=st.sampled_from(VERDICTS))
-    def conclude(self, data: st.DataObject, verdict: Verdict) -> None:
+    def complete(self, data: st.DataObject, verdict: Verdict) -> None:
         """Conclude a claim of any worker: a frozen process may wake at any time and write its results."""
         worker = data.draw(st.sampled_from(self.holders()))
         mine = worker.in_hand.pop(data.draw(st.integers(0, len(worker.in_hand) - 1)))
         row = self.rows[mine.execution_id]
         if verdict.status is S.RETRYING and mine.attempt >= row.max_attempts:
             verdict = Verdict.fail(ERROR)  # as app.queue.executions.verdict.decide would
-        ended = Conclusion(mine, ids.attempt_id(), verdict, mine.claimed_at, 5, ())
+        ended = Completion(mine, ids.attempt_id(), verdict, mine.claimed_at, 5, ())
         holds = (row.status, row.worker, row.attempt) == (S.RUNNING, worker.worker_id, mine.attempt)
         if holds:
             row.end_attempt(verdict.status, (verdict.error or {}).get("type", ""))
-        assert (mine.execution_id in conclude(self.database, worker.worker_id, [ended])) is holds
+        assert (mine.execution_id in complete(self.database, worker.worker_id, [ended])) is holds
         worker.written.append((ended, holds))
 
     @precondition(lambda self: any(worker.written for worker in self.workers))
     @rule(data=st.data())
-    def conclude_again(self, data: st.DataObject) -> None:
+    def complete_again(self, data: st.DataObject) -> None:
         """Repeat a write whose answer was lost: no row changes, and the result is the same."""
         worker = data.draw(st.sampled_from([worker for worker in self.workers if worker.written]))
         ended, held = data.draw(st.sampled_from(worker.written))
-        assert bool(conclude(self.database, worker.worker_id, [ended])) is held
+        assert bool(complete(self.database, worker.worker_id, [ended])) is held
 
     @precondition(lambda self: self.holders())
     @rule(data=st.data())

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from app.kernel import ids
 from app.kernel.db import Database
 from app.queue.executions import reclaim
-from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
@@ -27,9 +27,9 @@ CLEAR = text(
 End = Callable[[Database, Claim], object]
 
 
-def concluding(verdict: Verdict) -> End:
+def completing(verdict: Verdict) -> End:
     def body(side: Database, claim: Claim) -> object:
-        return conclude(side, claim.worker_id, [Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ())])
+        return complete(side, claim.worker_id, [Completion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ())])
 
     return body
 
@@ -40,10 +40,10 @@ def reclaiming(side: Database, _claim: Claim) -> object:
 
 # Each kind of end, and the final statuses that it may lead to.
 ENDS: dict[str, tuple[End, set[str]]] = {
-    "success": (concluding(Verdict.success({})), {"SUCCESS"}),
-    "retryable failure": (concluding(Verdict.retry(ERROR, 0)), {"CANCELLED"}),
-    "final failure": (concluding(Verdict.fail(ERROR)), {"FAILED"}),
-    "abort": (concluding(Verdict.abort()), {"CANCELLED"}),
+    "success": (completing(Verdict.success({})), {"SUCCESS"}),
+    "retryable failure": (completing(Verdict.retry(ERROR, 0)), {"CANCELLED"}),
+    "final failure": (completing(Verdict.fail(ERROR)), {"FAILED"}),
+    "abort": (completing(Verdict.abort()), {"CANCELLED"}),
     "release": (lambda side, claim: release(side, claim.worker_id, [claim.key]), {"CANCELLED"}),
     "reclaim": (reclaiming, {"CANCELLED"}),
 }

@@ -15,7 +15,7 @@ from app.kernel import ids
 from app.kernel.db import Database
 from app.queue.claiming.release import Release, release
 from app.queue.executions import on_hold, reclaim
-from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_model import Claim, ClaimKey, DeliveryError
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.executions.verdict import Verdict
@@ -160,8 +160,8 @@ class Arena:
             "resume": lambda side: resume_job(side, job_id, 0),
             "pause": lambda side: pause_job(side, job_id),
             "cancel": lambda side: cancel_job(side, job_id),
-            "succeed": lambda side: self._conclude(side, Verdict.success({})),
-            "fail for now": lambda side: self._conclude(side, Verdict.retry(ERROR, 0)),
+            "succeed": lambda side: self._complete(side, Verdict.success({})),
+            "fail for now": lambda side: self._complete(side, Verdict.retry(ERROR, 0)),
             "reclaim": lambda side: reclaim.reclaim(side, reclaim.candidates(side, limit=9)),
             "release": lambda side: release(side, WORKER, [Release(ClaimKey(execution_id, 1, self._claimed_at))]),
             "hold retries": on_hold.hold_retries,
@@ -170,7 +170,7 @@ class Arena:
             "retry": lambda side: retry_execution(side, execution_id, actor=None),
         }[verb]
 
-    def _conclude(self, database: Database, verdict: Verdict) -> None:
+    def _complete(self, database: Database, verdict: Verdict) -> None:
         now = self._started_at
         claim = Claim(
             key=ClaimKey(self.execution_id, 1, now),
@@ -189,7 +189,7 @@ class Arena:
             late_seconds=0,
             claimed_here=0,
         )
-        conclude(database, WORKER, [Conclusion(claim, ids.attempt_id(), verdict, now, 5, ())])
+        complete(database, WORKER, [Completion(claim, ids.attempt_id(), verdict, now, 5, ())])
 
 
 def starts_of(first: str, second: str) -> list[tuple[str, str]]:

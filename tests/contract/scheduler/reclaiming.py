@@ -3,7 +3,7 @@
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from app.queue.executions.completion import Conclusion
+from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim
 from app.queue.executions.verdict import Verdict
 from tests import rows
@@ -24,5 +24,5 @@ def claimed(database: Database, count: int = 1, *, max_attempts: int = 2, worker
     return take(database, worker, count).claims
 
 
-def concluded(claim: Claim) -> Conclusion:
-    return Conclusion(claim, ids.attempt_id(), Verdict.success({"status_code": 200}), claim.claimed_at, 5, ())
+def completed(claim: Claim) -> Completion:
+    return Completion(claim, ids.attempt_id(), Verdict.success({"status_code": 200}), claim.claimed_at, 5, ())

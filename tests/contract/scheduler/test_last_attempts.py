@@ -5,13 +5,13 @@ from sqlalchemy import text
 
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from app.queue.executions.completion import conclude
+from app.queue.executions.completion import complete
 from app.scheduler.chore import Counts
 from tests import rows
 from tests.claiming import take
 from tests.contract.races.racing import Hints
 from tests.contract.scheduler.conftest import chores
-from tests.contract.scheduler.reclaiming import DEATHS, claimed, concluded
+from tests.contract.scheduler.reclaiming import DEATHS, claimed, completed
 
 
 def lose_again(database: Database, worker: str) -> Counts:
@@ -36,7 +36,7 @@ def test_first_lost_worker_grants_an_extra_attempt(database: Database) -> None:
     worker_lease.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=60_000)
     (again,) = take(database, "wrk_2", 1).claims
     assert (again.attempt, again.max_attempts) == (2, 2)
-    conclude(database, "wrk_2", [concluded(again)])
+    complete(database, "wrk_2", [completed(again)])
     assert rows.execution(database, claim.execution_id).status == "SUCCESS"
     assert [a.attempt_number for a in rows.attempts(database, claim.execution_id)] == [1, 2]
 

@@ -8,12 +8,12 @@ from sqlalchemy import event, text
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from app.queue.executions import reclaim
-from app.queue.executions.completion import conclude
+from app.queue.executions.completion import complete
 from tests import rows
 from tests.claiming import take
 from tests.contract.races.racing import WAYS, Hints, schedulers, strip_locks, total
 from tests.contract.scheduler.conftest import chores
-from tests.contract.scheduler.reclaiming import DEATHS, UNTIL_NOW, claimed, concluded
+from tests.contract.scheduler.reclaiming import DEATHS, UNTIL_NOW, claimed, completed
 from tests.racing import at_once
 
 STUCK_MS = 300_000
@@ -84,7 +84,7 @@ def test_late_completion_changes_nothing(database: Database, max_attempts: int) 
     database.fetch(text(DEATHS["lease expired"]))
     chores(database).reclaim_from_dead_workers()
     before = rows.execution(database, claim.execution_id)
-    assert conclude(database, "wrk_1", [concluded(claim)]) == set()
+    assert complete(database, "wrk_1", [completed(claim)]) == set()
     assert rows.execution(database, claim.execution_id) == before
     assert [a.status for a in rows.attempts(database, claim.execution_id)] == ["FAILED"]
 
@@ -95,7 +95,7 @@ def test_attempt_numbers_have_no_gap_after_a_lost_worker(database: Database) -> 
     chores(database).reclaim_from_dead_workers()
     worker_lease.register(database, worker_id="wrk_2", host="h", pid=2, queues=["http"], capacity=9, lease_ms=60_000)
     (again,) = take(database, "wrk_2", 1).claims
-    conclude(database, "wrk_2", [concluded(again)])
+    complete(database, "wrk_2", [completed(again)])
     found = [(a.attempt_number, a.status, a.worker_id) for a in rows.attempts(database, claim.execution_id)]
     assert found == [(1, "FAILED", "wrk_1"), (2, "SUCCESS", "wrk_2")]
 
@@ -142,7 +142,7 @@ def test_each_row_is_won_by_one_of_two_schedulers_or_a_late_completion(
         answers = at_once(
             chores(first).reclaim_from_dead_workers,
             chores(second).reclaim_from_dead_workers,
-            lambda: [conclude(worker, "wrk_1", [concluded(c) for c in held[n : n + 40]]) for n in range(0, 600, 40)],
+            lambda: [complete(worker, "wrk_1", [completed(c) for c in held[n : n + 40]]) for n in range(0, 600, 40)],
         )
     taken, effective = total(answers[:2], "retrying"), set().union(*answers[2])  # type: ignore[arg-type,call-overload]
     chores(database).reclaim_from_dead_workers()
@@ -161,7 +161,7 @@ def test_each_row_is_won_by_one_of_two_schedulers_or_a_late_completion(
 def test_attempt_that_is_already_recorded_blocks_no_other_reclaim(database: Database) -> None:
     """After a manual edit the attempt number is taken; the batch must still succeed."""
     held = claimed(database, 2)
-    conclude(database, "wrk_1", [concluded(held[0])])
+    complete(database, "wrk_1", [completed(held[0])])
     database.fetch(text("UPDATE executions SET status = 'RUNNING', completed_at = NULL"))
     database.fetch(text(DEATHS["worker row is missing"]))
     assert chores(database).reclaim_from_dead_workers()["retrying"] == 2

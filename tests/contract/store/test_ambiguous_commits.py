@@ -19,7 +19,7 @@ from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.claiming.release import Release
 from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions import reclaim
-from app.queue.executions.completion import Conclusion
+from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim
 from app.queue.executions.verdict import Verdict
 from app.scheduler.chore import Counts
@@ -89,7 +89,7 @@ def test_claim_takes_each_row_once_and_costs_no_extra_attempt(
     assert {rows.execution(database, execution_id).attempt_count for execution_id in executions} == {1}
     for attempt in held:
         attempt.enter(Stage.STARTED)
-        attempt.conclude(OK)
+        attempt.complete(OK)
     process.close()
     assert rows.statuses(database) == {"SUCCESS": 3}
 
@@ -107,7 +107,7 @@ def test_completion_is_written_once_and_counted_as_written(
     finalizer = finalizer_of(faulty, values)
     finalizer.start()
     proxy.arm("tried AS", fault)
-    finalizer.submit(Conclusion(claim, ids.attempt_id(), OK, claim.claimed_at, 5, ()))
+    finalizer.submit(Completion(claim, ids.attempt_id(), OK, claim.claimed_at, 5, ()))
     assert finalizer.stop(60)
     assert proxy.fired == 1
     assert rows.execution(database, claim.execution_id).status == "SUCCESS"

@@ -9,7 +9,7 @@ from app.kernel import ids
 from app.kernel.db import Database
 from app.queue.claiming.release import Release, release
 from app.queue.executions import reclaim
-from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_cancellation import Cancelled, IfRunning, cancel_execution
 from app.queue.executions.execution_model import Claim, DeliveryError, LogLine
 from app.queue.executions.manual_retry import retry_execution
@@ -34,10 +34,10 @@ def request_cancel(database: Database, claim: Claim, if_running: IfRunning = IfR
     return cancel_execution(database, claim.execution_id, if_running=if_running, actor="ops")
 
 
-def complete(process: WorkerProcess, claim: Claim, verdict: Verdict) -> object:
+def complete_claim(process: WorkerProcess, claim: Claim, verdict: Verdict) -> object:
     line = LogLine(LogLevel.WARN, "attempt 1 failed")
-    ended = Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, (line,))
-    return conclude(process.database, process.worker_id, [ended])
+    ended = Completion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, (line,))
+    return complete(process.database, process.worker_id, [ended])
 
 
 def lines(database: Database) -> list[str]:
@@ -74,7 +74,7 @@ def test_abort_request_after_a_cancel_request_is_recorded_once(process: WorkerPr
 def test_aborted_execution_is_cancelled_and_may_have_been_delivered(process: WorkerProcess) -> None:
     claim = running(process)
     request_cancel(process.database, claim, IfRunning.ABORT)
-    complete(process, claim, Verdict.abort())
+    complete_claim(process, claim, Verdict.abort())
     row = rows.execution(process.database, claim.execution_id)
     assert (row.status, row.completed_at is None) == ("CANCELLED", False)
     (tried,) = rows.attempts(process.database, claim.execution_id)
@@ -115,7 +115,7 @@ def test_cancel_request_replaces_only_a_retry(process: WorkerProcess, verdict: V
     claim = running(process)
     due = rows.execution(process.database, claim.execution_id).run_at
     request_cancel(process.database, claim)
-    complete(process, claim, verdict)
+    complete_claim(process, claim, verdict)
     row = rows.execution(process.database, claim.execution_id)
     assert (row.status, row.completed_at is None, row.run_at) == (status, False, due)
     assert len(rows.attempts(process.database, claim.execution_id)) == 1
@@ -184,7 +184,7 @@ def test_concurrent_cancel_request_and_failed_attempt_cancel_the_execution(proce
         claim = running(process)
         at_once(
             partial(request_cancel, process.database, claim),
-            partial(complete, process, claim, Verdict.retry(ERROR, 9000)),
+            partial(complete_claim, process, claim, Verdict.retry(ERROR, 9000)),
         )
         assert rows.execution(process.database, claim.execution_id).status == "CANCELLED"
         assert rows.job_of(process.database, claim.execution_id).status == "RETIRED"

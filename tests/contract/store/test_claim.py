@@ -111,7 +111,7 @@ def test_release_can_defer_an_execution_but_not_bring_it_forward(process: Worker
     planned = rows.execution(process.database, later_due).run_at
     claims = {taken.execution_id: taken.key for taken in claim(process, ahead_ms=3_600_000).claims}
     delays_ms = dict.fromkeys(claims.values(), 60_000)
-    assert release(process.database, process.worker_id, list(claims.values()), put_off_ms=delays_ms) == 2
+    assert release(process.database, process.worker_id, list(claims.values()), defer_ms=delays_ms) == 2
     wait = rows.execution(process.database, now_due).run_at - rows.database_now(process.database)
     assert timedelta(seconds=50) < wait <= timedelta(seconds=60)
     assert rows.execution(process.database, later_due).run_at == planned

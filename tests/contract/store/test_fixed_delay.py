@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from app.kernel import ids
 from app.queue.executions import reclaim
-from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
@@ -44,16 +44,16 @@ def claimed(process: WorkerProcess, max_attempts: int = 1, **columns: str) -> Cl
 
 
 def succeed(process: WorkerProcess, claim: Claim) -> None:
-    conclude_with(process, claim, Verdict.success({}))
+    complete_with(process, claim, Verdict.success({}))
 
 
 def fail(process: WorkerProcess, claim: Claim) -> None:
-    conclude_with(process, claim, Verdict.fail(ERROR))
+    complete_with(process, claim, Verdict.fail(ERROR))
 
 
-def conclude_with(process: WorkerProcess, claim: Claim, verdict: Verdict) -> None:
-    ended = Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 7, ())
-    conclude(process.database, process.worker_id, [ended])
+def complete_with(process: WorkerProcess, claim: Claim, verdict: Verdict) -> None:
+    ended = Completion(claim, ids.attempt_id(), verdict, claim.claimed_at, 7, ())
+    complete(process.database, process.worker_id, [ended])
 
 
 def lose(process: WorkerProcess, claim: Claim) -> None:
@@ -99,14 +99,14 @@ def test_completion_written_after_the_next_run_was_due_runs_the_job_at_once(proc
     scheduler.materialize()
     long_ago = time.monotonic() - 10 * DELAY.total_seconds()
     began = claim.claimed_at - 20 * DELAY
-    ended = Conclusion(claim, ids.attempt_id(), Verdict.success({}), began, 7, (), long_ago)
-    conclude(process.database, process.worker_id, [ended])
+    ended = Completion(claim, ids.attempt_id(), Verdict.success({}), began, 7, (), long_ago)
+    complete(process.database, process.worker_id, [ended])
     assert scheduler.materialize()["ticks"] == 1
 
 
 def test_retry_does_not_start_the_delay(process: WorkerProcess) -> None:
     claim = claimed(process, max_attempts=2)
-    conclude_with(process, claim, Verdict.retry(ERROR, 1000))
+    complete_with(process, claim, Verdict.retry(ERROR, 1000))
     job, ended_at = job_and_completion_time(process, claim)
     assert (ended_at, job.cron_next_run_at) == (None, None)
 

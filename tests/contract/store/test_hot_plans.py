@@ -10,7 +10,7 @@ from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.queue.claiming.claim import CLAIM_1
 from app.queue.claiming.release import RELEASE
-from app.queue.executions.completion import CONCLUDE, HELD
+from app.queue.executions.completion import COMPLETE, HELD
 from app.queue.executions.promotion import PROMOTE
 from tests import rows
 from tests.claiming import asking
@@ -22,7 +22,7 @@ HOT: list[tuple[TextClause, dict[str, object]]] = [
     (CLAIM_1, asking("w", 50)),
     (PROMOTE, {"shard": 0, "limit": 500, "ahead_ms": 5000, "since": EPOCH}),
     (
-        CONCLUDE,
+        COMPLETE,
         {
             **TWICE,
             "worker": "w",
@@ -49,7 +49,7 @@ HOT: list[tuple[TextClause, dict[str, object]]] = [
             **TWICE,
             "worker": "w",
             "claimed": [NOW, NOW],
-            "put_off_ms": [0, 0],
+            "defer_ms": [0, 0],
             "noted": [True, False],
             "claim_events": ["evt_1", "evt_2"],
             "return_events": ["evt_3", "evt_4"],

@@ -10,7 +10,7 @@ from app.catalog.retry_policy import RetryPolicy
 from app.features.expiry.store import expire
 from app.kernel.errors import TaskExecutorError
 from app.queue.executions import on_hold, reclaim
-from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
 from app.queue.executions.execution_model import Claim, ClaimKey, DeliveryError
 from app.queue.executions.manual_retry import retry_execution
@@ -151,7 +151,7 @@ def do_run(process: WorkerProcess, execution_id: str) -> None:
         return
 
 
-def do_conclude(verdict: Verdict) -> Action:
+def do_complete(verdict: Verdict) -> Action:
     def run(process: WorkerProcess, execution_id: str) -> None:
         row, now = rows.execution(process.database, execution_id), datetime.now(UTC)
         claimed = Claim(
@@ -172,8 +172,8 @@ def do_conclude(verdict: Verdict) -> Action:
             claimed_here=0,
             followed=EVERYTHING,
         )
-        ended = Conclusion(claimed, f"att_{execution_id}", verdict, now, 1, ())
-        conclude(process.database, process.worker_id, [ended])
+        ended = Completion(claimed, f"att_{execution_id}", verdict, now, 1, ())
+        complete(process.database, process.worker_id, [ended])
 
     return run
 
@@ -194,7 +194,7 @@ ACTIONS: dict[str, Action] = {
     "run": do_run,
     "exhaust": do_exhaust,
     "expire": do_expire,
-    **{name: do_conclude(verdict) for name, verdict in VERDICTS.items()},
+    **{name: do_complete(verdict) for name, verdict in VERDICTS.items()},
 }
 
 

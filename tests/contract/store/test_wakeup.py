@@ -98,7 +98,8 @@ def test_wake_up_is_sent_while_the_pool_is_exhausted(process: WorkerProcess, dat
     with notified(process, database_url, "http", "kafka") as (http, kafka):
         notifier.hint("http")
         assert http.wait(60)
-        eventually(lambda: sender.unawaited.send(text("SELECT pg_sleep(0.2)"), {}), what="the connection for wake-ups")
+        sleep = text("SELECT pg_sleep(0.2)")
+        eventually(lambda: sender.fire_and_forget.send(sleep, {}), what="the connection for wake-ups")
         with sender.engine.connect():
             notifier.hint("kafka")  # the previous statement is not answered yet
             assert kafka.wait(60)

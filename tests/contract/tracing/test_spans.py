@@ -63,8 +63,8 @@ def stop(api: Api, process: WorkerProcess) -> Iterator[Stop]:
 def test_one_trace_from_the_request_to_the_receiver(deliver: Deliver, collector: Collector, stop: Stop) -> None:
     (arrived,) = deliver("whole", ONCE, {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "rojo=1"})
     assert stop()
-    request, create, claim, attempt, conclude = (
-        collector.one(name) for name in ("POST /jobs", "create", "claim", "attempt", "conclude")
+    request, create, claim, attempt, complete = (
+        collector.one(name) for name in ("POST /jobs", "create", "claim", "attempt", "complete")
     )
     # The request span is a child of the client's span, and each later span is a child of the span before.
     assert {span.trace_id.hex() for span in (request, create, attempt)} == {TRACE}
@@ -76,7 +76,7 @@ def test_one_trace_from_the_request_to_the_receiver(deliver: Deliver, collector:
     # A statement serves many jobs, so its span starts a new trace and links to the spans of the jobs.
     assert [link.span_id for link in claim.links] == [create.span_id]
     assert [link.span_id for link in attempt.links] == [claim.span_id]
-    assert [link.span_id for link in conclude.links] == [attempt.span_id]
+    assert [link.span_id for link in complete.links] == [attempt.span_id]
     assert collector.services == {"task-executor-web", "task-executor-worker"}
 
     requested = attributes(request.attributes)

@@ -4,7 +4,7 @@ from sqlalchemy import text
 
 from app.kernel import ids
 from app.kernel.db import Database
-from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_model import Claim, DeliveryError
 from app.queue.executions.verdict import Verdict
 from tests import rows
@@ -21,4 +21,4 @@ def claim(database: Database) -> Claim:
 
 
 def end(database: Database, taken: Claim, verdict: Verdict) -> None:
-    conclude(database, WORKER, [Conclusion(taken, ids.attempt_id(), verdict, rows.database_now(database), 0, ())])
+    complete(database, WORKER, [Completion(taken, ids.attempt_id(), verdict, rows.database_now(database), 0, ())])

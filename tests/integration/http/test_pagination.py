@@ -163,7 +163,7 @@ def test_concurrent_processes_create_one_signing_key(database: Database) -> None
             return super().fetch(statement, params, **options)
 
     overtaking: list[bytes] = []
-    assert [SigningKey(Overtaken(database.engine, database.unawaited), "cursors").get()] == overtaking
+    assert [SigningKey(Overtaken(database.engine, database.fire_and_forget), "cursors").get()] == overtaking
 
 
 def test_cursor_is_bound_to_its_list_and_filters(api: Api) -> None:

@@ -15,7 +15,7 @@ from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.completion import Completion, complete
 from app.queue.executions.verdict import Verdict
 from schema.states import ExecutionStatus
 from tests import rows
@@ -121,7 +121,7 @@ def complete_all(store: Database) -> int:
     claims = take(store, "wrk_1", 99).claims
     success = Verdict(ExecutionStatus.SUCCESS, None, dict(OUTPUT), None)
     now = rows.database_now(store)
-    return len(conclude(store, "wrk_1", [Conclusion(each, ids.attempt_id(), success, now, 0, ()) for each in claims]))
+    return len(complete(store, "wrk_1", [Completion(each, ids.attempt_id(), success, now, 0, ()) for each in claims]))
 
 
 def test_more_suspended_requests_than_threads_all_get_their_result(

@@ -71,7 +71,7 @@ def test_wait_that_is_too_long_defers_the_delivery() -> None:
         with pytest.raises(NotSentError) as caught:
             async with turns.take("target"):
                 seen.append("second")
-        assert (caught.value.put_off_ms, caught.value.is_noted) == (0, False)
+        assert (caught.value.defer_ms, caught.value.is_noted) == (0, False)
         end.set()
         await holder
         assert seen == ["first"]
@@ -88,7 +88,7 @@ def test_no_delivery_waits_in_a_process_that_stops() -> None:
         for waiting in (waiter, hold(turns, end, seen, "third")):
             with pytest.raises(NotSentError) as caught:
                 await waiting
-            assert caught.value.put_off_ms <= DUE_NOW_MS, "other processes must be able to send it at once"
+            assert caught.value.defer_ms <= DUE_NOW_MS, "other processes must be able to send it at once"
         end.set()
         await holder
         assert seen == ["first"]

@@ -56,7 +56,7 @@ def test_counters_outlive_their_process_and_gauges_do_not(start: Start) -> None:
     first, second = start(), start()
     for process, count in ((first, 3), (second, 4)):
         process.values.add(series.RELEASED, amount=count)
-        process.values.observe(series.CONCLUDE_SECONDS, 0.002)
+        process.values.observe(series.COMPLETE_SECONDS, 0.002)
         process.values.read(series.IN_FLIGHT, lambda count=count: count)
         process.values.read(series.UTILIZATION, lambda count=count: count)
         process.values.replace(series.CHORE_AT, {("promote",): count})
@@ -72,7 +72,7 @@ def test_counters_outlive_their_process_and_gauges_do_not(start: Start) -> None:
     for process in (second, third, second):  # the last pass runs after the files of `first` were removed
         merged = process.group.merged_metrics()
         assert value(merged, series.RELEASED) == 7
-        assert sum(merged[series.CONCLUDE_SECONDS][()][1:]) == 2
+        assert sum(merged[series.COMPLETE_SECONDS][()][1:]) == 2
         assert value(merged, series.IN_FLIGHT) == 4
     second.die()
     assert value(third.group.merged_metrics(), series.RELEASED) == 7

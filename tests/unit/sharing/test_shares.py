@@ -153,7 +153,7 @@ def test_reclaimed_execution_holds_a_slot_for_each_running_attempt() -> None:
 
 def test_attempt_may_be_sent_only_while_no_other_worker_can_have_its_execution() -> None:
     shares = Shares(1, stuck_seconds=3600.0, lease=(lease := Lease(15.0, inf)))
-    outcomes = SimpleNamespace(tally=AttemptCounters(Values()), spans=None)
+    outcomes = SimpleNamespace(counters=AttemptCounters(Values()), spans=None)
     attempt = Attempt(running(key()).claim, SimpleNamespace(outcomes=outcomes), shares)  # type: ignore[arg-type]
     shares.settle({"a": shares.reserve("a", 1)}, [attempt], time.monotonic())
     assert not attempt.may_send(), "the attempt has not started"

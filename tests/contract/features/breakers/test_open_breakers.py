@@ -45,7 +45,7 @@ def test_nothing_is_claimed_while_the_breaker_is_open_and_then_one_probe(
     database.fetch(text("UPDATE breakers SET open_until = now() RETURNING 1"))
     probe = attempts.next()
     while probe.claim.endpoint != "blocked":
-        assert probe.release(put_off_ms=3_600_000)
+        assert probe.release(defer_ms=3_600_000)
         probe = attempts.next()
     assert statuses(database) == [*[("QUEUED", 0)] * 4, ("RUNNING", 1)]
     deliveries = Deliveries(catalog_of(database), loop, database, process)
@@ -71,7 +71,7 @@ def test_endpoint_behind_an_open_breaker_reserves_no_slots(
     got = [attempts.next() for _ in range(4)]
     assert {attempt.claim.endpoint for attempt in got} == {"target"}
     for attempt in got:
-        assert attempt.release(put_off_ms=3_600_000)
+        assert attempt.release(defer_ms=3_600_000)
 
 
 def test_claims_made_before_the_breaker_opened_are_released_without_an_attempt(

@@ -10,7 +10,7 @@ from app.catalog.retry_policy import RetryPolicy
 from app.kernel import ids
 from app.kernel.db import Database
 from app.queue.executions import on_hold
-from app.queue.executions.completion import Conclusion, conclude
+from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.executions.promotion import promote
@@ -124,7 +124,7 @@ def test_deferred_execution_keeps_its_age(bounded: Database, process: WorkerProc
     before = expires_at(bounded, execution_id)
     (claim,) = take(bounded, process.worker_id).claims
     assert claim.expires_at == before
-    assert release(bounded, process.worker_id, [claim.key], put_off_ms={claim.key: 300_000}) == 1
+    assert release(bounded, process.worker_id, [claim.key], defer_ms={claim.key: 300_000}) == 1
     assert expires_at(bounded, execution_id) == before
 
 
@@ -134,8 +134,8 @@ def test_retry_expires_relative_to_the_time_first_planned(bounded: Database, pro
     bounded.fetch(text("UPDATE executions SET scheduled_at = now() - INTERVAL '5 minutes'"))
     (claim,) = take(bounded, process.worker_id).claims
     verdict = decide(DeliveryError("TIMEOUT", "no answer"), None, Tried(execution_id, 1, 3), POLICY, spread=0.0)
-    ended = Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ())
-    assert conclude(bounded, process.worker_id, [ended]) == {execution_id}
+    ended = Completion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ())
+    assert complete(bounded, process.worker_id, [ended]) == {execution_id}
     row = rows.execution(bounded, execution_id)
     assert (row.status, row.expires_at) == ("RETRYING", row.scheduled_at + AGE)
 
@@ -161,7 +161,7 @@ def test_first_attempt_of_a_manual_retry_never_expires_but_its_retries_do(
     assert expires_at(bounded, execution_id) is None
     (claim,) = take(bounded, process.worker_id).claims
     verdict = decide(DeliveryError("TIMEOUT", "no answer"), None, Tried(execution_id, 4, 6), POLICY, spread=0.0)
-    conclude(bounded, process.worker_id, [Conclusion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ())])
+    complete(bounded, process.worker_id, [Completion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ())])
     row = rows.execution(bounded, execution_id)
     assert (row.status, row.expires_at) == ("RETRYING", row.scheduled_at + AGE)
 

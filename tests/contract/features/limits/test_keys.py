@@ -41,7 +41,7 @@ def test_thousands_of_keys_make_progress_beside_the_backlog_of_one_key(
         assert attempt.enter(Stage.STARTED)
         with lock:
             served[attempt.claim.limit_key] += 1
-        attempt.conclude(Verdict.success({}))
+        attempt.complete(Verdict.success({}))
 
     start_worker(deliver, capacity=200)
     eventually(lambda: len(served) == KEYS + 1, what="each key to be served")

@@ -48,7 +48,7 @@ class Receiver:
         with self._lock:
             attempt = self.open[name].pop() if self.open[name] else None
         if attempt is not None:
-            attempt.conclude(Verdict.success({}))
+            attempt.complete(Verdict.success({}))
 
     def count(self, name: str = "target") -> int:
         return len(self.open[name])

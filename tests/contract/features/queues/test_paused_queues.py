@@ -25,7 +25,7 @@ def resume(database: Database, queue: str = "http") -> None:
 
 
 def succeed(attempt: Attempt) -> None:
-    attempt.conclude(Verdict.success({}))
+    attempt.complete(Verdict.success({}))
 
 
 def test_nothing_is_claimed_after_a_pause_by_a_worker_that_has_not_read_it(

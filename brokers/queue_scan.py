@@ -20,7 +20,7 @@ MAX_QUEUES = 64  # each has a consumer with a thread
 MAX_OF_JOBS = 32  # queues in jobs only; the other places are for queues in endpoints and routes
 
 
-class QueueSurvey(BackgroundThread):
+class QueueScan(BackgroundThread):
     """Finds queues that this process does not serve: at its start, periodically, and after a wake-up for such a queue.
 
     Wake-ups count only while there is a place for each queue that was found.
@@ -33,12 +33,12 @@ class QueueSurvey(BackgroundThread):
         *,
         max_queues: int = MAX_QUEUES,
         max_of_jobs: int = MAX_OF_JOBS,
-        survey_seconds: float = SURVEY_SECONDS,
+        scan_seconds: float = SURVEY_SECONDS,
         hinted_seconds: float = HINTED_SECONDS,
     ) -> None:
         super().__init__("te-queues")
         self._max_queues, self._max_of_jobs = max_queues, max_of_jobs
-        self._survey_seconds, self._hinted_seconds = survey_seconds, hinted_seconds
+        self._scan_seconds, self._hinted_seconds = scan_seconds, hinted_seconds
         self._process = process
         self._worker = worker
         self._wake = process.inboxes.unknown
@@ -61,11 +61,11 @@ class QueueSurvey(BackgroundThread):
                 log.info("cannot read the queues: %s; retrying", explained(error))
             # Wake-ups may name queues that do not exist, or that are served elsewhere, without end.
             is_vain = is_hinted and self._process.queues == served
-            rest = min(2 * rest, self._survey_seconds) if is_vain else self._hinted_seconds
+            rest = min(2 * rest, self._scan_seconds) if is_vain else self._hinted_seconds
             # If the places are used up, wake-ups for other queues could go on without end.
-            wait = self._survey_seconds if self._is_crowded else rest
+            wait = self._scan_seconds if self._is_crowded else rest
             if not self.stopping.wait(wait) and not self._is_crowded:
-                is_hinted = self._wake.wait(self._survey_seconds)
+                is_hinted = self._wake.wait(self._scan_seconds)
 
     def _survey(self) -> None:
         process = self._process

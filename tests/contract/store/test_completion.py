@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from app.kernel import ids
 from app.kernel.metrics.series import REFUSED, STALE
-from app.queue.executions.completion import CONCLUDE, Conclusion, conclude
+from app.queue.executions.completion import COMPLETE, Completion, complete
 from app.queue.executions.execution_model import DeliveryError, LogLine
 from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
@@ -33,9 +33,9 @@ def claimed(process: WorkerProcess, count: int = 1, max_attempts: int = 3) -> li
     return [Attempt(claim, process.finalizer, process.shares) for claim in answer.claims]
 
 
-def conclusion_of(attempt: Attempt, verdict: Verdict, *logs: LogLine) -> Conclusion:
+def completion_of(attempt: Attempt, verdict: Verdict, *logs: LogLine) -> Completion:
     """Make the completion of an attempt that ended after 5 ms."""
-    return Conclusion(attempt.claim, ids.attempt_id(), verdict, attempt.claim.claimed_at, 5, logs)
+    return Completion(attempt.claim, ids.attempt_id(), verdict, attempt.claim.claimed_at, 5, logs)
 
 
 @pytest.mark.parametrize(("verdict", "execution", "attempt", "job"), VERDICTS)
@@ -44,8 +44,8 @@ def test_each_verdict_writes_execution_attempt_log_and_job(
 ) -> None:
     (mine,) = claimed(process)
     execution_id = mine.claim.execution_id
-    ended = conclusion_of(mine, verdict, LogLine(LogLevel.INFO, "a line"))
-    assert conclude(process.database, process.worker_id, [ended]) == {execution_id}
+    ended = completion_of(mine, verdict, LogLine(LogLevel.INFO, "a line"))
+    assert complete(process.database, process.worker_id, [ended]) == {execution_id}
     row = rows.execution(process.database, execution_id)
     (tried,) = rows.attempts(process.database, execution_id)
     assert (row.status, tried.status, tried.attempt_number) == (execution, attempt, 1)
@@ -71,7 +71,7 @@ def test_each_attempt_logs_one_line(
     caplog.set_level(logging.INFO, "brokers.attempt")
     (mine,) = claimed(process)
     mine.enter(Stage.STARTED)
-    mine.conclude(verdict, LogLine(LogLevel.INFO, "s3cret"))
+    mine.complete(verdict, LogLine(LogLevel.INFO, "s3cret"))
     claim = mine.claim
     (line,) = [record.getMessage() for record in caplog.records if record.name == "brokers.attempt"]
     begins = f"{claim.execution_id} of {claim.job_id}, attempt 1 of 3 to target over HTTP by "
@@ -86,7 +86,7 @@ def test_recorded_completion_time_is_not_before_the_real_completion(process: Wor
     late = Attempt(claim, process.finalizer, process.shares)
     late.enter(Stage.STARTED)
     before = rows.database_now(process.database)
-    late.conclude(VERDICTS[0][0])
+    late.complete(VERDICTS[0][0])
     assert process.finalizer.flush(60)
     (tried,) = rows.attempts(process.database, claim.execution_id)
     assert before <= tried.completed_at
@@ -96,7 +96,7 @@ def test_recorded_completion_time_is_not_before_the_real_completion(process: Wor
 
 def test_retry_reschedules_the_same_row_by_the_database_clock(process: WorkerProcess) -> None:
     (mine,) = claimed(process)
-    conclude(process.database, process.worker_id, [conclusion_of(mine, Verdict.retry(ERROR, 60_000))])
+    complete(process.database, process.worker_id, [completion_of(mine, Verdict.retry(ERROR, 60_000))])
     row = rows.execution(process.database, mine.claim.execution_id)
     wait = (row.run_at - rows.database_now(process.database)).total_seconds()
     assert 55 < wait <= 60
@@ -119,10 +119,10 @@ def next_attempt(process: WorkerProcess, attempt: Attempt) -> None:
 def test_stale_claim_writes_nothing(process: WorkerProcess, lose: Callable[[WorkerProcess, Attempt], None]) -> None:
     """Invariant 2: worker, attempt number and RUNNING must all match."""
     (mine,) = claimed(process)
-    ended = conclusion_of(mine, Verdict.success({"status_code": 200}), LogLine(LogLevel.INFO, "x"))
+    ended = completion_of(mine, Verdict.success({"status_code": 200}), LogLine(LogLevel.INFO, "x"))
     lose(process, mine)
     before = rows.execution(process.database, mine.claim.execution_id)
-    assert conclude(process.database, process.worker_id, [ended]) == set()
+    assert complete(process.database, process.worker_id, [ended]) == set()
     assert rows.execution(process.database, mine.claim.execution_id) == before
     assert rows.attempts(process.database, mine.claim.execution_id) == []
     assert process.database.fetch(text("SELECT 1 FROM execution_logs")) == []
@@ -132,9 +132,9 @@ def test_stale_claim_writes_nothing(process: WorkerProcess, lose: Callable[[Work
 def test_repeated_completion_is_recognised_by_its_attempt_id(process: WorkerProcess) -> None:
     """The first response was lost; the second run changes nothing and still reports success."""
     (mine,) = claimed(process)
-    ended = conclusion_of(mine, Verdict.success({"status_code": 200}))
-    conclude(process.database, process.worker_id, [ended])
-    assert conclude(process.database, process.worker_id, [ended]) == {mine.claim.execution_id}
+    ended = completion_of(mine, Verdict.success({"status_code": 200}))
+    complete(process.database, process.worker_id, [ended])
+    assert complete(process.database, process.worker_id, [ended]) == {mine.claim.execution_id}
     assert len(rows.attempts(process.database, mine.claim.execution_id)) == 1
 
 
@@ -142,9 +142,9 @@ def test_row_with_a_bad_payload_does_not_block_its_batch(process: WorkerProcess)
     """JSONB cannot hold a NUL character, so the outcome is written without the payload."""
     good, bad, other = claimed(process, 3)
     ended = [
-        conclusion_of(good, Verdict.success({"body": "fine"})),
-        conclusion_of(bad, Verdict.success({"body": "bad \x00 byte"})),
-        conclusion_of(other, Verdict.success({"body": "fine"})),
+        completion_of(good, Verdict.success({"body": "fine"})),
+        completion_of(bad, Verdict.success({"body": "bad \x00 byte"})),
+        completion_of(other, Verdict.success({"body": "fine"})),
     ]
     for completion in ended:
         process.finalizer.submit(completion)
@@ -158,7 +158,7 @@ def test_row_with_a_bad_payload_does_not_block_its_batch(process: WorkerProcess)
 def test_lost_claim_is_counted(process: WorkerProcess) -> None:
     (mine,) = claimed(process)
     take_over(process, mine)
-    process.finalizer.submit(conclusion_of(mine, Verdict.success({})))
+    process.finalizer.submit(completion_of(mine, Verdict.success({})))
     assert process.finalizer.flush(60)
     assert process.values.total(STALE) == 1
 
@@ -166,8 +166,8 @@ def test_lost_claim_is_counted(process: WorkerProcess) -> None:
 def test_first_verdict_of_an_attempt_wins(process: WorkerProcess) -> None:
     (mine,) = claimed(process)
     assert mine.enter(Stage.STARTED)
-    assert mine.conclude(Verdict.fail(ERROR))
-    assert not mine.conclude(Verdict.success({}))
+    assert mine.complete(Verdict.fail(ERROR))
+    assert not mine.complete(Verdict.success({}))
     assert not mine.release(even_if_started=True)
     assert process.finalizer.flush(60)
     assert rows.statuses(process.database) == {"FAILED": 1}
@@ -179,8 +179,8 @@ def test_completion_finds_its_rows_by_primary_key(process: WorkerProcess) -> Non
     rows.add_executions(process.database, 20_000)
     process.database.fetch(text("ANALYZE"))
     (mine,) = claimed(process)
-    ended = conclusion_of(mine, Verdict.success({}))
+    ended = completion_of(mine, Verdict.success({}))
     from app.queue.executions.completion import _params
 
-    plan = process.database.fetch(text("EXPLAIN " + CONCLUDE.text), _params(process.worker_id, [ended]))
+    plan = process.database.fetch(text("EXPLAIN " + COMPLETE.text), _params(process.worker_id, [ended]))
     assert not [row[0] for row in plan if "Seq Scan on executions" in row[0] or "Seq Scan on jobs" in row[0]]

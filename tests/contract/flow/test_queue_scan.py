@@ -13,7 +13,7 @@ from sqlalchemy import event, text
 from app.kernel.db import Database
 from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
-from brokers.queue_survey import QueueSurvey
+from brokers.queue_scan import QueueScan
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.conftest import StartWorker
@@ -24,12 +24,12 @@ ENDED = text("SELECT count(*) AS n FROM executions WHERE status = 'SUCCESS'")
 
 def succeed(attempt: Attempt) -> None:
     attempt.enter(Stage.STARTED)
-    attempt.conclude(Verdict.success({}))
+    attempt.complete(Verdict.success({}))
 
 
 @contextmanager
 def surveying(process: WorkerProcess, worker: Worker, **bounds: Any) -> Iterator[None]:
-    survey = QueueSurvey(process, worker, **bounds)
+    survey = QueueScan(process, worker, **bounds)
     survey.start()
     yield
     assert survey.stop()
@@ -58,7 +58,7 @@ def test_queues_named_by_jobs_leave_capacity_to_queues_of_endpoints_and_routes(
 ) -> None:
     """A client that creates jobs can name any number of queues."""
     # A hint does not start an earlier survey while queues are left out.
-    bounds = {"max_queues": 5, "max_of_jobs": 2, "survey_seconds": 0.5}
+    bounds = {"max_queues": 5, "max_of_jobs": 2, "scan_seconds": 0.5}
     own = text("UPDATE endpoints SET queue = 'x-own' WHERE name = :name")
     database.fetch(own, {"name": rows.add_endpoint(database, "other")})
     fill(database, "x-own", *(f"a{number}" for number in range(8)))
@@ -78,7 +78,7 @@ def test_queues_named_by_jobs_leave_capacity_to_queues_of_endpoints_and_routes(
 
 def test_hint_for_a_queue_beyond_the_maximum_causes_no_survey(database: Database, start_worker: StartWorker) -> None:
     """A client can cause such a hint with each job that it creates."""
-    bounds = {"max_of_jobs": 1, "survey_seconds": HUNG_SECONDS, "hinted_seconds": 0.0}
+    bounds = {"max_of_jobs": 1, "scan_seconds": HUNG_SECONDS, "hinted_seconds": 0.0}
     fill(database, "a", "b")
     worker, process = start_worker(succeed)
     surveys: list[str] = []
