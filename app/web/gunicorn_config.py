@@ -107,9 +107,11 @@ def on_starting(_server: Any) -> None:
 
 
 def _of_services(application: Any) -> list[BackgroundThread]:
+    """Begin the counters of the routes, and return the background threads; none for another WSGI application."""
     services = getattr(application, "extensions", {}).get(EXTENSION)
     if services is None:
         return []
+    begin_counting(application)
     return [*services.exporting, HealthThread(services.database, Component(REGION, ProcessKind.WEB))]
 
 
@@ -127,7 +129,6 @@ def post_worker_init(worker: Any) -> None:
     PROCESS.set(WAITING_PLACES, most)
     PROCESS.endpoints.most = _SETTINGS.metrics_max_endpoints
     PROCESS.begin(SCHEDULED, Trigger)
-    begin_counting(worker.app.wsgi())
     worker.background = [GatheredLog(), *sharing("web"), *_of_services(worker.app.wsgi())]
     for thread in worker.background:
         thread.start()
