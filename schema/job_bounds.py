@@ -13,6 +13,8 @@ MAX_PRIORITY = 255
 MAX_LIMIT_KEY = 100  # characters of the value; a digest replaces a longer one
 EARLIEST_INSTANT = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST_INSTANT = datetime(2200, 1, 1, tzinfo=UTC)
+MAX_DELAY_DAYS = 3_650
+MAX_DELAY_MS = MAX_DELAY_DAYS * 86_400_000
 
 # The default of TE_MAX_BODY_BYTES: `te_enqueue` cannot read the setting.
 MAX_INPUT_BYTES = 1_048_576

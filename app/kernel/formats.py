@@ -11,6 +11,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
+_ISO_DURATION = re.compile(r"P(?=.)(?:([0-9]{1,6})D)?(?:T(?=.)(?:([0-9]{1,7})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9})S)?)?")
 MAX_LEVELS = 500  # of stored JSON; a request may have a fifth of them
 MAX_DIGITS = 38  # of an integer; longer integers overflow a double, the type of numbers in most readers
 
@@ -88,6 +89,14 @@ def duration_ms(text: object) -> int | None:
     """Read a duration with a unit, such as `500ms`, `10s`, `5m`, `2h` or `1d`; None for any other value."""
     match = _DURATION.fullmatch(text) if isinstance(text, str) else None
     return int(match[1]) * _UNITS[match[2]] if match else None
+
+
+def iso_duration_ms(text: object) -> int | None:
+    """Read a duration of ISO 8601 in days, hours, minutes and whole seconds, such as `PT10M`; None otherwise."""
+    match = _ISO_DURATION.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        return None
+    return sum(int(number or 0) * _UNITS[unit] for number, unit in zip(match.groups(), "dhms", strict=True))
 
 
 def show_duration(milliseconds: int) -> str:

@@ -34,7 +34,8 @@ Example:
 """
 _MODELS_NOTE = """
 Values are plain dictionaries at run time. A NotRequired field of a request may be left out, and of an answer may be
-missing. Times of answers are ISO 8601 texts; requests also take `datetime` with a time zone where the type says so.
+missing. Times of answers are ISO 8601 texts; requests also take `datetime` with a time zone, and `timedelta`, where the
+type says so.
 
 Example:
     job: models.NewJob = {"endpoint": "send-mail", "trigger": "IMMEDIATE", "input": {"user_id": "u_1"}}
@@ -76,7 +77,7 @@ def _models(document: Mapping[str, Any], operations: list[Operation]) -> str:
         _HEAD.format(title="Bodies of requests and answers as TypedDicts.", more=_MODELS_NOTE),
         "from __future__ import annotations",
         "from collections.abc import Mapping, Sequence",
-        "from datetime import datetime",
+        "from datetime import datetime, timedelta",
         "from typing import Any, Literal, NotRequired, TypedDict",
         "",
     ]
@@ -161,7 +162,7 @@ def _operations(operations: list[Operation], meanings: Mapping[str, str], *, is_
     lines = [
         _HEAD.format(title=f"Operations of the service, {twin}, with a class for each group.", more=""),
         "from collections.abc import Sequence",
-        "from datetime import datetime",
+        "from datetime import datetime, timedelta",
         "from typing import Any, Literal, Unpack",
         "",
         "from . import models",

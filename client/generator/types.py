@@ -13,8 +13,8 @@ ANY = "Any"
 def type_of(schema: Schema, *, sent: bool, models: str = "") -> str:
     """Return the annotation of a schema.
 
-    With `sent` the types are wider: any Sequence for an array, also `datetime` for an instant. `models` is the prefix
-    of schema names.
+    With `sent` the types are wider: any Sequence for an array, also `datetime` for an instant, and `timedelta` for
+    a duration. `models` is the prefix of schema names.
     """
     return " | ".join(_alternatives(schema, sent=sent, models=models))
 
@@ -29,6 +29,8 @@ def _alternatives(schema: Schema, *, sent: bool, models: str) -> list[str]:
         return _united(alternative for each in options for alternative in _alternatives(each, sent=sent, models=models))
     types = schema.get("type", [])
     each = [types] if isinstance(types, str) else types
+    if sent and {"string", "integer"} <= set(each):
+        each = [*each, "duration"]  # no type of JSON Schema: a text, or milliseconds as a number
     return _united(name for type_ in each for name in _of_type(type_, schema, sent=sent, models=models))
 
 
@@ -42,6 +44,8 @@ def _of_type(type_: str, schema: Schema, *, sent: bool, models: str) -> list[str
     match type_:
         case "string" if schema.get("format") == "date-time" and sent:
             return ["str", "datetime"]
+        case "duration":
+            return ["timedelta"]
         case "array":
             item = type_of(schema.get("items", {}), sent=sent, models=models)
             return [f"Sequence[{item}]" if sent else f"list[{item}]"]

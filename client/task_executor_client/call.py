@@ -5,7 +5,7 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -130,9 +130,11 @@ def instant(value: datetime) -> str:
     return value.isoformat()
 
 
-def _plain(value: Any) -> str:
+def _plain(value: Any) -> str | int:
     if isinstance(value, datetime):
         return instant(value)
+    if isinstance(value, timedelta):
+        return value // timedelta(milliseconds=1)
     raise TypeError(f"a {type(value).__name__} cannot be sent as JSON")
 
 

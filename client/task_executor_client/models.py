@@ -3,7 +3,8 @@
 Written by `make client` from the OpenAPI document; do not edit.
 
 Values are plain dictionaries at run time. A NotRequired field of a request may be left out, and of an answer may be
-missing. Times of answers are ISO 8601 texts; requests also take `datetime` with a time zone where the type says so.
+missing. Times of answers are ISO 8601 texts; requests also take `datetime` with a time zone, and `timedelta`, where the
+type says so.
 
 Example:
     job: models.NewJob = {"endpoint": "send-mail", "trigger": "IMMEDIATE", "input": {"user_id": "u_1"}}
@@ -13,7 +14,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, NotRequired, TypedDict
 
 
@@ -514,7 +515,7 @@ class NewJob(TypedDict):
     """For CRON; five fields."""
     timezone: NotRequired[str | None]
     """For CRON; an IANA time zone."""
-    every: NotRequired[str | int | None]
+    every: NotRequired[str | int | timedelta | None]
     """For INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at least 10 ms."""
     fixed_delay: NotRequired[bool | None]
     """For INTERVAL; count from the end of the last execution, not from the last tick."""
@@ -540,7 +541,11 @@ class NewJob(TypedDict):
     reserved for jobs that the service itself creates.
     """
     run_at: NotRequired[str | datetime | None]
-    """For DELAYED; a time in the past means now."""
+    """For DELAYED, without `delay`; a time in the past means now."""
+    delay: NotRequired[str | int | timedelta | None]
+    """For DELAYED, instead of `run_at`: time from now, by the clock of the database; `500ms`, `10s`, `5m`, `2h`,
+    `1d`, `PT10M` (ISO 8601), or milliseconds; at most 3650d.
+    """
 
 
 class ExecutionSummary(TypedDict):
@@ -862,7 +867,7 @@ class ChangedJob(TypedDict):
     """For CRON; five fields."""
     timezone: NotRequired[str | None]
     """For CRON; an IANA time zone."""
-    every: NotRequired[str | int | None]
+    every: NotRequired[str | int | timedelta | None]
     """For INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at least 10 ms."""
     fixed_delay: NotRequired[bool | None]
     """For INTERVAL; count from the end of the last execution, not from the last tick."""
@@ -898,7 +903,7 @@ class PatchedJob(TypedDict):
     """For CRON; five fields."""
     timezone: NotRequired[str | None]
     """For CRON; an IANA time zone."""
-    every: NotRequired[str | int | None]
+    every: NotRequired[str | int | timedelta | None]
     """For INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at least 10 ms."""
     fixed_delay: NotRequired[bool | None]
     """For INTERVAL; count from the end of the last execution, not from the last tick."""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
 from .call import encoded, instant
@@ -75,6 +75,7 @@ class Options(TypedDict, total=False):
     Attributes:
         idempotency_key: Key of the purpose, such as an order's number: a second call with the key creates no job.
         run_at: Instant at which the job is due, with a time zone; now by default.
+        delay: Time from now until the job is due, such as `10m`, or milliseconds; instead of `run_at`.
         name: Name of the job.
         labels: Labels of the job, for filters.
         queue: Queue of the execution; the endpoint's queue by default.
@@ -85,6 +86,7 @@ class Options(TypedDict, total=False):
 
     idempotency_key: str | None
     run_at: datetime | None
+    delay: timedelta | str | int | None
     name: str | None
     labels: Mapping[str, str] | None
     queue: str | None
@@ -184,6 +186,7 @@ ARGUMENTS = (
     ("text", "jsonb"),
     ("text", "text"),
     ("text", "timestamptz"),
+    ("text", "interval"),
     ("text", "text"),
     ("text", "jsonb"),
     ("text", "text"),
@@ -205,6 +208,7 @@ class _Call:
             encoded({} if data is None else data).decode(),
             options.get("idempotency_key"),
             None if run_at is None else instant(run_at),
+            _interval(options.get("delay")),
             options.get("name"),
             None if labels is None else json.dumps(dict(labels)),
             options.get("queue"),
@@ -220,6 +224,13 @@ class _Call:
         )
         # The text contains only fixed names and the quoted schema.
         return f"SELECT job_id, execution_id, is_new FROM {self.function}({', '.join(arguments)})"  # noqa: S608
+
+
+def _interval(delay: timedelta | str | int | None) -> str | None:
+    """Return a delay as PostgreSQL reads it."""
+    if isinstance(delay, timedelta):
+        delay = delay // timedelta(milliseconds=1)
+    return f"{delay} ms" if isinstance(delay, int) else delay
 
 
 @contextmanager
@@ -241,6 +252,8 @@ def _known(error: BaseException) -> EnqueueError | None:
             return EnqueueError(_CODES[state], message.removeprefix("te_enqueue: "))
         if state == "22P05" or (state == "22P02" and "json" in str(each)):
             return EnqueueError("INVALID_REQUEST", _UNSTORABLE)
+        if state in {"22007", "22015"} and "interval" in str(each):
+            return EnqueueError("INVALID_REQUEST", "delay: must be a duration, such as 10m, PT10M, or milliseconds")
         if state in _HINTS and "te_enqueue" in str(each):
             return EnqueueError("SERVICE_UNAVAILABLE", _HINTS[state])
     return None

@@ -8,6 +8,7 @@ CREATE OR REPLACE FUNCTION {schema}.te_enqueue(
   input jsonb DEFAULT '{}',
   idempotency_key text DEFAULT NULL,
   run_at timestamptz DEFAULT NULL,
+  delay interval DEFAULT NULL,
   name text DEFAULT NULL,
   labels jsonb DEFAULT NULL,
   queue text DEFAULT NULL,
@@ -20,7 +21,8 @@ DECLARE
   v_input jsonb := COALESCE(te_enqueue.input, '{}');
   v_labels jsonb := NULLIF(te_enqueue.labels, '{}');
   v_now timestamptz := clock_timestamp();
-  v_due timestamptz := GREATEST(COALESCE(te_enqueue.run_at, v_now), v_now);
+  v_run_at timestamptz;
+  v_due timestamptz;
   -- Ids as app/kernel/ids.py makes them: the time in nanoseconds, then 64 random bits.
   v_start text := lpad(to_hex((extract(epoch FROM v_now) * 1000000)::bigint * 1000), 16, '0');
   v_job text := 'job_' || v_start || left(md5(gen_random_uuid()::text), 16);
@@ -59,6 +61,9 @@ BEGIN
     WHEN te_enqueue.priority NOT BETWEEN 0 AND {max_priority} THEN 'priority: must be 0 to {max_priority}'
     WHEN te_enqueue.run_at < '{earliest_instant}' OR te_enqueue.run_at >= '{latest_instant}' THEN
       'run_at: must lie between {earliest_instant} and {latest_instant}'
+    WHEN te_enqueue.run_at IS NOT NULL AND te_enqueue.delay IS NOT NULL THEN 'delay: not together with run_at'
+    WHEN te_enqueue.delay NOT BETWEEN '0' AND {max_delay_ms} * INTERVAL '1 millisecond' THEN
+      'delay: must be from 0 to {max_delay_days} days'
     WHEN te_enqueue.traceparent !~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' THEN
       'traceparent: must be of version 00 of W3C Trace Context'
     WHEN jsonb_typeof(v_labels) <> 'object' THEN 'labels: must be a JSON object'
@@ -104,7 +109,8 @@ BEGIN
 
   -- The lock may have been waited for. A due time before this transaction is visible as open could be missed by polls.
   v_now := clock_timestamp();
-  v_due := GREATEST(v_due, v_now);
+  v_run_at := COALESCE(te_enqueue.run_at, v_now + te_enqueue.delay);
+  v_due := GREATEST(COALESCE(v_run_at, v_now), v_now);
 
   -- 5. The top level of its payload spec: required, additionalProperties and types. SQL leaves out the rest.
   SELECT p.schema_json INTO v_schema FROM {schema}.payload_specs p WHERE p.name = v_endpoint.payload_spec_ref;
@@ -165,11 +171,11 @@ BEGIN
   INSERT INTO {schema}.jobs (job_id, endpoint, endpoint_version, endpoint_type, trigger_type, idempotency_key, name,
       labels, queue, priority, limit_key, input, max_attempts, max_age_ms, run_at, trace_context, created_at, followed)
     VALUES (v_job, v_endpoint.name, v_endpoint.version, v_endpoint.endpoint_type,
-      CASE WHEN te_enqueue.run_at IS NULL THEN 'IMMEDIATE' ELSE 'DELAYED' END,
+      CASE WHEN v_run_at IS NULL THEN 'IMMEDIATE' ELSE 'DELAYED' END,
       COALESCE(te_enqueue.idempotency_key, v_job), te_enqueue.name,
       v_labels, te_enqueue.queue, te_enqueue.priority, v_key, v_input,
       COALESCE((v_endpoint.retry_policy ->> 'max_attempts')::bigint, 1),
-      (v_endpoint.retry_policy ->> 'max_age_ms')::bigint, te_enqueue.run_at, te_enqueue.traceparent, v_now,
+      (v_endpoint.retry_policy ->> 'max_age_ms')::bigint, v_run_at, te_enqueue.traceparent, v_now,
       NULLIF(CASE WHEN v_endpoint.callbacks ? 'on_success' THEN {followed_on_success} ELSE 0 END
         + CASE WHEN v_endpoint.callbacks ? 'on_failure' THEN {followed_on_failure} ELSE 0 END
         + CASE WHEN v_endpoint.callbacks ? 'on_attempt_failed' THEN {followed_on_attempt_failed} ELSE 0 END, 0))

@@ -27,7 +27,7 @@ from app.catalog.templates.nodes import TemplateError
 from app.features.events.event import EventPosition
 from app.kernel.db.paging import Position
 from app.kernel.errors import InvalidCronError, InvalidRequestError
-from app.kernel.formats import EPOCH, duration_ms, stored_json
+from app.kernel.formats import EPOCH, duration_ms, iso_duration_ms, stored_json
 from app.kernel.tracing.context import span_in_headers
 from app.kernel.wakeup import decode
 from app.schedule.cron_expression import CronExpression
@@ -92,6 +92,7 @@ PARSERS = {
         CronExpression.parse, ("*/5 0-6,12 1 JAN-MAR MON-SUN", "@hourly", "0 0 29 2 *"), (InvalidCronError,)
     ),
     "duration": Parser(duration_ms, ("500ms", "10s", "1d")),
+    "ISO duration": Parser(iso_duration_ms, ("PT10M", "P1DT1S")),
     "every": Parser(parse_every, ("500ms", "366d"), (InvalidRequestError,)),
     "instant": Parser(
         read_instant, ("2030-01-31T09:00:00.123456789Z", "9999-12-31T23:59:59-23:59"), (ValidationError,)

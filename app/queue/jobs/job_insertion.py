@@ -7,6 +7,7 @@ priority, limits or pause: under FOR SHARE, a flood of jobs would keep an endpoi
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from operator import itemgetter
 from typing import Any
 
@@ -41,8 +42,14 @@ DEFAULTS: dict[str, Any] = {"skipped_catch_up": 0, "skipped_overlap": 0} | dict.
     ("replaced_by_id", "cron_last_tick_at", "paused_at", "retired_at", "ended_at", "end_reason")
 )
 # Parameters without a column in `jobs`: the version of the payload spec, the flow revision that the limit key was
-# rendered with, and a one-shot job's execution.
-_MORE = {"spec_updated_at": "TIMESTAMPTZ", "flow_revision": "BIGINT", "execution_id": "TEXT", "shard": "BIGINT"}
+# rendered with, and a one-shot job's execution and delay.
+_MORE = {
+    "spec_updated_at": "TIMESTAMPTZ",
+    "flow_revision": "BIGINT",
+    "execution_id": "TEXT",
+    "shard": "BIGINT",
+    "delay_ms": "BIGINT",
+}
 # A statement for several jobs gets each cached endpoint once, and each job the number of its endpoint.
 _NUMBERS = {"number": "BIGINT", "target": "BIGINT"}
 
@@ -57,6 +64,9 @@ _OF_TARGET = (
 )
 # unnest fills a shorter array up with NULLs.
 _SEVERAL = _EACH | {name: f"e.{name}" for name in _OF_TARGET} | {"limit_key": "COALESCE(u.limit_key, '')"}
+# A delay counts by the database's clock, since those of web processes may differ.
+_DELAYED = "COALESCE({run_at}, now() + {delay_ms} * INTERVAL '1 millisecond')"
+_OF_ONE, _OF_SEVERAL = (each | {"run_at": _DELAYED.format(**each)} for each in (_ONE, _SEVERAL))
 _OF_ONE_SHOT = tuple(name for name in (*JOB_COLUMNS, *_MORE) if name not in _OF_TARGET)
 _OF_REPEATING = tuple(name for name in REPEATING_COLUMNS if name not in _OF_TARGET)
 
@@ -119,7 +129,7 @@ ONE_SHOT = hot_statement(
          AND e.flow_revision = :flow_revision
          FOR KEY SHARE OF e),
     j AS (
-      {_insert_jobs(JOB_COLUMNS, _ONE)}
+      {_insert_jobs(JOB_COLUMNS, _OF_ONE)}
         FROM e
       ON CONFLICT DO NOTHING
       RETURNING {_FOR_EXECUTION})
@@ -133,7 +143,7 @@ ONE_SHOTS = hot_statement(
     "jobs.create_one_shots",
     f"""{_of_several(_OF_ONE_SHOT)},
     j AS (
-      {_insert_jobs(JOB_COLUMNS, _SEVERAL)}
+      {_insert_jobs(JOB_COLUMNS, _OF_SEVERAL)}
         FROM u JOIN e ON e.number = u.target
       ON CONFLICT DO NOTHING
       RETURNING {_FOR_EXECUTION})
@@ -154,7 +164,7 @@ REPEATING = statement(
 
 _PLAIN = ("job_id", "trigger_type", "execution_id", "shard")
 _RARE = (
-    *("name", "labels", "queue", "priority", "limit_key", "run_at", "trace_context"),
+    *("name", "labels", "queue", "priority", "limit_key", "run_at", "delay_ms", "trace_context"),
     *("callbacks", "followed", "callback_of"),
 )
 _NOTHING = {None, NO_KEY}
@@ -187,6 +197,7 @@ def params_of(new: NewJob, target: CachedEndpoint, job_id: str, shards: int) -> 
         "limit_key": NO_KEY if target.limit_key is None else limit_key_of(target.limit_key, new.input),
         "input": compact_json(new.input),
         "run_at": new.run_at,
+        "delay_ms": new.delay_ms,
         "trace_context": None if new.trace is None else new.trace.as_text(is_link=new.timetable is not None),
         "cron_next_run_at": new.first_tick,
         "callbacks": None if new.callbacks is None else compact_json(new.callbacks),
@@ -212,7 +223,7 @@ def params_of_several(each: Iterable[Mapping[str, Any]], *, repeating: bool = Fa
     names = _OF_REPEATING if repeating else _OF_ONE_SHOT
     columns: dict[str, Any] = {name: [params[name] for params in ordered] for name in names}
     # An empty array for a column that no job has.
-    columns |= {name: "{}" for name in _RARE if set(columns[name]) <= _NOTHING}
+    columns |= {name: "{}" for name in _RARE if name in columns and set(columns[name]) <= _NOTHING}
     # Text arrays for short columns that are never NULL.
     columns |= {name: array_literal(columns[name]) for name in _PLAIN if name in columns}
     columns |= {name: list(values) for name, values in of_targets}
@@ -222,7 +233,9 @@ def params_of_several(each: Iterable[Mapping[str, Any]], *, repeating: bool = Fa
 
 def inserted(new: NewJob, params: Mapping[str, Any], row: Row[Any]) -> Job:
     """Build the job that a statement inserted, equal to a read of the job."""
-    given = {"input": new.input, "labels": new.labels, "callbacks": new.callbacks}
+    given: dict[str, Any] = {"input": new.input, "labels": new.labels, "callbacks": new.callbacks}
+    delay = None if new.delay_ms is None else timedelta(milliseconds=new.delay_ms)
+    given["run_at"] = run_at = new.run_at if delay is None else row.created_at + delay
     given["execution_created_at"] = row.created_at
-    given["execution_scheduled_at"] = given["execution_run_at"] = max(new.run_at or row.created_at, row.created_at)
+    given["execution_scheduled_at"] = given["execution_run_at"] = max(run_at or row.created_at, row.created_at)
     return Job.from_columns({**DEFAULTS, **params, **row._asdict(), **given})

@@ -20,8 +20,9 @@ def own_key(kind: str, unique: str) -> str:
 class NewJob:
     """A requested job; times in UTC.
 
-    Queue and priority default to the endpoint's; `callbacks` override the endpoint's. A repeating job has a timetable
-    and, once scheduled, its first tick. With `starts_now`, the request gives no start: the database's clock then sets
+    Queue and priority default to the endpoint's; `callbacks` override the endpoint's. A delayed job is due at `run_at`,
+    or `delay_ms` milliseconds after its creation by the database's clock. A repeating job has a timetable and, once
+    scheduled, its first tick. With `starts_now`, the request gives no start: the database's clock then sets
     `starts_at`, which is meaningless before.
     """
 
@@ -34,6 +35,7 @@ class NewJob:
     priority: int | None = None
     idempotency_key: str | None = None
     run_at: datetime | None = None
+    delay_ms: int | None = None
     timetable: Timetable | None = None
     starts_now: bool = False
     first_tick: datetime | None = None

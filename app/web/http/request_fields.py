@@ -8,9 +8,9 @@ from typing import Any
 from marshmallow import RAISE, Schema, ValidationError, fields
 
 from app.kernel.errors import InvalidRequestError
-from app.kernel.formats import rfc3339
+from app.kernel.formats import duration_ms, iso_duration_ms, rfc3339, show_duration
 from app.schedule.interval import parse_every
-from schema.job_bounds import EARLIEST_INSTANT, LATEST_INSTANT, MAX_NAME
+from schema.job_bounds import EARLIEST_INSTANT, LATEST_INSTANT, MAX_DELAY_MS, MAX_NAME
 from schema.states import CallbackEvent
 
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
@@ -95,6 +95,29 @@ class Every(fields.Field[int]):
             return parse_every(value)
         except InvalidRequestError as error:
             raise ValidationError(error.details[0]["message"]) from None
+
+
+class Delay(fields.Field[int]):
+    """Time from now until a job is due, loaded as milliseconds."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        metadata = {"type": ["string", "integer"], "example": "10m", **kwargs.pop("metadata", {})}
+        super().__init__(metadata=metadata, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> int:  # noqa: ARG002
+        return read_delay(value)
+
+
+def read_delay(value: object) -> int:
+    """Parse a delay to milliseconds; raises ValidationError."""
+    milliseconds = value if type(value) is int else duration_ms(value)
+    if milliseconds is None:
+        milliseconds = iso_duration_ms(value)
+    if milliseconds is None:
+        raise ValidationError("Must be a duration, such as 500ms, 10s, 5m, 2h, 1d or PT10M, or milliseconds.")
+    if not 0 <= milliseconds <= MAX_DELAY_MS:
+        raise ValidationError(f"Must be from 0 to {show_duration(MAX_DELAY_MS)}.")
+    return milliseconds
 
 
 class LimitKey(fields.String):

@@ -1,21 +1,31 @@
 """Schemas of jobs in requests, and conversion of parsed bodies."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.catalog.endpoints.live_settings_fields import priority_field, queue_field
 from app.catalog.specs.spec_fields import Flag, TextInOrder
-from app.kernel.formats import EPOCH
+from app.kernel.formats import EPOCH, show_duration
 from app.kernel.tracing.context import TraceContext
 from app.queue.jobs.job_model import NewJob
 from app.schedule.interval import SHORTEST_MS
 from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
 from app.web.http.pagination import PageQuery
-from app.web.http.request_fields import Body, Every, Instant, QueryInstant, callbacks_field, read_instant
+from app.web.http.request_fields import (
+    Body,
+    Delay,
+    Every,
+    Instant,
+    QueryInstant,
+    callbacks_field,
+    read_delay,
+    read_instant,
+)
 from app.web.jobs.labels import LabelSelector, labels_field
 from schema.job_bounds import (
+    MAX_DELAY_MS,
     MAX_IDEMPOTENCY_KEY,
     MAX_JOB_NAME,
     MAX_NAME,
@@ -30,18 +40,19 @@ MAX_CATCH_UP = 1000
 REPEATING_FIELDS = {"starts_at", "ends_at", "catch_up", "max_catch_up", "overlap"}
 _ONLY = {
     Trigger.IMMEDIATE: set[str](),
-    Trigger.DELAYED: {"run_at"},
+    Trigger.DELAYED: {"run_at", "delay"},
     Trigger.CRON: {"cron", "timezone", *REPEATING_FIELDS},
     Trigger.INTERVAL: {"every", "fixed_delay", *REPEATING_FIELDS},
 }
 _NEEDED = {
     Trigger.IMMEDIATE: set[str](),
-    Trigger.DELAYED: {"run_at"},
+    Trigger.DELAYED: set[str](),  # one of two: checked apart
     Trigger.CRON: {"cron", "timezone"},
     Trigger.INTERVAL: {"every"},
 }
-_PLAIN = frozenset({"endpoint", "trigger", "idempotency_key", "run_at", "input", "queue", "priority"})
+_PLAIN = frozenset({"endpoint", "trigger", "idempotency_key", "run_at", "delay", "input", "queue", "priority"})
 _NO_INPUT: dict[str, Any] = {}
+_TIMES: dict[str, Callable[[Any], object]] = {"run_at": read_instant, "delay": read_delay}
 _EVERY = f"for INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at least {SHORTEST_MS} ms"
 
 
@@ -139,7 +150,16 @@ class NewJobSchema(ChangedJobSchema):
             f"with `{OWN_KEY_PREFIX}`, which is reserved for jobs that the service itself creates"
         },
     )
-    run_at = Instant(allow_none=True, metadata={"description": "for DELAYED; a time in the past means now"})
+    run_at = Instant(
+        allow_none=True, metadata={"description": "for DELAYED, without `delay`; a time in the past means now"}
+    )
+    delay = Delay(
+        allow_none=True,
+        metadata={
+            "description": "for DELAYED, instead of `run_at`: time from now, by the clock of the database; `500ms`, "
+            f"`10s`, `5m`, `2h`, `1d`, `PT10M` (ISO 8601), or milliseconds; at most {show_duration(MAX_DELAY_MS)}"
+        },
+    )
 
     def load(self, data: Any, **options: Any) -> Any:
         """Load a body; raises ValidationError. Most bodies are plain, and the fast path saves 90 % of the time."""
@@ -152,6 +172,11 @@ class NewJobSchema(ChangedJobSchema):
         given = {name for name in set[str]().union(*_ONLY.values()) if data.get(name) is not None}
         faults = {name: [f"Not a field of {trigger} jobs."] for name in sorted(given - _ONLY[trigger])}
         faults |= {name: [f"Required for {trigger} jobs."] for name in sorted(_NEEDED[trigger] - given)}
+        if trigger is Trigger.DELAYED and len(given & _ONLY[trigger]) != 1:
+            if "delay" in given:
+                faults["delay"] = ["Not together with `run_at`."]
+            else:
+                faults["run_at"] = [f"Required for {trigger} jobs, unless `delay` is given."]
         if faults:
             raise ValidationError(faults)
 
@@ -198,12 +223,13 @@ def read_plain(body: Any) -> dict[str, Any] | None:
         and (type(queue) is str and QUEUE_NAME.fullmatch(queue) is not None)
         and (type(priority) is int and 0 <= priority <= MAX_PRIORITY)
     )
+    times = [name for name in _TIMES if name in body]
     try:
-        if are_valid and trigger == Trigger.DELAYED:
-            return body | {"trigger": Trigger.DELAYED, "run_at": read_instant(body.get("run_at"))}
+        if are_valid and trigger == Trigger.DELAYED and len(times) == 1:
+            return body | {"trigger": Trigger.DELAYED} | {name: _TIMES[name](body[name]) for name in times}
     except ValidationError:
         return None
-    is_plain = are_valid and trigger == Trigger.IMMEDIATE and "run_at" not in body
+    is_plain = are_valid and trigger == Trigger.IMMEDIATE and not times
     return body | {"trigger": Trigger.IMMEDIATE} if is_plain else None
 
 
@@ -220,6 +246,7 @@ def new_job(body: Mapping[str, Any], trace: TraceContext | None = None) -> NewJo
         trigger=trigger,
         input=body.get("input") or {},
         labels=body.get("labels") or {},
+        delay_ms=body.get("delay"),
         timetable=timetable,
         starts_now=body.get("starts_at") is None,
         trace=trace,

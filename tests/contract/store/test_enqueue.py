@@ -66,6 +66,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     (NOW, 'callbacks = \'{"on_failure": "a"}\''),
     (NOW | OWN, "queue = 'slow', routed_queue = 'routed', priority = 3"),
     (NOW | OWN | {"run_at": LATER, "traceparent": TRACE}, "queue = NULL"),
+    (NOW | {"delay": 600_000}, "queue = NULL"),
 ]
 
 
@@ -88,7 +89,8 @@ def test_te_enqueue_writes_the_same_rows_as_the_api(database: Database, database
         change(database, flow.replace(":", "\\:"))
         values = given | {"idempotency_key": "of-the-api"}
         trace = values.pop("traceparent", None)
-        trigger = Trigger.DELAYED if "run_at" in values else Trigger.IMMEDIATE
+        trigger = Trigger.DELAYED if {"run_at", "delay"} & values.keys() else Trigger.IMMEDIATE
+        values["delay_ms"] = values.pop("delay", None)
         new = NewJob(trigger=trigger, trace=None if trace is None else TraceContext(trace), **({"labels": {}} | values))
         Creator(database, shards=1, look_ahead_ms=5000).create(new)
         with client(database_url) as connection:
@@ -110,6 +112,16 @@ def test_te_enqueue_writes_the_same_rows_as_the_api(database: Database, database
     assert columns - filled == EMPTY_COLUMNS, (
         "add a case that fills the new column, or list the column in EMPTY_COLUMNS"
     )
+
+
+@pytest.mark.parametrize("delay", [timedelta(minutes=10), "10m", "PT10M", 600_000])
+def test_delay_counts_from_the_call(database: Database, database_url: str, delay: Any) -> None:
+    with client(database_url) as connection:
+        enqueue(connection, "target", delay=delay)
+        connection.commit()
+    (job,), (execution,) = jobs(database), executions(database)
+    assert (job.trigger_type, execution.status) == ("DELAYED", "PENDING")
+    assert job.run_at == execution.run_at == job.created_at + timedelta(minutes=10)
 
 
 def test_job_exists_if_and_only_if_the_client_commits(database: Database, database_url: str) -> None:
@@ -217,6 +229,9 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"labels": {"a": "c\n"}}, "INVALID_REQUEST", "a value is spelt"),
     ({"labels": {f"k{n}": "" for n in range(33)}}, "INVALID_REQUEST", "at most 32"),
     ({"run_at": datetime(2300, 1, 1, tzinfo=UTC)}, "INVALID_REQUEST", "run_at"),
+    *(({"delay": wrong}, "INVALID_REQUEST", "delay: must be from 0 to 3650 days") for wrong in (-1, "3651d")),
+    ({"delay": "10m", "run_at": LATER}, "INVALID_REQUEST", "delay: not together with run_at"),
+    ({"delay": "soon"}, "INVALID_REQUEST", "delay"),
     ({"traceparent": "00-0"}, "INVALID_REQUEST", "traceparent"),
 ]
 

@@ -84,6 +84,41 @@ def test_delayed_job_is_pending_unless_due_within_the_look_ahead(
     assert execution.run_at == execution.scheduled_at == max(now + due_in, execution.created_at)
 
 
+@pytest.mark.parametrize(
+    ("delay", "due_in", "status"),
+    [("10m", timedelta(minutes=10), "PENDING"), ("PT1H30M", timedelta(hours=1.5), "PENDING"), (250, None, "QUEUED")],
+)
+def test_delay_counts_from_the_creation_by_the_database_clock(
+    api: Api, database: Database, delay: str | int, due_in: timedelta | None, status: str
+) -> None:
+    register(api)
+    body = one_shot("alone", trigger="DELAYED", delay=delay)
+    alone = created(api, body)
+    (item,) = api.post("/jobs/batch", {"jobs": [body | {"idempotency_key": "in a batch"}]}).json["items"]
+    for job in (alone, item["job"]):
+        row, (execution,) = stored(database, job)
+        assert row.run_at == execution.run_at == row.created_at + (due_in or timedelta(milliseconds=250))
+        assert datetime.fromisoformat(job["run_at"]) == row.run_at
+        assert execution.status == status
+        assert api.get(f"/jobs/{job['job_id']}").json == job
+    assert api.post("/jobs", body).json["run_at"] == alone["run_at"]
+
+
+def test_delayed_job_needs_one_time(api: Api) -> None:
+    register(api)
+    late = {"run_at": "2090-01-01T00:00:00Z"}
+    for given, pointer, message in (
+        ({}, "/run_at", "Required for DELAYED jobs, unless `delay` is given."),
+        (late | {"delay": "10m"}, "/delay", "Not together with `run_at`."),
+        ({"delay": "soon"}, "/delay", "Must be a duration, such as 500ms, 10s, 5m, 2h, 1d or PT10M, or milliseconds."),
+        ({"delay": -1}, "/delay", "Must be from 0 to 3650d."),
+    ):
+        error = problem(api.post("/jobs", one_shot("k", trigger="DELAYED", **given)), 400, "INVALID_REQUEST")
+        assert (pointer, message) in [(each["pointer"], each["message"]) for each in error["details"]]
+    error = problem(api.post("/jobs", one_shot("k", delay="10m")), 400, "INVALID_REQUEST")
+    assert pointers(error) == ["/delay"]
+
+
 def test_look_ahead_is_a_setting(database_url: str) -> None:
     with running(Settings(database_url=database_url, look_ahead_seconds=120)) as app:
         api = administrator(app)

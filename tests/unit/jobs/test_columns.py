@@ -157,7 +157,7 @@ def test_every_field_of_a_change_is_stored() -> None:
 def test_every_field_of_a_new_job_can_be_requested() -> None:
     """If it fails, add the field to NewJobSchema, in app.web.jobs.request_schemas."""
     known = (names_of(NewJob) - {"timetable", "starts_now", "first_tick", "trace"}) | names_of(Timetable)
-    assert known - {"every_ms"} | {"every"} == NewJobSchema().fields.keys()
+    assert known - {"every_ms", "delay_ms"} | {"every", "delay"} == NewJobSchema().fields.keys()
 
 
 def test_every_field_of_a_job_is_shown() -> None:
