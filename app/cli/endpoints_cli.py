@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -20,13 +19,13 @@ from app.catalog.templates.nodes import STAND_IN, Array, Placeholder, SpecTempla
 from app.cli import executions_tail
 from app.cli.commands import FAILED, REFUSED, CommandError, ServiceGroup, ready_database
 from app.cli.console import json_option, print_json, progress, show_fields, show_line
+from app.cli.options import read_json
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.kernel.db import Database
-from app.kernel.errors import InvalidRequestError, SecretNotFoundError
+from app.kernel.errors import SecretNotFoundError
 from app.queue.executions.execution_model import ExecutionWithInput
 from app.queue.jobs.job_model import NewJob, own_key
 from app.queue.reading.execution_queries import get_execution
-from app.web.http.body import parse_json
 from app.web.services import services
 from schema.states import EndpointType, ExecutionStatus, Trigger
 
@@ -44,14 +43,7 @@ class Rendered:
 
 
 def _input(_context: click.Context, _parameter: click.Parameter, text: str) -> dict[str, Any]:
-    try:
-        value = parse_json(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
-    except OSError as error:
-        raise click.BadParameter(f"{text[1:]} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise click.BadParameter(f"{text[1:]} is not UTF-8") from None
-    except InvalidRequestError as error:
-        raise click.BadParameter(error.message.replace("The body", "it", 1)) from None
+    value = read_json(text)
     if not isinstance(value, dict):
         raise click.BadParameter("use a JSON object, or @FILE that contains one")
     return value

@@ -1,4 +1,4 @@
-"""`flask jobs`: list, show and cancel jobs."""
+"""`flask jobs`: send, list, show and cancel jobs."""
 
 from functools import partial
 from typing import Any
@@ -7,6 +7,7 @@ import click
 
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, print_result, progress, show_fields, show_line, show_table
+from app.cli.jobs_send import send
 from app.cli.options import LABELS, QUEUE, TEXT, created_options, enum_option, gather, show_list
 from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS
 from app.kernel.formats import show_duration
@@ -24,7 +25,8 @@ from schema.states import JobStatus, Trigger
 
 LATEST = 5  # executions that `show` lists
 
-group = ServiceGroup("jobs", help="List, show and cancel jobs.")
+group = ServiceGroup("jobs", help="Send, list, show and cancel jobs.")
+group.add_command(send)
 
 
 @group.command("list")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -11,8 +12,10 @@ from marshmallow import ValidationError, fields, validate
 from app.catalog.endpoints.live_settings_fields import queue_field
 from app.cli.console import print_json, show_table
 from app.kernel.db.paging import Page, PageRequest
+from app.kernel.errors import InvalidRequestError
 from app.kernel.formats import duration_ms, marshmallow_faults
 from app.schedule.interval import LONGEST_MS
+from app.web.http.body import parse_json
 from app.web.http.pagination import MAX_LIMIT
 from app.web.http.request_fields import Instant
 from app.web.jobs.labels import LabelSelector
@@ -69,6 +72,18 @@ class Duration(click.ParamType[timedelta]):
 TEXT = Value("text", fields.String(validate=validate.Length(1, _MAX_TEXT)))
 QUEUE = Value("queue", queue_field())
 LABELS = Value("key=value,…", LabelSelector())
+
+
+def read_json(text: str) -> Any:
+    """Parse an option with JSON, or with @FILE that contains JSON; raises click.BadParameter."""
+    try:
+        return parse_json(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
+    except OSError as error:
+        raise click.BadParameter(f"{text[1:]} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise click.BadParameter(f"{text[1:]} is not UTF-8") from None
+    except InvalidRequestError as error:
+        raise click.BadParameter(error.message.replace("The body", "it", 1)) from None
 
 
 def enum_option(name: str, values: type[StrEnum], help_: str) -> Callable[[F], F]:

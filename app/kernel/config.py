@@ -154,6 +154,7 @@ class Settings:
     rate_limit_storage_url: str = _env("TE_RATE_LIMIT_STORAGE_URL", "", _redis_url)
     request_timeout_seconds: float = _env("TE_REQUEST_TIMEOUT_SEC", 20.0, _seconds(0.1))
     max_body_bytes: int = _env("TE_MAX_BODY_BYTES", MAX_INPUT_BYTES, _whole(1024))
+    max_inline_endpoints: int = _env("TE_MAX_INLINE_ENDPOINTS", 10_000, _whole(0))
     routes: tuple[tuple[str, str], ...] = _env("TE_ROUTES", (), _routes)
 
     worker_max_concurrent: int = _env("TE_WORKER_MAX_CONCURRENT", 200, _whole(1, 100_000))

@@ -38,6 +38,7 @@ def plan(context: ChoreContext) -> list[Chore]:
         Chore("prune_versions", 3600, pruner.prune_versions),
         Chore("prune_audit", 3600, pruner.prune_audit),
         Chore("prune_configs", 3600, pruner.prune_configs),
+        Chore("prune_inline_endpoints", 3600, pruner.prune_inline_endpoints),
         Chore("prune_keys", 3600, pruner.prune_keys),
         Chore("prune_heartbeats", 60, pruner.prune_heartbeats),
         *(chore for feature in FEATURES for chore in feature.chores(context)),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from app.catalog import superseded_configs
+from app.catalog.endpoints import inline
 from app.kernel import audit, idempotency
 from app.kernel.db.paging import Position
 from app.kernel.formats import EPOCH
@@ -97,6 +98,15 @@ class Pruner:
         if up_to is None:
             return Counts()
         return Counts(values=self._context.delete(superseded_configs.PRUNE, {"up_to": up_to}))
+
+    def prune_inline_endpoints(self) -> Counts:
+        """Delete inline endpoints that no job and no open dead letter names."""
+
+        def delete() -> int:
+            deleted: int = self._database.fetch(inline.PRUNE, {"limit": self._context.batch})[0].deleted
+            return deleted
+
+        return Counts(inline_endpoints=self._context.until_short(delete))
 
     def prune_keys(self) -> Counts:
         """Delete idempotency keys after their retention, oldest first."""

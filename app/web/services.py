@@ -9,6 +9,7 @@ from flask import current_app, g
 from flask.cli import NoAppException
 
 from app.catalog.crypto import SecretBox
+from app.catalog.endpoints.inline import InlineEndpoints
 from app.kernel import db
 from app.kernel.access.key_ring import KeyRing
 from app.kernel.access.signing_key import SigningKey
@@ -51,7 +52,10 @@ class Services:
         self.refusals = RefusalLog()
         self.shards = settings.shards(cockroach=self.database.is_cockroach)
         self.look_ahead_ms = round(settings.look_ahead_seconds * 1000)
-        self.creator = Creator(self.database, shards=self.shards, look_ahead_ms=self.look_ahead_ms, hint=wake)
+        inline = InlineEndpoints(settings.max_inline_endpoints, round(settings.stuck_timeout_seconds * 1000))
+        self.creator = Creator(
+            self.database, shards=self.shards, look_ahead_ms=self.look_ahead_ms, inline=inline, hint=wake
+        )
         self.secret_box = SecretBox.from_setting(key) if key else None
         self.notifier = WakeupSender(self.database, settings.wakeup_redis_url)
         self.waits = Waits(self.database)

@@ -134,7 +134,7 @@ def _args(operation: Operation) -> Iterable[str]:
         yield f"{each.name}: {_meaning(each)}"
     yield "timeout: Seconds for all tries; None for the client's `Retries.timeout`"
     if operation.body is not None and operation.spread:
-        yield f"**body: {_body(operation)}"
+        yield f"**fields: {_body(operation)}"
 
 
 def _path_meaning(path: str, name: str) -> str:

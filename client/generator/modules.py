@@ -209,7 +209,7 @@ def _method(operation: Operation, prefix: str, meanings: Mapping[str, str], *, i
     arguments += [_argument(each) for each in parameters if not each.required]
     arguments.append("timeout: float | None = None")
     if operation.body is not None and operation.spread:
-        arguments.append(f"**body: Unpack[models.{operation.body}]")
+        arguments.append(f"**fields: Unpack[models.{operation.body}]")
     begin = "async def" if is_async and not is_list else "def"
     lines = [f"    {begin} {operation.name}(self, {', '.join(arguments)}) -> {returns}:"]
     lines.append(operation_docstring(operation, meanings, f"{prefix}Service"))
@@ -221,7 +221,7 @@ def _method(operation: Operation, prefix: str, meanings: Mapping[str, str], *, i
 def _ending(returns: str, prefix: str, *, is_async: bool, is_list: bool) -> list[str]:
     if is_list:
         return [f"        return {prefix}Pages(self._sender, call)"]
-    send = "await self._sender.send(call)" if is_async else "self._sender.send(call)"
+    send = "await self._sender.request(call)" if is_async else "self._sender.request(call)"
     if returns == "None":
         return [f"        {send}"]
     return [f"        answer: {returns} = {send}", "        return answer"]
@@ -244,9 +244,9 @@ def _call(operation: Operation) -> str:
         if each:
             parts.append(kind + "={" + ", ".join(f'"{item.wire}": {item.name}' for item in each) + "}")
     if operation.body is not None:
-        parts.append("body=body")
+        parts.append("body=fields" if operation.spread else "body=body")
     if operation.takes_key:
-        parts.append('key=body.get("idempotency_key")' if operation.key_in_body else "key=idempotency_key")
+        parts.append('key=fields.get("idempotency_key")' if operation.key_in_body else "key=idempotency_key")
         parts.append("takes_key=True")
     if operation.key_in_body:
         parts.append("key_in_body=True")

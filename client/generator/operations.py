@@ -11,7 +11,7 @@ Document = Mapping[str, Any]
 METHODS = ("get", "post", "put", "patch", "delete")
 KEY = "Idempotency-Key"
 _HEADERS = {KEY: "idempotency_key", "If-Match": "if_match", "If-None-Match": "if_none_match", "Prefer": "prefer"}
-_OWN = {"timeout", "body"}
+_OWN = {"timeout", "fields"}
 _JSON = "application/json"
 
 

@@ -67,7 +67,7 @@ class AsyncClient(AsyncService):
         """Close the connections; later calls raise RuntimeError. Closing twice is allowed."""
         await self._transport.close()
 
-    async def send(self, call: Call) -> Any:
+    async def request(self, call: Call) -> Any:
         """Send a call with retries. The generated operations use it; an operation without a method can be sent too.
 
         Args:
@@ -81,7 +81,7 @@ class AsyncClient(AsyncService):
             RuntimeError: The client is closed.
 
         Example:
-            job = await te.send(Call.of("jobs.get", "GET", "/jobs/{job_id}", path={"job_id": "job_8f3a6c1d2e4b"}))
+            job = await te.request(Call.of("jobs.get", "GET", "/jobs/{job_id}", path={"job_id": "job_8f3a6c1d2e4b"}))
         """
         return await self._send(call, self._retries)
 
@@ -93,6 +93,30 @@ class AsyncClient(AsyncService):
             return None
 
         return read(call, await drive_async(exchange(call, retries, time.monotonic, time.time), do))
+
+    async def send(
+        self, url: str, body: Any = None, *, timeout: float | None = None, **fields: Any
+    ) -> models.CreatedJob:
+        """Create a job that sends a JSON body to a URL, without an endpoint; needs the scope `jobs:send`.
+
+        Args:
+            url: HTTP or HTTPS URL, without templates and secrets.
+            body: JSON value to send; None for no body.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **fields: Further fields of `models.NewJob`, such as `delay`, `cron`, `method`, `headers`, `retry_policy` or
+                `idempotency_key`.
+
+        Returns:
+            The job; `replayed(answer)` is True if an earlier request with the same key created it.
+
+        Raises:
+            errors.ConflictError: The service has as many endpoints of URLs as it may have.
+            TaskExecutorError: Other errors of each operation; see `async_operations.AsyncService`.
+
+        Example:
+            await te.send("https://shop.example/reminders", {"user": "u_1"}, delay="10m")
+        """
+        return await self.jobs.create(timeout=timeout, **{"url": url, "body": body, **fields})
 
     async def wait(self, id_: str, /, *, timeout: float = 60.0) -> models.Execution:
         """Wait until an execution has ended. Only the calling task waits.
@@ -122,7 +146,7 @@ class AsyncClient(AsyncService):
 
         async def do(step: Call | Pause) -> Any:
             if isinstance(step, Call):
-                return await (self._hold(step) if step.held_seconds else self.send(step))
+                return await (self._hold(step) if step.held_seconds else self.request(step))
             await asyncio.sleep(step.seconds)
             return None
 
@@ -199,4 +223,4 @@ class AsyncClient(AsyncService):
             for change in await te.register(dry_run=True):
                 print(change.kind, change.name, change.action, change.fields)
         """
-        return await drive_async(self._declared.register(dry_run=dry_run), self.send)
+        return await drive_async(self._declared.register(dry_run=dry_run), self.request)

@@ -129,7 +129,7 @@ class AsyncBreakers(AsyncGroup):
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of("breakers.get", "GET", "/breakers/{target}", path={"target": target}, timeout=timeout)
-        answer: models.Breaker = await self._sender.send(call)
+        answer: models.Breaker = await self._sender.request(call)
         return answer
 
     def list_events(
@@ -196,7 +196,7 @@ class AsyncBreakers(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Breaker = await self._sender.send(call)
+        answer: models.Breaker = await self._sender.request(call)
         return answer
 
 
@@ -210,13 +210,13 @@ class AsyncBulkOperationPreviews(AsyncGroup):
     """
 
     async def preview(
-        self, *, timeout: float | None = None, **body: Unpack[models.NewBulkOperation]
+        self, *, timeout: float | None = None, **fields: Unpack[models.NewBulkOperation]
     ) -> models.BulkPreview:
         """Count the executions that a bulk operation would change, and show the first of them; changes nothing.
 
         Args:
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewBulkOperation`; `action` and `wanted` are required.
+            **fields: Fields of `models.NewBulkOperation`; `action` and `wanted` are required.
 
         Returns:
             The answer as `models.BulkPreview`.
@@ -228,11 +228,11 @@ class AsyncBulkOperationPreviews(AsyncGroup):
             "bulk_operation_previews.preview",
             "POST",
             "/bulk-operations/preview",
-            body=body,
+            body=fields,
             only_reads=True,
             timeout=timeout,
         )
-        answer: models.BulkPreview = await self._sender.send(call)
+        answer: models.BulkPreview = await self._sender.request(call)
         return answer
 
 
@@ -272,7 +272,7 @@ class AsyncBulkOperations(AsyncGroup):
         *,
         idempotency_key: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.NewBulkOperation],
+        **fields: Unpack[models.NewBulkOperation],
     ) -> models.BulkOperation:
         """Start an operation that cancels, retries or reschedules the executions of a filter, or archives dead
         letters.
@@ -289,7 +289,7 @@ class AsyncBulkOperations(AsyncGroup):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewBulkOperation`; `action` and `wanted` are required.
+            **fields: Fields of `models.NewBulkOperation`; `action` and `wanted` are required.
 
         Returns:
             The answer as `models.BulkOperation`; `replayed(answer)` is True if an earlier request with the same
@@ -303,12 +303,12 @@ class AsyncBulkOperations(AsyncGroup):
             "bulk_operations.begin",
             "POST",
             "/bulk-operations",
-            body=body,
+            body=fields,
             key=idempotency_key,
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.BulkOperation = await self._sender.send(call)
+        answer: models.BulkOperation = await self._sender.request(call)
         return answer
 
     async def get(self, operation_id: str, /, *, timeout: float | None = None) -> models.BulkOperation:
@@ -332,7 +332,7 @@ class AsyncBulkOperations(AsyncGroup):
             path={"operation_id": operation_id},
             timeout=timeout,
         )
-        answer: models.BulkOperation = await self._sender.send(call)
+        answer: models.BulkOperation = await self._sender.request(call)
         return answer
 
     async def pause(
@@ -366,7 +366,7 @@ class AsyncBulkOperations(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.BulkOperation = await self._sender.send(call)
+        answer: models.BulkOperation = await self._sender.request(call)
         return answer
 
     async def resume(
@@ -400,7 +400,7 @@ class AsyncBulkOperations(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.BulkOperation = await self._sender.send(call)
+        answer: models.BulkOperation = await self._sender.request(call)
         return answer
 
     async def stop(
@@ -434,7 +434,7 @@ class AsyncBulkOperations(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.BulkOperation = await self._sender.send(call)
+        answer: models.BulkOperation = await self._sender.request(call)
         return answer
 
 
@@ -458,7 +458,7 @@ class AsyncCallbacks(AsyncGroup):
             TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("callbacks.schema", "GET", "/callbacks/schema", timeout=timeout)
-        answer: models.OutcomeSchema = await self._sender.send(call)
+        answer: models.OutcomeSchema = await self._sender.request(call)
         return answer
 
 
@@ -492,7 +492,7 @@ class AsyncConfigs(AsyncGroup):
         return AsyncPages(self._sender, call)
 
     async def create(
-        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewConfig]
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **fields: Unpack[models.NewConfig]
     ) -> models.Config:
         """Create a config.
 
@@ -501,7 +501,7 @@ class AsyncConfigs(AsyncGroup):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewConfig`; `name` and `values` are required.
+            **fields: Fields of `models.NewConfig`; `name` and `values` are required.
 
         Returns:
             The answer as `models.Config`; `etag(answer)` is its version for `if_match`; `replayed(answer)` is
@@ -513,9 +513,9 @@ class AsyncConfigs(AsyncGroup):
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
-            "configs.create", "POST", "/configs", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+            "configs.create", "POST", "/configs", body=fields, key=idempotency_key, takes_key=True, timeout=timeout
         )
-        answer: models.Config = await self._sender.send(call)
+        answer: models.Config = await self._sender.request(call)
         return answer
 
     async def get(
@@ -547,7 +547,7 @@ class AsyncConfigs(AsyncGroup):
             headers={"If-None-Match": if_none_match},
             timeout=timeout,
         )
-        answer: models.Config = await self._sender.send(call)
+        answer: models.Config = await self._sender.request(call)
         return answer
 
     async def replace(
@@ -557,7 +557,7 @@ class AsyncConfigs(AsyncGroup):
         *,
         if_match: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.ChangedConfig],
+        **fields: Unpack[models.ChangedConfig],
     ) -> models.Config:
         """Replace the values of a config, for executions that have not begun.
 
@@ -568,7 +568,7 @@ class AsyncConfigs(AsyncGroup):
             if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
                 in any state.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.ChangedConfig`; `values` is required.
+            **fields: Fields of `models.ChangedConfig`; `values` is required.
 
         Returns:
             The answer as `models.Config`; `etag(answer)` is its version for `if_match`.
@@ -585,10 +585,10 @@ class AsyncConfigs(AsyncGroup):
             "/configs/{name}",
             path={"name": name},
             headers={"If-Match": if_match},
-            body=body,
+            body=fields,
             timeout=timeout,
         )
-        answer: models.Config = await self._sender.send(call)
+        answer: models.Config = await self._sender.request(call)
         return answer
 
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
@@ -615,7 +615,7 @@ class AsyncConfigs(AsyncGroup):
             headers={"If-Match": if_match},
             timeout=timeout,
         )
-        await self._sender.send(call)
+        await self._sender.request(call)
 
 
 class AsyncCron(AsyncGroup):
@@ -628,13 +628,13 @@ class AsyncCron(AsyncGroup):
     """
 
     async def preview(
-        self, *, timeout: float | None = None, **body: Unpack[models.CronPreviewQuestion]
+        self, *, timeout: float | None = None, **fields: Unpack[models.CronPreviewQuestion]
     ) -> models.CronPreview:
         """Preview a schedule: its rule in English and its next runs, with notes on clock changes.
 
         Args:
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.CronPreviewQuestion`; `cron` and `timezone` are required.
+            **fields: Fields of `models.CronPreviewQuestion`; `cron` and `timezone` are required.
 
         Returns:
             The answer as `models.CronPreview`.
@@ -643,8 +643,8 @@ class AsyncCron(AsyncGroup):
             errors.InvalidCronError: The cron expression is malformed, or never fires.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
-        call = Call.of("cron.preview", "POST", "/cron/preview", body=body, only_reads=True, timeout=timeout)
-        answer: models.CronPreview = await self._sender.send(call)
+        call = Call.of("cron.preview", "POST", "/cron/preview", body=fields, only_reads=True, timeout=timeout)
+        answer: models.CronPreview = await self._sender.request(call)
         return answer
 
 
@@ -728,7 +728,7 @@ class AsyncDeadLetters(AsyncGroup):
         call = Call.of(
             "dead_letters.get", "GET", "/dead-letters/{letter_id}", path={"letter_id": letter_id}, timeout=timeout
         )
-        answer: models.DeadLetterView = await self._sender.send(call)
+        answer: models.DeadLetterView = await self._sender.request(call)
         return answer
 
     async def redrive(
@@ -738,7 +738,7 @@ class AsyncDeadLetters(AsyncGroup):
         *,
         idempotency_key: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.Redrive],
+        **fields: Unpack[models.Redrive],
     ) -> models.DeadLetter:
         """Redrive a dead letter, which resolves it.
 
@@ -754,7 +754,7 @@ class AsyncDeadLetters(AsyncGroup):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.Redrive`; all are optional.
+            **fields: Fields of `models.Redrive`; all are optional.
 
         Returns:
             The answer as `models.DeadLetter`; `replayed(answer)` is True if an earlier request with the same key
@@ -775,12 +775,12 @@ class AsyncDeadLetters(AsyncGroup):
             "POST",
             "/dead-letters/{letter_id}/redrive",
             path={"letter_id": letter_id},
-            body=body,
+            body=fields,
             key=idempotency_key,
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.DeadLetter = await self._sender.send(call)
+        answer: models.DeadLetter = await self._sender.request(call)
         return answer
 
     async def archive(
@@ -790,7 +790,7 @@ class AsyncDeadLetters(AsyncGroup):
         *,
         idempotency_key: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.Archive],
+        **fields: Unpack[models.Archive],
     ) -> models.DeadLetter:
         """Archive a dead letter: it is resolved without a retry, and deleted after the retention.
 
@@ -800,7 +800,7 @@ class AsyncDeadLetters(AsyncGroup):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.Archive`; `note` is required.
+            **fields: Fields of `models.Archive`; `note` is required.
 
         Returns:
             The answer as `models.DeadLetter`; `replayed(answer)` is True if an earlier request with the same key
@@ -817,12 +817,12 @@ class AsyncDeadLetters(AsyncGroup):
             "POST",
             "/dead-letters/{letter_id}/archive",
             path={"letter_id": letter_id},
-            body=body,
+            body=fields,
             key=idempotency_key,
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.DeadLetter = await self._sender.send(call)
+        answer: models.DeadLetter = await self._sender.request(call)
         return answer
 
 
@@ -856,13 +856,19 @@ class AsyncEndpoints(AsyncGroup):
     """
 
     def list(
-        self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        inline: bool | None = None,
+        timeout: float | None = None,
     ) -> AsyncPages[models.Endpoint]:
         """List endpoints, newest first.
 
         Args:
             limit: Items per page, 1 to 200; None for `50`.
             cursor: `cursor` of the page before; None for the first page.
+            inline: List the endpoints of jobs with `url`, instead of the others; None for `False`.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
 
         Returns:
@@ -872,11 +878,17 @@ class AsyncEndpoints(AsyncGroup):
         Raises:
             TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
-        call = Call.of("endpoints.list", "GET", "/endpoints", query={"limit": limit, "cursor": cursor}, timeout=timeout)
+        call = Call.of(
+            "endpoints.list",
+            "GET",
+            "/endpoints",
+            query={"limit": limit, "cursor": cursor, "inline": inline},
+            timeout=timeout,
+        )
         return AsyncPages(self._sender, call)
 
     async def create(
-        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewEndpoint]
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **fields: Unpack[models.NewEndpoint]
     ) -> models.Endpoint:
         """Register an endpoint.
 
@@ -885,7 +897,7 @@ class AsyncEndpoints(AsyncGroup):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewEndpoint`; `name`, `spec` and `type` are required.
+            **fields: Fields of `models.NewEndpoint`; `name`, `spec` and `type` are required.
 
         Returns:
             The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`; `replayed(answer)` is
@@ -902,9 +914,9 @@ class AsyncEndpoints(AsyncGroup):
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
-            "endpoints.create", "POST", "/endpoints", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+            "endpoints.create", "POST", "/endpoints", body=fields, key=idempotency_key, takes_key=True, timeout=timeout
         )
-        answer: models.Endpoint = await self._sender.send(call)
+        answer: models.Endpoint = await self._sender.request(call)
         return answer
 
     async def get(
@@ -936,7 +948,7 @@ class AsyncEndpoints(AsyncGroup):
             headers={"If-None-Match": if_none_match},
             timeout=timeout,
         )
-        answer: models.Endpoint = await self._sender.send(call)
+        answer: models.Endpoint = await self._sender.request(call)
         return answer
 
     async def replace(
@@ -946,7 +958,7 @@ class AsyncEndpoints(AsyncGroup):
         *,
         if_match: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.ChangedEndpoint],
+        **fields: Unpack[models.ChangedEndpoint],
     ) -> models.Endpoint:
         """Replace an endpoint by a new version, for jobs created from now on.
 
@@ -955,13 +967,14 @@ class AsyncEndpoints(AsyncGroup):
             if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
                 in any state.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.ChangedEndpoint`; `spec` and `type` are required.
+            **fields: Fields of `models.ChangedEndpoint`; `spec` and `type` are required.
 
         Returns:
             The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`.
 
         Raises:
             errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
             errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
                 for; nothing was changed.
             errors.InvalidCallbackError: An endpoint to call back does not exist, refuses outcomes, or leads back
@@ -977,14 +990,14 @@ class AsyncEndpoints(AsyncGroup):
             "/endpoints/{name}",
             path={"name": name},
             headers={"If-Match": if_match},
-            body=body,
+            body=fields,
             timeout=timeout,
         )
-        answer: models.Endpoint = await self._sender.send(call)
+        answer: models.Endpoint = await self._sender.request(call)
         return answer
 
     async def patch(
-        self, name: str, /, *, if_match: str | None = None, timeout: float | None = None, **body: Unpack[models.Flow]
+        self, name: str, /, *, if_match: str | None = None, timeout: float | None = None, **fields: Unpack[models.Flow]
     ) -> models.Endpoint:
         """Change the queue, priority, limits or breaker of an endpoint without a new version.
 
@@ -996,7 +1009,7 @@ class AsyncEndpoints(AsyncGroup):
             if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
                 in any state.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.Flow`; all are optional.
+            **fields: Fields of `models.Flow`; all are optional.
 
         Returns:
             The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`.
@@ -1014,10 +1027,10 @@ class AsyncEndpoints(AsyncGroup):
             "/endpoints/{name}",
             path={"name": name},
             headers={"If-Match": if_match},
-            body=body,
+            body=fields,
             timeout=timeout,
         )
-        answer: models.Endpoint = await self._sender.send(call)
+        answer: models.Endpoint = await self._sender.request(call)
         return answer
 
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
@@ -1044,7 +1057,7 @@ class AsyncEndpoints(AsyncGroup):
             headers={"If-Match": if_match},
             timeout=timeout,
         )
-        await self._sender.send(call)
+        await self._sender.request(call)
 
     async def pause(
         self, name: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
@@ -1078,7 +1091,7 @@ class AsyncEndpoints(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Endpoint = await self._sender.send(call)
+        answer: models.Endpoint = await self._sender.request(call)
         return answer
 
     async def resume(
@@ -1111,7 +1124,7 @@ class AsyncEndpoints(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Endpoint = await self._sender.send(call)
+        answer: models.Endpoint = await self._sender.request(call)
         return answer
 
     async def limits(self, name: str, /, *, key: str | None = None, timeout: float | None = None) -> models.LimitsState:
@@ -1137,7 +1150,7 @@ class AsyncEndpoints(AsyncGroup):
             query={"key": key},
             timeout=timeout,
         )
-        answer: models.LimitsState = await self._sender.send(call)
+        answer: models.LimitsState = await self._sender.request(call)
         return answer
 
 
@@ -1204,7 +1217,7 @@ class AsyncEvents(AsyncGroup):
             headers={"Last-Event-ID": last_event_id},
             timeout=timeout,
         )
-        answer: models.EventPage = await self._sender.send(call)
+        answer: models.EventPage = await self._sender.request(call)
         return answer
 
 
@@ -1290,7 +1303,7 @@ class AsyncExecutions(AsyncGroup):
         call = Call.of(
             "executions.get", "GET", "/executions/{execution_id}", path={"execution_id": execution_id}, timeout=timeout
         )
-        answer: models.Execution = await self._sender.send(call)
+        answer: models.Execution = await self._sender.request(call)
         return answer
 
     def list_attempts(
@@ -1406,7 +1419,7 @@ class AsyncExecutions(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Execution = await self._sender.send(call)
+        answer: models.Execution = await self._sender.request(call)
         return answer
 
     async def retry(
@@ -1443,7 +1456,7 @@ class AsyncExecutions(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Execution = await self._sender.send(call)
+        answer: models.Execution = await self._sender.request(call)
         return answer
 
     async def history(self, execution_id: str, /, *, timeout: float | None = None) -> models.History:
@@ -1469,7 +1482,7 @@ class AsyncExecutions(AsyncGroup):
             path={"execution_id": execution_id},
             timeout=timeout,
         )
-        answer: models.History = await self._sender.send(call)
+        answer: models.History = await self._sender.request(call)
         return answer
 
     async def explain(self, execution_id: str, /, *, timeout: float | None = None) -> models.Explanation:
@@ -1493,7 +1506,7 @@ class AsyncExecutions(AsyncGroup):
             path={"execution_id": execution_id},
             timeout=timeout,
         )
-        answer: models.Explanation = await self._sender.send(call)
+        answer: models.Explanation = await self._sender.request(call)
         return answer
 
     async def result(
@@ -1528,7 +1541,7 @@ class AsyncExecutions(AsyncGroup):
             query={"wait": wait},
             timeout=timeout,
         )
-        answer: models.Result = await self._sender.send(call)
+        answer: models.Result = await self._sender.request(call)
         return answer
 
 
@@ -1552,7 +1565,7 @@ class AsyncHealth(AsyncGroup):
             TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("health.live", "GET", "/health/live", timeout=timeout)
-        answer: models.Health = await self._sender.send(call)
+        answer: models.Health = await self._sender.request(call)
         return answer
 
     async def ready(self, *, timeout: float | None = None) -> models.Health:
@@ -1568,7 +1581,7 @@ class AsyncHealth(AsyncGroup):
             TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("health.ready", "GET", "/health/ready", timeout=timeout)
-        answer: models.Health = await self._sender.send(call)
+        answer: models.Health = await self._sender.request(call)
         return answer
 
 
@@ -1645,7 +1658,7 @@ class AsyncJobs(AsyncGroup):
         return AsyncPages(self._sender, call)
 
     async def create(
-        self, *, prefer: str | None = None, timeout: float | None = None, **body: Unpack[models.NewJob]
+        self, *, prefer: str | None = None, timeout: float | None = None, **fields: Unpack[models.NewJob]
     ) -> models.CreatedJob:
         """Create a job. A second request with the idempotency key gets 200 with the first job, whatever its body.
 
@@ -1653,11 +1666,14 @@ class AsyncJobs(AsyncGroup):
         after 10 seconds, the answer is 202 with the `Location` of the result. Repeating the request waits for the
         same job.
 
+        With `url` instead of `endpoint`, `body` is sent there as JSON. The service keeps an endpoint for each
+        different request with `url`, without `body` and the time.
+
         Args:
             prefer: `wait=10`: answer when the job's execution has ended, with its `result`, or with 202 after 10
                 seconds (60 at most); `respond-async`: answer 202 at once; None for an immediate answer.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewJob`; `endpoint` and `trigger` are required.
+            **fields: Fields of `models.NewJob`; all are optional.
 
         Returns:
             The answer as `models.CreatedJob`; `replayed(answer)` is True if an earlier request with the same key
@@ -1665,10 +1681,12 @@ class AsyncJobs(AsyncGroup):
 
         Raises:
             errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
             errors.InputValidationFailedError: The job's input does not match the endpoint's payload spec.
             errors.InvalidCallbackError: An endpoint to call back does not exist, refuses outcomes, or leads back
                 to the calling endpoint.
             errors.InvalidCronError: The cron expression is malformed, or never fires.
+            errors.TemplateResolutionFailedError: A template is malformed, or a variable in it cannot be resolved.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
@@ -1676,13 +1694,13 @@ class AsyncJobs(AsyncGroup):
             "POST",
             "/jobs",
             headers={"Prefer": prefer},
-            body=body,
-            key=body.get("idempotency_key"),
+            body=fields,
+            key=fields.get("idempotency_key"),
             takes_key=True,
             key_in_body=True,
             timeout=timeout,
         )
-        answer: models.CreatedJob = await self._sender.send(call)
+        answer: models.CreatedJob = await self._sender.request(call)
         return answer
 
     async def get(self, job_id: str, /, *, timeout: float | None = None) -> models.Job:
@@ -1700,11 +1718,11 @@ class AsyncJobs(AsyncGroup):
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of("jobs.get", "GET", "/jobs/{job_id}", path={"job_id": job_id}, timeout=timeout)
-        answer: models.Job = await self._sender.send(call)
+        answer: models.Job = await self._sender.request(call)
         return answer
 
     async def update(
-        self, job_id: str, /, *, timeout: float | None = None, **body: Unpack[models.ChangedJob]
+        self, job_id: str, /, *, timeout: float | None = None, **fields: Unpack[models.ChangedJob]
     ) -> models.Job:
         """Replace a CRON or INTERVAL job by its next version, which has a new id; the old version is RETIRED.
 
@@ -1714,7 +1732,7 @@ class AsyncJobs(AsyncGroup):
         Args:
             job_id: Id of the job.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.ChangedJob`; all are optional.
+            **fields: Fields of `models.ChangedJob`; all are optional.
 
         Returns:
             The answer as `models.Job`.
@@ -1729,19 +1747,19 @@ class AsyncJobs(AsyncGroup):
             errors.InvalidCronError: The cron expression is malformed, or never fires.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
-        call = Call.of("jobs.update", "PUT", "/jobs/{job_id}", path={"job_id": job_id}, body=body, timeout=timeout)
-        answer: models.Job = await self._sender.send(call)
+        call = Call.of("jobs.update", "PUT", "/jobs/{job_id}", path={"job_id": job_id}, body=fields, timeout=timeout)
+        answer: models.Job = await self._sender.request(call)
         return answer
 
     async def patch(
-        self, job_id: str, /, *, timeout: float | None = None, **body: Unpack[models.PatchedJob]
+        self, job_id: str, /, *, timeout: float | None = None, **fields: Unpack[models.PatchedJob]
     ) -> models.Job:
         """Pause or resume a job with `status`, or replace it as PUT does.
 
         Args:
             job_id: Id of the job.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.PatchedJob`; all are optional.
+            **fields: Fields of `models.PatchedJob`; all are optional.
 
         Returns:
             The answer as `models.Job`.
@@ -1757,8 +1775,8 @@ class AsyncJobs(AsyncGroup):
             errors.InvalidCronError: The cron expression is malformed, or never fires.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
-        call = Call.of("jobs.patch", "PATCH", "/jobs/{job_id}", path={"job_id": job_id}, body=body, timeout=timeout)
-        answer: models.Job = await self._sender.send(call)
+        call = Call.of("jobs.patch", "PATCH", "/jobs/{job_id}", path={"job_id": job_id}, body=fields, timeout=timeout)
+        answer: models.Job = await self._sender.request(call)
         return answer
 
     async def cancel(
@@ -1806,7 +1824,7 @@ class AsyncJobs(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Job = await self._sender.send(call)
+        answer: models.Job = await self._sender.request(call)
         return answer
 
     def list_executions(
@@ -1863,7 +1881,7 @@ class AsyncJobs(AsyncGroup):
         return AsyncPages(self._sender, call)
 
     async def create_batch(
-        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.Batch]
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **fields: Unpack[models.Batch]
     ) -> models.BatchResult:
         """Create up to 1,000 jobs; a job that cannot be created does not affect the other jobs.
 
@@ -1872,7 +1890,7 @@ class AsyncJobs(AsyncGroup):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.Batch`; `jobs` is required.
+            **fields: Fields of `models.Batch`; `jobs` is required.
 
         Returns:
             The answer as `models.BatchResult`; `replayed(answer)` is True if an earlier request with the same key
@@ -1883,9 +1901,15 @@ class AsyncJobs(AsyncGroup):
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
-            "jobs.create_batch", "POST", "/jobs/batch", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+            "jobs.create_batch",
+            "POST",
+            "/jobs/batch",
+            body=fields,
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
         )
-        answer: models.BatchResult = await self._sender.send(call)
+        answer: models.BatchResult = await self._sender.request(call)
         return answer
 
     async def pause(
@@ -1919,7 +1943,7 @@ class AsyncJobs(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Job = await self._sender.send(call)
+        answer: models.Job = await self._sender.request(call)
         return answer
 
     async def resume(
@@ -1953,7 +1977,7 @@ class AsyncJobs(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Job = await self._sender.send(call)
+        answer: models.Job = await self._sender.request(call)
         return answer
 
     async def run(
@@ -1989,7 +2013,7 @@ class AsyncJobs(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Execution = await self._sender.send(call)
+        answer: models.Execution = await self._sender.request(call)
         return answer
 
     async def status(self, job_id: str, /, *, timeout: float | None = None) -> models.Status:
@@ -2009,7 +2033,7 @@ class AsyncJobs(AsyncGroup):
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of("jobs.status", "GET", "/jobs/{job_id}/status", path={"job_id": job_id}, timeout=timeout)
-        answer: models.Status = await self._sender.send(call)
+        answer: models.Status = await self._sender.request(call)
         return answer
 
     def list_versions(
@@ -2066,7 +2090,7 @@ class AsyncJobs(AsyncGroup):
             query={"count": count},
             timeout=timeout,
         )
-        answer: models.NextRuns = await self._sender.send(call)
+        answer: models.NextRuns = await self._sender.request(call)
         return answer
 
 
@@ -2092,7 +2116,7 @@ class AsyncMetrics(AsyncGroup):
             TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("metrics.metrics", "GET", "/metrics", is_text=True, timeout=timeout)
-        answer: str = await self._sender.send(call)
+        answer: str = await self._sender.request(call)
         return answer
 
 
@@ -2119,13 +2143,13 @@ class AsyncNotificationPreviews(AsyncGroup):
     """
 
     async def preview_new(
-        self, *, timeout: float | None = None, **body: Unpack[models.NotificationQuestion]
+        self, *, timeout: float | None = None, **fields: Unpack[models.NotificationQuestion]
     ) -> models.NotificationPreview:
         """Show the messages that a notification rule would have sent within the last day; nothing is stored or sent.
 
         Args:
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NotificationQuestion`; `channels` and `events` are required.
+            **fields: Fields of `models.NotificationQuestion`; `channels` and `events` are required.
 
         Returns:
             The answer as `models.NotificationPreview`.
@@ -2139,11 +2163,11 @@ class AsyncNotificationPreviews(AsyncGroup):
             "notification_previews.preview_new",
             "POST",
             "/notification-rules/preview",
-            body=body,
+            body=fields,
             only_reads=True,
             timeout=timeout,
         )
-        answer: models.NotificationPreview = await self._sender.send(call)
+        answer: models.NotificationPreview = await self._sender.request(call)
         return answer
 
     async def preview_stored(self, name: str, /, *, timeout: float | None = None) -> models.NotificationPreview:
@@ -2167,7 +2191,7 @@ class AsyncNotificationPreviews(AsyncGroup):
             path={"name": name},
             timeout=timeout,
         )
-        answer: models.NotificationPreview = await self._sender.send(call)
+        answer: models.NotificationPreview = await self._sender.request(call)
         return answer
 
 
@@ -2224,7 +2248,7 @@ class AsyncNotificationRules(AsyncGroup):
         *,
         idempotency_key: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.NewNotificationRule],
+        **fields: Unpack[models.NewNotificationRule],
     ) -> models.NotificationRule:
         """Create a notification rule.
 
@@ -2235,7 +2259,7 @@ class AsyncNotificationRules(AsyncGroup):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewNotificationRule`; `channels`, `events` and `name` are required.
+            **fields: Fields of `models.NewNotificationRule`; `channels`, `events` and `name` are required.
 
         Returns:
             The answer as `models.NotificationRule`; `etag(answer)` is its version for `if_match`;
@@ -2252,12 +2276,12 @@ class AsyncNotificationRules(AsyncGroup):
             "notification_rules.create",
             "POST",
             "/notification-rules",
-            body=body,
+            body=fields,
             key=idempotency_key,
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.NotificationRule = await self._sender.send(call)
+        answer: models.NotificationRule = await self._sender.request(call)
         return answer
 
     async def get(
@@ -2289,7 +2313,7 @@ class AsyncNotificationRules(AsyncGroup):
             headers={"If-None-Match": if_none_match},
             timeout=timeout,
         )
-        answer: models.NotificationRule = await self._sender.send(call)
+        answer: models.NotificationRule = await self._sender.request(call)
         return answer
 
     async def replace(
@@ -2299,7 +2323,7 @@ class AsyncNotificationRules(AsyncGroup):
         *,
         if_match: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.ChangedNotificationRule],
+        **fields: Unpack[models.ChangedNotificationRule],
     ) -> models.NotificationRule:
         """Replace a notification rule; unsent events follow the new rule.
 
@@ -2308,7 +2332,7 @@ class AsyncNotificationRules(AsyncGroup):
             if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
                 in any state.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.ChangedNotificationRule`; `channels` and `events` are required.
+            **fields: Fields of `models.ChangedNotificationRule`; `channels` and `events` are required.
 
         Returns:
             The answer as `models.NotificationRule`; `etag(answer)` is its version for `if_match`.
@@ -2327,10 +2351,10 @@ class AsyncNotificationRules(AsyncGroup):
             "/notification-rules/{name}",
             path={"name": name},
             headers={"If-Match": if_match},
-            body=body,
+            body=fields,
             timeout=timeout,
         )
-        answer: models.NotificationRule = await self._sender.send(call)
+        answer: models.NotificationRule = await self._sender.request(call)
         return answer
 
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
@@ -2356,7 +2380,7 @@ class AsyncNotificationRules(AsyncGroup):
             headers={"If-Match": if_match},
             timeout=timeout,
         )
-        await self._sender.send(call)
+        await self._sender.request(call)
 
     def list_messages(
         self, name: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
@@ -2410,7 +2434,7 @@ class AsyncNotifications(AsyncGroup):
             TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("notifications.schema", "GET", "/notifications/schema", timeout=timeout)
-        answer: models.MessageSchema = await self._sender.send(call)
+        answer: models.MessageSchema = await self._sender.request(call)
         return answer
 
     async def test(
@@ -2455,7 +2479,7 @@ class AsyncNotifications(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.CreatedJob = await self._sender.send(call)
+        answer: models.CreatedJob = await self._sender.request(call)
         return answer
 
 
@@ -2481,7 +2505,7 @@ class AsyncOperations(AsyncGroup):
             TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("operations.operations", "GET", "/health/operations", timeout=timeout)
-        answer: models.Operations = await self._sender.send(call)
+        answer: models.Operations = await self._sender.request(call)
         return answer
 
 
@@ -2525,7 +2549,11 @@ class AsyncPayloadSpecs(AsyncGroup):
         return AsyncPages(self._sender, call)
 
     async def create(
-        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewPayloadSpec]
+        self,
+        *,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+        **fields: Unpack[models.NewPayloadSpec],
     ) -> models.PayloadSpec:
         """Create a payload spec.
 
@@ -2534,7 +2562,7 @@ class AsyncPayloadSpecs(AsyncGroup):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewPayloadSpec`; `name` and `schema` are required.
+            **fields: Fields of `models.NewPayloadSpec`; `name` and `schema` are required.
 
         Returns:
             The answer as `models.PayloadSpec`; `etag(answer)` is its version for `if_match`; `replayed(answer)`
@@ -2550,12 +2578,12 @@ class AsyncPayloadSpecs(AsyncGroup):
             "payload_specs.create",
             "POST",
             "/payload-specs",
-            body=body,
+            body=fields,
             key=idempotency_key,
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.PayloadSpec = await self._sender.send(call)
+        answer: models.PayloadSpec = await self._sender.request(call)
         return answer
 
     async def get(
@@ -2587,7 +2615,7 @@ class AsyncPayloadSpecs(AsyncGroup):
             headers={"If-None-Match": if_none_match},
             timeout=timeout,
         )
-        answer: models.PayloadSpec = await self._sender.send(call)
+        answer: models.PayloadSpec = await self._sender.request(call)
         return answer
 
     async def replace(
@@ -2597,7 +2625,7 @@ class AsyncPayloadSpecs(AsyncGroup):
         *,
         if_match: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.ChangedPayloadSpec],
+        **fields: Unpack[models.ChangedPayloadSpec],
     ) -> models.PayloadSpec:
         """Replace the schema of a payload spec, for jobs created from now on.
 
@@ -2606,7 +2634,7 @@ class AsyncPayloadSpecs(AsyncGroup):
             if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
                 in any state.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.ChangedPayloadSpec`; `schema` is required.
+            **fields: Fields of `models.ChangedPayloadSpec`; `schema` is required.
 
         Returns:
             The answer as `models.PayloadSpec`; `etag(answer)` is its version for `if_match`.
@@ -2624,10 +2652,10 @@ class AsyncPayloadSpecs(AsyncGroup):
             "/payload-specs/{name}",
             path={"name": name},
             headers={"If-Match": if_match},
-            body=body,
+            body=fields,
             timeout=timeout,
         )
-        answer: models.PayloadSpec = await self._sender.send(call)
+        answer: models.PayloadSpec = await self._sender.request(call)
         return answer
 
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
@@ -2654,7 +2682,7 @@ class AsyncPayloadSpecs(AsyncGroup):
             headers={"If-Match": if_match},
             timeout=timeout,
         )
-        await self._sender.send(call)
+        await self._sender.request(call)
 
 
 class AsyncProcesses(AsyncGroup):
@@ -2759,7 +2787,7 @@ class AsyncQueues(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Queue = await self._sender.send(call)
+        answer: models.Queue = await self._sender.request(call)
         return answer
 
     async def resume(
@@ -2793,7 +2821,7 @@ class AsyncQueues(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Queue = await self._sender.send(call)
+        answer: models.Queue = await self._sender.request(call)
         return answer
 
 
@@ -2806,12 +2834,12 @@ class AsyncRedrivePreviews(AsyncGroup):
         )
     """
 
-    async def preview(self, *, timeout: float | None = None, **body: Unpack[models.NewRedrive]) -> models.Preview:
+    async def preview(self, *, timeout: float | None = None, **fields: Unpack[models.NewRedrive]) -> models.Preview:
         """Count the letters of a redrive, and show the first of them; changes nothing.
 
         Args:
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewRedrive`; `wanted` is required.
+            **fields: Fields of `models.NewRedrive`; `wanted` is required.
 
         Returns:
             The answer as `models.Preview`.
@@ -2821,9 +2849,9 @@ class AsyncRedrivePreviews(AsyncGroup):
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
-            "redrive_previews.preview", "POST", "/redrives/preview", body=body, only_reads=True, timeout=timeout
+            "redrive_previews.preview", "POST", "/redrives/preview", body=fields, only_reads=True, timeout=timeout
         )
-        answer: models.Preview = await self._sender.send(call)
+        answer: models.Preview = await self._sender.request(call)
         return answer
 
 
@@ -2857,7 +2885,7 @@ class AsyncRedrives(AsyncGroup):
         return AsyncPages(self._sender, call)
 
     async def begin(
-        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewRedrive]
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **fields: Unpack[models.NewRedrive]
     ) -> models.RedriveOfSeveral:
         """Start a redrive of all letters of a filter that are open now; a scheduler starts it within seconds.
 
@@ -2869,7 +2897,7 @@ class AsyncRedrives(AsyncGroup):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewRedrive`; `wanted` is required.
+            **fields: Fields of `models.NewRedrive`; `wanted` is required.
 
         Returns:
             The answer as `models.RedriveOfSeveral`; `replayed(answer)` is True if an earlier request with the
@@ -2881,9 +2909,9 @@ class AsyncRedrives(AsyncGroup):
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
-            "redrives.begin", "POST", "/redrives", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+            "redrives.begin", "POST", "/redrives", body=fields, key=idempotency_key, takes_key=True, timeout=timeout
         )
-        answer: models.RedriveOfSeveral = await self._sender.send(call)
+        answer: models.RedriveOfSeveral = await self._sender.request(call)
         return answer
 
     async def get(self, redrive_id: str, /, *, timeout: float | None = None) -> models.RedriveOfSeveral:
@@ -2903,7 +2931,7 @@ class AsyncRedrives(AsyncGroup):
         call = Call.of(
             "redrives.get", "GET", "/redrives/{redrive_id}", path={"redrive_id": redrive_id}, timeout=timeout
         )
-        answer: models.RedriveOfSeveral = await self._sender.send(call)
+        answer: models.RedriveOfSeveral = await self._sender.request(call)
         return answer
 
     async def pause(
@@ -2937,7 +2965,7 @@ class AsyncRedrives(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.RedriveOfSeveral = await self._sender.send(call)
+        answer: models.RedriveOfSeveral = await self._sender.request(call)
         return answer
 
     async def resume(
@@ -2971,7 +2999,7 @@ class AsyncRedrives(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.RedriveOfSeveral = await self._sender.send(call)
+        answer: models.RedriveOfSeveral = await self._sender.request(call)
         return answer
 
     async def stop(
@@ -3005,7 +3033,7 @@ class AsyncRedrives(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.RedriveOfSeveral = await self._sender.send(call)
+        answer: models.RedriveOfSeveral = await self._sender.request(call)
         return answer
 
 
@@ -3018,12 +3046,12 @@ class AsyncRouteTests(AsyncGroup):
         )
     """
 
-    async def test(self, *, timeout: float | None = None, **body: Unpack[models.RouteQuestion]) -> models.RouteAnswer:
+    async def test(self, *, timeout: float | None = None, **fields: Unpack[models.RouteQuestion]) -> models.RouteAnswer:
         """Return the queue for an endpoint's name; with `routes` also the endpoints that they would move.
 
         Args:
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.RouteQuestion`; `endpoint` is required.
+            **fields: Fields of `models.RouteQuestion`; `endpoint` is required.
 
         Returns:
             The answer as `models.RouteAnswer`.
@@ -3031,8 +3059,8 @@ class AsyncRouteTests(AsyncGroup):
         Raises:
             TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
-        call = Call.of("route_tests.test", "POST", "/routes/test", body=body, only_reads=True, timeout=timeout)
-        answer: models.RouteAnswer = await self._sender.send(call)
+        call = Call.of("route_tests.test", "POST", "/routes/test", body=fields, only_reads=True, timeout=timeout)
+        answer: models.RouteAnswer = await self._sender.request(call)
         return answer
 
 
@@ -3061,11 +3089,11 @@ class AsyncRoutes(AsyncGroup):
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of("routes.get", "GET", "/routes", headers={"If-None-Match": if_none_match}, timeout=timeout)
-        answer: models.Routes = await self._sender.send(call)
+        answer: models.Routes = await self._sender.request(call)
         return answer
 
     async def replace(
-        self, *, if_match: str | None = None, timeout: float | None = None, **body: Unpack[models.NewRoutes]
+        self, *, if_match: str | None = None, timeout: float | None = None, **fields: Unpack[models.NewRoutes]
     ) -> models.Routes:
         """Replace all routes, for executions created from now on. Waiting executions stay in their queue.
 
@@ -3073,7 +3101,7 @@ class AsyncRoutes(AsyncGroup):
             if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
                 in any state.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewRoutes`; `routes` is required.
+            **fields: Fields of `models.NewRoutes`; `routes` is required.
 
         Returns:
             The answer as `models.Routes`; `etag(answer)` is its version for `if_match`.
@@ -3083,8 +3111,8 @@ class AsyncRoutes(AsyncGroup):
                 for; nothing was changed.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
-        call = Call.of("routes.replace", "PUT", "/routes", headers={"If-Match": if_match}, body=body, timeout=timeout)
-        answer: models.Routes = await self._sender.send(call)
+        call = Call.of("routes.replace", "PUT", "/routes", headers={"If-Match": if_match}, body=fields, timeout=timeout)
+        answer: models.Routes = await self._sender.request(call)
         return answer
 
     async def delete(self, *, if_match: str | None = None, timeout: float | None = None) -> models.Routes:
@@ -3104,7 +3132,7 @@ class AsyncRoutes(AsyncGroup):
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of("routes.delete", "DELETE", "/routes", headers={"If-Match": if_match}, timeout=timeout)
-        answer: models.Routes = await self._sender.send(call)
+        answer: models.Routes = await self._sender.request(call)
         return answer
 
 
@@ -3176,7 +3204,7 @@ class AsyncSecrets(AsyncGroup):
         return AsyncPages(self._sender, call)
 
     async def create(
-        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewSecret]
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **fields: Unpack[models.NewSecret]
     ) -> models.Secret:
         """Create a secret.
 
@@ -3185,7 +3213,7 @@ class AsyncSecrets(AsyncGroup):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewSecret`; `name` and `value` are required.
+            **fields: Fields of `models.NewSecret`; `name` and `value` are required.
 
         Returns:
             The answer as `models.Secret`; `etag(answer)` is its version for `if_match`; `replayed(answer)` is
@@ -3197,9 +3225,9 @@ class AsyncSecrets(AsyncGroup):
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(
-            "secrets.create", "POST", "/secrets", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+            "secrets.create", "POST", "/secrets", body=fields, key=idempotency_key, takes_key=True, timeout=timeout
         )
-        answer: models.Secret = await self._sender.send(call)
+        answer: models.Secret = await self._sender.request(call)
         return answer
 
     async def get(
@@ -3231,7 +3259,7 @@ class AsyncSecrets(AsyncGroup):
             headers={"If-None-Match": if_none_match},
             timeout=timeout,
         )
-        answer: models.Secret = await self._sender.send(call)
+        answer: models.Secret = await self._sender.request(call)
         return answer
 
     async def replace(
@@ -3241,7 +3269,7 @@ class AsyncSecrets(AsyncGroup):
         *,
         if_match: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.ChangedSecret],
+        **fields: Unpack[models.ChangedSecret],
     ) -> models.Secret:
         """Rotate a secret; workers use the new value from their next claim on.
 
@@ -3250,7 +3278,7 @@ class AsyncSecrets(AsyncGroup):
             if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
                 in any state.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.ChangedSecret`; `value` is required.
+            **fields: Fields of `models.ChangedSecret`; `value` is required.
 
         Returns:
             The answer as `models.Secret`; `etag(answer)` is its version for `if_match`.
@@ -3267,10 +3295,10 @@ class AsyncSecrets(AsyncGroup):
             "/secrets/{name}",
             path={"name": name},
             headers={"If-Match": if_match},
-            body=body,
+            body=fields,
             timeout=timeout,
         )
-        answer: models.Secret = await self._sender.send(call)
+        answer: models.Secret = await self._sender.request(call)
         return answer
 
     async def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
@@ -3297,7 +3325,7 @@ class AsyncSecrets(AsyncGroup):
             headers={"If-Match": if_match},
             timeout=timeout,
         )
-        await self._sender.send(call)
+        await self._sender.request(call)
 
 
 class AsyncStats(AsyncGroup):
@@ -3326,7 +3354,7 @@ class AsyncStats(AsyncGroup):
             TaskExecutorError: Errors of each operation; see `AsyncService`.
         """
         call = Call.of("stats.get", "GET", "/stats", query={"seconds": seconds, "endpoint": endpoint}, timeout=timeout)
-        answer: models.Report = await self._sender.send(call)
+        answer: models.Report = await self._sender.request(call)
         return answer
 
 
@@ -3380,7 +3408,7 @@ class AsyncWorkers(AsyncGroup):
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of("workers.get", "GET", "/workers/{worker_id}", path={"worker_id": worker_id}, timeout=timeout)
-        answer: models.WorkerDetail = await self._sender.send(call)
+        answer: models.WorkerDetail = await self._sender.request(call)
         return answer
 
     async def drain(
@@ -3417,7 +3445,7 @@ class AsyncWorkers(AsyncGroup):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Command = await self._sender.send(call)
+        answer: models.Command = await self._sender.request(call)
         return answer
 
 

@@ -62,7 +62,7 @@ class Client(Service):
         """Close the connections; later calls raise RuntimeError. Closing twice is allowed, from any thread."""
         self._transport.close()
 
-    def send(self, call: Call) -> Any:
+    def request(self, call: Call) -> Any:
         """Send a call with retries. The generated operations use it; an operation without a method can be sent too.
 
         Args:
@@ -76,7 +76,7 @@ class Client(Service):
             RuntimeError: The client is closed.
 
         Example:
-            job = te.send(Call.of("jobs.get", "GET", "/jobs/{job_id}", path={"job_id": "job_8f3a6c1d2e4b"}))
+            job = te.request(Call.of("jobs.get", "GET", "/jobs/{job_id}", path={"job_id": "job_8f3a6c1d2e4b"}))
         """
         return self._send(call, self._retries)
 
@@ -88,6 +88,28 @@ class Client(Service):
             return None
 
         return read(call, drive(exchange(call, retries, time.monotonic, time.time), do))
+
+    def send(self, url: str, body: Any = None, *, timeout: float | None = None, **fields: Any) -> models.CreatedJob:
+        """Create a job that sends a JSON body to a URL, without an endpoint; needs the scope `jobs:send`.
+
+        Args:
+            url: HTTP or HTTPS URL, without templates and secrets.
+            body: JSON value to send; None for no body.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **fields: Further fields of `models.NewJob`, such as `delay`, `cron`, `method`, `headers`, `retry_policy` or
+                `idempotency_key`.
+
+        Returns:
+            The job; `replayed(answer)` is True if an earlier request with the same key created it.
+
+        Raises:
+            errors.ConflictError: The service has as many endpoints of URLs as it may have.
+            TaskExecutorError: Other errors of each operation; see `operations.Service`.
+
+        Example:
+            te.send("https://shop.example/reminders", {"user": "u_1"}, delay="10m")
+        """
+        return self.jobs.create(timeout=timeout, **{"url": url, "body": body, **fields})
 
     def wait(self, id_: str, /, *, timeout: float = 60.0) -> models.Execution:
         """Wait until an execution has ended. The calling thread blocks.
@@ -183,4 +205,4 @@ class Client(Service):
             for change in te.register(dry_run=True):
                 print(change.kind, change.name, change.action, change.fields)
         """
-        return drive(self._declared.register(dry_run=dry_run), self.send)
+        return drive(self._declared.register(dry_run=dry_run), self.request)

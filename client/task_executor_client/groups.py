@@ -8,14 +8,14 @@ from .call import Call
 class Sender(Protocol):
     """Blocking sender of calls."""
 
-    def send(self, call: Call) -> Any:
+    def request(self, call: Call) -> Any:
         """Send a call and return its answer."""
 
 
 class AsyncSender(Protocol):
     """Asynchronous sender of calls."""
 
-    async def send(self, call: Call) -> Any:
+    async def request(self, call: Call) -> Any:
         """Send a call and return its answer."""
 
 

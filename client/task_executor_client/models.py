@@ -165,7 +165,7 @@ class BreakerSpec(TypedDict):
 
 
 class SigningSpec(TypedDict):
-    """Part of `HttpSpec`, `NotificationSpec`."""
+    """Part of `HttpSpec`, `NotificationSpec`, `NewJob`."""
 
     secret: str
     previous_secret: NotRequired[str]
@@ -252,7 +252,7 @@ class NotificationSpec(TypedDict):
 
 
 class RetryPolicySpec(TypedDict):
-    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`."""
+    """Part of `NewEndpoint`, `Endpoint`, `ChangedEndpoint`, `NewJob`."""
 
     max_attempts: NotRequired[int]
     backoff: NotRequired[Literal["fixed", "linear", "exponential", "custom", "decorrelated"]]
@@ -503,6 +503,25 @@ class LimitsState(TypedDict):
 class NewJob(TypedDict):
     """Body of `jobs.create`."""
 
+    url: NotRequired[str | None]
+    """Instead of `endpoint` and `trigger`: the HTTP or HTTPS URL to send `body` to; needs the scope `jobs:send`.
+    Neither templates nor secrets: those need an endpoint. The other fields decide the trigger when `trigger` is
+    absent; without `idempotency_key`, each request creates a job.
+    """
+    body: NotRequired[Any]
+    """With `url`: any JSON value to send; no body when absent."""
+    method: NotRequired[Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None]
+    """With `url`; `POST` when absent."""
+    headers: NotRequired[Mapping[str, str] | None]
+    """With `url`."""
+    timeout_ms: NotRequired[int | None]
+    """With `url`; 30000 when absent."""
+    expected_status_codes: NotRequired[Sequence[int] | None]
+    """With `url`; 200, 201, 202 and 204 when absent."""
+    signing: NotRequired[SigningSpec | None]
+    """With `url`."""
+    retry_policy: NotRequired[RetryPolicySpec | None]
+    """With `url`."""
     name: NotRequired[str | None]
     """For display and filters; need not be unique."""
     labels: NotRequired[Mapping[str, str] | None]
@@ -534,8 +553,8 @@ class NewJob(TypedDict):
     input: NotRequired[Mapping[str, Any] | None]
     callbacks: NotRequired[NewCallbacks | None]
     """Endpoints to call when its executions end; override the endpoint's callbacks; `null`: none."""
-    endpoint: str
-    trigger: Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]
+    endpoint: NotRequired[str]
+    trigger: NotRequired[Literal["IMMEDIATE", "DELAYED", "CRON", "INTERVAL"]]
     idempotency_key: NotRequired[str | None]
     """Required for IMMEDIATE and DELAYED, here or in the Idempotency-Key header; must not begin with `te:`, which is
     reserved for jobs that the service itself creates.

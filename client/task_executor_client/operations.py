@@ -129,7 +129,7 @@ class Breakers(Group):
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of("breakers.get", "GET", "/breakers/{target}", path={"target": target}, timeout=timeout)
-        answer: models.Breaker = self._sender.send(call)
+        answer: models.Breaker = self._sender.request(call)
         return answer
 
     def list_events(
@@ -196,7 +196,7 @@ class Breakers(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Breaker = self._sender.send(call)
+        answer: models.Breaker = self._sender.request(call)
         return answer
 
 
@@ -209,12 +209,12 @@ class BulkOperationPreviews(Group):
         )
     """
 
-    def preview(self, *, timeout: float | None = None, **body: Unpack[models.NewBulkOperation]) -> models.BulkPreview:
+    def preview(self, *, timeout: float | None = None, **fields: Unpack[models.NewBulkOperation]) -> models.BulkPreview:
         """Count the executions that a bulk operation would change, and show the first of them; changes nothing.
 
         Args:
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewBulkOperation`; `action` and `wanted` are required.
+            **fields: Fields of `models.NewBulkOperation`; `action` and `wanted` are required.
 
         Returns:
             The answer as `models.BulkPreview`.
@@ -226,11 +226,11 @@ class BulkOperationPreviews(Group):
             "bulk_operation_previews.preview",
             "POST",
             "/bulk-operations/preview",
-            body=body,
+            body=fields,
             only_reads=True,
             timeout=timeout,
         )
-        answer: models.BulkPreview = self._sender.send(call)
+        answer: models.BulkPreview = self._sender.request(call)
         return answer
 
 
@@ -270,7 +270,7 @@ class BulkOperations(Group):
         *,
         idempotency_key: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.NewBulkOperation],
+        **fields: Unpack[models.NewBulkOperation],
     ) -> models.BulkOperation:
         """Start an operation that cancels, retries or reschedules the executions of a filter, or archives dead
         letters.
@@ -287,7 +287,7 @@ class BulkOperations(Group):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewBulkOperation`; `action` and `wanted` are required.
+            **fields: Fields of `models.NewBulkOperation`; `action` and `wanted` are required.
 
         Returns:
             The answer as `models.BulkOperation`; `replayed(answer)` is True if an earlier request with the same
@@ -301,12 +301,12 @@ class BulkOperations(Group):
             "bulk_operations.begin",
             "POST",
             "/bulk-operations",
-            body=body,
+            body=fields,
             key=idempotency_key,
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.BulkOperation = self._sender.send(call)
+        answer: models.BulkOperation = self._sender.request(call)
         return answer
 
     def get(self, operation_id: str, /, *, timeout: float | None = None) -> models.BulkOperation:
@@ -330,7 +330,7 @@ class BulkOperations(Group):
             path={"operation_id": operation_id},
             timeout=timeout,
         )
-        answer: models.BulkOperation = self._sender.send(call)
+        answer: models.BulkOperation = self._sender.request(call)
         return answer
 
     def pause(
@@ -364,7 +364,7 @@ class BulkOperations(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.BulkOperation = self._sender.send(call)
+        answer: models.BulkOperation = self._sender.request(call)
         return answer
 
     def resume(
@@ -398,7 +398,7 @@ class BulkOperations(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.BulkOperation = self._sender.send(call)
+        answer: models.BulkOperation = self._sender.request(call)
         return answer
 
     def stop(
@@ -432,7 +432,7 @@ class BulkOperations(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.BulkOperation = self._sender.send(call)
+        answer: models.BulkOperation = self._sender.request(call)
         return answer
 
 
@@ -456,7 +456,7 @@ class Callbacks(Group):
             TaskExecutorError: Errors of each operation; see `Service`.
         """
         call = Call.of("callbacks.schema", "GET", "/callbacks/schema", timeout=timeout)
-        answer: models.OutcomeSchema = self._sender.send(call)
+        answer: models.OutcomeSchema = self._sender.request(call)
         return answer
 
 
@@ -490,7 +490,7 @@ class Configs(Group):
         return Pages(self._sender, call)
 
     def create(
-        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewConfig]
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **fields: Unpack[models.NewConfig]
     ) -> models.Config:
         """Create a config.
 
@@ -499,7 +499,7 @@ class Configs(Group):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewConfig`; `name` and `values` are required.
+            **fields: Fields of `models.NewConfig`; `name` and `values` are required.
 
         Returns:
             The answer as `models.Config`; `etag(answer)` is its version for `if_match`; `replayed(answer)` is
@@ -511,9 +511,9 @@ class Configs(Group):
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
-            "configs.create", "POST", "/configs", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+            "configs.create", "POST", "/configs", body=fields, key=idempotency_key, takes_key=True, timeout=timeout
         )
-        answer: models.Config = self._sender.send(call)
+        answer: models.Config = self._sender.request(call)
         return answer
 
     def get(self, name: str, /, *, if_none_match: str | None = None, timeout: float | None = None) -> models.Config:
@@ -543,7 +543,7 @@ class Configs(Group):
             headers={"If-None-Match": if_none_match},
             timeout=timeout,
         )
-        answer: models.Config = self._sender.send(call)
+        answer: models.Config = self._sender.request(call)
         return answer
 
     def replace(
@@ -553,7 +553,7 @@ class Configs(Group):
         *,
         if_match: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.ChangedConfig],
+        **fields: Unpack[models.ChangedConfig],
     ) -> models.Config:
         """Replace the values of a config, for executions that have not begun.
 
@@ -564,7 +564,7 @@ class Configs(Group):
             if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
                 in any state.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.ChangedConfig`; `values` is required.
+            **fields: Fields of `models.ChangedConfig`; `values` is required.
 
         Returns:
             The answer as `models.Config`; `etag(answer)` is its version for `if_match`.
@@ -581,10 +581,10 @@ class Configs(Group):
             "/configs/{name}",
             path={"name": name},
             headers={"If-Match": if_match},
-            body=body,
+            body=fields,
             timeout=timeout,
         )
-        answer: models.Config = self._sender.send(call)
+        answer: models.Config = self._sender.request(call)
         return answer
 
     def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
@@ -611,7 +611,7 @@ class Configs(Group):
             headers={"If-Match": if_match},
             timeout=timeout,
         )
-        self._sender.send(call)
+        self._sender.request(call)
 
 
 class Cron(Group):
@@ -624,13 +624,13 @@ class Cron(Group):
     """
 
     def preview(
-        self, *, timeout: float | None = None, **body: Unpack[models.CronPreviewQuestion]
+        self, *, timeout: float | None = None, **fields: Unpack[models.CronPreviewQuestion]
     ) -> models.CronPreview:
         """Preview a schedule: its rule in English and its next runs, with notes on clock changes.
 
         Args:
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.CronPreviewQuestion`; `cron` and `timezone` are required.
+            **fields: Fields of `models.CronPreviewQuestion`; `cron` and `timezone` are required.
 
         Returns:
             The answer as `models.CronPreview`.
@@ -639,8 +639,8 @@ class Cron(Group):
             errors.InvalidCronError: The cron expression is malformed, or never fires.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
-        call = Call.of("cron.preview", "POST", "/cron/preview", body=body, only_reads=True, timeout=timeout)
-        answer: models.CronPreview = self._sender.send(call)
+        call = Call.of("cron.preview", "POST", "/cron/preview", body=fields, only_reads=True, timeout=timeout)
+        answer: models.CronPreview = self._sender.request(call)
         return answer
 
 
@@ -724,7 +724,7 @@ class DeadLetters(Group):
         call = Call.of(
             "dead_letters.get", "GET", "/dead-letters/{letter_id}", path={"letter_id": letter_id}, timeout=timeout
         )
-        answer: models.DeadLetterView = self._sender.send(call)
+        answer: models.DeadLetterView = self._sender.request(call)
         return answer
 
     def redrive(
@@ -734,7 +734,7 @@ class DeadLetters(Group):
         *,
         idempotency_key: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.Redrive],
+        **fields: Unpack[models.Redrive],
     ) -> models.DeadLetter:
         """Redrive a dead letter, which resolves it.
 
@@ -750,7 +750,7 @@ class DeadLetters(Group):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.Redrive`; all are optional.
+            **fields: Fields of `models.Redrive`; all are optional.
 
         Returns:
             The answer as `models.DeadLetter`; `replayed(answer)` is True if an earlier request with the same key
@@ -771,12 +771,12 @@ class DeadLetters(Group):
             "POST",
             "/dead-letters/{letter_id}/redrive",
             path={"letter_id": letter_id},
-            body=body,
+            body=fields,
             key=idempotency_key,
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.DeadLetter = self._sender.send(call)
+        answer: models.DeadLetter = self._sender.request(call)
         return answer
 
     def archive(
@@ -786,7 +786,7 @@ class DeadLetters(Group):
         *,
         idempotency_key: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.Archive],
+        **fields: Unpack[models.Archive],
     ) -> models.DeadLetter:
         """Archive a dead letter: it is resolved without a retry, and deleted after the retention.
 
@@ -796,7 +796,7 @@ class DeadLetters(Group):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.Archive`; `note` is required.
+            **fields: Fields of `models.Archive`; `note` is required.
 
         Returns:
             The answer as `models.DeadLetter`; `replayed(answer)` is True if an earlier request with the same key
@@ -813,12 +813,12 @@ class DeadLetters(Group):
             "POST",
             "/dead-letters/{letter_id}/archive",
             path={"letter_id": letter_id},
-            body=body,
+            body=fields,
             key=idempotency_key,
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.DeadLetter = self._sender.send(call)
+        answer: models.DeadLetter = self._sender.request(call)
         return answer
 
 
@@ -852,13 +852,19 @@ class Endpoints(Group):
     """
 
     def list(
-        self, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        inline: bool | None = None,
+        timeout: float | None = None,
     ) -> Pages[models.Endpoint]:
         """List endpoints, newest first.
 
         Args:
             limit: Items per page, 1 to 200; None for `50`.
             cursor: `cursor` of the page before; None for the first page.
+            inline: List the endpoints of jobs with `url`, instead of the others; None for `False`.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
 
         Returns:
@@ -868,11 +874,17 @@ class Endpoints(Group):
         Raises:
             TaskExecutorError: Errors of each operation; see `Service`.
         """
-        call = Call.of("endpoints.list", "GET", "/endpoints", query={"limit": limit, "cursor": cursor}, timeout=timeout)
+        call = Call.of(
+            "endpoints.list",
+            "GET",
+            "/endpoints",
+            query={"limit": limit, "cursor": cursor, "inline": inline},
+            timeout=timeout,
+        )
         return Pages(self._sender, call)
 
     def create(
-        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewEndpoint]
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **fields: Unpack[models.NewEndpoint]
     ) -> models.Endpoint:
         """Register an endpoint.
 
@@ -881,7 +893,7 @@ class Endpoints(Group):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewEndpoint`; `name`, `spec` and `type` are required.
+            **fields: Fields of `models.NewEndpoint`; `name`, `spec` and `type` are required.
 
         Returns:
             The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`; `replayed(answer)` is
@@ -898,9 +910,9 @@ class Endpoints(Group):
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
-            "endpoints.create", "POST", "/endpoints", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+            "endpoints.create", "POST", "/endpoints", body=fields, key=idempotency_key, takes_key=True, timeout=timeout
         )
-        answer: models.Endpoint = self._sender.send(call)
+        answer: models.Endpoint = self._sender.request(call)
         return answer
 
     def get(self, name: str, /, *, if_none_match: str | None = None, timeout: float | None = None) -> models.Endpoint:
@@ -930,7 +942,7 @@ class Endpoints(Group):
             headers={"If-None-Match": if_none_match},
             timeout=timeout,
         )
-        answer: models.Endpoint = self._sender.send(call)
+        answer: models.Endpoint = self._sender.request(call)
         return answer
 
     def replace(
@@ -940,7 +952,7 @@ class Endpoints(Group):
         *,
         if_match: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.ChangedEndpoint],
+        **fields: Unpack[models.ChangedEndpoint],
     ) -> models.Endpoint:
         """Replace an endpoint by a new version, for jobs created from now on.
 
@@ -949,13 +961,14 @@ class Endpoints(Group):
             if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
                 in any state.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.ChangedEndpoint`; `spec` and `type` are required.
+            **fields: Fields of `models.ChangedEndpoint`; `spec` and `type` are required.
 
         Returns:
             The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`.
 
         Raises:
             errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
             errors.PreconditionFailedError: The resource is not in the state that If-Match or If-None-Match asks
                 for; nothing was changed.
             errors.InvalidCallbackError: An endpoint to call back does not exist, refuses outcomes, or leads back
@@ -971,14 +984,14 @@ class Endpoints(Group):
             "/endpoints/{name}",
             path={"name": name},
             headers={"If-Match": if_match},
-            body=body,
+            body=fields,
             timeout=timeout,
         )
-        answer: models.Endpoint = self._sender.send(call)
+        answer: models.Endpoint = self._sender.request(call)
         return answer
 
     def patch(
-        self, name: str, /, *, if_match: str | None = None, timeout: float | None = None, **body: Unpack[models.Flow]
+        self, name: str, /, *, if_match: str | None = None, timeout: float | None = None, **fields: Unpack[models.Flow]
     ) -> models.Endpoint:
         """Change the queue, priority, limits or breaker of an endpoint without a new version.
 
@@ -990,7 +1003,7 @@ class Endpoints(Group):
             if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
                 in any state.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.Flow`; all are optional.
+            **fields: Fields of `models.Flow`; all are optional.
 
         Returns:
             The answer as `models.Endpoint`; `etag(answer)` is its version for `if_match`.
@@ -1008,10 +1021,10 @@ class Endpoints(Group):
             "/endpoints/{name}",
             path={"name": name},
             headers={"If-Match": if_match},
-            body=body,
+            body=fields,
             timeout=timeout,
         )
-        answer: models.Endpoint = self._sender.send(call)
+        answer: models.Endpoint = self._sender.request(call)
         return answer
 
     def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
@@ -1038,7 +1051,7 @@ class Endpoints(Group):
             headers={"If-Match": if_match},
             timeout=timeout,
         )
-        self._sender.send(call)
+        self._sender.request(call)
 
     def pause(
         self, name: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
@@ -1072,7 +1085,7 @@ class Endpoints(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Endpoint = self._sender.send(call)
+        answer: models.Endpoint = self._sender.request(call)
         return answer
 
     def resume(
@@ -1105,7 +1118,7 @@ class Endpoints(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Endpoint = self._sender.send(call)
+        answer: models.Endpoint = self._sender.request(call)
         return answer
 
     def limits(self, name: str, /, *, key: str | None = None, timeout: float | None = None) -> models.LimitsState:
@@ -1131,7 +1144,7 @@ class Endpoints(Group):
             query={"key": key},
             timeout=timeout,
         )
-        answer: models.LimitsState = self._sender.send(call)
+        answer: models.LimitsState = self._sender.request(call)
         return answer
 
 
@@ -1198,7 +1211,7 @@ class Events(Group):
             headers={"Last-Event-ID": last_event_id},
             timeout=timeout,
         )
-        answer: models.EventPage = self._sender.send(call)
+        answer: models.EventPage = self._sender.request(call)
         return answer
 
 
@@ -1284,7 +1297,7 @@ class Executions(Group):
         call = Call.of(
             "executions.get", "GET", "/executions/{execution_id}", path={"execution_id": execution_id}, timeout=timeout
         )
-        answer: models.Execution = self._sender.send(call)
+        answer: models.Execution = self._sender.request(call)
         return answer
 
     def list_attempts(
@@ -1400,7 +1413,7 @@ class Executions(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Execution = self._sender.send(call)
+        answer: models.Execution = self._sender.request(call)
         return answer
 
     def retry(
@@ -1437,7 +1450,7 @@ class Executions(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Execution = self._sender.send(call)
+        answer: models.Execution = self._sender.request(call)
         return answer
 
     def history(self, execution_id: str, /, *, timeout: float | None = None) -> models.History:
@@ -1463,7 +1476,7 @@ class Executions(Group):
             path={"execution_id": execution_id},
             timeout=timeout,
         )
-        answer: models.History = self._sender.send(call)
+        answer: models.History = self._sender.request(call)
         return answer
 
     def explain(self, execution_id: str, /, *, timeout: float | None = None) -> models.Explanation:
@@ -1487,7 +1500,7 @@ class Executions(Group):
             path={"execution_id": execution_id},
             timeout=timeout,
         )
-        answer: models.Explanation = self._sender.send(call)
+        answer: models.Explanation = self._sender.request(call)
         return answer
 
     def result(self, execution_id: str, /, *, wait: str | None = None, timeout: float | None = None) -> models.Result:
@@ -1520,7 +1533,7 @@ class Executions(Group):
             query={"wait": wait},
             timeout=timeout,
         )
-        answer: models.Result = self._sender.send(call)
+        answer: models.Result = self._sender.request(call)
         return answer
 
 
@@ -1544,7 +1557,7 @@ class Health(Group):
             TaskExecutorError: Errors of each operation; see `Service`.
         """
         call = Call.of("health.live", "GET", "/health/live", timeout=timeout)
-        answer: models.Health = self._sender.send(call)
+        answer: models.Health = self._sender.request(call)
         return answer
 
     def ready(self, *, timeout: float | None = None) -> models.Health:
@@ -1560,7 +1573,7 @@ class Health(Group):
             TaskExecutorError: Errors of each operation; see `Service`.
         """
         call = Call.of("health.ready", "GET", "/health/ready", timeout=timeout)
-        answer: models.Health = self._sender.send(call)
+        answer: models.Health = self._sender.request(call)
         return answer
 
 
@@ -1637,7 +1650,7 @@ class Jobs(Group):
         return Pages(self._sender, call)
 
     def create(
-        self, *, prefer: str | None = None, timeout: float | None = None, **body: Unpack[models.NewJob]
+        self, *, prefer: str | None = None, timeout: float | None = None, **fields: Unpack[models.NewJob]
     ) -> models.CreatedJob:
         """Create a job. A second request with the idempotency key gets 200 with the first job, whatever its body.
 
@@ -1645,11 +1658,14 @@ class Jobs(Group):
         after 10 seconds, the answer is 202 with the `Location` of the result. Repeating the request waits for the
         same job.
 
+        With `url` instead of `endpoint`, `body` is sent there as JSON. The service keeps an endpoint for each
+        different request with `url`, without `body` and the time.
+
         Args:
             prefer: `wait=10`: answer when the job's execution has ended, with its `result`, or with 202 after 10
                 seconds (60 at most); `respond-async`: answer 202 at once; None for an immediate answer.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewJob`; `endpoint` and `trigger` are required.
+            **fields: Fields of `models.NewJob`; all are optional.
 
         Returns:
             The answer as `models.CreatedJob`; `replayed(answer)` is True if an earlier request with the same key
@@ -1657,10 +1673,12 @@ class Jobs(Group):
 
         Raises:
             errors.EndpointNotFoundError: No live endpoint has that name.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
             errors.InputValidationFailedError: The job's input does not match the endpoint's payload spec.
             errors.InvalidCallbackError: An endpoint to call back does not exist, refuses outcomes, or leads back
                 to the calling endpoint.
             errors.InvalidCronError: The cron expression is malformed, or never fires.
+            errors.TemplateResolutionFailedError: A template is malformed, or a variable in it cannot be resolved.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
@@ -1668,13 +1686,13 @@ class Jobs(Group):
             "POST",
             "/jobs",
             headers={"Prefer": prefer},
-            body=body,
-            key=body.get("idempotency_key"),
+            body=fields,
+            key=fields.get("idempotency_key"),
             takes_key=True,
             key_in_body=True,
             timeout=timeout,
         )
-        answer: models.CreatedJob = self._sender.send(call)
+        answer: models.CreatedJob = self._sender.request(call)
         return answer
 
     def get(self, job_id: str, /, *, timeout: float | None = None) -> models.Job:
@@ -1692,10 +1710,12 @@ class Jobs(Group):
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of("jobs.get", "GET", "/jobs/{job_id}", path={"job_id": job_id}, timeout=timeout)
-        answer: models.Job = self._sender.send(call)
+        answer: models.Job = self._sender.request(call)
         return answer
 
-    def update(self, job_id: str, /, *, timeout: float | None = None, **body: Unpack[models.ChangedJob]) -> models.Job:
+    def update(
+        self, job_id: str, /, *, timeout: float | None = None, **fields: Unpack[models.ChangedJob]
+    ) -> models.Job:
         """Replace a CRON or INTERVAL job by its next version, which has a new id; the old version is RETIRED.
 
         The new version uses the current endpoint. Executions of the old version that have not begun are
@@ -1704,7 +1724,7 @@ class Jobs(Group):
         Args:
             job_id: Id of the job.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.ChangedJob`; all are optional.
+            **fields: Fields of `models.ChangedJob`; all are optional.
 
         Returns:
             The answer as `models.Job`.
@@ -1719,17 +1739,17 @@ class Jobs(Group):
             errors.InvalidCronError: The cron expression is malformed, or never fires.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
-        call = Call.of("jobs.update", "PUT", "/jobs/{job_id}", path={"job_id": job_id}, body=body, timeout=timeout)
-        answer: models.Job = self._sender.send(call)
+        call = Call.of("jobs.update", "PUT", "/jobs/{job_id}", path={"job_id": job_id}, body=fields, timeout=timeout)
+        answer: models.Job = self._sender.request(call)
         return answer
 
-    def patch(self, job_id: str, /, *, timeout: float | None = None, **body: Unpack[models.PatchedJob]) -> models.Job:
+    def patch(self, job_id: str, /, *, timeout: float | None = None, **fields: Unpack[models.PatchedJob]) -> models.Job:
         """Pause or resume a job with `status`, or replace it as PUT does.
 
         Args:
             job_id: Id of the job.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.PatchedJob`; all are optional.
+            **fields: Fields of `models.PatchedJob`; all are optional.
 
         Returns:
             The answer as `models.Job`.
@@ -1745,8 +1765,8 @@ class Jobs(Group):
             errors.InvalidCronError: The cron expression is malformed, or never fires.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
-        call = Call.of("jobs.patch", "PATCH", "/jobs/{job_id}", path={"job_id": job_id}, body=body, timeout=timeout)
-        answer: models.Job = self._sender.send(call)
+        call = Call.of("jobs.patch", "PATCH", "/jobs/{job_id}", path={"job_id": job_id}, body=fields, timeout=timeout)
+        answer: models.Job = self._sender.request(call)
         return answer
 
     def cancel(
@@ -1794,7 +1814,7 @@ class Jobs(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Job = self._sender.send(call)
+        answer: models.Job = self._sender.request(call)
         return answer
 
     def list_executions(
@@ -1851,7 +1871,7 @@ class Jobs(Group):
         return Pages(self._sender, call)
 
     def create_batch(
-        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.Batch]
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **fields: Unpack[models.Batch]
     ) -> models.BatchResult:
         """Create up to 1,000 jobs; a job that cannot be created does not affect the other jobs.
 
@@ -1860,7 +1880,7 @@ class Jobs(Group):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.Batch`; `jobs` is required.
+            **fields: Fields of `models.Batch`; `jobs` is required.
 
         Returns:
             The answer as `models.BatchResult`; `replayed(answer)` is True if an earlier request with the same key
@@ -1871,9 +1891,15 @@ class Jobs(Group):
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
-            "jobs.create_batch", "POST", "/jobs/batch", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+            "jobs.create_batch",
+            "POST",
+            "/jobs/batch",
+            body=fields,
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
         )
-        answer: models.BatchResult = self._sender.send(call)
+        answer: models.BatchResult = self._sender.request(call)
         return answer
 
     def pause(self, job_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None) -> models.Job:
@@ -1905,7 +1931,7 @@ class Jobs(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Job = self._sender.send(call)
+        answer: models.Job = self._sender.request(call)
         return answer
 
     def resume(self, job_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None) -> models.Job:
@@ -1937,7 +1963,7 @@ class Jobs(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Job = self._sender.send(call)
+        answer: models.Job = self._sender.request(call)
         return answer
 
     def run(
@@ -1973,7 +1999,7 @@ class Jobs(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Execution = self._sender.send(call)
+        answer: models.Execution = self._sender.request(call)
         return answer
 
     def status(self, job_id: str, /, *, timeout: float | None = None) -> models.Status:
@@ -1993,7 +2019,7 @@ class Jobs(Group):
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of("jobs.status", "GET", "/jobs/{job_id}/status", path={"job_id": job_id}, timeout=timeout)
-        answer: models.Status = self._sender.send(call)
+        answer: models.Status = self._sender.request(call)
         return answer
 
     def list_versions(
@@ -2050,7 +2076,7 @@ class Jobs(Group):
             query={"count": count},
             timeout=timeout,
         )
-        answer: models.NextRuns = self._sender.send(call)
+        answer: models.NextRuns = self._sender.request(call)
         return answer
 
 
@@ -2076,7 +2102,7 @@ class Metrics(Group):
             TaskExecutorError: Errors of each operation; see `Service`.
         """
         call = Call.of("metrics.metrics", "GET", "/metrics", is_text=True, timeout=timeout)
-        answer: str = self._sender.send(call)
+        answer: str = self._sender.request(call)
         return answer
 
 
@@ -2103,13 +2129,13 @@ class NotificationPreviews(Group):
     """
 
     def preview_new(
-        self, *, timeout: float | None = None, **body: Unpack[models.NotificationQuestion]
+        self, *, timeout: float | None = None, **fields: Unpack[models.NotificationQuestion]
     ) -> models.NotificationPreview:
         """Show the messages that a notification rule would have sent within the last day; nothing is stored or sent.
 
         Args:
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NotificationQuestion`; `channels` and `events` are required.
+            **fields: Fields of `models.NotificationQuestion`; `channels` and `events` are required.
 
         Returns:
             The answer as `models.NotificationPreview`.
@@ -2123,11 +2149,11 @@ class NotificationPreviews(Group):
             "notification_previews.preview_new",
             "POST",
             "/notification-rules/preview",
-            body=body,
+            body=fields,
             only_reads=True,
             timeout=timeout,
         )
-        answer: models.NotificationPreview = self._sender.send(call)
+        answer: models.NotificationPreview = self._sender.request(call)
         return answer
 
     def preview_stored(self, name: str, /, *, timeout: float | None = None) -> models.NotificationPreview:
@@ -2151,7 +2177,7 @@ class NotificationPreviews(Group):
             path={"name": name},
             timeout=timeout,
         )
-        answer: models.NotificationPreview = self._sender.send(call)
+        answer: models.NotificationPreview = self._sender.request(call)
         return answer
 
 
@@ -2208,7 +2234,7 @@ class NotificationRules(Group):
         *,
         idempotency_key: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.NewNotificationRule],
+        **fields: Unpack[models.NewNotificationRule],
     ) -> models.NotificationRule:
         """Create a notification rule.
 
@@ -2219,7 +2245,7 @@ class NotificationRules(Group):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewNotificationRule`; `channels`, `events` and `name` are required.
+            **fields: Fields of `models.NewNotificationRule`; `channels`, `events` and `name` are required.
 
         Returns:
             The answer as `models.NotificationRule`; `etag(answer)` is its version for `if_match`;
@@ -2236,12 +2262,12 @@ class NotificationRules(Group):
             "notification_rules.create",
             "POST",
             "/notification-rules",
-            body=body,
+            body=fields,
             key=idempotency_key,
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.NotificationRule = self._sender.send(call)
+        answer: models.NotificationRule = self._sender.request(call)
         return answer
 
     def get(
@@ -2273,7 +2299,7 @@ class NotificationRules(Group):
             headers={"If-None-Match": if_none_match},
             timeout=timeout,
         )
-        answer: models.NotificationRule = self._sender.send(call)
+        answer: models.NotificationRule = self._sender.request(call)
         return answer
 
     def replace(
@@ -2283,7 +2309,7 @@ class NotificationRules(Group):
         *,
         if_match: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.ChangedNotificationRule],
+        **fields: Unpack[models.ChangedNotificationRule],
     ) -> models.NotificationRule:
         """Replace a notification rule; unsent events follow the new rule.
 
@@ -2292,7 +2318,7 @@ class NotificationRules(Group):
             if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
                 in any state.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.ChangedNotificationRule`; `channels` and `events` are required.
+            **fields: Fields of `models.ChangedNotificationRule`; `channels` and `events` are required.
 
         Returns:
             The answer as `models.NotificationRule`; `etag(answer)` is its version for `if_match`.
@@ -2311,10 +2337,10 @@ class NotificationRules(Group):
             "/notification-rules/{name}",
             path={"name": name},
             headers={"If-Match": if_match},
-            body=body,
+            body=fields,
             timeout=timeout,
         )
-        answer: models.NotificationRule = self._sender.send(call)
+        answer: models.NotificationRule = self._sender.request(call)
         return answer
 
     def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
@@ -2340,7 +2366,7 @@ class NotificationRules(Group):
             headers={"If-Match": if_match},
             timeout=timeout,
         )
-        self._sender.send(call)
+        self._sender.request(call)
 
     def list_messages(
         self, name: str, /, *, limit: int | None = None, cursor: str | None = None, timeout: float | None = None
@@ -2394,7 +2420,7 @@ class Notifications(Group):
             TaskExecutorError: Errors of each operation; see `Service`.
         """
         call = Call.of("notifications.schema", "GET", "/notifications/schema", timeout=timeout)
-        answer: models.MessageSchema = self._sender.send(call)
+        answer: models.MessageSchema = self._sender.request(call)
         return answer
 
     def test(
@@ -2439,7 +2465,7 @@ class Notifications(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.CreatedJob = self._sender.send(call)
+        answer: models.CreatedJob = self._sender.request(call)
         return answer
 
 
@@ -2465,7 +2491,7 @@ class Operations(Group):
             TaskExecutorError: Errors of each operation; see `Service`.
         """
         call = Call.of("operations.operations", "GET", "/health/operations", timeout=timeout)
-        answer: models.Operations = self._sender.send(call)
+        answer: models.Operations = self._sender.request(call)
         return answer
 
 
@@ -2509,7 +2535,11 @@ class PayloadSpecs(Group):
         return Pages(self._sender, call)
 
     def create(
-        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewPayloadSpec]
+        self,
+        *,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+        **fields: Unpack[models.NewPayloadSpec],
     ) -> models.PayloadSpec:
         """Create a payload spec.
 
@@ -2518,7 +2548,7 @@ class PayloadSpecs(Group):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewPayloadSpec`; `name` and `schema` are required.
+            **fields: Fields of `models.NewPayloadSpec`; `name` and `schema` are required.
 
         Returns:
             The answer as `models.PayloadSpec`; `etag(answer)` is its version for `if_match`; `replayed(answer)`
@@ -2534,12 +2564,12 @@ class PayloadSpecs(Group):
             "payload_specs.create",
             "POST",
             "/payload-specs",
-            body=body,
+            body=fields,
             key=idempotency_key,
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.PayloadSpec = self._sender.send(call)
+        answer: models.PayloadSpec = self._sender.request(call)
         return answer
 
     def get(
@@ -2571,7 +2601,7 @@ class PayloadSpecs(Group):
             headers={"If-None-Match": if_none_match},
             timeout=timeout,
         )
-        answer: models.PayloadSpec = self._sender.send(call)
+        answer: models.PayloadSpec = self._sender.request(call)
         return answer
 
     def replace(
@@ -2581,7 +2611,7 @@ class PayloadSpecs(Group):
         *,
         if_match: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.ChangedPayloadSpec],
+        **fields: Unpack[models.ChangedPayloadSpec],
     ) -> models.PayloadSpec:
         """Replace the schema of a payload spec, for jobs created from now on.
 
@@ -2590,7 +2620,7 @@ class PayloadSpecs(Group):
             if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
                 in any state.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.ChangedPayloadSpec`; `schema` is required.
+            **fields: Fields of `models.ChangedPayloadSpec`; `schema` is required.
 
         Returns:
             The answer as `models.PayloadSpec`; `etag(answer)` is its version for `if_match`.
@@ -2608,10 +2638,10 @@ class PayloadSpecs(Group):
             "/payload-specs/{name}",
             path={"name": name},
             headers={"If-Match": if_match},
-            body=body,
+            body=fields,
             timeout=timeout,
         )
-        answer: models.PayloadSpec = self._sender.send(call)
+        answer: models.PayloadSpec = self._sender.request(call)
         return answer
 
     def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
@@ -2638,7 +2668,7 @@ class PayloadSpecs(Group):
             headers={"If-Match": if_match},
             timeout=timeout,
         )
-        self._sender.send(call)
+        self._sender.request(call)
 
 
 class Processes(Group):
@@ -2741,7 +2771,7 @@ class Queues(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Queue = self._sender.send(call)
+        answer: models.Queue = self._sender.request(call)
         return answer
 
     def resume(
@@ -2775,7 +2805,7 @@ class Queues(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Queue = self._sender.send(call)
+        answer: models.Queue = self._sender.request(call)
         return answer
 
 
@@ -2788,12 +2818,12 @@ class RedrivePreviews(Group):
         )
     """
 
-    def preview(self, *, timeout: float | None = None, **body: Unpack[models.NewRedrive]) -> models.Preview:
+    def preview(self, *, timeout: float | None = None, **fields: Unpack[models.NewRedrive]) -> models.Preview:
         """Count the letters of a redrive, and show the first of them; changes nothing.
 
         Args:
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewRedrive`; `wanted` is required.
+            **fields: Fields of `models.NewRedrive`; `wanted` is required.
 
         Returns:
             The answer as `models.Preview`.
@@ -2803,9 +2833,9 @@ class RedrivePreviews(Group):
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
-            "redrive_previews.preview", "POST", "/redrives/preview", body=body, only_reads=True, timeout=timeout
+            "redrive_previews.preview", "POST", "/redrives/preview", body=fields, only_reads=True, timeout=timeout
         )
-        answer: models.Preview = self._sender.send(call)
+        answer: models.Preview = self._sender.request(call)
         return answer
 
 
@@ -2839,7 +2869,7 @@ class Redrives(Group):
         return Pages(self._sender, call)
 
     def begin(
-        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewRedrive]
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **fields: Unpack[models.NewRedrive]
     ) -> models.RedriveOfSeveral:
         """Start a redrive of all letters of a filter that are open now; a scheduler starts it within seconds.
 
@@ -2851,7 +2881,7 @@ class Redrives(Group):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewRedrive`; `wanted` is required.
+            **fields: Fields of `models.NewRedrive`; `wanted` is required.
 
         Returns:
             The answer as `models.RedriveOfSeveral`; `replayed(answer)` is True if an earlier request with the
@@ -2863,9 +2893,9 @@ class Redrives(Group):
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
-            "redrives.begin", "POST", "/redrives", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+            "redrives.begin", "POST", "/redrives", body=fields, key=idempotency_key, takes_key=True, timeout=timeout
         )
-        answer: models.RedriveOfSeveral = self._sender.send(call)
+        answer: models.RedriveOfSeveral = self._sender.request(call)
         return answer
 
     def get(self, redrive_id: str, /, *, timeout: float | None = None) -> models.RedriveOfSeveral:
@@ -2885,7 +2915,7 @@ class Redrives(Group):
         call = Call.of(
             "redrives.get", "GET", "/redrives/{redrive_id}", path={"redrive_id": redrive_id}, timeout=timeout
         )
-        answer: models.RedriveOfSeveral = self._sender.send(call)
+        answer: models.RedriveOfSeveral = self._sender.request(call)
         return answer
 
     def pause(
@@ -2919,7 +2949,7 @@ class Redrives(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.RedriveOfSeveral = self._sender.send(call)
+        answer: models.RedriveOfSeveral = self._sender.request(call)
         return answer
 
     def resume(
@@ -2953,7 +2983,7 @@ class Redrives(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.RedriveOfSeveral = self._sender.send(call)
+        answer: models.RedriveOfSeveral = self._sender.request(call)
         return answer
 
     def stop(
@@ -2987,7 +3017,7 @@ class Redrives(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.RedriveOfSeveral = self._sender.send(call)
+        answer: models.RedriveOfSeveral = self._sender.request(call)
         return answer
 
 
@@ -2998,12 +3028,12 @@ class RouteTests(Group):
         answer = te.route_tests.test(endpoint="billing-eu", routes=[{"pattern": "billing-*", "queue": "bulk"}])
     """
 
-    def test(self, *, timeout: float | None = None, **body: Unpack[models.RouteQuestion]) -> models.RouteAnswer:
+    def test(self, *, timeout: float | None = None, **fields: Unpack[models.RouteQuestion]) -> models.RouteAnswer:
         """Return the queue for an endpoint's name; with `routes` also the endpoints that they would move.
 
         Args:
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.RouteQuestion`; `endpoint` is required.
+            **fields: Fields of `models.RouteQuestion`; `endpoint` is required.
 
         Returns:
             The answer as `models.RouteAnswer`.
@@ -3011,8 +3041,8 @@ class RouteTests(Group):
         Raises:
             TaskExecutorError: Errors of each operation; see `Service`.
         """
-        call = Call.of("route_tests.test", "POST", "/routes/test", body=body, only_reads=True, timeout=timeout)
-        answer: models.RouteAnswer = self._sender.send(call)
+        call = Call.of("route_tests.test", "POST", "/routes/test", body=fields, only_reads=True, timeout=timeout)
+        answer: models.RouteAnswer = self._sender.request(call)
         return answer
 
 
@@ -3041,11 +3071,11 @@ class Routes(Group):
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of("routes.get", "GET", "/routes", headers={"If-None-Match": if_none_match}, timeout=timeout)
-        answer: models.Routes = self._sender.send(call)
+        answer: models.Routes = self._sender.request(call)
         return answer
 
     def replace(
-        self, *, if_match: str | None = None, timeout: float | None = None, **body: Unpack[models.NewRoutes]
+        self, *, if_match: str | None = None, timeout: float | None = None, **fields: Unpack[models.NewRoutes]
     ) -> models.Routes:
         """Replace all routes, for executions created from now on. Waiting executions stay in their queue.
 
@@ -3053,7 +3083,7 @@ class Routes(Group):
             if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
                 in any state.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewRoutes`; `routes` is required.
+            **fields: Fields of `models.NewRoutes`; `routes` is required.
 
         Returns:
             The answer as `models.Routes`; `etag(answer)` is its version for `if_match`.
@@ -3063,8 +3093,8 @@ class Routes(Group):
                 for; nothing was changed.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
-        call = Call.of("routes.replace", "PUT", "/routes", headers={"If-Match": if_match}, body=body, timeout=timeout)
-        answer: models.Routes = self._sender.send(call)
+        call = Call.of("routes.replace", "PUT", "/routes", headers={"If-Match": if_match}, body=fields, timeout=timeout)
+        answer: models.Routes = self._sender.request(call)
         return answer
 
     def delete(self, *, if_match: str | None = None, timeout: float | None = None) -> models.Routes:
@@ -3084,7 +3114,7 @@ class Routes(Group):
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of("routes.delete", "DELETE", "/routes", headers={"If-Match": if_match}, timeout=timeout)
-        answer: models.Routes = self._sender.send(call)
+        answer: models.Routes = self._sender.request(call)
         return answer
 
 
@@ -3156,7 +3186,7 @@ class Secrets(Group):
         return Pages(self._sender, call)
 
     def create(
-        self, *, idempotency_key: str | None = None, timeout: float | None = None, **body: Unpack[models.NewSecret]
+        self, *, idempotency_key: str | None = None, timeout: float | None = None, **fields: Unpack[models.NewSecret]
     ) -> models.Secret:
         """Create a secret.
 
@@ -3165,7 +3195,7 @@ class Secrets(Group):
                 with the same key changes nothing and gets the first answer again; None for a random key, which is
                 the same on each try.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.NewSecret`; `name` and `value` are required.
+            **fields: Fields of `models.NewSecret`; `name` and `value` are required.
 
         Returns:
             The answer as `models.Secret`; `etag(answer)` is its version for `if_match`; `replayed(answer)` is
@@ -3177,9 +3207,9 @@ class Secrets(Group):
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
-            "secrets.create", "POST", "/secrets", body=body, key=idempotency_key, takes_key=True, timeout=timeout
+            "secrets.create", "POST", "/secrets", body=fields, key=idempotency_key, takes_key=True, timeout=timeout
         )
-        answer: models.Secret = self._sender.send(call)
+        answer: models.Secret = self._sender.request(call)
         return answer
 
     def get(self, name: str, /, *, if_none_match: str | None = None, timeout: float | None = None) -> models.Secret:
@@ -3209,7 +3239,7 @@ class Secrets(Group):
             headers={"If-None-Match": if_none_match},
             timeout=timeout,
         )
-        answer: models.Secret = self._sender.send(call)
+        answer: models.Secret = self._sender.request(call)
         return answer
 
     def replace(
@@ -3219,7 +3249,7 @@ class Secrets(Group):
         *,
         if_match: str | None = None,
         timeout: float | None = None,
-        **body: Unpack[models.ChangedSecret],
+        **fields: Unpack[models.ChangedSecret],
     ) -> models.Secret:
         """Rotate a secret; workers use the new value from their next claim on.
 
@@ -3228,7 +3258,7 @@ class Secrets(Group):
             if_match: Make the change only if the resource has one of these tags; 412 otherwise; None for a change
                 in any state.
             timeout: Seconds for all tries; None for the client's `Retries.timeout`.
-            **body: Fields of `models.ChangedSecret`; `value` is required.
+            **fields: Fields of `models.ChangedSecret`; `value` is required.
 
         Returns:
             The answer as `models.Secret`; `etag(answer)` is its version for `if_match`.
@@ -3245,10 +3275,10 @@ class Secrets(Group):
             "/secrets/{name}",
             path={"name": name},
             headers={"If-Match": if_match},
-            body=body,
+            body=fields,
             timeout=timeout,
         )
-        answer: models.Secret = self._sender.send(call)
+        answer: models.Secret = self._sender.request(call)
         return answer
 
     def delete(self, name: str, /, *, if_match: str | None = None, timeout: float | None = None) -> None:
@@ -3275,7 +3305,7 @@ class Secrets(Group):
             headers={"If-Match": if_match},
             timeout=timeout,
         )
-        self._sender.send(call)
+        self._sender.request(call)
 
 
 class Stats(Group):
@@ -3304,7 +3334,7 @@ class Stats(Group):
             TaskExecutorError: Errors of each operation; see `Service`.
         """
         call = Call.of("stats.get", "GET", "/stats", query={"seconds": seconds, "endpoint": endpoint}, timeout=timeout)
-        answer: models.Report = self._sender.send(call)
+        answer: models.Report = self._sender.request(call)
         return answer
 
 
@@ -3358,7 +3388,7 @@ class Workers(Group):
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of("workers.get", "GET", "/workers/{worker_id}", path={"worker_id": worker_id}, timeout=timeout)
-        answer: models.WorkerDetail = self._sender.send(call)
+        answer: models.WorkerDetail = self._sender.request(call)
         return answer
 
     def drain(
@@ -3395,7 +3425,7 @@ class Workers(Group):
             takes_key=True,
             timeout=timeout,
         )
-        answer: models.Command = self._sender.send(call)
+        answer: models.Command = self._sender.request(call)
         return answer
 
 

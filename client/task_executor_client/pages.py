@@ -59,7 +59,7 @@ class Pages(Generic[T]):
         """
         call: Call | None = self._call
         while call is not None:
-            page: Page[T] = _page(self._sender.send(call))
+            page: Page[T] = _page(self._sender.request(call))
             yield page
             call = _next(call, page.cursor)
 
@@ -108,7 +108,7 @@ class AsyncPages(Generic[T]):
         """
         call: Call | None = self._call
         while call is not None:
-            page: Page[T] = _page(await self._sender.send(call))
+            page: Page[T] = _page(await self._sender.request(call))
             yield page
             call = _next(call, page.cursor)
 

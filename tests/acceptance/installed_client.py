@@ -18,6 +18,8 @@ from task_executor_client import Client
 with Client(sys.argv[1], sys.argv[2]) as te:
     job = te.jobs.create(endpoint="wheel", trigger="IMMEDIATE", input={})
     print(te.wait(job["job_id"], timeout=60)["status"])
+    sent = te.send(te.endpoints.get("wheel")["spec"]["url"], {"user": 7}, delay=100)
+    print(te.wait(sent["job_id"], timeout=60)["status"])
 """
 
 
@@ -36,11 +38,11 @@ class InstalledClient:
         return cls(environment_with_extra(home / "client-environment", installed), home / "wheel-of-client")
 
     def check(self, api: Api) -> None:
-        """Check that the client creates a job and waits for it, with only its declared dependencies installed."""
+        """Check that the client creates jobs and waits for them, with only its declared dependencies installed."""
         found = distributions(path=[str(libraries_of(self.python))])
         names = {canonicalize_name(package.metadata["name"]) for package in found}
         assert names == {"task-executor-client", "requests", "certifi", "charset-normalizer", "idna", "urllib3"}
         command = [self.python, "-c", CALL, api.base_url, api.key]
         isolated = os.environ | ISOLATED
         done = subprocess.run(command, cwd=self.folder, env=isolated, capture_output=True, text=True, check=False)
-        assert (done.stdout, done.stderr) == ("SUCCESS\n", "")
+        assert (done.stdout, done.stderr) == ("SUCCESS\nSUCCESS\n", "")

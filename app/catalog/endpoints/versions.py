@@ -11,6 +11,7 @@ from app.catalog import dependents, routing
 from app.catalog.check_spec import check_retry_policy, check_spec
 from app.catalog.endpoints import callback_targets, endpoint_rows
 from app.catalog.endpoints.endpoint_rows import E, Endpoint, EndpointDefinition
+from app.catalog.endpoints.inline_names import PREFIX, is_inline
 from app.catalog.endpoints.live_settings import (
     DEFAULT_FLOW,
     as_columns,
@@ -75,8 +76,11 @@ def replace(
 ) -> Endpoint:
     """Change an endpoint for jobs created from now on, and the live settings in `flow`.
 
-    Raises EndpointNotFoundError, PreconditionFailedError, and the errors of `_check`.
+    Raises EndpointNotFoundError, PreconditionFailedError, ConflictError for an inline endpoint, and the errors of
+    `_check`.
     """
+    if is_inline(name):
+        raise ConflictError("The definition of an inline endpoint cannot change, since its name is a digest of it.")
 
     def body(connection: Connection) -> Endpoint:
         # Lock the references before the endpoint, as in `create`, to avoid deadlocks.
@@ -126,8 +130,10 @@ def get(database: Database, name: str) -> Endpoint:
     return endpoint_rows.endpoint_of(endpoint_rows.found(found[0] if found else None, name))
 
 
-def page(database: Database, wanted: PageRequest) -> Page[Endpoint]:
-    query = newest_first(select(*E).where(E.deleted_at.is_(None)), E.created_at, E.name, wanted)
+def page(database: Database, wanted: PageRequest, *, inline: bool = False) -> Page[Endpoint]:
+    """Return a page of the live endpoints that clients have registered, or of the inline endpoints."""
+    of_kind = E.name.startswith(PREFIX) == inline
+    query = newest_first(select(*E).where(E.deleted_at.is_(None), of_kind), E.created_at, E.name, wanted)
     return page_of(database.fetch(query), "created_at", "name", wanted, endpoint_rows.endpoint_of)
 
 

@@ -46,10 +46,14 @@ REVOKE = statement(
 
 
 class Scope(StrEnum):
-    """A permission of a key; ADMIN includes all permissions."""
+    """A permission of a key; ADMIN includes all permissions.
+
+    JOBS_WRITE creates jobs for registered endpoints, JOBS_SEND jobs with a URL.
+    """
 
     ADMIN = "admin"
     JOBS_WRITE = "jobs:write"
+    JOBS_SEND = "jobs:send"
     READ = "read"
 
 

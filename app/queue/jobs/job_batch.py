@@ -66,7 +66,7 @@ class _Chunk:
 
     def _item(self, position: int, new: NewJob) -> _Item:
         new = scheduled(new, self._now) if new.timetable else new
-        target = self._creator.targets.fitting(new.endpoint, new.input)
+        target = self._creator.target_of(new)
         # Equal callbacks of many jobs are checked only once.
         callbacks = (new.endpoint, *sorted(new.callbacks.items())) if new.callbacks else None
         if new.callbacks and callbacks not in self._checked:

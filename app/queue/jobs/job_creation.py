@@ -8,13 +8,14 @@ from typing import Any
 from sqlalchemy import Row
 
 from app.catalog.endpoints import callback_targets
+from app.catalog.endpoints.inline import InlineEndpoints
 from app.kernel import ids
 from app.kernel.db import Database
-from app.kernel.errors import TaskExecutorError, UnavailableError
+from app.kernel.errors import EndpointNotFoundError, TaskExecutorError, UnavailableError
 from app.kernel.sql import statement
 from app.kernel.wakeup import Place
 from app.queue.jobs import job_insertion, job_queries
-from app.queue.jobs.endpoint_cache import EndpointCache
+from app.queue.jobs.endpoint_cache import CachedEndpoint, EndpointCache
 from app.queue.jobs.group_commit import GroupCommit
 from app.queue.jobs.job_model import Job, NewJob
 from schema.states import ExecutionStatus, Trigger
@@ -42,13 +43,18 @@ class Creator:
         *,
         shards: int,
         look_ahead_ms: int,
+        inline: InlineEndpoints | None = None,
         hint: Callable[[str, Place | None], object] = lambda _queue, _place: None,
     ) -> None:
-        """Take the `hint` to call after a job is stored: with its queue, and its partition if it is due at once."""
+        """Take the `hint` to call after a job is stored: with its queue, and its partition if it is due at once.
+
+        Without `inline`, a job for an inline endpoint that is missing is refused.
+        """
         self.database = database
         self.targets = EndpointCache(database)
         self.shards = shards
         self.look_ahead_ms = look_ahead_ms
+        self._inline = inline
         self._hint = hint
         self._group = GroupCommit[Mapping[str, Any], Row[Any]](self._insert_one_shots)
 
@@ -73,7 +79,7 @@ class Creator:
 
     def _create(self, new: NewJob, *, together: bool, attempts: int | None) -> Created:
         new, job_id = scheduled(new, self.now()) if new.timetable else new, ids.job_id()
-        target = self.targets.fitting(new.endpoint, new.input)
+        target = self.targets.fitting(new.endpoint, new.input) if new.inline is None else self.target_of(new)
         if new.callbacks:
             callback_targets.check(self.database.fetch, new.endpoint, new.callbacks)
         for tried in range(MAX_TRIES):
@@ -102,8 +108,19 @@ class Creator:
                 if is_new and found.execution is not None:
                     self._hint(found.execution.queue, None)
                 return Created(found, is_new=is_new)
-            target = self.targets.checked(new.endpoint, new.input)
+            target = self.target_of(new, again=True)
         raise UnavailableError("The endpoint is changing too often. Retry later.")
+
+    def target_of(self, new: NewJob, *, again: bool = False) -> CachedEndpoint:
+        """Return the endpoint of a new job, read `again` or from the cache; raises as `EndpointCache.checked` does."""
+        look_up = self.targets.checked if again else self.targets.fitting
+        try:
+            return look_up(new.endpoint, new.input)
+        except EndpointNotFoundError:
+            if new.inline is None or self._inline is None:
+                raise
+        self._inline.register(self.database, new.inline, by=new.by)
+        return self.targets.checked(new.endpoint, new.input)
 
     def _insert_one_shots(self, each: Sequence[Mapping[str, Any]]) -> list[Row[Any] | None]:
         """Insert one-shot jobs of one endpoint; returns a row for each, or None if it was not inserted."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
+from app.catalog.endpoints.inline import InlineEndpoint
+from app.kernel.audit import SYSTEM, Actor
 from app.kernel.tracing.context import TraceContext
 from app.schedule.timetable import Timetable
 from schema.job_bounds import OWN_KEY_PREFIX
@@ -23,7 +25,7 @@ class NewJob:
     Queue and priority default to the endpoint's; `callbacks` override the endpoint's. A delayed job is due at `run_at`,
     or `delay_ms` milliseconds after its creation by the database's clock. A repeating job has a timetable and, once
     scheduled, its first tick. With `starts_now`, the request gives no start: the database's clock then sets
-    `starts_at`, which is meaningless before.
+    `starts_at`, which is meaningless before. An `inline` endpoint is registered, in the name of `by`, if it is missing.
     """
 
     endpoint: str
@@ -41,6 +43,8 @@ class NewJob:
     first_tick: datetime | None = None
     callbacks: Mapping[str, str | None] | None = None
     trace: TraceContext | None = None
+    inline: InlineEndpoint | None = None
+    by: Actor = SYSTEM
 
 
 @dataclass(frozen=True, slots=True)

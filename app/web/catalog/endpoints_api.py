@@ -4,10 +4,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, fields
+from marshmallow import Schema, ValidationError, fields
 
 from app.catalog.endpoints import live_settings, versions
 from app.catalog.endpoints.endpoint_rows import Endpoint, EndpointDefinition
+from app.catalog.endpoints.inline_names import PREFIX, is_inline
 from app.catalog.endpoints.live_settings_fields import (
     BREAKER,
     DEFAULT_PRIORITY,
@@ -123,6 +124,11 @@ class FlowSchema(Body):
     )
 
 
+def _check_unreserved(name: str) -> None:
+    if is_inline(name):
+        raise ValidationError(f"Must not begin with {PREFIX!r}, which is reserved for jobs with `url`.")
+
+
 class ChangedEndpointSchema(FlowSchema):
     """Definition of an endpoint; absent fields are reset, except the fields of PATCH, which are kept.
 
@@ -148,7 +154,13 @@ class ChangedEndpointSchema(FlowSchema):
 
 
 class NewEndpointSchema(ChangedEndpointSchema):
-    name = Name(required=True)
+    name = Name(required=True, validate=_check_unreserved)
+
+
+class EndpointQuery(PageQuery):
+    inline = fields.Boolean(
+        load_default=False, metadata={"description": "list the endpoints of jobs with `url`, instead of the others"}
+    )
 
 
 @resource.route(
@@ -160,10 +172,11 @@ def create(body: dict[str, Any]) -> Any:
     return tagged(endpoint, endpoint.tag, 201)
 
 
-@resource.route("GET", "/endpoints", query=PageQuery, returns=page_schema(EndpointSchema))
+@resource.route("GET", "/endpoints", query=EndpointQuery, returns=page_schema(EndpointSchema))
 def list_(query: dict[str, Any]) -> dict[str, Any]:
     """List endpoints, newest first."""
-    return page_answer(versions.page(services().database, page_request(query)), query)
+    page = versions.page(services().database, page_request(query), inline=query["inline"])
+    return page_answer(page, query)
 
 
 @resource.route("GET", "/endpoints/<name>", returns=EndpointSchema, errors=[EndpointNotFoundError])
@@ -178,7 +191,7 @@ def get(name: str) -> Any:
     "/endpoints/<name>",
     body=ChangedEndpointSchema,
     returns=EndpointSchema,
-    errors=[EndpointNotFoundError, *_REFUSALS],
+    errors=[EndpointNotFoundError, ConflictError, *_REFUSALS],
 )
 def replace(body: dict[str, Any], name: str) -> Any:
     """Replace an endpoint by a new version, for jobs created from now on."""

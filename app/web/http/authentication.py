@@ -18,6 +18,7 @@ from app.web.services import services
 def register(app: Flask, resources: Sequence[Resource]) -> None:
     """Check the API key of each request before its view runs."""
     scopes: dict[tuple[str, bool], Scope | None] = {(swagger_ui.NAME, True): None}  # by blueprint, true for reads
+    more = {f"{each.name}.{view}": scope for each in resources for view, scope in each.more_scopes.items()}
     for each in resources:
         scopes[each.name, True] = None if each.is_public else each.read_scope
         scopes[each.name, False] = None if each.is_public else each.write_scope
@@ -32,7 +33,7 @@ def register(app: Flask, resources: Sequence[Resource]) -> None:
             return
         presented = bearer()
         try:
-            _check(presented, scope)
+            _check(presented, scope, more.get(request.endpoint or ""))
         except (UnauthorizedError, ForbiddenError, RateLimitedError) as error:
             services().refusals.note(error, presented, request.remote_addr or "-", current_request_id())
             raise
@@ -50,7 +51,13 @@ def bearer() -> str:
     return key.strip() if kind.lower() == "bearer" else ""
 
 
-def _check(presented: str, scope: Scope) -> None:
+def require(scope: Scope) -> None:
+    """Raise ForbiddenError if the key of the current request lacks a scope."""
+    if not g.api_key.allows(scope):
+        raise ForbiddenError(f"This API key lacks the scope {scope.value!r}.")
+
+
+def _check(presented: str, scope: Scope, or_scope: Scope | None) -> None:
     if not presented:
         raise UnauthorizedError("An API key is required: send `Authorization: Bearer te_...`.")
     key_limit, bad_key_limit, address = services().key_limit, services().bad_key_limit, request.remote_addr or ""
@@ -66,5 +73,5 @@ def _check(presented: str, scope: Scope) -> None:
     if key_limit is not None:
         g.allowance = key_limit.count(key.key_id)
         refuse_excess(g.allowance)
-    if not key.allows(scope):
-        raise ForbiddenError(f"This API key lacks the scope {scope.value!r}.")
+    if or_scope is None or not key.allows(or_scope):
+        require(scope)

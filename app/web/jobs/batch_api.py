@@ -5,7 +5,8 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-from app.kernel.errors import TaskExecutorError
+from app.kernel.access.api_keys import Scope
+from app.kernel.errors import ForbiddenError, TaskExecutorError
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import SCHEDULED
 from app.kernel.tracing.context import TraceContext
@@ -17,8 +18,9 @@ from app.web.http.error_envelope import ErrorBodySchema
 from app.web.http.request_fields import Body
 from app.web.http.request_log import trace_of_new_jobs
 from app.web.jobs.answer_schemas import JobSchema
+from app.web.jobs.creating import permitted
 from app.web.jobs.jobs_api import resource
-from app.web.jobs.request_schemas import NewJobSchema, new_job
+from app.web.jobs.request_schemas import NewJobSchema
 from app.web.services import services, wake
 from schema.states import ExecutionStatus
 
@@ -57,7 +59,7 @@ class BatchResultSchema(Schema):
     items = fields.List(fields.Nested(BatchItemSchema), required=True)
 
 
-@resource.route("POST", "/jobs/batch", body=BatchSchema, returns=BatchResultSchema)
+@resource.route("POST", "/jobs/batch", body=BatchSchema, returns=BatchResultSchema, or_scope=Scope.JOBS_SEND)
 def create_batch(body: dict[str, Any]) -> dict[str, Any]:
     """Create up to 1,000 jobs; a job that cannot be created does not affect the other jobs."""
     trace = trace_of_new_jobs()
@@ -79,9 +81,13 @@ def _parse(job: Mapping[str, Any], trace: TraceContext | None) -> NewJob | TaskE
         fields_of_job = _JOB.load(job)
     except ValidationError as error:
         return invalid(details_of(error.messages, in_body=True))
-    if fields_of_job.get("idempotency_key") is None and not fields_of_job["trigger"].repeats:
+    is_keyed = fields_of_job.get("idempotency_key") is not None or "inline" in fields_of_job
+    if not is_keyed and not fields_of_job["trigger"].repeats:
         return invalid([{"pointer": "/idempotency_key", "message": "Required for each one-shot job of a batch."}])
-    return new_job(fields_of_job, trace)
+    try:
+        return permitted(fields_of_job, trace)
+    except ForbiddenError as error:
+        return error
 
 
 def _shape(result: Outcome) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from flask import g, jsonify, request
 
+from app.kernel.access.api_keys import Scope
 from app.kernel.errors import ResultExpiredError
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import SCHEDULED
+from app.kernel.tracing.context import TraceContext
 from app.queue.jobs.job_creation import Created
 from app.queue.jobs.job_model import NewJob
 from app.queue.jobs.job_queries import get_job
@@ -15,9 +18,12 @@ from app.queue.reading.execution_queries import get_result
 from app.web.executions.executions_api import RETRY_AFTER, wait_for
 from app.web.executions.result_schemas import MAX_WAIT_SECONDS, ResultSchema
 from app.web.http import suspension
+from app.web.http.authentication import require
+from app.web.http.conditions import actor
 from app.web.http.idempotent_requests import REPLAYED
 from app.web.http.request_log import note_execution, note_ids
 from app.web.jobs.answer_schemas import CreatedJobSchema
+from app.web.jobs.request_schemas import new_job
 from app.web.services import services
 
 PREFER: dict[str, Any] = {
@@ -54,6 +60,17 @@ class Preferences:
         if wait_seconds is not None:
             words.append(f"wait={wait_seconds}")
         return {"Preference-Applied": ", ".join(words)} if words else {}
+
+
+def permitted(body: dict[str, Any], trace: TraceContext | None) -> NewJob:
+    """Return the job of a parsed body; raises ForbiddenError if the key lacks the scope for its kind of target."""
+    if "inline" not in body:
+        require(Scope.JOBS_WRITE)
+        return new_job(body, trace)
+    require(Scope.JOBS_SEND)
+    if body.get("idempotency_key") is None and not body["trigger"].repeats:
+        body["idempotency_key"] = uuid4().hex
+    return new_job(body, trace, actor())
 
 
 def create(new: NewJob) -> Any:

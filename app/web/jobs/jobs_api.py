@@ -6,12 +6,14 @@ from marshmallow import ValidationError
 
 from app.kernel.access.api_keys import Scope
 from app.kernel.errors import (
+    ConflictError,
     EndpointNotFoundError,
     ExecutionNotCancellableError,
     InputValidationError,
     InvalidCallbackError,
     InvalidCronError,
     JobNotFoundError,
+    TemplateError,
 )
 from app.queue.jobs import job_cancellation
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
@@ -25,8 +27,8 @@ from app.web.http.idempotent_requests import HEADER, PARAMETER, key_in_header
 from app.web.http.pagination import page_answer, page_request, page_schema
 from app.web.http.request_log import trace_of_new_jobs
 from app.web.jobs.answer_schemas import CreatedJobSchema, JobSchema
-from app.web.jobs.creating import PREFER, create
-from app.web.jobs.request_schemas import JobQuery, NewJobSchema, check_key, new_job
+from app.web.jobs.creating import PREFER, create, permitted
+from app.web.jobs.request_schemas import JobQuery, NewJobSchema, check_key
 from app.web.openapi.resource import Resource
 from app.web.services import services
 
@@ -42,13 +44,20 @@ resource = Resource("jobs", "Calls of endpoints: now, later or on a schedule.", 
     also=(200, 202),
     own_key=PARAMETER | {"description": "instead of `idempotency_key` in the body"},
     header=PREFER,
-    errors=[EndpointNotFoundError, InvalidCronError, InputValidationError, InvalidCallbackError],
+    errors=[
+        *(EndpointNotFoundError, InvalidCronError, InputValidationError, InvalidCallbackError),
+        *(ConflictError, TemplateError),
+    ],
+    or_scope=Scope.JOBS_SEND,
 )
 def create_(body: dict[str, Any]) -> Any:
     """Create a job. A second request with the idempotency key gets 200 with the first job, whatever its body.
 
     With `Prefer: wait=10`, the answer comes when the job's execution has ended and includes its `result`; after 10
     seconds, the answer is 202 with the `Location` of the result. Repeating the request waits for the same job.
+
+    With `url` instead of `endpoint`, `body` is sent there as JSON. The service keeps an endpoint for each different
+    request with `url`, without `body` and the time.
     """
     own, header = body.get("idempotency_key"), key_in_header()
     if header is not None:
@@ -59,9 +68,9 @@ def create_(body: dict[str, Any]) -> Any:
     if own is not None and header is not None and own != header:
         raise invalid([{"pointer": "/idempotency_key", "message": f"Differs from the {HEADER} header."}])
     body["idempotency_key"] = own if own is not None else header
-    if body["idempotency_key"] is None and not body["trigger"].repeats:
+    if body["idempotency_key"] is None and not body["trigger"].repeats and "inline" not in body:
         raise invalid([{"pointer": "/idempotency_key", "message": f"Required here or in the {HEADER} header."}])
-    return create(new_job(body, trace_of_new_jobs()))
+    return create(permitted(body, trace_of_new_jobs()))
 
 
 @resource.route("GET", "/jobs", query=JobQuery, returns=page_schema(JobSchema))

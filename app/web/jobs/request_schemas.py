@@ -7,6 +7,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.catalog.endpoints.live_settings_fields import priority_field, queue_field
 from app.catalog.specs.spec_fields import Flag, TextInOrder
+from app.kernel.audit import SYSTEM, Actor
 from app.kernel.formats import EPOCH, show_duration
 from app.kernel.tracing.context import TraceContext
 from app.queue.jobs.job_model import NewJob
@@ -23,6 +24,7 @@ from app.web.http.request_fields import (
     read_delay,
     read_instant,
 )
+from app.web.jobs.inline_fields import InlineFields, as_job, without_url
 from app.web.jobs.labels import LabelSelector, labels_field
 from schema.job_bounds import (
     MAX_DELAY_MS,
@@ -137,8 +139,10 @@ class ChangedJobSchema(Body):
             raise ValidationError("Only with catch_up: all.", "max_catch_up")
 
 
-class NewJobSchema(ChangedJobSchema):
-    """A job to create; a field of another trigger must be absent or null."""
+class NewJobSchema(ChangedJobSchema, InlineFields):
+    """A job to create: `endpoint` and `trigger`, or `url`. Fields of another trigger must be absent or null."""
+
+    NEEDED = (("endpoint", "trigger"), ("url",))
 
     endpoint = fields.String(required=True, validate=validate.Length(1, MAX_NAME))
     trigger = fields.Enum(Trigger, required=True)
@@ -163,8 +167,20 @@ class NewJobSchema(ChangedJobSchema):
 
     def load(self, data: Any, **options: Any) -> Any:
         """Load a body; raises ValidationError. Most bodies are plain, and the fast path saves 90 % of the time."""
+        if isinstance(data, dict) and data.get("url") is not None:
+            return self._load_inline(data, options)
         plain = read_plain(data)
         return plain if plain is not None else super().load(data, **options)
+
+    def _load_inline(self, data: dict[str, Any], options: Mapping[str, Any]) -> Any:
+        job, inline, faults = as_job(data)
+        try:
+            loaded = read_plain(job) or super().load(job, **options)
+        except ValidationError as error:
+            raise ValidationError(error.messages_dict | faults) from None
+        if faults:
+            raise ValidationError(faults)
+        return loaded | {"inline": inline}
 
     @validates_schema
     def check_trigger(self, data: dict[str, Any], **_: Any) -> None:
@@ -172,6 +188,7 @@ class NewJobSchema(ChangedJobSchema):
         given = {name for name in set[str]().union(*_ONLY.values()) if data.get(name) is not None}
         faults = {name: [f"Not a field of {trigger} jobs."] for name in sorted(given - _ONLY[trigger])}
         faults |= {name: [f"Required for {trigger} jobs."] for name in sorted(_NEEDED[trigger] - given)}
+        faults |= without_url(data)
         if trigger is Trigger.DELAYED and len(given & _ONLY[trigger]) != 1:
             if "delay" in given:
                 faults["delay"] = ["Not together with `run_at`."]
@@ -233,7 +250,7 @@ def read_plain(body: Any) -> dict[str, Any] | None:
     return body | {"trigger": Trigger.IMMEDIATE} if is_plain else None
 
 
-def new_job(body: Mapping[str, Any], trace: TraceContext | None = None) -> NewJob:
+def new_job(body: Mapping[str, Any], trace: TraceContext | None = None, by: Actor = SYSTEM) -> NewJob:
     trigger, timetable = body["trigger"], None
     if trigger.repeats:
         given = {name: value for name, value in _timetable_fields(body).items() if value is not None}
@@ -250,6 +267,8 @@ def new_job(body: Mapping[str, Any], trace: TraceContext | None = None) -> NewJo
         timetable=timetable,
         starts_now=body.get("starts_at") is None,
         trace=trace,
+        inline=body.get("inline"),
+        by=by,
         **{name: body.get(name) for name in names},
     )
 

@@ -38,11 +38,21 @@ class LazyApi(Api):  # type: ignore[misc] # flask-smorest has no types
                 blueprint = self._undescribed.pop(0)
                 blueprint.register_views_in_doc(self, self._app, self._document, name=blueprint.name, parameters=None)
                 self._document.tag({"name": blueprint.name, "description": blueprint.description})
+                self._describe_alternatives()
             return self._document
 
     @spec.setter
     def spec(self, document: Any) -> None:
         self._document = document
+
+    def _describe_alternatives(self) -> None:
+        """Describe schemas that need one of several sets of fields."""
+        for key, name in self.ma_plugin.converter.refs.items():
+            needed = getattr(key[0], "NEEDED", None)
+            described = self._document.components.schemas[name]
+            if needed is not None and "anyOf" not in described:
+                described.pop("required", None)
+                described["anyOf"] = [{"required": list(names)} for names in needed]
 
     def register_blueprint(self, blueprint: Blueprint) -> None:
         """Register the views of a blueprint now, and its description later."""

@@ -71,6 +71,7 @@ class Resource:
         self.is_tagged = is_tagged
         self.name = name
         self.error_responses: dict[str, Any] = {}
+        self.more_scopes: dict[str, Scope] = {}  # by view
 
     def route(
         self,
@@ -86,13 +87,15 @@ class Resource:
         own_key: dict[str, Any] | None = None,
         header: dict[str, Any] | None = None,
         text: dict[str, Any] | None = None,
+        or_scope: Scope | None = None,
     ) -> Callable[[View], View]:
         """Register a view, which is called with the parsed body or query and the parts of the path by name.
 
         The view returns an object for `returns`, alone or with a status; `also` are further statuses with the same
         body. With `text`, it may return a text response; without `returns` it always does. `errors` extend the errors
         common to all operations. A POST that writes takes an Idempotency-Key; a view that handles the key itself
-        describes it in `own_key`. A view that reads another header describes it in `header`.
+        describes it in `own_key`. A view that reads another header describes it in `header`. A key with `or_scope`
+        instead of the resource's scope also reaches the view, which checks the rest.
         """
         key = (own_key or PARAMETER) if method == "POST" and self.write_scope is not self.read_scope else None
         is_keyed = key is not None and own_key is None
@@ -119,6 +122,8 @@ class Resource:
 
         def decorate(view: View) -> View:
             name, wrapped = view.__name__, view
+            if or_scope is not None:
+                self.more_scopes[name] = or_scope
             for layer in layers:
                 wrapped = layer(wrapped)
             wrapped = blueprint.doc(**doc, operationId=f"{self.name}_{name.strip('_')}".replace("-", "_"))(wrapped)

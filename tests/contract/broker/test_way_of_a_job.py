@@ -24,7 +24,7 @@ from brokers.consumer import DELIVER
 from tests import rows
 from tests.waiting import eventually
 
-MAX_FUNCTIONS, MAX_FILES = 144, 57
+MAX_FUNCTIONS, MAX_FILES = 146, 57
 MAX_COMPARABLE_FUNCTIONS = 77
 JOBS = 5
 ROUNDS = 5

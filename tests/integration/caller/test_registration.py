@@ -95,7 +95,7 @@ def test_concurrent_registrations_of_one_declaration_succeed(connect: Connect, n
     def send(call: Call) -> Any:
         if call.method != "GET" and not changes_of_second:
             changes_of_second.extend(second.register())
-        return first.send(call)
+        return first.request(call)
 
     changes = drive(first._declared.register(dry_run=False), send)  # noqa: SLF001 - the test sends each call itself
     assert actions(changes_of_second) == ["create", "create"]

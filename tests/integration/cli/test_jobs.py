@@ -101,3 +101,16 @@ def test_shell_completes_names_and_ids(api: Api, cli: Cli) -> None:
     assert completions("executions show exec_") == []
     for elsewhere in ("postgresql://nobody@127.0.0.1:1/none", ""):
         assert completions("endpoints test tar", TE_DATABASE_URL=elsewhere) == []
+
+
+def test_send_creates_the_job_that_the_api_creates(api: Api, cli: Cli) -> None:
+    options = ("--body", '{"user": 7}', "--delay", "1d", "--header", "X-Team: billing", "--method", "put")
+    sent = cli.json("jobs", "send", "https://shop.example/reminders", *options, "--key", "k")
+    assert sent["ended"] is None
+    del sent["ended"]
+    assert sent == api.get(f"/jobs/{sent['job_id']}").json
+    headers = {"X-Team": "billing"}
+    body = {"url": "https://shop.example/reminders", "body": {"user": 8}, "headers": headers, "method": "PUT"}
+    assert created(api, body)["endpoint"] == sent["endpoint"]
+    refused = cli.run("jobs", "send", "shop.example", "--header", "Cookie: a", expect=1)
+    assert all(pointer in refused.stderr for pointer in ("/url: ", "/headers/Cookie: "))

@@ -22,6 +22,7 @@ from app.queue.jobs.job_update import next_version
 from app.schedule.timetable import Timetable
 from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema, LogLineSchema
 from app.web.jobs.answer_schemas import JobSchema
+from app.web.jobs.inline_fields import InlineFields
 from app.web.jobs.request_schemas import ChangedJobSchema, NewJobSchema, changed_fields, new_job
 from schema import tables
 from schema.states import EndpointType, Trigger
@@ -140,7 +141,8 @@ def test_redriven_job_keeps_every_field_of_its_job() -> None:
 
 def test_every_field_of_a_request_is_stored_in_the_job() -> None:
     """If it fails, read the field in new_job or changed_fields, in app.web.jobs.request_schemas."""
-    body: dict[str, Any] = {name: object() for name in NewJobSchema().fields} | {"trigger": Trigger.CRON}
+    names = NewJobSchema().fields.keys() - InlineFields().fields.keys() | {"inline"}
+    body: dict[str, Any] = {name: object() for name in names} | {"trigger": Trigger.CRON}
     new = new_job(body)
     table = new.timetable
     assert table is not None
@@ -156,8 +158,9 @@ def test_every_field_of_a_change_is_stored() -> None:
 
 def test_every_field_of_a_new_job_can_be_requested() -> None:
     """If it fails, add the field to NewJobSchema, in app.web.jobs.request_schemas."""
-    known = (names_of(NewJob) - {"timetable", "starts_now", "first_tick", "trace"}) | names_of(Timetable)
-    assert known - {"every_ms", "delay_ms"} | {"every", "delay"} == NewJobSchema().fields.keys()
+    internal = {"timetable", "starts_now", "first_tick", "trace", "inline", "by", "every_ms", "delay_ms"}
+    known = (names_of(NewJob) | names_of(Timetable)) - internal | {"every", "delay"}
+    assert known == NewJobSchema().fields.keys() - InlineFields().fields.keys()
 
 
 def test_every_field_of_a_job_is_shown() -> None:

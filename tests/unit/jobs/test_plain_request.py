@@ -26,7 +26,8 @@ VALUES: list[Any] = [
     *("5m", "10s", "PT10M", "P1DT1H1M1S", "P", "PT", "P1M", "-1s", "3650d", "3651d", 315_360_000_001),
     *("all", "skip", {"team": "mail"}, {"team": 7}),
 ]
-NAMES = [*NewJobSchema().fields, "unknown", "Endpoint", ""]
+# A body with `url` is converted first: see tests/integration/jobs/test_inline.py.
+NAMES = [*(NewJobSchema().fields.keys() - {"url"}), "unknown", "Endpoint", ""]
 
 
 def mutated(body: dict[str, Any]) -> Iterator[Any]:

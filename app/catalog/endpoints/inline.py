@@ -1,0 +1,140 @@
+"""Inline endpoints: HTTP endpoints that the service registers for jobs that give a URL instead of an endpoint.
+
+The name is a digest of the definition, so equal definitions share an endpoint, and it never changes. A chore deletes an
+inline endpoint that no job and no dead letter names.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
+
+from marshmallow import ValidationError
+
+from app.catalog.endpoints import versions
+from app.catalog.endpoints.endpoint_rows import EndpointDefinition
+from app.catalog.endpoints.inline_names import PREFIX
+from app.catalog.retry_policy import RETRY_POLICY
+from app.catalog.specs.http import TRANSPORT
+from app.kernel.audit import Actor
+from app.kernel.audit.change import AuditedChange
+from app.kernel.db import Database
+from app.kernel.errors import ConflictError, ForbiddenError, InvalidRequestError, TemplateError
+from app.kernel.sql import statement
+from schema.states import EndpointType
+
+SPEC_FIELDS = ("url", "method", "headers", "timeout_ms", "expected_status_codes", "signing")
+FIELDS = (*SPEC_FIELDS, "retry_policy")
+MAX_DEFINITION = 16_384  # characters as JSON
+BODY = "{{input.body}}"
+_PLACEHOLDER = "{{"
+# A header with one of these names holds a secret, and everyone with the scope `read` sees the headers of an endpoint.
+_SECRET_HEADER = re.compile(r"^cookie$|authorization|api-?key|secret|token|password", re.IGNORECASE)
+
+COUNT = statement("inline_endpoints.count", f"SELECT count(*) AS existing FROM endpoints WHERE name LIKE '{PREFIX}%'")  # noqa: S608 - constants
+PRUNE = statement(
+    "inline_endpoints.prune",
+    f"""
+    WITH page AS MATERIALIZED (
+      SELECT e.name FROM endpoints AS e
+       WHERE e.name LIKE '{PREFIX}%' AND e.updated_at < now() - INTERVAL '1 hour'
+         AND NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.endpoint = e.name)
+         AND NOT EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.endpoint = e.name AND d.resolved_at IS NULL)
+       ORDER BY e.name LIMIT :limit FOR UPDATE SKIP LOCKED),
+    versions AS (
+      DELETE FROM endpoint_versions WHERE endpoint IN (SELECT name FROM page) RETURNING endpoint),
+    gone AS (
+      DELETE FROM endpoints WHERE name IN (SELECT name FROM page) RETURNING name)
+    SELECT count(*) AS deleted FROM gone
+    """,  # noqa: S608 - constants of this module
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InlineEndpoint:
+    """A definition, and the name that follows from it."""
+
+    name: str
+    definition: EndpointDefinition
+
+
+def inline_endpoint(given: Mapping[str, Any], *, sends_body: bool) -> InlineEndpoint:
+    """Return the endpoint of a request's fields; `sends_body` sends the field `body` of the input.
+
+    Raises ValidationError for faults of the definition, except those that only its registration finds.
+    """
+    spec = {name: given[name] for name in SPEC_FIELDS if given.get(name) is not None}
+    if sends_body:
+        spec["body_template"] = BODY
+    # A definition in the cache is valid.
+    return _checked(json.dumps([spec, given.get("retry_policy")], sort_keys=True, separators=(",", ":")))
+
+
+@lru_cache(maxsize=1_000)
+def _checked(text: str) -> InlineEndpoint:
+    if len(text) > MAX_DEFINITION:
+        raise ValidationError({"url": [f"Must have, with its settings, at most {MAX_DEFINITION} characters as JSON."]})
+    given, policy = json.loads(text)
+    faults = {**TRANSPORT.spec.validate(given), **_literal_faults(given)}
+    if policy is not None and (wrong := _policy_faults(policy)):
+        faults["retry_policy"] = wrong
+    if faults:
+        raise ValidationError(faults)
+    spec = TRANSPORT.spec.load(given)
+    digest = sha256(json.dumps([spec, policy], sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    definition = EndpointDefinition(
+        type=EndpointType.HTTP, payload_spec=None, config=None, spec=spec, retry_policy=policy
+    )
+    return InlineEndpoint(PREFIX + digest[:32], definition)
+
+
+def _policy_faults(policy: Any) -> Any:
+    return RETRY_POLICY.validate(policy) if isinstance(policy, dict) else ["Must be an object."]
+
+
+def _literal_faults(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return faults of templates and secrets, which an inline endpoint cannot have, except the secret of `signing`."""
+    faults: dict[str, Any] = {}
+    if _PLACEHOLDER in str(spec.get("url")):
+        faults["url"] = ["Must not be a template: register an endpoint for it, and give its `input`."]
+    headers = spec.get("headers")
+    for name, value in headers.items() if isinstance(headers, dict) else ():
+        if _PLACEHOLDER in str(value):
+            faults.setdefault("headers", {})[name] = ["Must not be a template: register an endpoint for it."]
+        elif _SECRET_HEADER.search(name):
+            fault = "Must not hold a secret in clear text: store a secret, and register an endpoint that names it."
+            faults.setdefault("headers", {})[name] = [fault]
+    return faults
+
+
+@dataclass(frozen=True, slots=True)
+class InlineEndpoints:
+    """Registration of inline endpoints: at most `maximum`; 0 turns them off."""
+
+    maximum: int
+    stuck_timeout_ms: int
+
+    def register(self, database: Database, inline: InlineEndpoint, *, by: Actor) -> None:
+        """Register an inline endpoint, unless another request has just done so.
+
+        Raises ForbiddenError, ConflictError if `maximum` exist, InvalidRequestError, or TemplateError.
+        """
+        if self.maximum == 0:
+            raise ForbiddenError("Jobs with `url` are turned off (TE_MAX_INLINE_ENDPOINTS=0). Register an endpoint.")
+        if database.fetch(COUNT)[0].existing >= self.maximum:
+            raise ConflictError(
+                f"There are {self.maximum} inline endpoints (TE_MAX_INLINE_ENDPOINTS). Register an endpoint whose URL "
+                "is a template of the input, and create the job with `endpoint` and `input`."
+            )
+        change = AuditedChange(by)
+        try:
+            versions.create(database, inline.name, inline.definition, change, stuck_timeout_ms=self.stuck_timeout_ms)
+        except ConflictError:
+            pass  # its name says that it has this definition
+        except (InvalidRequestError, TemplateError) as error:
+            for each in error.details:
+                each["pointer"] = each["pointer"].removeprefix("/spec")
+            raise
