@@ -13,7 +13,7 @@ from actors.dispatch.base import MAX_BODY_BYTES, NO_HISTORY, History, Identity
 from actors.lateness import Dated, is_too_late, too_late
 from app.catalog.loader import Prepared
 from app.catalog.retry_policy import RetryPolicy
-from app.kernel.tracing.context import TraceContext, own_trace_id
+from app.kernel.tracing.context import trace_of
 from app.queue.claiming.release import DUE_NOW_MS
 from app.queue.executions.execution_model import Claim, DeliveryError, LogLine, NotSentError
 from app.queue.executions.verdict import RetryAction, Tried, Verdict, decide, outcome, refusal
@@ -48,12 +48,13 @@ async def deliver(
         return
     claim, policy, target = attempt.claim, prepared.policy, attempt.target
     attempt.counters.started[claim.endpoint_type, claim.endpoint][0] += 1
+    trace = None if attempt.spans is None else attempt.spans.begin(attempt)
     identity = Identity(
         claim.execution_id,
         claim.job_id,
         claim.attempt,
         claim.scheduled_at.astimezone(UTC),
-        *_trace(attempt),
+        *(trace or trace_of(claim.execution_id, claim.trace_context))[:2],
         scrubber=prepared.scrubber,
         permission=attempt if claim.expires_at is None else Dated(attempt),
         history=history,
@@ -79,20 +80,6 @@ async def deliver(
             return
         verdict = failed
     complete(attempt, verdict)
-
-
-def _trace(attempt: Attempt) -> tuple[str, str]:
-    """Return `traceparent` and `tracestate`: of the attempt's recorded span, else of the request that created the job.
-
-    Without both, the delivery begins the execution's own trace.
-    """
-    claim = attempt.claim
-    context = None if attempt.spans is None else attempt.spans.begin(attempt)
-    if context is None and claim.trace_context is not None:
-        context = TraceContext.stored(claim.trace_context)
-    if context is not None and not context.is_link:
-        return context[:2]
-    return f"00-{own_trace_id(claim.execution_id)}-{random.getrandbits(64):016x}-01", ""
 
 
 def _unsent_or_failed(attempt: Attempt, prepared: Prepared, error: BaseException) -> Verdict | None:

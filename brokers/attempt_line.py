@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.kernel.tracing.context import TraceContext, own_trace_id
+from app.kernel.tracing.context import trace_of
 from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim
 
@@ -32,10 +32,5 @@ def ids_of(claim: Claim) -> dict[str, Any]:
         "job_id": claim.job_id,
         "attempt": claim.attempt,
         "worker_id": claim.worker_id,
-        "trace_id": _trace_id(claim),
+        "trace_id": trace_of(claim.execution_id, claim.trace_context).trace_id,
     }
-
-
-def _trace_id(claim: Claim) -> str:
-    context = None if claim.trace_context is None else TraceContext.stored(claim.trace_context)
-    return own_trace_id(claim.execution_id) if context is None or context.is_link else context.trace_id

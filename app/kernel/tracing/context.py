@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import random
 from typing import NamedTuple, Self
 
 from opentelemetry.trace import SpanContext, TraceState, get_current_span
@@ -65,6 +66,12 @@ def span_id_of(execution_id: str, attempt: int) -> int:
     return int.from_bytes(hashlib.blake2b(f"{execution_id}/{attempt}".encode(), digest_size=8).digest())
 
 
-def own_trace_id(execution_id: str) -> str:
-    """Return the trace id, in hex, of an execution that continues no other trace; all its attempts share the id."""
-    return hashlib.blake2b(execution_id.encode(), digest_size=16).hexdigest()
+def trace_of(execution_id: str, stored: str | None = None) -> TraceContext:
+    """Return the position from which an attempt continues: that of its job, else one in a trace of the execution.
+
+    All attempts of an execution that continues no other trace share its trace id.
+    """
+    if stored is not None and not stored.startswith(_LINK):
+        return TraceContext.stored(stored)
+    trace_id = hashlib.blake2b(execution_id.encode(), digest_size=16).hexdigest()
+    return TraceContext(f"00-{trace_id}-{random.getrandbits(64):016x}-01")

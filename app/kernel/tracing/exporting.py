@@ -16,7 +16,7 @@ from opentelemetry.trace import set_span_in_context as _in_context
 
 from app.kernel.config import SettingError
 from app.kernel.threads import BackgroundThread
-from app.kernel.tracing.context import TraceContext, own_trace_id, span_id_of, span_in_headers
+from app.kernel.tracing.context import TraceContext, span_id_of, span_in_headers, trace_of
 from schema.states import EndpointType
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class Exporting(BackgroundThread):
         if parent.is_valid and context.is_link:
             parent, links = NO_SPAN, [*links, Link(parent)]
         execution_id = attempt.execution_id
-        with self._sdk.ids.next_is(int(own_trace_id(execution_id), 16), span_id_of(execution_id, attempt.attempt)):
+        with self._sdk.ids.next_is(int(trace_of(execution_id).trace_id, 16), span_id_of(execution_id, attempt.attempt)):
             return self.child("attempt", parent, links, kind=kind, attributes=attributes, start_time=began)
 
 

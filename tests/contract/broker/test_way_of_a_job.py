@@ -24,8 +24,8 @@ from brokers.consumer import DELIVER
 from tests import rows
 from tests.waiting import eventually
 
-MAX_FUNCTIONS, MAX_FILES = 146, 57
-MAX_COMPARABLE_FUNCTIONS = 77
+MAX_FUNCTIONS, MAX_FILES = 145, 57
+MAX_COMPARABLE_FUNCTIONS = 76
 JOBS = 5
 ROUNDS = 5
 RunJob = Callable[[], None]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.kernel.log import JsonFormatter
-from app.kernel.tracing.context import own_trace_id
+from app.kernel.tracing.context import trace_of
 from brokers.worker_process import WorkerProcess
 from tests.contract.tracing.conftest import Deliver
 
@@ -41,7 +41,7 @@ def test_ids_lead_from_the_request_to_the_attempt(
         "worker_id": process.worker_id,
         "outcome": "SUCCESS",
         "status_code": 200,
-        "trace_id": TRACE if headers else own_trace_id(execution_id),
+        "trace_id": TRACE if headers else trace_of(execution_id).trace_id,
     }
     assert arrived["traceparent"].split("-")[1] == attempt["trace_id"]
     assert "4111" not in caplog.text
