@@ -45,7 +45,6 @@ class Sightings(Record):
         return times
 
     def end(self, received: Received) -> None:
-        """Record the end of a request."""
         super().end(received)
         place = self._places.pop(received)
         arrival = self.arrivals[place]

@@ -1,7 +1,6 @@
 """Pauses of a queue of the run, again and again."""
 
 import random
-import threading
 from datetime import datetime
 
 from app.dev.verify import stored
@@ -10,36 +9,28 @@ from app.dev.verify.load_client import LoadClient
 from app.dev.verify.verify_endpoints import VerifyEndpoints
 from app.kernel.db import Database
 from app.kernel.errors import UnavailableError
+from app.kernel.threads import BackgroundThread
 
 _MAX_PAUSE_SECONDS, _MAX_BETWEEN_SECONDS = 3.0, 4.0
 _RETRY_SECONDS = 0.2
 
 
-class QueuePauses:
+class QueuePauses(BackgroundThread):
     """Thread that pauses and resumes the queue of one endpoint; the queue is not paused afterwards."""
 
     def __init__(self, client: LoadClient, endpoints: VerifyEndpoints, database: Database, *, seed: int) -> None:
+        super().__init__("te-verify-queue-pauses")
         self._client = client
         self._queue = endpoints.queue
         self._database = database
         self._dice = random.Random(f"{seed}-queue")
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="queue-pauses", daemon=True)
         self.spans: list[Span] = []
         """Times of the database between the answer to a pause and the request to resume."""
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Begin no further pause, and wait for the last resume."""
-        self._stopped.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopped.wait(self._dice.uniform(0.0, _MAX_BETWEEN_SECONDS)):
+    def run(self) -> None:
+        while not self.stopping.wait(self._dice.uniform(0.0, _MAX_BETWEEN_SECONDS)):
             since = self._now() if self._ask("pause") else None
-            self._stopped.wait(self._dice.uniform(0.0, _MAX_PAUSE_SECONDS))
+            self.stopping.wait(self._dice.uniform(0.0, _MAX_PAUSE_SECONDS))
             until = self._now()
             self._ask("resume")
             if since is not None and until is not None:

@@ -1,6 +1,7 @@
 """Run of the verifier: start, load and faults, wait for the end of all executions, evidence, checks."""
 
 import secrets
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -107,7 +108,7 @@ class Run:
             self._witness.install()
             self._system.targets.kafka.create_topic(self._endpoints.topic, partitions=3)
             self._endpoints.register(self._stack.api, self._system.targets)
-        self._events.start(stored.now(self._database))
+        self._events.read_from(stored.now(self._database))
         self._terminal.heading(f"Load: {self._options.rate:g} jobs a second for {self._options.duration:g} s")
         self._workload.start()
         self._until(lambda: not self._workload.is_creating, "creating jobs")
@@ -115,7 +116,7 @@ class Run:
         self._workload.wind_down(self._until)
         self._quiet_by = time.monotonic() + _QUIET_PATIENCE_SECONDS
         self._until(self._is_quiet, "waiting for the end of all executions")
-        self._events.stop()
+        self._events.stop(threading.TIMEOUT_MAX)
         ended_at = stored.now(self._database)
         self._until(lambda: self._has_all_events(ended_at), "waiting for the events")
         with self._terminal.step("reading both sides"):
@@ -134,7 +135,7 @@ class Run:
         """Stop, and remove endpoints, key and witness; the history stays in the database."""
         self._injector.end()
         self._workload.stop()
-        self._events.stop()
+        self._events.stop(threading.TIMEOUT_MAX)
         with suppress(ApiError, ChildError, requests.RequestException):
             self._endpoints.remove(self._stack.api)
             self._stack.revoke_key(self._stack.api.key)

@@ -2,8 +2,6 @@
 
 import json
 import random
-import threading
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -15,6 +13,8 @@ from app.dev.verify.load_client import LoadClient
 from app.dev.verify.verify_endpoints import VerifyEndpoints
 from app.kernel.db import Database
 from app.kernel.errors import UnavailableError
+from app.kernel.function_types import Run
+from app.kernel.threads import BackgroundThread
 from schema.states import Trigger
 
 _ENQUEUE = "SELECT job_id, is_new FROM te_enqueue(%s, CAST(%s AS JSONB), idempotency_key => %s)"
@@ -26,19 +26,18 @@ _RETRY_SECONDS = 0.2
 T = TypeVar("T")
 
 
-class Transactions:
+class Transactions(BackgroundThread):
     """Thread with one connection to the database, and one transaction after another."""
 
     def __init__(
         self, url: str, client: LoadClient, endpoints: VerifyEndpoints, database: Database, *, seed: int
     ) -> None:
+        super().__init__("te-verify-transactions")
         self._url = url
         self._client = client
         self._endpoints = endpoints
         self._database = database
         self._seed = seed
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="transactions", daemon=True)
         self._connection: psycopg2.extensions.connection | None = None
         self.rolled_back = set[str]()
         """Ids of jobs whose transactions never committed."""
@@ -46,17 +45,11 @@ class Transactions:
     def start(self) -> None:
         """Start, unless the database has no te_enqueue."""
         if not self._database.is_cockroach:
-            self._thread.start()
+            super().start()
 
-    def stop(self) -> None:
-        """Begin no further transaction, and wait for the outcome of the last transaction."""
-        self._stopped.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
+    def run(self) -> None:
         number = 0
-        while not self._stopped.wait(_EVERY_SECONDS):
+        while not self.stopping.wait(_EVERY_SECONDS):
             number += 1
             self._enqueue(number, random.Random(f"{self._seed}-enqueue-{number}"))
         self._close()
@@ -80,12 +73,12 @@ class Transactions:
 
     def _abandon(self, arguments: tuple[str, ...], open_seconds: float) -> None:
         self.rolled_back.add(self._call(arguments))
-        self._stopped.wait(open_seconds)
+        self.stopping.wait(open_seconds)
         self._opened().rollback()
 
     def _commit(self, arguments: tuple[str, ...], open_seconds: float) -> str:
         job_id = self._call(arguments)
-        self._stopped.wait(open_seconds)
+        self.stopping.wait(open_seconds)
         self._opened().commit()
         return job_id
 
@@ -95,7 +88,7 @@ class Transactions:
             job_id, _is_new = cursor.fetchone() or ("", True)
         return str(job_id)
 
-    def _until_answered(self, act: Callable[[], T]) -> T | None:
+    def _until_answered(self, act: Run[T]) -> T | None:
         """Repeat until the database answers; None if the run stops before."""
         while not self._client.stopping.is_set():
             try:

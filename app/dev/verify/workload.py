@@ -81,7 +81,7 @@ class Workload:
     def wind_down(self, until: Until) -> None:
         """End the repeating jobs, each after proof that it continues."""
         for part in (self.redriving, self.transactions, self.queue_pauses):
-            part.stop()
+            part.stop(threading.TIMEOUT_MAX)  # their last requests count
         self._repeating.calm()
         until(self._repeating.all_continue, "waiting for the next tick of each job that was paused and resumed")
         until(self._repeating.all_have_ticked, "waiting for the first tick of each repeating job")

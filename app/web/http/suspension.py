@@ -17,6 +17,7 @@ from flask.ctx import RequestContext
 
 from app.kernel.db import deadline
 from app.kernel.errors import RateLimitedError, UnavailableError
+from app.kernel.function_types import Call
 from app.kernel.log import IDS
 from app.queue.reading.waits import Waits
 from app.web.http.authentication import verify_again
@@ -77,7 +78,7 @@ class Suspended(Response):
         environ[KEPT] = self
         return ()
 
-    def begin(self, over: Callable[[], object]) -> Callable[[], object]:
+    def begin(self, over: Call) -> Call:
         """Begin the wait; its end calls `over` on any thread. Returns a function that cancels the wait."""
         waits, execution_id, seconds = self._wait
         return waits.begin(execution_id, seconds, over)

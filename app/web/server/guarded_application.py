@@ -2,13 +2,14 @@
 
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, suppress
 from typing import Any
 
 from gunicorn.http import errors as http
 from werkzeug.exceptions import RequestTimeout
 
+from app.kernel.function_types import Clock
 from app.web.http.suspension import KEPT, SLOTS, Slots, Streamed, Suspended
 
 READ_SECONDS = 10.0  # for each piece of a body
@@ -25,7 +26,7 @@ class Deadlines:
     would restart with each byte and cost system calls.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Clock = time.monotonic) -> None:
         self.clock = clock
         self.write_seconds = WRITE_SECONDS
         self._until: dict[socket.socket, tuple[float, int]] = {}

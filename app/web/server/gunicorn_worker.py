@@ -6,7 +6,6 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
 from selectors import EVENT_READ
 from typing import Any
@@ -15,6 +14,7 @@ from gunicorn import util
 from gunicorn.http import errors as http
 
 from app.kernel import ids
+from app.kernel.function_types import Call
 from app.web.http.request_log import count_unread
 from app.web.http.suspension import Slots, Streamed, Suspended
 from app.web.server.arrivals import Head, beginning, read_head
@@ -45,7 +45,7 @@ class Worker(SheddingWorker):
         self._busy = 0  # threads
         self.rest_seconds = REST_SECONDS
         self.deadlines = Deadlines()
-        self._suspended: dict[Any, Callable[[], object]] = {}  # connections, and the functions that cancel their waits
+        self._suspended: dict[Any, Call] = {}  # connections, and the functions that cancel their waits
         self._streaming: set[Any] = set()  # connections that the sender of streams uses
 
     def streaming(self) -> int:

@@ -2,7 +2,6 @@
 
 import json
 import random
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -14,6 +13,7 @@ import requests
 from app.dev.stack.stack_client import Api
 from app.dev.verify.evidence import SeenEvent
 from app.features.events.event import EventPosition
+from app.kernel.threads import BackgroundThread
 
 _KINDS = "attempt,execution,job"
 _RETRY_SECONDS = 0.2
@@ -22,29 +22,22 @@ _SILENCE_SECONDS = 5.0  # then the client connects again
 _MAX_CONNECTION_SECONDS = 10.0
 
 
-class EventReader:
+class EventReader(BackgroundThread):
     """Thread that reads all events of jobs, executions and attempts from an instant on."""
 
     def __init__(self, base_url: str, key: str, *, seed: int) -> None:
+        super().__init__("te-verify-events")
         self._api = Api(base_url, key)
         self._dice = random.Random(f"{seed}-events")
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="events", daemon=True)
         self._place = ""
         self.seen: list[SeenEvent] = []
         """Events in the order in which they came."""
         self.connections = 0
 
-    def start(self, since: datetime) -> None:
+    def read_from(self, since: datetime) -> None:
         """Start to read at an instant of the database's clock."""
         self._place = str(EventPosition(since))
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Close the stream."""
-        self._stopped.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self.start()
 
     def has_all(self, instant: datetime) -> bool:
         """Read a page of the list behind the last event; return whether it has all events before an instant.
@@ -61,12 +54,12 @@ class EventReader:
     def _add(self, event_id: str, event: Mapping[str, Any]) -> None:
         self.seen.append(SeenEvent(event_id, event["kind"], event["execution_id"] or event["job_id"]))
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
+    def run(self) -> None:
+        while not self.stopping.is_set():
             try:
                 self._read(time.monotonic() + self._dice.uniform(0.0, _MAX_CONNECTION_SECONDS))
             except requests.RequestException:
-                self._stopped.wait(_RETRY_SECONDS)
+                self.stopping.wait(_RETRY_SECONDS)
 
     def _read(self, until: float) -> None:
         """Read from a new connection until an instant of the monotonic clock."""
@@ -81,7 +74,7 @@ class EventReader:
                 if data:
                     self._add(place, json.loads(data))
                 self._place = place
-                if self._stopped.is_set() or time.monotonic() >= until:
+                if self.stopping.is_set() or time.monotonic() >= until:
                     return
 
 
