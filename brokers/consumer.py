@@ -34,7 +34,6 @@ class ClaimedMessage(MessageProxy):
     """A message with attempts; rejected if its actor raises. Dramatiq acknowledges it otherwise."""
 
     def stuff_exception(self, exception: BaseException) -> None:
-        """Reject the message."""
         self.fail()
 
 

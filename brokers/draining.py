@@ -65,7 +65,6 @@ class Draining(BackgroundThread):
             log.info("worker %s drains: it claims nothing and finishes %d executions", self._process.worker_id, held)
 
     def run(self) -> None:
-        """Wait and end."""
         while not self._process.shares.wait_until_empty(CHECK_SECONDS):
             if self.stopping.is_set():
                 return

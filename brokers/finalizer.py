@@ -76,7 +76,6 @@ class Finalizer(BackgroundThread):
         return flushed
 
     def interrupt(self) -> None:
-        """Wake the thread."""
         with self._ready:
             self._ready.notify_all()
 

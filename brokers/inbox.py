@@ -119,13 +119,11 @@ class WakeupListener(BackgroundThread):
         self._is_warned = False  # since the last connection
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
-        """Stop listening."""
         ended = super().stop(timeout_seconds)
         self._source.close()
         return ended
 
     def interrupt(self) -> None:
-        """Make the source return."""
         self._source.interrupt()
 
     def connected(self) -> None:
@@ -175,7 +173,6 @@ class PostgresSource:
             connection.invalidate()
 
     def interrupt(self) -> None:
-        """Make `poll` return."""
         os.write(self._writer, b"x")
 
     def close(self) -> None:
@@ -192,7 +189,6 @@ class RedisSource:
         self._client = redis_client(url, health_check_seconds)
 
     def listen(self, listener: WakeupListener) -> None:
-        """Wait for messages."""
         with self._client.pubsub(ignore_subscribe_messages=True) as pubsub:
             pubsub.subscribe(CHANNEL)
             listener.connected()
@@ -207,5 +203,4 @@ class RedisSource:
         """Do nothing: `listen` checks every half second."""
 
     def close(self) -> None:
-        """Close the connection."""
         self._client.close()

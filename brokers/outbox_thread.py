@@ -43,12 +43,10 @@ class OutboxThread(BackgroundThread):
             return self._ready.wait_for(self._is_done, timeout_seconds)
 
     def interrupt(self) -> None:
-        """Wake the thread."""
         with self._ready:
             self._ready.notify_all()
 
     def run(self) -> None:
-        """Handle events until the thread is stopped."""
         while (batch := self._next()) is not None:
             try:
                 done = self._handler.handle(batch)

@@ -46,7 +46,6 @@ class QueueScan(BackgroundThread):
         self._is_crowded = False
 
     def interrupt(self) -> None:
-        """Wake the thread."""
         self._wake.set()
 
     def run(self) -> None:

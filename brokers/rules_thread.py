@@ -46,7 +46,6 @@ class FlowThread(BackgroundThread):
         self._listeners.append(listen)
 
     def interrupt(self) -> None:
-        """Wake the thread."""
         self.hurry.set()
 
     def run(self) -> None:

@@ -71,7 +71,6 @@ class HttpDispatcher(Dispatcher):
         )
 
     async def close(self) -> None:
-        """Close every connection."""
         self._client.close()
 
 

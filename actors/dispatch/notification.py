@@ -54,7 +54,6 @@ class NotificationDispatcher(Dispatcher):
             return await bounded(timeout_ms, identity, failure, send_all)
 
     async def close(self) -> None:
-        """Close every connection."""
         self._client.close()
 
     async def _send_all(self, channels: Sequence[Parts], spec: Mapping[str, Any], progress: Progress) -> dict[str, Any]:

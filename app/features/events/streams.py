@@ -98,12 +98,10 @@ class Streams(BackgroundThread):
         self.interrupt()
 
     def interrupt(self) -> None:
-        """Wake the thread."""
         with contextlib.suppress(OSError, AttributeError):  # it is awake, or was never started
             self._writer.send(b"1")
 
     def run(self) -> None:
-        """Send until the process stops."""
         with self._reader, self._writer, selectors.DefaultSelector() as selector:
             selector.register(self._reader, selectors.EVENT_READ)
             while not self.stopping.is_set():
