@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import re2
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
 from jsonschema_specifications import REGISTRY
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
@@ -14,9 +14,11 @@ from referencing.jsonschema import DRAFT202012
 from app.catalog.validation import MAX_FAULTS, BoundedValidator, Budget, TooCostlyError, regex, short
 from app.kernel.errors import Detail, InvalidSchemaError
 from app.kernel.formats import pointer
+from app.kernel.suggestions import did_you_mean
 
 MAX_SCHEMA_BYTES = 131_072
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 _SPECIFICATION = "https://json-schema.org/draft/2020-12/"
 
 _METASCHEMA: Any = BoundedValidator(Draft202012Validator.META_SCHEMA, registry=REGISTRY)
@@ -44,7 +46,7 @@ def check_schema(schema: Any) -> None:
     try:
         with Budget():
             found = itertools.islice(_METASCHEMA.iter_errors(schema), MAX_FAULTS)
-            _refuse([(pointer(fault.absolute_path), f"{fault.message}.") for fault in found])
+            _refuse([(pointer(fault.absolute_path), _worded(fault)) for fault in found])
             _refuse(list(itertools.islice(_faults(schema), MAX_FAULTS)))
         # An endless schema refers to itself without descending into the input, so any input shows it.
         with Budget():
@@ -54,6 +56,13 @@ def check_schema(schema: Any) -> None:
         _refuse([("", "The schema is too large to check.")])
     except RecursionError:
         _refuse([("", "The schema is nested too deeply, or refers to itself without end.")])
+
+
+def _worded(fault: ValidationError) -> str:
+    if fault.validator != "anyOf" or list(fault.absolute_path)[-1:] != ["type"]:
+        return f"{fault.message}."
+    remedy = did_you_mean(fault.instance, _TYPES) or f" Use one of {', '.join(_TYPES)}, or a list of them."
+    return f"{fault.instance!r} is not a type.{remedy}"
 
 
 def _check_outside(schema: Any) -> None:

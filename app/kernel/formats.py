@@ -15,6 +15,16 @@ _ISO_DURATION = re.compile(r"P(?=.)(?:([0-9]{1,6})D)?(?:T(?=.)(?:([0-9]{1,7})H)?
 MAX_LEVELS = 500  # of stored JSON; a request may have a fifth of them
 MAX_DIGITS = 38  # of an integer; longer integers overflow a double, the type of numbers in most readers
 
+# marshmallow's words for a value of another type, in the shape of all other messages.
+_OWN_WORDS = {
+    "Invalid input type.": "Must be an object.",
+    "Not a valid boolean.": "Must be true or false.",
+    "Not a valid integer.": "Must be a whole number.",
+    "Not a valid list.": "Must be a list.",
+    "Not a valid mapping type.": "Must be an object.",
+    "Not a valid number.": "Must be a number.",
+    "Not a valid string.": "Must be a string.",
+}
 _CONTAINERS = frozenset({dict, list})
 
 compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -124,7 +134,7 @@ def marshmallow_faults(messages: Any, path: tuple[str, ...] = ()) -> Iterator[tu
         for message in messages:
             yield from marshmallow_faults(message, path)
     else:
-        yield path, str(messages)
+        yield path, _OWN_WORDS.get(str(messages), str(messages))
 
 
 class _TooLargeError(Exception):

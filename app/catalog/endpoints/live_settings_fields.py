@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.catalog.specs.spec_fields import Described, IntegerInOrder
 from app.kernel.formats import duration_ms, show_duration
+from app.kernel.suggestions import StrictSchema
 from schema.job_bounds import MAX_PRIORITY, QUEUE_NAME
 
 DEFAULT_PRIORITY = 128
@@ -60,7 +61,7 @@ def retention_field(**options: Any) -> Described:
     return _duration(_MINUTE, _LONGEST_RETENTION, **options)
 
 
-class _Flow(Schema):
+class _Flow(StrictSchema):
     error_messages = {"type": "Must be an object."}  # noqa: RUF012 - marshmallow declares it of an instance
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from typing import Any, Literal, get_args
 
-from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.catalog.retry_policy.matchers import InAnswer, Matcher, matchers_field, read_list, shown_list
 from app.catalog.specs.spec_fields import whole
+from app.kernel.suggestions import StrictSchema
 
 Backoff = Literal["fixed", "linear", "exponential", "custom", "decorrelated"]
 BACKOFFS: tuple[str, ...] = get_args(Backoff)
@@ -125,7 +126,7 @@ _DEFAULT = RetryPolicy()
 _STORED = tuple(each.name for each in dataclass_fields(RetryPolicy) if each.init)
 
 
-class RetryPolicySpec(Schema):
+class RetryPolicySpec(StrictSchema):
     """`retry_policy` of any endpoint; no wait is longer than 24 hours."""
 
     max_attempts = whole(1, 100, load_default=_DEFAULT.max_attempts)

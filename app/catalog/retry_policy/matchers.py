@@ -15,6 +15,7 @@ from marshmallow import ValidationError, fields, validate
 
 from app.catalog.specs import TRANSPORTS
 from app.catalog.specs.spec_fields import Described
+from app.kernel.suggestions import MAX_SUGGESTED, did_you_mean
 
 MAX_MATCHERS = 100
 MAX_VALUES = 100
@@ -142,7 +143,8 @@ def _check(value: Any) -> None:
 
 def _check_in_answer(value: Mapping[str, Any]) -> None:
     known = {"pointer", "equals", "in", "status"}
-    faults: dict[str, str] = {str(name): "Unknown field." for name in value if name not in known}
+    unknown = [str(name) for name in value if name not in known][:MAX_SUGGESTED]
+    faults = {name: f"Unknown field.{did_you_mean(name, sorted(known))}" for name in unknown}
     pointer = value.get("pointer")
     if not isinstance(pointer, str) or len(pointer) > MAX_CHARACTERS or not _POINTER.fullmatch(pointer):
         faults["pointer"] = f"Must be a JSON pointer (RFC 6901) of at most {MAX_CHARACTERS} characters."

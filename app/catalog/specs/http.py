@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, fields, validate
+from marshmallow import fields, validate
 
 from app.catalog.specs.spec_fields import (
     header_map,
@@ -17,6 +17,7 @@ from app.catalog.specs.spec_fields import (
 )
 from app.catalog.specs.transport import Example, Outcome, Transport, server_of
 from app.catalog.templates.compilation import ALL, SECRET, FieldKind
+from app.kernel.suggestions import StrictSchema
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -28,7 +29,7 @@ RESERVED_HEADERS = re.compile(
 )
 
 
-class SigningSpec(Schema):
+class SigningSpec(StrictSchema):
     """`signing` of an HTTP endpoint: Standard Webhooks with a secret; during a rotation also with the previous secret.
 
     `X-Task-Executor-Attempt-Signature` signs the attempt's number as well.
@@ -38,7 +39,7 @@ class SigningSpec(Schema):
     previous_secret = sole_secret()
 
 
-class HttpSpec(Schema):
+class HttpSpec(StrictSchema):
     """`spec` of an HTTP endpoint."""
 
     url = target_url("http", ALL)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ipaddress import IPv6Address
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import ValidationError, fields, validate
 
 from app.catalog.specs.spec_fields import (
     NOT_SOLE_SECRET,
@@ -14,6 +14,7 @@ from app.catalog.specs.spec_fields import (
     Described,
     TextInOrder,
     header_map,
+    matches,
     milliseconds,
     soft_milliseconds,
     templated,
@@ -21,6 +22,7 @@ from app.catalog.specs.spec_fields import (
 )
 from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.compilation import ALL, CONFIG, INPUT, SECRET, FieldKind
+from app.kernel.suggestions import StrictSchema
 
 ACKS = ("0", "1", "all")
 PROPERTIES = (
@@ -75,7 +77,7 @@ def _fault_of_property(name: str, content: Any) -> str | None:
 # Pattern for the OpenAPI document: a template, or a list; `_check_servers` then checks each entry.
 _SERVER = r"\s*([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}\s*"
 _SERVERS = re.compile(rf"^([\s\S]*\{{\{{|{_SERVER}(,{_SERVER})*$)")
-_IS_LIST = validate.Regexp(_SERVERS, error=f"{_FORM}.")
+_IS_LIST = matches(_SERVERS, f"{_FORM}.")
 
 
 def _check_servers(value: str) -> None:
@@ -121,7 +123,7 @@ def _address(text: str) -> str:
     return str(address)
 
 
-class KafkaSpec(Schema):
+class KafkaSpec(StrictSchema):
     """`spec` of a Kafka endpoint."""
 
     bootstrap_servers = templated(

@@ -13,6 +13,7 @@ from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.compilation import CONFIG, INPUT, SECRET, FieldKind
 from app.catalog.templates.nodes import STAND_IN, Array, Constant, Node, SpecTemplate, UrlNode, as_text, resolve
 from app.kernel.errors import Detail, TemplateError
+from app.kernel.suggestions import StrictSchema
 
 MAX_CHANNELS = 10
 MAX_URL = 8_192
@@ -28,7 +29,7 @@ def _check_urls(value: Any) -> None:
         raise ValidationError(f"Each URL must be a string of 1 to {MAX_URL} characters.")
 
 
-class NotificationSpec(Schema):
+class NotificationSpec(StrictSchema):
     """`spec` of a notification endpoint."""
 
     url = templated(

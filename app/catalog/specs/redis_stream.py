@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, validates_schema
+from marshmallow import ValidationError, fields, validates_schema
 
 from app.catalog.specs.spec_fields import (
     RESERVED_METADATA,
@@ -19,6 +19,7 @@ from app.catalog.specs.spec_fields import (
 from app.catalog.specs.transport import Example, Outcome, Transport, server_of
 from app.catalog.templates.compilation import ALL, CONFIG, SECRET, FieldKind
 from app.catalog.templates.nodes import MAX_COUNT, is_count
+from app.kernel.suggestions import StrictSchema
 
 _DEFAULT_PORT = 6379
 _SOLE_PLACEHOLDER = re.compile(r"^\s*\{\{[\s\S]*\}\}\s*$")
@@ -41,7 +42,7 @@ def _check_some_fields(value: Any) -> None:
         raise ValidationError("Must be an object with at least one field.")
 
 
-class RedisStreamSpec(Schema):
+class RedisStreamSpec(StrictSchema):
     """`spec` of a Redis Stream endpoint."""
 
     redis_url = target_url("redis", CONFIG | SECRET)

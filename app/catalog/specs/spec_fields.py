@@ -20,8 +20,14 @@ _RULE = "template_rule"
 # The OpenAPI document shows these patterns, so they mean the same in ECMAScript and to `match`.
 SOLE_SECRET = re.compile(r"^\s*\{\{\s*secret\.[^{}]+\}\}\s*$")
 NOT_SOLE_SECRET = "Must be one {{secret.NAME}} placeholder."
+_BRACES = str.maketrans({"{": "{{", "}": "}}"})
 _TOKEN = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 _LITERAL_PASSWORD = r"[A-Za-z]+://[^/?#{}@:]*:[^/?#{}@]+@"
+
+
+def matches(pattern: str | re.Pattern[str], message: str) -> validate.Regexp:
+    """Validate by a pattern; marshmallow formats messages, so the braces of placeholders are doubled."""
+    return validate.Regexp(pattern, error=message.translate(_BRACES))
 
 
 class Described(fields.Raw):
@@ -90,7 +96,7 @@ def text(maximum: int = 1024, **options: Any) -> fields.String:
 
 def sole_secret(**options: Any) -> fields.String:
     """Declare a secret; it must be a placeholder, because all readers of the endpoint see the spec."""
-    return fields.String(validate=validate.Regexp(SOLE_SECRET, error=NOT_SOLE_SECRET), **options)
+    return fields.String(validate=matches(SOLE_SECRET, NOT_SOLE_SECRET), **options)
 
 
 def target_url(scheme: str, namespaces: frozenset[str]) -> fields.String:
@@ -100,7 +106,7 @@ def target_url(scheme: str, namespaces: frozenset[str]) -> fields.String:
     needed = (
         f"Must start with {scheme}:// or {scheme}s://; a password in the URL must be a {{{{secret.NAME}}}} placeholder."
     )
-    starts = validate.Regexp(pattern, error=needed)
+    starts = matches(pattern, needed)
     url = TextInOrder(required=True, validate=[validate.Length(1, 8192), starts])
     return templated(url, FieldKind.URL, namespaces, frozenset({scheme, f"{scheme}s"}))
 

@@ -146,7 +146,7 @@ class _Compiler:
                 yield placeholder
         outside = "".join(literals)
         if "{{" in outside or _closes_too_often(outside):
-            self._fault(pointer, "The braces of a placeholder are not balanced.")
+            self._fault(pointer, "The braces of a placeholder are not balanced. Write {{input.NAME}}.")
 
     def _placeholder(self, inside: str, pointer: str, rule: FieldRule) -> Placeholder | None:
         match = _VARIABLE.fullmatch(inside.strip())

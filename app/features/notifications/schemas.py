@@ -1,5 +1,7 @@
 """Schemas of requests and responses of /notification-rules."""
 
+from typing import Any
+
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.catalog.endpoints.live_settings_fields import FullMatch
@@ -7,6 +9,7 @@ from app.catalog.specs.spec_fields import Flag, TextInOrder, whole
 from app.features.notifications.pacing import Wait
 from app.features.notifications.rules import DAYS, EVENTS, TRAITS
 from app.kernel.config import ROUTE_PATTERN
+from app.kernel.suggestions import did_you_mean
 from app.schedule.cron import is_time_zone
 from app.web.http.request_fields import Body, Instant, Name
 from app.web.jobs.labels import LabelCondition
@@ -32,6 +35,16 @@ def _pattern(of: str) -> fields.String:
 def _time_zone(name: str) -> None:
     if not is_time_zone(name):
         raise ValidationError("Must be a time zone of the IANA database, such as Europe/Berlin or UTC.")
+
+
+class _RuleEvent(fields.Enum[NotificationEvent]):
+    """Event of a rule; test messages are sent without rules."""
+
+    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        if value not in EVENTS:
+            near = did_you_mean(value, EVENTS)
+            raise ValidationError(f"Unknown event.{near}" if near else f"Must be one of: {', '.join(EVENTS)}.")
+        return super()._deserialize(value, *args, **kwargs)
 
 
 # `from` is a keyword of Python.
@@ -62,7 +75,7 @@ class ChangedNotificationRuleSchema(Body):
 
     name = Name(metadata={"example": "billing-fails"})
     events = fields.List(
-        fields.Enum(NotificationEvent, by_value=True, validate=validate.NoneOf([NotificationEvent.TEST])),
+        _RuleEvent(NotificationEvent, by_value=True),
         required=True,
         validate=validate.Length(1, len(EVENTS)),
         metadata={

@@ -43,8 +43,7 @@ def parse_json(text: str) -> Any:
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-        raise InvalidRequestError(f"The body is not valid JSON: {reason}.") from None
+        raise InvalidRequestError(f"The body is not valid JSON: {_reason(error)}.") from None
     if text.count("[") + text.count("{") > MAX_JSON_DEPTH and is_deeper(value, MAX_JSON_DEPTH):
         raise _too_deep()
     if _MAY_HIDE_UNSTORABLE.search(text) and any(_UNSTORABLE.search(string) for string in _strings(value)):
@@ -153,6 +152,13 @@ def _float(text: str) -> float:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer, parse_float=_float)
+
+
+def _reason(error: ValueError) -> str:
+    """Return the fault with its position, which the hooks of the decoder do not know."""
+    if not isinstance(error, json.JSONDecodeError):
+        return str(error)
+    return f"line {error.lineno}, column {error.colno}: {error.msg}"
 
 
 def _strings(value: Any) -> Iterator[str]:

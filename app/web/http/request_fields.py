@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from marshmallow import RAISE, Schema, ValidationError, fields
+from marshmallow import Schema, ValidationError, fields
 
 from app.kernel.errors import InvalidRequestError
 from app.kernel.formats import duration_ms, iso_duration_ms, rfc3339, show_duration
+from app.kernel.suggestions import StrictSchema
 from app.schedule.interval import parse_every
 from schema.job_bounds import EARLIEST_INSTANT, LATEST_INSTANT, MAX_DELAY_MS, MAX_NAME
 from schema.states import CallbackEvent
@@ -19,11 +20,8 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\
 OF_UNREADABLE = '`{"unreadable": "reason"}` replaces a value that SQL has stored and no process can read'
 
 
-class Body(Schema):
+class Body(StrictSchema):
     """A request body or query; unknown fields are refused."""
-
-    class Meta:
-        unknown = RAISE
 
     error_messages = {"type": "Must be a JSON object."}  # noqa: RUF012 - marshmallow declares it of an instance
 

@@ -66,6 +66,39 @@ def test_pointer_names_the_invalid_field(
     )
 
 
+RULE = {"name": "r", "channels": ["c"], "all": True}
+MESSAGES = [
+    (
+        "/endpoints",
+        http_endpoint(spec={"url": "ftp://x"}),
+        "a password in the URL must be a {{secret.NAME}} placeholder.",
+    ),
+    ("/endpoints", http_endpoint(spec={"url": "http://x/{{input.a"}), "not balanced. Write {{input.NAME}}."),
+    ("/endpoints", http_endpoint(retry_policy={"attempts": 1}), "Unknown field. Did you mean 'max_attempts'?"),
+    ("/endpoints", http_endpoint(spec={"url": "http://x/", "header": {}}), "Unknown field. Did you mean 'headers'?"),
+    ("/jobs", one_shot("k", dela="1h"), "/dela: Unknown field. Did you mean 'delay'?"),
+    ("/jobs", one_shot("k", zzz=1), "/zzz: Unknown field."),
+    ("/jobs", one_shot("k", input=[]), "/input: Must be an object."),
+    ("/notification-rules", RULE | {"events": ["job.fail"]}, "/events/0: Unknown event. Did you mean 'job.failing'?"),
+    ("/notification-rules", RULE | {"events": ["test"]}, "/events/0: Must be one of: execution.failed, "),
+    (
+        "/payload-specs",
+        {"name": "s", "schema": {"type": "objekt"}},
+        "/type: 'objekt' is not a type. Did you mean 'object'?",
+    ),
+]
+
+
+@each_case(("path", "body", "message"), MESSAGES)
+def test_message_names_the_remedy(shared_api: Api, path: str, body: Any, message: str) -> None:
+    assert message in shared_api.post(path, body).json["error"]["message"]
+
+
+def test_fault_of_json_has_a_line_and_a_column(shared_api: Api) -> None:
+    answer = shared_api.send("POST", "/jobs", data=b'{"endpoint": "x",\n "input" 1}', content_type=JSON)
+    assert "not valid JSON: line 2, column 10: " in problem(answer, 400, "INVALID_REQUEST")["message"]
+
+
 @each_case("name", ["", "A", "a_b", "-a", "a-", "a--b", "a b", "a/b", "a\n", "é", "a" * 129, "..", "\u0661"])
 def test_unsafe_name_is_refused(shared_api: Api, name: str) -> None:
     for path, rest in (("/configs", {"values": {}}), ("/payload-specs", {"schema": {}}), ("/endpoints", {})):
