@@ -57,7 +57,7 @@ def _scripted(api: Api, stack: Stack, targets: LocalTargets, terminal: Terminal)
             api.post(f"/jobs/{job.job_id}/cancel")
     terminal.line(("  the cron jobs are cancelled now", "dim"))
     missing = show_deliveries(jobs, targets, secret, terminal)
-    show_hints(stack, terminal, jobs[0])
+    show_hints(stack, targets, terminal, jobs[0])
     return _verdict(jobs, missing, terminal)
 
 

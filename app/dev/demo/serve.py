@@ -1,13 +1,16 @@
 """Development stack without scripted jobs, and hints for manual requests."""
 
 import os
+import sys
 import time
+from pathlib import Path
+from shlex import quote
 
 from rich.text import Text
 
 from app.dev.demo.demo_job import DemoJob
 from app.dev.stack.programs import preferred_port, product_environment
-from app.dev.stack.receiver_targets import local_targets
+from app.dev.stack.receiver_targets import LocalTargets, local_targets
 from app.dev.stack.runner import Stack
 from app.dev.terminal import Part, Terminal
 
@@ -38,7 +41,7 @@ def serve(terminal: Terminal) -> int:
     ):
         with terminal.step("an API key, as flask --app app api-keys create demo makes it"):
             _ = stack.api
-        show_hints(stack, terminal)
+        show_hints(stack, targets, terminal)
         terminal.line(
             ("Targets for deliveries\n", "bold"),
             f"  HTTP   {targets.receiver.base_url}/ok   (received requests: GET /_requests)\n"
@@ -62,32 +65,41 @@ def stay(stack: Stack, terminal: Terminal) -> None:
         terminal.line()
 
 
-def show_hints(stack: Stack, terminal: Terminal, job: DemoJob | None = None) -> None:
-    """Print the address, a key and some requests at once, because processes write to the terminal too."""
-    key = stack.api.key
+def show_hints(stack: Stack, targets: LocalTargets, terminal: Terminal, job: DemoJob | None = None) -> None:
+    """Print the environment of README and docs/cli.md and some requests at once: processes write here too."""
     lines: list[Part] = [
-        Text("\nTry it yourself", "bold"),
-        f"  API  {stack.url}",
-        f"  key  {key}",
+        Text("\nTry it yourself: copy these lines into a second terminal", "bold"),
+        *exports(stack, targets),
         "",
-        f"  export TE='{stack.url}' AUTH='Authorization: Bearer {key}'",
-        *(f"  {curl}" for curl in _curls(job)),
+        *_requests(job),
         "",
-        Text(f"  logs of the processes: {stack.logs}/", "dim"),
+        Text(f"logs of the processes: {stack.logs}/", "dim"),
     ]
     terminal.line(Text("\n").join(Text.assemble(line) for line in lines))
 
 
-def _curls(job: DemoJob | None) -> list[str]:
-    curl = 'curl -sS -H "$AUTH"'
+def exports(stack: Stack, targets: LocalTargets) -> list[str]:
+    """Return the lines of shell with which each command of README and docs/cli.md runs against the stack."""
+    product = {name: stack.env[name] for name in ("TE_DATABASE_URL", "TE_SECRET_ENCRYPTION_KEY")}
+    values = {"TE": stack.url, "KEY": stack.api.key, "RECEIVER": targets.receiver.base_url} | product
+    return [
+        f'export PATH={quote(str(Path(sys.executable).parent))}:"$PATH"',
+        *(f"export {name}={quote(value)}" for name, value in values.items()),
+        """te() { curl -sS -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' "$@"; }""",
+    ]
+
+
+def _requests(job: DemoJob | None) -> list[str]:
+    flask = "flask --app app status"
     if job is None or job.execution is None:
-        return [f"{curl} $TE/{path}" for path in ("endpoints", "jobs", "payload-specs")]
+        return [*(f"te $TE/{path}" for path in ("endpoints", "jobs", "payload-specs")), flask]
     body = (
         f'{{"endpoint":"{job.endpoint}","trigger":"IMMEDIATE","idempotency_key":"mine-1",'
         '"input":{"order_id":"mine-1","amount":9.5}}'
     )
     return [
-        f"{curl} $TE/jobs -H 'Content-Type: application/json' -d '{body}'",
-        f'{curl} "$TE/jobs?limit=5"',
-        f"{curl} $TE/executions/{job.execution['execution_id']}/attempts",
+        f"te $TE/jobs -d '{body}'",
+        'te "$TE/jobs?limit=5"',
+        f"te $TE/executions/{job.execution['execution_id']}/attempts",
+        flask,
     ]

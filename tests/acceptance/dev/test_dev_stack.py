@@ -1,6 +1,7 @@
 """The development stack: it stops every process that it starts, and reports failures."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -75,13 +76,17 @@ def test_invalid_preferred_port_yields_a_valid_free_port() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_signal_to_serve_ends_every_process(number: signal.Signals) -> None:
-    """The test signals only the process that the terminal started."""
+    """The test signals only the process that the terminal started, after the first steps of README."""
     program = [sys.executable, "-m", "app.dev", "serve"]
     started: dict[int, str] = {}
+    output: list[str] = []
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, start_new_session=True) as served:
         assert served.stdout is not None
         for line in served.stdout:
+            output.append(line)
             if "Ctrl-C stops everything" in line:
+                if number == signal.SIGINT:
+                    _take_first_steps("".join(output))
                 started = _descendants(served.pid)
                 served.send_signal(number)
         assert served.wait(60) == (-number if number == signal.SIGKILL else 0)
@@ -90,6 +95,19 @@ def test_signal_to_serve_ends_every_process(number: signal.Signals) -> None:
         assert name in names
     # After a SIGKILL no process waits for the children, and each child must end by itself.
     eventually(lambda: not [pid for pid in started if _is_alive(pid)], what="the end of all processes")
+
+
+def _take_first_steps(printed: str) -> None:
+    """Run README's commands and one of docs/cli.md with the printed block alone."""
+    block = re.search(r"^export PATH=.*?^te\(\).*?$", printed, re.DOTALL | re.MULTILINE)
+    steps = re.findall(r"```sh\n(te \$TE.*?)```", Path("README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert block
+    assert len(steps) == 1
+    script = "\n".join(["set -e", block[0], *steps, "flask --app app doctor"])
+    done = subprocess.run(["bash", "-c", script], text=True, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"status":"SUCCESS"' in done.stdout
+    assert "/ok/welcome" in done.stdout
 
 
 def test_serve_exits_non_zero_and_names_the_dead_process() -> None:
