@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from app.dev.verify.ending.ending_rows import Endings
+from app.kernel.db.rows import RowValue
 from schema.states import AttemptStatus, BreakerState, EndpointType, ExecutionStatus, Trigger
 
 LOST_TYPES = frozenset({"WORKER_LOST", "STUCK"})
@@ -37,12 +38,12 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionRow:
+class ExecutionRow(RowValue):
     """A row of `executions`."""
 
     execution_id: str
     job_id: str
-    transport: EndpointType
+    endpoint_type: EndpointType
     status: ExecutionStatus
     attempt_count: int
     max_attempts: int

@@ -9,7 +9,7 @@ from app.dev.verify.evidence import AttemptRow, BreakerChange, ExecutionRow
 from app.kernel import db
 from app.kernel.db import Database
 from schema import schema_version
-from schema.states import AttemptStatus, BreakerState, EndpointType, ExecutionStatus
+from schema.states import AttemptStatus, BreakerState, ExecutionStatus
 from schema.tables import attempts, breaker_endpoints, breaker_events, execution_logs, executions, jobs, workers
 
 _CLOCK_SAMPLES = 20
@@ -25,22 +25,8 @@ def job_ids(database: Database, endpoints: list[str]) -> frozenset[str]:
 
 
 def execution_rows(database: Database, endpoints: list[str]) -> tuple[ExecutionRow, ...]:
-    return tuple(
-        ExecutionRow(
-            row.execution_id,
-            row.job_id,
-            EndpointType(row.endpoint_type),
-            ExecutionStatus(row.status),
-            row.attempt_count,
-            row.max_attempts,
-            row.scheduled_at,
-            row.endpoint,
-            row.shard,
-            row.limit_key,
-            row.priority,
-        )
-        for row in database.fetch(select(executions).where(executions.c.endpoint.in_(endpoints)))
-    )
+    query = select(executions).where(executions.c.endpoint.in_(endpoints))
+    return tuple(map(ExecutionRow.from_row, database.fetch(query)))
 
 
 def attempt_rows(database: Database, endpoints: list[str]) -> tuple[AttemptRow, ...]:

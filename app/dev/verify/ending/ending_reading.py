@@ -6,7 +6,7 @@ from sqlalchemy import func, select
 
 from app.dev.verify.ending.ending_rows import CallbackRow, LetterRow, MessageRow, RedriveRow
 from app.kernel.db import Database
-from schema.states import BulkJobStatus, CallbackEvent, Resolution
+from schema.states import BulkJobStatus, CallbackEvent
 from schema.tables import (
     dead_letters,
     execution_ends,
@@ -46,16 +46,8 @@ def callback_rows(database: Database, endpoints: Sequence[str]) -> tuple[Callbac
 
 
 def letter_rows(database: Database, endpoints: Sequence[str]) -> tuple[LetterRow, ...]:
-    return tuple(
-        LetterRow(
-            row.letter_id,
-            row.execution_id,
-            row.endpoint,
-            Resolution(row.resolution) if row.resolution else None,
-            row.redriven_as,
-        )
-        for row in database.fetch(select(dead_letters).where(dead_letters.c.endpoint.in_(endpoints)))
-    )
+    query = select(dead_letters).where(dead_letters.c.endpoint.in_(endpoints))
+    return tuple(map(LetterRow.from_row, database.fetch(query)))
 
 
 def redrive_rows(database: Database, endpoints: Sequence[str]) -> tuple[RedriveRow, ...]:

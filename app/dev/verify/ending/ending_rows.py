@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from app.kernel.db.rows import RowValue
 from schema.states import CallbackEvent, Resolution
 
 
@@ -18,7 +19,7 @@ class CallbackRow:
 
 
 @dataclass(frozen=True, slots=True)
-class LetterRow:
+class LetterRow(RowValue):
     """A row of `dead_letters`."""
 
     letter_id: str
