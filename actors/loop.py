@@ -39,17 +39,12 @@ class Alarm(BackgroundThread):
     def __init__(self, ring: Call) -> None:
         super().__init__("te-alarm")
         self._ring = ring
-        self._changed = threading.Condition()
         self._at = math.inf
 
     def set(self, at: float) -> None:
         """Ring at an instant of `time.monotonic()` instead of the previous one; from any thread."""
         with self._changed:
             self._at = at
-            self._changed.notify()
-
-    def interrupt(self) -> None:
-        with self._changed:
             self._changed.notify()
 
     def run(self) -> None:

@@ -6,7 +6,6 @@ write is kept and tried again, until it is written or its claim is known to be l
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -43,7 +42,6 @@ class Finalizer(BackgroundThread):
         self.outcomes = outcomes
         self._values = values
         self._retry_seconds = retry_seconds
-        self._ready = threading.Condition()
         self.completions = Unwritten[Completion](retry_seconds)
         self._releases = Unwritten[Release](retry_seconds)
         self._by_kind: dict[type, tuple[Unwritten[Any], _Write]] = {
@@ -58,16 +56,16 @@ class Finalizer(BackgroundThread):
 
     def submit(self, item: Completion | Release | SoftLimitPassed) -> None:
         """Take an item to write; a soft limit is written before the completion of its attempt."""
-        with self._ready:
+        with self._changed:
             unwritten = self._by_kind[type(item)][0]
             unwritten.new.append(item)
             unwritten.count += 1
-            self._ready.notify_all()
+            self._changed.notify_all()
 
     def flush(self, timeout_seconds: float) -> bool:
         """Wait until everything is written except refused items; False after the timeout."""
-        with self._ready:
-            return self._ready.wait_for(self._is_done, timeout_seconds)
+        with self._changed:
+            return self._changed.wait_for(self._is_done, timeout_seconds)
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
         """Flush, then end the thread; False when something was left unwritten."""
@@ -75,22 +73,18 @@ class Finalizer(BackgroundThread):
         super().stop()
         return flushed
 
-    def interrupt(self) -> None:
-        with self._ready:
-            self._ready.notify_all()
-
     def abandon(self) -> None:
         """Drop everything: the lease is lost, and other workers may have the executions."""
-        with self._ready:
+        with self._changed:
             self._abandoned = True
             self._values.add(series.ABANDONED, amount=self.completions.count)
             for unwritten, _ in self._by_kind.values():
                 unwritten.clear()
-            self._ready.notify_all()
+            self._changed.notify_all()
 
     def pending(self) -> set[ClaimKey]:
         """Return the claims whose end is not written yet."""
-        with self._ready:
+        with self._changed:
             return self.completions.keys() | self._releases.keys() | self._writing
 
     def run(self) -> None:
@@ -112,9 +106,9 @@ class Finalizer(BackgroundThread):
 
     def _take(self) -> list[tuple[Unwritten[Any], Batch[Any], _Write]]:
         """Wait for batches to write, at most one of each kind; none when the thread is stopping."""
-        with self._ready:
+        with self._changed:
             self._writing = set()
-            self._ready.notify_all()
+            self._changed.notify_all()
             while True:
                 now, waiting = time.monotonic(), [one for one in self._by_kind.values() if one[0].count]
                 taken = [(kept, batch, write) for kept, write in waiting if (batch := kept.take(now)) is not None]
@@ -122,10 +116,10 @@ class Finalizer(BackgroundThread):
                     items = [item for _, batch, _ in taken for item in batch.items]
                     self._writing = {(item.claim if isinstance(item, Completion) else item).key for item in items}
                     return taken
-                self._ready.wait(max(0.0, min(kept.next_due() for kept, _ in waiting) - now) if waiting else None)
+                self._changed.wait(max(0.0, min(kept.next_due() for kept, _ in waiting) - now) if waiting else None)
 
     def _put_first(self, unwritten: Unwritten[T], items: Sequence[T]) -> None:
-        with self._ready:
+        with self._changed:
             if not self._abandoned:
                 unwritten.put_first(items)
 
@@ -138,7 +132,7 @@ class Finalizer(BackgroundThread):
     def _postpone(self, unwritten: Unwritten[T], batch: Batch[T], error: Exception) -> None:
         """Keep a batch that the database cannot write now."""
         self._failures += 1
-        with self._ready:
+        with self._changed:
             if self._abandoned:
                 return
             unwritten.retry(batch, time.monotonic())
@@ -149,12 +143,12 @@ class Finalizer(BackgroundThread):
                 log.warning("cannot write %s: %s; keeping them and retrying", _named(batch), explained(error))
             if self._failures > 1:
                 pause = self._retry_seconds[min(self._failures - 1, len(self._retry_seconds)) - 1]
-                self._ready.wait_for(self._is_over, min(pause, LONGEST_PAUSE_SECONDS))
+                self._changed.wait_for(self._is_over, min(pause, LONGEST_PAUSE_SECONDS))
 
     def _divide(self, unwritten: Unwritten[T], batch: Batch[T], error: Exception) -> None:
         """Find the item that the database refuses; store its bare outcome, or keep it until its claim is lost."""
         now = time.monotonic()
-        with self._ready:
+        with self._changed:
             if self._abandoned:
                 return
             if len(batch.items) > 1:

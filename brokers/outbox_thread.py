@@ -4,7 +4,6 @@ A scheduler handles the rest within seconds (app.scheduler.outbox_chore), if thi
 """
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Iterable
 
@@ -25,26 +24,21 @@ class OutboxThread(BackgroundThread):
         super().__init__("te-outbox")
         self._handler = handler
         self._inboxes = inboxes
-        self._ready = threading.Condition()
         self._waiting: deque[str] = deque()
         self._is_busy = False
 
     def tell(self, end_ids: Iterable[str]) -> None:
         """Take ids of written events; never blocks."""
-        with self._ready:
+        with self._changed:
             for end_id in end_ids:
                 if len(self._waiting) < MAX_WAITING:
                     self._waiting.append(end_id)
-            self._ready.notify_all()
+            self._changed.notify_all()
 
     def flush(self, timeout_seconds: float = STOP_SECONDS) -> bool:
         """Wait until all events are handled; False after the timeout."""
-        with self._ready:
-            return self._ready.wait_for(self._is_done, timeout_seconds)
-
-    def interrupt(self) -> None:
-        with self._ready:
-            self._ready.notify_all()
+        with self._changed:
+            return self._changed.wait_for(self._is_done, timeout_seconds)
 
     def run(self) -> None:
         while (batch := self._next()) is not None:
@@ -69,10 +63,10 @@ class OutboxThread(BackgroundThread):
         return bool(self._waiting) or self.stopping.is_set()
 
     def _next(self) -> list[str] | None:
-        with self._ready:
+        with self._changed:
             self._is_busy = False
-            self._ready.notify_all()
-            self._ready.wait_for(self._has_something)
+            self._changed.notify_all()
+            self._changed.wait_for(self._has_something)
             if self.stopping.is_set():
                 return None
             self._is_busy = True

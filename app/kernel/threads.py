@@ -22,6 +22,7 @@ class BackgroundThread(ABC):
     def __init__(self, name: str) -> None:
         self.name = name
         self.stopping = threading.Event()
+        self._changed = threading.Condition()  # notified when the body has new work
         self._thread: threading.Thread | None = None
         self._process_id = 0
         self._last_sign: float | None = None
@@ -30,8 +31,10 @@ class BackgroundThread(ABC):
     def run(self) -> None:
         """Do the work of the thread."""
 
-    def interrupt(self) -> None:  # noqa: B027 - most bodies wait for `stopping` only
-        """Wake the body if it waits for anything else than `stopping`."""
+    def interrupt(self) -> None:
+        """Wake the body; a body that waits for anything else than `stopping` or `_changed` overrides this."""
+        with self._changed:
+            self._changed.notify_all()
 
     def start(self) -> None:
         """Start the thread; called once in a process."""

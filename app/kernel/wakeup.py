@@ -11,7 +11,6 @@ import hashlib
 import logging
 import math
 import re
-import threading
 import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -86,7 +85,6 @@ class WakeupSender(BackgroundThread):
         self._redis = redis_client(redis_url) if redis_url else None
         self._is_off = self._redis is None and database.is_cockroach
         self._sent_at = -math.inf
-        self._ready = threading.Condition()
         self._hints: Hints = {}
 
     def hint(self, queue: str, place: Place | None = None) -> None:
@@ -96,7 +94,7 @@ class WakeupSender(BackgroundThread):
         digest, run_at_ms = "", 0
         if place is not None:
             digest, run_at_ms = digest_of(*place[:4]), (place.run_at - EPOCH) // timedelta(milliseconds=1)
-        with self._ready:
+        with self._changed:
             now = time.monotonic()
             may_send = self._redis is None and not self._hints and now - self._sent_at >= MIN_INTERVAL_SECONDS
             payload = encode({queue: {digest: run_at_ms}})
@@ -106,20 +104,16 @@ class WakeupSender(BackgroundThread):
             self.ensure_started()
             due = self._hints.setdefault(queue, {})
             due[digest] = min(run_at_ms, due.get(digest, run_at_ms))
-            self._ready.notify()
-
-    def interrupt(self) -> None:
-        with self._ready:
-            self._ready.notify()
+            self._changed.notify()
 
     def run(self) -> None:
         """Send the collected wake-ups, at most once in MIN_INTERVAL_SECONDS."""
         while True:
-            with self._ready:
-                self._ready.wait_for(self._has_work)
+            with self._changed:
+                self._changed.wait_for(self._has_work)
                 early = self._sent_at + MIN_INTERVAL_SECONDS - time.monotonic()
             self.stopping.wait(max(0.0, early))
-            with self._ready:
+            with self._changed:
                 if not self._hints:
                     return
                 self._sent_at = time.monotonic()

@@ -55,7 +55,6 @@ class Waits(BackgroundThread):
         super().__init__("te-waits")
         self._database = database
         self._waits: dict[_Wait, None] = {}
-        self._changed = threading.Condition()
 
     def begin(self, execution_id: str, seconds: float, over: Call) -> Call:
         """Begin a wait, which ends with a call of `over`; return a function that cancels it. Neither may block."""
@@ -72,10 +71,6 @@ class Waits(BackgroundThread):
         give_up = self.begin(execution_id, seconds, over.set)
         over.wait(seconds)
         give_up()
-
-    def interrupt(self) -> None:
-        with self._changed:
-            self._changed.notify()
 
     def run(self) -> None:
         while not self.stopping.is_set():
