@@ -101,6 +101,16 @@ class NotificationRuleNotFoundError(NotFoundError, code="NOTIFICATION_RULE_NOT_F
 class EndpointNotFoundError(NotFoundError, code="ENDPOINT_NOT_FOUND"):
     """No live endpoint has that name."""
 
+    message_format = "There is no endpoint named {!r}."
+
+    def __init__(self, message: str, name: str = "") -> None:
+        super().__init__(message)
+        self.name = name
+
+    @classmethod
+    def of(cls, name: str) -> Self:
+        return cls(cls.message_format.format(name), name)
+
 
 class JobNotFoundError(NotFoundError, code="JOB_NOT_FOUND"):
     """No job has that id."""

@@ -11,7 +11,7 @@ from flask.json.provider import DefaultJSONProvider
 from app.features import FEATURES
 from app.kernel.config import SettingError, Settings
 from app.web import audit_api, cron_api, health_api, metrics_api
-from app.web.catalog import endpoints_api, named_api
+from app.web.catalog import endpoints_api, named_api, similar_endpoints
 from app.web.executions import executions_api
 from app.web.http import authentication, body, error_envelope, request_log
 from app.web.jobs import batch_api, changes_api
@@ -76,3 +76,4 @@ def _register(app: Flask, built: Services) -> None:
     document.register(app, registered)
     swagger_ui.register(app)
     error_envelope.register(app)
+    similar_endpoints.register(app)

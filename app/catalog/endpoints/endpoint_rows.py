@@ -82,7 +82,7 @@ def read(connection: Connection, name: str) -> Endpoint:
 
 def found(row: Row[Any] | None, name: str) -> Row[Any]:
     if row is None:
-        raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
+        raise EndpointNotFoundError.of(name)
     return row
 
 

@@ -35,6 +35,8 @@ from schema import tables
 
 _LEADING = ("endpoint_type", "config_ref", "spec")
 
+MAX_COMPARED = 500  # names for the suggestion of a 404
+
 
 def create(
     database: Database,
@@ -135,6 +137,13 @@ def page(database: Database, wanted: PageRequest, *, inline: bool = False) -> Pa
     of_kind = E.name.startswith(PREFIX) == inline
     query = newest_first(select(*E).where(E.deleted_at.is_(None), of_kind), E.created_at, E.name, wanted)
     return page_of(database.fetch(query), "created_at", "name", wanted, endpoint_rows.endpoint_of)
+
+
+def similar_names(database: Database, name: str) -> list[str]:
+    """Return up to MAX_COMPARED names of registered endpoints that begin with the first letter of `name`."""
+    begins_alike = E.name.startswith(name[:1], autoescape=True)
+    wanted = select(E.name).where(begins_alike, ~E.name.startswith(PREFIX), E.deleted_at.is_(None))
+    return [row.name for row in database.fetch(wanted.limit(MAX_COMPARED))]
 
 
 def _insert(connection: Connection, name: str, values: Mapping[str, Any], routed_queue: str | None) -> Row[Any] | None:

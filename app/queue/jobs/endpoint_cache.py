@@ -99,7 +99,7 @@ class EndpointCache:
         with self._lock:
             self._targets.pop(name, None)
             if not rows:
-                raise EndpointNotFoundError(f"There is no endpoint named {name!r}.")
+                raise EndpointNotFoundError.of(name)
             target = self._targets[name] = CachedEndpoint.of_row(name, rows[0])
         faults = target.faults(input_)
         if not faults:

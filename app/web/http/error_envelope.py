@@ -93,7 +93,8 @@ def http_error(status: int) -> tuple[str, str]:
     return phrase.upper().replace(" ", "_"), f"{phrase}."
 
 
-def _answer(error: TaskExecutorError) -> Response:
+def answer(error: TaskExecutorError) -> Response:
+    """Answer with the envelope of an error."""
     if error.retryable and event_stream.is_wanted():
         return event_stream.postponed(error.retry_after_seconds)
     body = envelope(error.code, error.message, current_request_id(), details=error.details, retryable=error.retryable)
@@ -109,7 +110,7 @@ def _answer(error: TaskExecutorError) -> Response:
 def _known(error: TaskExecutorError) -> Response:
     if error.status >= 500:
         log.warning("request %s: %s; answering %d", current_request_id(), error.explained, error.status)
-    return _answer(error)
+    return answer(error)
 
 
 def _http(error: HTTPException) -> Response | HTTPException:
@@ -136,12 +137,12 @@ def _database(error: DBAPIError) -> Response:
         log.warning(
             "request %s: the database refused a value: %s; answering 400", current_request_id(), sqlstate(error)
         )
-        return _answer(InvalidRequestError("The request contains a value that cannot be stored."))
+        return answer(InvalidRequestError("The request contains a value that cannot be stored."))
     if not is_rows_fault(error):
-        return _answer(UnavailableError("The database cannot be reached; retry later."))
+        return answer(UnavailableError("The database cannot be reached; retry later."))
     return _unexpected(error)
 
 
 def _unexpected(error: Exception) -> Response:
     log.error("request %s failed; answering 500", current_request_id(), exc_info=error)
-    return _answer(InternalError(InternalError.summary()))
+    return answer(InternalError(InternalError.summary()))

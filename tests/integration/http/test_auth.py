@@ -13,7 +13,7 @@ from app.kernel.db import Database
 from app.kernel.errors import UnauthorizedError
 from tests.cases import each_case
 from tests.integration.client import Api, problem, services
-from tests.integration.registered import one_shot, register
+from tests.integration.registered import http_endpoint, one_shot, register
 from tests.integration.statements import Statements
 
 
@@ -72,6 +72,16 @@ def test_scope_allows_its_operations_only(app: Flask, database: Database) -> Non
     for method, path in WRITES:
         problem(reader.send(method, path), 403, "FORBIDDEN")
         problem(writer.send(method, path), 403, "FORBIDDEN")
+
+
+def test_similar_endpoint_is_suggested_to_readers_only(app: Flask, api: Api, database: Database) -> None:
+    api.post("/endpoints", http_endpoint(name="welcome"))
+    writer = Api(app, api_keys.create(database, "writer", [Scope.JOBS_WRITE], None))
+    both = Api(app, api_keys.create(database, "both", [Scope.JOBS_WRITE, Scope.READ], None))
+    unknown = "There is no endpoint named 'welcom'."
+    for key, suggestion in ((writer, ""), (both, " Did you mean 'welcome'?")):
+        error = problem(key.post("/jobs", one_shot("k", endpoint="welcom")), 404, "ENDPOINT_NOT_FOUND")
+        assert error["message"] == unknown + suggestion
 
 
 def test_document_and_health_need_no_key(app: Flask) -> None:
