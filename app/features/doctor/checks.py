@@ -41,7 +41,10 @@ def secrets(context: ChoreContext) -> Iterator[Finding]:
     """Find secrets that this process cannot decrypt."""
     key = context.settings.secret_encryption_key
     names = rotation.key_use(context.database, SecretBox.from_setting(key) if key else None).unreadable
-    if names:
+    if names and not key:
+        fix = f"set {VARIABLE} here to the value that web and workers have"
+        yield Finding("secrets", f"{VARIABLE} is not set here, so secrets cannot be checked", fix)
+    elif names:
         fix = f"add their key to {VARIABLE}, here and for web and workers, or store them again (PUT /secrets/NAME)"
         yield Finding("secrets", f"{len(names)} secrets cannot be decrypted: {listed(names, 20)}", fix)
 
