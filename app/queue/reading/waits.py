@@ -24,6 +24,7 @@ AGE_DIVISOR = 4  # the interval between polls is the age of the wait divided by 
 TOGETHER_SECONDS = 0.01
 RETRY_SECONDS = 1.0
 MAX_IDS = 500
+MAX_BLOCKED_SECONDS = 2.0  # a blocked thread answers no other request
 
 # A deleted execution has ended too. COALESCE: see CLAIM.
 OPEN = statement(
@@ -54,6 +55,7 @@ class Waits(BackgroundThread):
     def __init__(self, database: Database) -> None:
         super().__init__("te-waits")
         self._database = database
+        self.max_blocked_seconds = MAX_BLOCKED_SECONDS
         self._waits: dict[_Wait, None] = {}
 
     def begin(self, execution_id: str, seconds: float, over: Call) -> Call:
@@ -67,7 +69,8 @@ class Waits(BackgroundThread):
         return partial(self._forget, wait)
 
     def wait(self, execution_id: str, seconds: float) -> None:
-        over = threading.Event()
+        """Block this thread until an execution has ended, for at most `max_blocked_seconds`."""
+        seconds, over = min(seconds, self.max_blocked_seconds), threading.Event()
         give_up = self.begin(execution_id, seconds, over.set)
         over.wait(seconds)
         give_up()

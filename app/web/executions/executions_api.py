@@ -30,7 +30,6 @@ from app.web.http.pagination import PageQuery, page_answer, page_request, page_s
 from app.web.openapi.resource import Resource
 from app.web.services import services, wake
 
-MAX_ON_THREAD_SECONDS = 2.0
 RETRY_AFTER = {"Retry-After": "1"}
 
 resource = Resource("executions", "Deliveries, with every attempt and its log.", write_scope=Scope.JOBS_WRITE)
@@ -171,5 +170,5 @@ def wait_for(execution_id: str, seconds: float) -> suspension.Suspended | None:
     waits = services().waits
     if suspension.is_possible():
         return suspension.Suspended(waits, execution_id, seconds)
-    waits.wait(execution_id, min(seconds, MAX_ON_THREAD_SECONDS))
+    waits.wait(execution_id, seconds)
     return None

@@ -15,7 +15,6 @@ from schemathesis.schemas import BaseSchema
 from sqlalchemy import text
 
 from app.kernel.config import Settings
-from app.web.executions import executions_api
 from tests import rows
 from tests.cases import each_case
 from tests.integration.client import SECRET_KEY, Api, administrator, running, services
@@ -53,8 +52,8 @@ def known(module_database_url: str) -> Iterator[Api]:
         db_pool_size=4,
         rate_limit_bad_keys="9999/second",
     )
-    with pytest.MonkeyPatch.context() as patch, running(served) as app:
-        patch.setattr(executions_api, "MAX_ON_THREAD_SECONDS", 0.02)
+    with running(served) as app:
+        services(app).waits.max_blocked_seconds = 0.02
         api = administrator(app)
         register_all(api)
         yield api
