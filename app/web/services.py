@@ -45,10 +45,10 @@ class Services:
         self.readiness = Readiness(self.database)
         self.keys = KeyRing(self.database)
         self.cursor_key = SigningKey(self.database, "cursors")
-        counters = CounterStorage.at(settings.rate_limit_storage_url)
+        self.counters = CounterStorage.at(settings.rate_limit_storage_url)
         rate, bad_rate, key = settings.rate_limit, settings.rate_limit_bad_keys, settings.secret_encryption_key
-        self.key_limit = RateLimit("key", rate, counters) if rate else None
-        self.bad_key_limit = RateLimit("bad-keys", bad_rate, counters) if bad_rate else None
+        self.key_limit = RateLimit("key", rate, self.counters) if rate else None
+        self.bad_key_limit = RateLimit("bad-keys", bad_rate, self.counters) if bad_rate else None
         self.refusals = RefusalLog()
         self.shards = settings.shards(cockroach=self.database.is_cockroach)
         self.look_ahead_ms = round(settings.look_ahead_seconds * 1000)

@@ -50,6 +50,7 @@ class CounterStorage:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self.pause_seconds = PAUSE_SECONDS
         self._away_until: float | None = None
         self._lock = threading.Lock()
 
@@ -94,18 +95,18 @@ class CounterStorage:
                 log.warning("rate-limit storage is reachable again; limiting requests")
 
     def _may_try(self) -> bool:
-        """Return whether to query the storage; while it is unreachable, one request per PAUSE_SECONDS tries."""
+        """Return whether to query the storage; while it is unreachable, one request per `pause_seconds` tries."""
         if self._away_until is None:
             return True
         with self._lock:
             if self._away_until is not None and time.monotonic() < self._away_until:
                 return False
-            self._away_until = time.monotonic() + PAUSE_SECONDS
+            self._away_until = time.monotonic() + self.pause_seconds
             return True
 
     def _note_away(self, error: StorageError) -> None:
         with self._lock:
-            was_there, self._away_until = self._away_until is None, time.monotonic() + PAUSE_SECONDS
+            was_there, self._away_until = self._away_until is None, time.monotonic() + self.pause_seconds
         if was_there:
             # Without the message, which may contain the URL with its password.
             kind = type(error.storage_error).__name__

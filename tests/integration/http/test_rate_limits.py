@@ -98,10 +98,10 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_unreachable_storage_limits_no_request_until_it_returns(
-    database_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(rate_limits, "PAUSE_SECONDS", 0.0)
     with start_or_skip(Valkey()) as server, limited(database_url, rate_limit_storage_url=server.url) as app:
+        services(app).counters.pause_seconds = 0.0
         api = client(app)
         for _ in range(3):
             assert api.get("/jobs").status_code == 200
