@@ -17,7 +17,10 @@ from sqlalchemy import ClauseElement, Connection, TextClause, event
 from sqlalchemy.dialects import postgresql
 from sqlalchemy_cockroachdb.psycopg2 import CockroachDBDialect_psycopg2
 
-from app.kernel.db import Database, chunked_scan
+from app.kernel.db import Database
+from app.kernel.db.paging import PageRequest
+from app.queue.jobs.job_list import JobFilter, ListBounds, page_of_jobs
+from schema.states import JobStatus, Trigger
 from tests import rows
 from tests.integration.client import Api
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
@@ -166,6 +169,16 @@ def send_all_requests(api: Api, database: Database) -> None:
         assert api.delete(f"/{path}/third").status_code == 204
 
 
+def read_jobs_in_chunks_of_one_row(database: Database) -> None:
+    """Read jobs by the statements that a list needs only where its first chunk does not fill the page."""
+    bounds = ListBounds(stride=1)
+    for wanted in (
+        JobFilter(status=JobStatus.ACTIVE, trigger=Trigger.IMMEDIATE, endpoint="target", queue="bulk"),
+        JobFilter(name="report", labels={"team": "a"}),
+    ):
+        page_of_jobs(database, wanted, PageRequest(limit=1), bounds)
+
+
 def lose_the_next_answer(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commit the next transaction, then raise as if the connection broke: the retry reads the committed rows."""
     dialect: Any = database.engine.dialect
@@ -184,9 +197,8 @@ def lose_the_next_answer(database: Database, monkeypatch: pytest.MonkeyPatch) ->
 def test_every_statement_built_with_core_is_valid_on_both_databases(
     api: Api, database: Database, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Chunks of one row: each list is read by each of its statements.
-    monkeypatch.setattr(chunked_scan, "CHUNK_SIZE", 1)
     send_all_requests(api, database)
+    read_jobs_in_chunks_of_one_row(database)
     for path, body in (("/endpoints", http_endpoint("fourth")), ("/configs", {"name": "fourth", "values": {}})):
         lose_the_next_answer(database, monkeypatch)
         assert api.post(path, body).status_code == 201

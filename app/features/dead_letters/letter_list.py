@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, false, func, select, true
 
 from app.kernel.db import Database, chunked_scan
-from app.kernel.db.chunked_scan import ListIndex
+from app.kernel.db.chunked_scan import CHUNK_SIZE, ListIndex
 from app.kernel.db.paging import Page, PageRequest, Part, Position
 from app.kernel.errors import DeadLetterNotFoundError
 from app.queue.bulk.bulk_job_runner import FilteredRow
@@ -64,16 +64,23 @@ class LetterFilter:
         return conditions
 
 
-def page_of_letters(database: Database, wanted: LetterFilter, request: PageRequest) -> Page[DeadLetter]:
+def page_of_letters(
+    database: Database,
+    wanted: LetterFilter,
+    request: PageRequest,
+    *,
+    seconds: float = PAGE_SECONDS,
+    chunk_size: int = CHUNK_SIZE,
+) -> Page[DeadLetter]:
     """Read a page of letters, newest first; may be short before the last page if few of very many match."""
     index, conditions, limit = wanted.index(), wanted.conditions(), request.limit + 1
-    part, found, until = wanted.part(request.after), list[DeadLetter](), time.monotonic() + PAGE_SECONDS
+    part, found, until = wanted.part(request.after), list[DeadLetter](), time.monotonic() + seconds
     while True:
 
         def narrow(seen: Part, left: int = limit - len(found)) -> Select[Any]:
             return index.read(seen, *_D).where(*conditions).limit(left)
 
-        rows, reached = chunked_scan.pass_through(database, index, part, narrow)
+        rows, reached = chunked_scan.pass_through(database, index, part, narrow, chunk_size)
         found += map(DeadLetter.from_row, rows)
         if reached is None or len(found) == limit or time.monotonic() >= until:
             break

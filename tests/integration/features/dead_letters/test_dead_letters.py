@@ -8,9 +8,10 @@ from sqlalchemy import text
 
 from app.feature import completion_handlers
 from app.features import FEATURES
-from app.features.dead_letters import letter_list
 from app.features.dead_letters.api import MOST_ATTEMPTS
+from app.features.dead_letters.letter_list import LetterFilter, page_of_letters
 from app.kernel.db import Database
+from app.kernel.db.paging import PageRequest
 from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions.verdict import Verdict
 from schema.states import Followed
@@ -87,20 +88,17 @@ def test_dead_letters_are_filtered_by_state_endpoint_error_labels_and_time(api: 
     assert pointers(problem(api.get("/dead-letters", state="lost"), 400, "INVALID_REQUEST")) == ["state"]
 
 
-def test_pages_of_rare_dead_letters_are_bounded_in_time_and_complete(
-    api: Api, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_of_rare_dead_letters_are_bounded_in_time_and_complete(api: Api, database: Database) -> None:
     register(api)
-    monkeypatch.setattr(letter_list, "PAGE_SECONDS", 0.0)
-    monkeypatch.setattr("app.kernel.db.chunked_scan.CHUNK_SIZE", 10)
     rare = [rows.add_letter(database, labels={"team": "a"}) for _ in range(2)]
     for _ in range(25):
         rows.add_letter(database)
-    found, cursor, pages = list[str](), None, 0
-    while pages == 0 or cursor:
-        page = api.get("/dead-letters", labels="team=a", **({"cursor": cursor} if cursor else {})).json
-        found += [item["letter_id"] for item in page["items"]]
-        cursor, pages = page["cursor"], pages + 1
+    wanted, after = LetterFilter(labels={"team": "a"}), None
+    found, pages = list[str](), 0
+    while pages == 0 or after is not None:
+        page = page_of_letters(database, wanted, PageRequest(after=after), seconds=0.0, chunk_size=10)
+        found += [letter.letter_id for letter in page.items]
+        after, pages = page.next, pages + 1
     assert found == rare[::-1]
     assert pages > 2
 
