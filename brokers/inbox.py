@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-import redis
-
 from app.kernel.db import Database
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
@@ -195,7 +193,7 @@ class RedisSource:
             while not listener.stopping.is_set():
                 message = pubsub.get_message(timeout=REDIS_WAIT_SECONDS)
                 if pubsub.health_check_response_counter > 1:
-                    raise redis.ConnectionError("a health check was not answered before the next one")
+                    raise ConnectionError("a health check was not answered before the next one")
                 if message is not None:
                     listener.inboxes.hear(message["data"])
 

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-import redis
-
 from schema.job_bounds import MAX_INPUT_BYTES, QUEUE_NAME
 from schema.url import database_url
 
@@ -91,6 +89,8 @@ def _url(text: str) -> str:
 
 
 def _redis_url(text: str) -> str:
+    import redis  # noqa: PLC0415 - takes 0.1 s, and most processes need none
+
     try:
         redis.ConnectionPool.from_url(text).make_connection()  # does not connect yet
     except (ValueError, TypeError):

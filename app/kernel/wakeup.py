@@ -15,15 +15,16 @@ import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple
-
-import redis
+from typing import TYPE_CHECKING, NamedTuple
 
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from app.kernel.threads import BackgroundThread
 from schema.job_bounds import QUEUE_NAME
+
+if TYPE_CHECKING:
+    import redis
 
 log = logging.getLogger(__name__)
 
@@ -169,8 +170,10 @@ def decode(payload: str) -> tuple[set[Wakeup], int]:
     return read, len(parts) - len(found)
 
 
-def redis_client(url: str, health_check_seconds: float = REDIS_HEALTH_SECONDS) -> redis.Redis:
+def redis_client(url: str, health_check_seconds: float = REDIS_HEALTH_SECONDS) -> "redis.Redis":
     """Return the client for wake-ups; it connects at its first command."""
+    import redis  # noqa: PLC0415 - takes 0.1 s, and most processes need none
+
     return redis.Redis.from_url(
         url,
         socket_connect_timeout=REDIS_TIMEOUT_SECONDS,

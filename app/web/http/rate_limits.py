@@ -15,8 +15,6 @@ from dataclasses import dataclass
 import limits
 from limits.errors import StorageError
 from limits.storage import MemoryStorage, RedisStorage, Storage
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from app.kernel.errors import RateLimitedError
 
@@ -59,6 +57,10 @@ class CounterStorage:
         """Count in the Redis at a URL, or in this process if the URL is empty; does not connect yet."""
         if not redis_url:
             return cls(MemoryStorage())
+        # These take 0.1 s to import, and most processes need none.
+        from redis.backoff import NoBackoff  # noqa: PLC0415
+        from redis.retry import Retry  # noqa: PLC0415
+
         return cls(
             RedisStorage(
                 redis_url,
