@@ -30,8 +30,8 @@ dev: $(STAMP)  ## start the same stack without the scripted jobs
 test: $(STAMP)  ## run the whole test suite on real servers
 	$(BIN)/pytest -n 3 --dist loadfile
 
-fuzz: $(STAMP)  ## send every malformed value to every operation; `make test` sends a choice
-	TEST_FUZZ=1 $(BIN)/pytest -n 2 -m fuzz
+fuzz: $(STAMP)  ## run all malformed values and interleavings; `make test` runs a choice
+	TEST_FUZZ=1 $(BIN)/pytest -n 2 -m "fuzz or sampled"
 
 test-retries: $(STAMP)  ## run the tests of work in the database while statements and COMMITs fail at random
 	$(BIN)/python -m pytest -p tests.restarts -n 3 --dist loadfile tests/contract tests/integration -m "not fuzz"

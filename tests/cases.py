@@ -2,16 +2,26 @@
 
 import functools
 import inspect
+import os
+import random
 import reprlib
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import pytest
 
 Test = Callable[..., None]
+T = TypeVar("T")
+IS_WHOLE = "TEST_FUZZ" in os.environ
+"""Whether all cases run (`make fuzz`), instead of a choice that fits into each run of the suite."""
+
+
+def choice_of(cases: Sequence[T], share: int) -> Sequence[T]:
+    """Return all cases, or at random one in `share` of them, so that many runs of the suite try all."""
+    return cases if IS_WHOLE else random.sample(cases, -(-len(cases) // share))
 
 
 class Breaches:

@@ -40,6 +40,7 @@ from app.web.jobs.labels import LabelCondition, LabelSelector
 from app.web.server.refusal import request_id_of
 from app.web.services import EXTENSION
 from schema.states import EndpointType
+from tests.cases import IS_WHOLE
 from tests.mutated import mutated
 
 ATTEMPT = "x-task-executor-attempt"
@@ -145,7 +146,7 @@ ODD = [
     "9" * 12,
     "1e999",
 ]
-EXAMPLES = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+EXAMPLES = settings(max_examples=300 if IS_WHOLE else 60, deadline=None, derandomize=True, database=None)
 
 
 def attempt(parser: Parser, text: str) -> None:
@@ -153,6 +154,7 @@ def attempt(parser: Parser, text: str) -> None:
         parser.parse(text)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", PARSERS)
 def test_any_text_is_read_or_refused(name: str) -> None:
     parser = PARSERS[name]
@@ -177,6 +179,7 @@ def test_text_is_parsed_in_linear_time(name: str) -> None:
                 attempt(parser, seed[:place] + piece * 100_000 + seed[place:] + "\0")
 
 
+@pytest.mark.sampled
 @EXAMPLES
 @given(
     mutated(

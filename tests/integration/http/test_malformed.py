@@ -5,7 +5,6 @@ The cases are derived from the OpenAPI document: each leaf of each example body,
 
 import copy
 import json
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +14,7 @@ from sqlalchemy import text
 from werkzeug.test import TestResponse
 
 from schema import tables
-from tests.cases import each_case
+from tests.cases import IS_WHOLE, each_case
 from tests.integration.client import Api, services
 from tests.integration.http.document import document
 from tests.integration.http.malformed import CONTENT_TYPES, HEADERS, INJECTED, MALFORMED, URL_PARTS, VALUES
@@ -35,8 +34,6 @@ WITH_BODY = [
     (method, path) for method, path in OPERATIONS if "requestBody" in document()["paths"][path][method.lower()]
 ]
 EACH_OPERATION_WITH_BODY = each_case(("method", "path"), WITH_BODY, ids=map(" ".join, WITH_BODY))
-IS_WHOLE = "TEST_FUZZ" in os.environ
-"""Whether every value is sent (`make fuzz`), instead of a choice that fits into each run of the suite."""
 Send = Callable[..., None]
 Rows = Callable[[], list[tuple[str, int]]]
 # Id of the first transaction after all completed transactions that wrote something.
