@@ -7,10 +7,12 @@ from datetime import datetime, timedelta
 from math import inf
 
 from app.kernel.db import Database
+from app.kernel.formats import EPOCH
 from app.kernel.wakeup import Wakeup, digest_of
 from app.queue.claiming.full_scan import FullScan
 from app.queue.claiming.partition import Partition
-from app.queue.claiming.poll import poll
+from app.queue.claiming.poll import Polled, poll
+from app.queue.executions.watermark import PACE, ScanPace
 from brokers.sharing.partitions import KnownPartitions
 
 SHORTEST_HORIZON_SECONDS = 0.2
@@ -25,7 +27,7 @@ class DiscoveryTimes:
 
     first_idle_wait_seconds: float = 0.01  # between a claim and the next poll; doubles with each poll that follows
     longest_rest_seconds: float = 0.02  # longest delay of a poll caused by a wake-up while there is work to do
-    scan_seconds: float = 30.0
+    scan_pace: ScanPace = PACE
 
 
 TIMES = DiscoveryTimes()
@@ -35,9 +37,10 @@ class Discovery:
     """Finds the due partitions of one queue by polls and full scans; belongs to one thread.
 
     A poll reads the rows that became due since the last poll or will be due before the next poll. It runs soon after a
-    claim found something, then less and less often, and at once after a wake-up. A full scan finds the rows that a poll
-    cannot see: rows behind its watermark (released, or locked for long), and partitions behind very many other rows.
-    Rows that were committed long after their due time have a poll of their own, from that time on.
+    claim found something, then less and less often, and at once after a wake-up. Rows may appear behind its watermark:
+    released, locked for long, or committed long after their due time. So a late poll reads from that time on if a
+    wake-up names it, and from the start at most once in half of the longest wait, at the pace of full scans. A full
+    scan finds also partitions behind very many other rows.
     """
 
     def __init__(
@@ -68,7 +71,9 @@ class Discovery:
         self._vain_until = -inf  # end of the rest after a wake-up whose claim or poll found no work
         self._late_since: datetime | None = None  # the next poll reads from here, if that is before its watermark
         self._late_at = -inf  # end of the rest after such a poll
+        self._start_at = -inf  # end of the rest after a poll from the start
         self._scanned_at = -inf
+        self._scan_lasted = 0.0
         self._scan: FullScan | None = None
         self._last: FullScan | None = None
 
@@ -110,10 +115,14 @@ class Discovery:
     def poll(self, asked_at: float) -> int:
         """Poll; return the revision of the endpoint rules."""
         horizon_ms = self._horizon // timedelta(milliseconds=1)
-        since, late_since = self._partitions.since, self._late_since if asked_at >= self._late_at else None
-        if late_since is not None:
-            since, self._late_since = [min(mark, late_since) for mark in since], None
-        found = poll(self._database, queue=self._queue, since=since, horizon_ms=horizon_ms)
+        late_since = EPOCH if asked_at >= self._start_at else self._late_since if asked_at >= self._late_at else None
+        found = poll(
+            self._database,
+            queue=self._queue,
+            since=self._partitions.since,
+            horizon_ms=horizon_ms,
+            late_since=late_since,
+        )
         now = time.monotonic()
         self._partitions.found(found.due, found.now, now, by_poll=True)
         for partition, _ in found.due:
@@ -121,16 +130,14 @@ class Discovery:
             self._recent[digest] = partition
         for digest in list(self._recent)[:-MAX_RECENT]:
             del self._recent[digest]
-        if found.is_full:
-            self.scan_at = min(self.scan_at, max(now, self._scanned_at + BUSY_SCAN_SECONDS))
+        self._plan_scan(found, late_since, now)
+        self._rest_after(late_since, now - asked_at, now)
         self._idle_wait = min(self._idle_wait * 2, self._longest_wait)
         rest = min((now - asked_at) * (POLLED_SHARE - 1), self._times.longest_rest_seconds)
         self._polled_at, self._rested_at = now, now + rest
         if self._is_woken and not self._partitions.wanting:
             self._vain_until = self._rested_at
         self._is_woken = False
-        if late_since is not None:
-            self._late_at = now + (now - asked_at) * (POLLED_SHARE - 1)
         wait = self._idle_wait * random.uniform(0.9, 1.1)
         if not found.is_full:
             wait = min(wait, (found.known_until - found.now).total_seconds() - self._ahead)
@@ -143,10 +150,30 @@ class Discovery:
         """Run the next statement of a full scan."""
         if self._scan is None:
             self._scan, self._scanned_at = FullScan(len(self._partitions.since), self._last), now
+            self._scan_lasted = 0.0
         due, clock = self._scan.step(self._database, self._queue)
-        now = time.monotonic()
+        began, now = now, time.monotonic()
+        self._scan_lasted += now - began
         self._partitions.found([one for one in due if one.run_at <= clock + self._horizon], clock, now)
         if self._scan.is_over:
             self._scan, self._last = None, self._scan
-            # Spread, so that many processes do not scan at the same time.
-            self.scan_at = now + self._times.scan_seconds * random.uniform(0.5, 1.0)
+            self.scan_at = now + self._times.scan_pace.pause(inf)
+
+    def _plan_scan(self, found: Polled, late_since: datetime | None, now: float) -> None:
+        """Scan soon for the rows that a poll has not reached; a poll from the start that has reached all is a scan."""
+        if found.is_full:
+            self.scan_at = min(self.scan_at, max(now, self._scanned_at + BUSY_SCAN_SECONDS))
+        elif found.is_cut:
+            rest = max(BUSY_SCAN_SECONDS, self._times.scan_pace.pause(self._scan_lasted))
+            self.scan_at = min(self.scan_at, max(now, self._scanned_at + rest))
+        elif late_since == EPOCH and self._scan is None:
+            self.scan_at = now + self._times.scan_pace.pause(inf)
+
+    def _rest_after(self, late_since: datetime | None, lasted: float, now: float) -> None:
+        """Start the rest after a late poll."""
+        if late_since is not None:
+            self._late_since = None
+        if late_since == EPOCH:
+            self._start_at = now + max(self._longest_wait / 2, self._times.scan_pace.pause(lasted))
+        elif late_since is not None:
+            self._late_at = now + lasted * (POLLED_SHARE - 1)

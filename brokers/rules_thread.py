@@ -12,7 +12,6 @@ from app.kernel.db.retries import explained
 from app.kernel.errors import UnavailableError
 from app.kernel.threads import BackgroundThread
 from app.queue.claiming.endpoint_rules import FlowRules, Pulse, pulse
-from app.queue.executions.late_commits import LateCommits
 from brokers.inbox import Inboxes
 
 log = logging.getLogger(__name__)
@@ -22,7 +21,7 @@ Listen = Callable[[Pulse], None]
 
 
 class FlowThread(BackgroundThread):
-    """Keeps the endpoint rules current, passes each pulse to listeners, and detects late commits.
+    """Keeps the endpoint rules current, and passes each pulse to listeners.
 
     So a change takes effect within a second without wake-ups, however rarely an idle consumer polls.
     """
@@ -33,7 +32,6 @@ class FlowThread(BackgroundThread):
         self._worker_id = worker_id
         self._rules = rules
         self._inboxes = inboxes
-        self._late_commits = LateCommits(database)
         self._listeners: list[Listen] = []
         self.hurry = threading.Event()  # set by any thread: poll at once
         self._is_away = False
@@ -67,8 +65,6 @@ class FlowThread(BackgroundThread):
         found = pulse(self._database, self._worker_id)
         if self._rules.refresh(found.revision) or self._rules.correct(found.revision):
             self._inboxes.wake()
-        if (since := self._late_commits.ended_since()) is not None:
-            self._inboxes.wake(since=since)
         with ExitStack() as stack:  # calls all listeners, the last one first, also after an error
             for listen in self._listeners:
                 stack.callback(listen, found)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from math import inf
 
 from sqlalchemy import text
 
@@ -14,9 +15,11 @@ from app.queue.claiming.claim import Taken, claim
 from app.queue.claiming.partition import ClaimRequest, Partition, Wanted
 from app.queue.claiming.poll import poll
 from app.queue.executions.execution_model import ClaimKey
+from app.queue.executions.watermark import ScanPace
 from tests import rows
 
 TARGET = Partition(0, "target", "", 128)
+AT_ONCE, NEVER = ScanPace(0.0), ScanPace(7200.0, rest=inf)  # NEVER: after the first full scan
 
 
 def add_to(database: Database, partition: Partition, count: int = 1, *, due_in: float = -1.0) -> list[str]:

@@ -14,7 +14,7 @@ from app.kernel.metrics import PROCESS, series
 from app.kernel.sql import NamedStatement
 from app.kernel.tracing.exporting import Exporting
 from app.queue.claiming.shards import ShardCount
-from app.queue.executions.watermark import SWEEP_SECONDS
+from app.queue.executions.watermark import PACE, ScanPace
 from app.scheduler.locked_rows import LockedRow, LockedRows
 
 BATCH = 500  # rows in one statement
@@ -63,7 +63,7 @@ class ChoreContext:
         exporting: Exporters of spans.
         batch: Rows in one statement.
         late_per_pass: Missed ticks that one pass over the due jobs inserts.
-        full_scan_seconds: Seconds between two full scans.
+        scan_pace: Pause between two full scans.
         served: Shards that may have executions; `served.count` is their number.
     """
 
@@ -74,7 +74,7 @@ class ChoreContext:
     exporting: Sequence[Exporting] = ()
     batch: int = BATCH
     late_per_pass: int = LATE_PER_PASS
-    full_scan_seconds: float = SWEEP_SECONDS
+    scan_pace: ScanPace = PACE
     served: ShardCount = field(init=False)
     _locked_rows: dict[str, LockedRows] = field(init=False, default_factory=dict)
 

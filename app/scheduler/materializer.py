@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 
 from app.kernel.errors import TaskExecutorError
 from app.queue.claiming.depth import Depths
-from app.queue.executions.late_commits import LateCommits
 from app.queue.executions.materialization import due, materialize
 from app.queue.executions.watermark import LowWater
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
@@ -78,8 +77,7 @@ class Materializer:
 
     def __init__(self, context: ChoreContext) -> None:
         self._context = context
-        self._ticks = LowWater(sweep_seconds=context.full_scan_seconds)
-        self._late_commits = LateCommits(context.database)
+        self._ticks = LowWater(pace=context.scan_pace)
         self._locked_jobs = LockedRows("its ticks wait")
         self._unreadable: set[str] = set()
 
@@ -89,14 +87,12 @@ class Materializer:
         Each pass runs a portion of the missed ticks that the rules of their job still allow. A locked job is skipped
         until the next pass.
         """
-        counts = counts_so_far()
+        counts, began = counts_so_far(), time.monotonic()
         settings, batch = self._context.settings, self._context.settings.cron_batch_size
         last: DueJob | None = None
         pace = CatchUpPace(settings.cron_tick_interval_seconds, self._context.late_per_pass)
         depths = Depths(self._context.database, self._context.served.count)
         locked = set[LockedRow]()
-        if (since := self._late_commits.ended_since()) is not None:
-            self._ticks.read_again(since)
         behind = False  # True if a job of this scan has more ticks in this pass than fitted into its statement
         while not self._context.stopping():
             jobs, now = due(
@@ -114,7 +110,7 @@ class Materializer:
             elif behind:
                 last, behind = None, False
             else:
-                self._ticks.advance(pace.reached(now), time.monotonic())
+                self._ticks.advance(pace.reached(now), began, time.monotonic())
                 self._locked_jobs.note(locked)
                 break
         return counts

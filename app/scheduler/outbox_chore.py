@@ -28,7 +28,7 @@ class Outbox:
         self._context = context
         self._handler = OutboxProcessor(context.database, handlers=handlers, stopping=context.stopping)
         self._run_seconds = run_seconds
-        new_mark = partial(LowWater, sweep_seconds=context.full_scan_seconds)
+        new_mark = partial(LowWater, pace=context.scan_pace)
         self._marks: dict[int, LowWater] = defaultdict(new_mark)  # by shard
 
     def handle(self) -> Counts:
@@ -53,6 +53,7 @@ class Outbox:
 
     def _find(self) -> Waiting:
         """Find the shards with due events; the marks of the other shards advance."""
+        began = time.monotonic()
         for shard in range(self._context.served.count):
             self._marks[shard]
         while True:
@@ -61,12 +62,12 @@ class Outbox:
                 break
             self._marks[found.beyond]
         for shard in self._marks.keys() - set(found.shards):
-            self._marks[shard].advance(found.until, time.monotonic())
+            self._marks[shard].advance(found.until, began, time.monotonic())
         return found
 
     def _handle_new(self, shard: int, until: datetime, ends_at: float) -> tuple[Handled, list[DueEvent]]:
         """Handle events of a shard that were never tried; return also the first MAX_RETRIED events that failed."""
-        mark, done, failed = self._marks[shard], Handled(), list[DueEvent]()
+        mark, done, failed, began = self._marks[shard], Handled(), list[DueEvent](), time.monotonic()
         after = DueEvent(mark.since, "", 0)
         while not self._context.stopping() and time.monotonic() < ends_at:
             found = due_ends(self._context.database, shard, after=after, limit=BATCH)
@@ -75,7 +76,7 @@ class Outbox:
                 done += self._handler.handle(new)
             if len(found) < BATCH:
                 # Failed events stay in front of the mark, because a run may end before it has retried all of them.
-                mark.advance(min([until, *(event.due_at for event in failed)]), time.monotonic())
+                mark.advance(min([until, *(event.due_at for event in failed)]), began, time.monotonic())
                 break
             after = found[-1]
         return done, failed

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from app.queue.executions import on_hold
-from app.queue.executions.late_commits import LateCommits
 from app.queue.executions.promotion import promote
 from app.queue.executions.watermark import LowWater
 from app.queue.jobs import time_zones, unfinished_changes
@@ -22,23 +21,19 @@ class Promoter:
 
     def __init__(self, context: ChoreContext) -> None:
         self._context = context
-        self._late_commits = LateCommits(context.database)
-        new_mark = partial(LowWater, sweep_seconds=context.full_scan_seconds)
+        new_mark = partial(LowWater, pace=context.scan_pace)
         self._marks: dict[int, LowWater] = defaultdict(new_mark)  # by shard
 
     def promote(self) -> Counts:
         """Queue all PENDING executions within the look-ahead, and hold the retries of paused jobs."""
         counts = counts_so_far()
-        if (since := self._late_commits.ended_since()) is not None:
-            for mark in self._marks.values():
-                mark.read_again(since)
         for shard in range(self._context.served.count):
             self._context.until_short(partial(self._promote_batch, shard, counts))
         counts.update(held=on_hold.hold_retries(self._context.database))
         return counts
 
     def _promote_batch(self, shard: int, counts: Counts) -> int:
-        mark = self._marks[shard]
+        mark, began = self._marks[shard], time.monotonic()
         queues, seen_up_to = promote(
             self._context.database,
             shard=shard,
@@ -46,7 +41,7 @@ class Promoter:
             limit=self._context.batch,
             since=mark.since,
         )
-        mark.advance(seen_up_to, time.monotonic())
+        mark.advance(seen_up_to, began, time.monotonic())
         self._context.hint_all(queues)
         counts.update(promoted=queues.total())
         return queues.total()

@@ -64,7 +64,7 @@ class Polled:
     """Answer to a poll: for each partition the instants at which executions are due, in no order.
 
     `now` is the database's clock. Up to `known_until` nothing else is due. With `is_full` there may be due partitions
-    that neither this poll nor the previous poll has reached.
+    that neither this poll nor the previous poll has reached, with `is_cut` only before the watermark.
     """
 
     now: datetime
@@ -72,24 +72,28 @@ class Polled:
     due: list[Due]
     known_until: datetime
     is_full: bool
+    is_cut: bool
 
 
-def poll(database: Database, *, queue: str, since: Sequence[datetime], horizon_ms: int) -> Polled:
+def poll(
+    database: Database, *, queue: str, since: Sequence[datetime], horizon_ms: int, late_since: datetime | None = None
+) -> Polled:
     """Find the partitions of each shard with executions due by `horizon_ms` from now, from `since` of that shard on.
 
-    `since` is SLACK before the previous poll.
+    `since` is the watermark, SLACK before the previous poll. The read starts before it at `late_since`.
     """
     probed, statement = (1, POLL_1) if len(since) == 1 else (PROBED, POLL_16)
     rows, ranges = list[Any](), defaultdict[tuple[int, bool], list[Any]](list)
+    starts = since if late_since is None else [min(mark, late_since) for mark in since]
     for first in range(0, len(since), probed):
-        padded = [*since[first : first + probed], *[since[-1]] * probed][:probed]
+        padded = [*starts[first : first + probed], *[starts[-1]] * probed][:probed]
         params = {f"since_{number}": instant for number, instant in enumerate(padded)}
         rows += database.fetch(statement, params | {"queue": queue, "first": first, "horizon_ms": horizon_ms})
     now: datetime = max(row.db_now for row in rows)
     for row in rows:
         if row.shard is not None and row.shard < len(since):  # another process serves more shards
             ranges[row.shard, row.run_at > now].append(row)
-    due, known_until, is_full = list[Due](), now + timedelta(milliseconds=horizon_ms), False
+    due, known_until, is_full, is_cut = list[Due](), now + timedelta(milliseconds=horizon_ms), False, False
     for (shard, is_later), found in ranges.items():
         for row in found:
             partition = Partition(row.shard, row.endpoint, row.limit_key, row.priority)
@@ -100,4 +104,6 @@ def poll(database: Database, *, queue: str, since: Sequence[datetime], horizon_m
             known_until = min(known_until, max(row.seen for row in found))
         elif min(row.run_at for row in found) > since[shard] + SLACK - COMMITTED_WITHIN:
             is_full = True
-    return Polled(now, max(row.flow_revision or 0 for row in rows), due, known_until, is_full)
+        else:
+            is_cut = late_since is not None
+    return Polled(now, max(row.flow_revision or 0 for row in rows), due, known_until, is_full, is_cut)

@@ -10,14 +10,14 @@ from app.dev.process.proxy import Mode, Proxy
 from app.kernel import db
 from app.kernel.db import Database
 from app.kernel.metrics.series import ORPHANS, STALE
-from app.queue.claiming.full_scan import NEXT_PARTITIONS
+from app.queue.claiming.poll import POLL_1, POLL_16
 from brokers import middleware
 from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
 from brokers.discovery import DiscoveryTimes
 from brokers.worker_process import WorkerProcess
 from tests import rows
-from tests.claiming import take
+from tests.claiming import NEVER, take
 from tests.contract.broker.delivering import OK, Attempts, attempts_of
 from tests.contract.conftest import worker_process
 from tests.waiting import eventually
@@ -44,13 +44,13 @@ def test_completed_attempt_wakes_the_consumer_of_a_full_process(process: WorkerP
 
 
 def test_wake_up_ends_the_wait_of_an_idle_consumer(process: WorkerProcess, shards: int) -> None:
-    """The consumer finds nothing by its first poll and full scan; the next ones are an hour away."""
+    """The consumer finds nothing by its first poll; the next one is an hour away."""
     statements: list[str] = []
     event.listen(process.database.engine, "after_cursor_execute", lambda *call: statements.append(call[2]))
     received: list[Attempt] = []
-    times = DiscoveryTimes(first_idle_wait_seconds=3600.0, scan_seconds=7200.0)
+    times = DiscoveryTimes(first_idle_wait_seconds=3600.0, scan_pace=NEVER)
     thread = Attempts(process, times=times).next_in_thread(received)
-    eventually(lambda: NEXT_PARTITIONS.text in statements, what="the full scan, which follows the poll")
+    eventually(lambda: {POLL_1.text, POLL_16.text} & set(statements), what="the poll")
     rows.add_executions(process.database, 1, shards=shards)
     process.inboxes.wake("http")
     thread.join(timeout=60)
@@ -154,7 +154,7 @@ def test_released_execution_keeps_its_due_time_and_is_claimed_again(process: Wor
     """
     (overdue,) = rows.add_executions(process.database, due_in=timedelta(hours=-1))
     before = rows.execution(process.database, overdue)
-    attempts = Attempts(process, times=DiscoveryTimes(scan_seconds=7200.0))
+    attempts = Attempts(process, times=DiscoveryTimes(scan_pace=NEVER))
     for is_noted in (True, False, False):
         attempt = attempts.next()
         assert (attempt.claim.execution_id, attempt.claim.attempt) == (overdue, 1)

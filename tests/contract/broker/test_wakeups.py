@@ -1,45 +1,45 @@
 """Wake-ups and late commits at a consumer over a real database."""
 
 import threading
-from datetime import timedelta
+import time
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import event, text
 
 from app.kernel import db
-from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.kernel.metrics.series import WAKEUPS_DROPPED
 from app.kernel.wakeup import digest_of, encode
+from app.queue.jobs import enqueue_settings
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
 from brokers.discovery import DiscoveryTimes
 from brokers.inbox import PostgresSource, WakeupListener
 from brokers.worker_process import WorkerProcess
 from tests import rows
-from tests.claiming import TARGET
+from tests.claiming import NEVER, TARGET
 from tests.contract.broker.delivering import OK, Attempts, attempts_of
 from tests.forged_wakeups import FORGED
 from tests.waiting import eventually
 
-NO_SCAN = DiscoveryTimes(scan_seconds=7200.0)  # after the first one
+NO_SCAN = DiscoveryTimes(scan_pace=NEVER)  # after the first one
 
 
 def hint(run_at_ms: int) -> str:
     return encode({"http": {digest_of(*TARGET): run_at_ms}})
 
 
-def commit_late(database: Database, execution_id: str, *, seconds: float = 7.0) -> None:
-    """Make an execution due now in a transaction that commits after `seconds`: beyond the slack of all watermarks."""
-    with database.engine.begin() as late:
-        move = text("UPDATE executions SET run_at = now() WHERE execution_id = :id")
-        late.execute(move, {"id": execution_id})
-        late.execute(text("SELECT pg_sleep(:seconds)"), {"seconds": seconds})
+def listening(process: WorkerProcess, database_url: str) -> WakeupListener:
+    source = PostgresSource(db.connect(database_url, pool_size=1, application_name="te-test-listener"))
+    listener = WakeupListener(process.inboxes, source)
+    listener.start()
+    return listener
 
 
-def now_ms(database: Database) -> int:
-    return (rows.database_now(database) - EPOCH) // timedelta(milliseconds=1)
+def milliseconds(instant: datetime) -> int:
+    return (instant - EPOCH) // timedelta(milliseconds=1)
 
 
 def test_recent_partition_is_claimed_without_a_poll(process: WorkerProcess) -> None:
@@ -51,7 +51,7 @@ def test_recent_partition_is_claimed_without_a_poll(process: WorkerProcess) -> N
     assert next(consumer) is None
     rows.add_executions(process.database)
     process.inboxes.wake("http")
-    process.inboxes.hear(hint(now_ms(process.database)))
+    process.inboxes.hear(hint(milliseconds(rows.database_now(process.database))))
     statements: list[str] = []
     this_thread = threading.get_ident()
 
@@ -71,21 +71,28 @@ def test_execution_behind_the_watermark_is_found_by_its_wake_up(process: WorkerP
     rows.add_executions(process.database)
     attempts.next().complete(OK)
     (late,) = rows.add_executions(process.database, due_in=timedelta(hours=-1))
-    process.inboxes.hear(hint(now_ms(process.database) - 3_600_000))
+    process.inboxes.hear(hint(milliseconds(rows.execution(process.database, late).run_at)))
     assert attempts.next().claim.execution_id == late
 
 
 @pytest.mark.postgresql_only
-def test_late_commit_is_found_without_a_wake_up(process: WorkerProcess) -> None:
-    attempts = Attempts(process, times=NO_SCAN)
-    rows.add_executions(process.database)
-    attempts.next().complete(OK)
-    (late,) = rows.add_executions(process.database, due_in=timedelta(hours=1))
+def test_job_of_a_long_transaction_is_claimed_after_its_commit(process: WorkerProcess, database_url: str) -> None:
+    """The commit comes after the slack of the watermarks: a wake-up causes a claim at once, and otherwise a poll."""
+    enqueue_settings.adopt(process.database, shards=1, look_ahead_ms=5000)
+    listener = listening(process, database_url)
+    woken, polling = Attempts(process, times=NO_SCAN), Attempts(process, "unheard")
+    process.inboxes.open("unheard")  # in place of the inbox of the consumer, which receives no wake-up any longer
     received: list[Attempt] = []
-    thread = attempts.next_in_thread(received)  # the watermark follows the clock while the transaction is open
-    commit_late(process.database, late)
-    thread.join(60)
-    assert [attempt.claim.execution_id for attempt in received] == [late]
+    with process.database.engine.begin() as client:
+        client.execute(text("SELECT te_enqueue('target'), te_enqueue('target', queue => 'unheard')"))
+        threads = [attempts.next_in_thread(received) for attempts in (woken, polling)]
+        client.execute(text("SELECT pg_sleep(6)"))
+    committed = time.monotonic()
+    for thread, name in zip(threads, ("wake-up", "poll"), strict=True):
+        thread.join(60)
+        print(f"claimed after the commit by {name}: {(time.monotonic() - committed) * 1000:.0f} ms")
+    assert len(received) == 2
+    assert listener.stop(60)
 
 
 def test_forged_wake_ups_neither_raise_nor_stop_the_consumer(process: WorkerProcess) -> None:
@@ -105,9 +112,7 @@ def test_forged_wake_ups_neither_raise_nor_stop_the_consumer(process: WorkerProc
 @pytest.mark.postgresql_only
 def test_login_without_rights_cannot_stop_a_consumer(process: WorkerProcess, database_url: str) -> None:
     """NOTIFY needs no privilege."""
-    source = PostgresSource(db.connect(database_url, pool_size=1, application_name="te-test-listener"))
-    listener = WakeupListener(process.inboxes, source)
-    listener.start()
+    listener = listening(process, database_url)
     attempts = Attempts(process, times=NO_SCAN)
     rows.add_executions(process.database)
     attempts.next().complete(OK)

@@ -11,15 +11,15 @@ from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.kernel.processes import worker_lease
 from app.queue.ending.handler import Handler
+from app.queue.executions.watermark import ScanPace
 from app.scheduler.chore import ChoreContext
 from app.scheduler.outbox_chore import Outbox
 from tests import rows
+from tests.claiming import AT_ONCE, NEVER
 from tests.contract.ending.following import claimed, complete_claims, counting_handler, make_due
 from tests.contract.races.racing import never
 
 WORKER = "wrk_1"
-NEVER_SECONDS = 3600.0
-AT_ONCE_SECONDS = 0.0
 
 
 @pytest.fixture
@@ -28,11 +28,9 @@ def worker(database: Database) -> str:
     return WORKER
 
 
-def outbox(database: Database, handler: Handler, *, full_scan_seconds: float = NEVER_SECONDS) -> Outbox:
+def outbox(database: Database, handler: Handler, *, scan_pace: ScanPace = NEVER) -> Outbox:
     settings = Settings(database_url="", queue_shards=2)
-    context = ChoreContext(
-        database, settings, hint=lambda _queue: None, stopping=never, full_scan_seconds=full_scan_seconds
-    )
+    context = ChoreContext(database, settings, hint=lambda _queue: None, stopping=never, scan_pace=scan_pace)
     return Outbox(context, [handler])
 
 
@@ -92,7 +90,7 @@ def test_failed_event_stays_in_front_of_the_mark(database: Database, worker: str
 
 def test_event_behind_the_mark_is_found_by_the_full_scan(database: Database, worker: str) -> None:
     """Its writer has held it locked for longer than the slack, and died."""
-    chore = outbox(database, counting_handler(database), full_scan_seconds=AT_ONCE_SECONDS)
+    chore = outbox(database, counting_handler(database), scan_pace=AT_ONCE)
     chore.handle()
     left_events(database, worker, 1)
     database.fetch(text("UPDATE execution_ends SET due_at = now() - INTERVAL '1 minute'"))

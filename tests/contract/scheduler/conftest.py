@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from app.kernel.config import Settings
 from app.kernel.db import Database
-from app.queue.executions.watermark import SWEEP_SECONDS
+from app.queue.executions.watermark import PACE, ScanPace
 from app.scheduler.chore import BATCH, LATE_PER_PASS, ChoreContext, Stopping
 from tests.chores import chores_of
 from tests.contract.races.racing import Hints, never, schedulers
@@ -22,7 +22,7 @@ def context(
     stopping: Stopping = never,
     batch: int = BATCH,
     late_per_pass: int = LATE_PER_PASS,
-    full_scan_seconds: float = SWEEP_SECONDS,
+    scan_pace: ScanPace = PACE,
     **changes: object,
 ) -> ChoreContext:
     """Make the context of chores: default settings except no look-ahead, and the given changes."""
@@ -35,7 +35,7 @@ def context(
         stopping=stopping,
         batch=batch,
         late_per_pass=late_per_pass,
-        full_scan_seconds=full_scan_seconds,
+        scan_pace=scan_pace,
     )
 
 

@@ -10,6 +10,7 @@ from app.kernel.db import Database
 from app.queue.executions import materialization
 from app.schedule.due_ticks import Advance
 from tests import rows
+from tests.claiming import NEVER
 from tests.contract.scheduler.conftest import chores, held
 from tests.cron_jobs import add_interval_job, due_jobs, job, scheduled
 
@@ -19,7 +20,7 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 def test_locked_job_delays_no_tick_of_other_jobs(database: Database, scheduler_database: Database) -> None:
     """Without a full scan, the watermark alone must stay before the locked job."""
     jobs = [add_interval_job(database, HOUR, missed=number * MINUTE) for number in range(20, 0, -1)]
-    scheduler = chores(scheduler_database, cron_batch_size=6, full_scan_seconds=7200.0)
+    scheduler = chores(scheduler_database, cron_batch_size=6, scan_pace=NEVER)
     with held(database, "jobs", jobs[7]):
         assert scheduler.materialize()["ticks"] == 19
         assert scheduler.materialize()["ticks"] == 0

@@ -10,9 +10,11 @@ from sqlalchemy import event, text
 from app.kernel.db import Database
 from app.queue.claiming.depth import DEEP
 from app.queue.executions import materialization
+from app.queue.executions.watermark import ScanPace
 from app.schedule.due_ticks import Advance
 from schema.states import EndpointType
 from tests import rows
+from tests.claiming import AT_ONCE, NEVER
 from tests.contract.races.racing import WAYS, Hints, schedulers, strip_locks, total
 from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_cron_job, add_interval_job, daily, due_jobs, job, missed_ticks, scheduled
@@ -222,9 +224,11 @@ def test_executions_are_spread_over_the_shards(database: Database) -> None:
     assert shards <= set(range(16))
 
 
-@pytest.mark.parametrize(("every", "found"), [(0.0, 1), (7200.0, 0)], ids=["full scan", "between two full scans"])
-def test_tick_before_the_watermark_is_found_by_the_next_full_scan(database: Database, every: float, found: int) -> None:
-    scheduler = chores(database, full_scan_seconds=every)
+@pytest.mark.parametrize(("pace", "found"), [(AT_ONCE, 1), (NEVER, 0)], ids=["full scan", "between two full scans"])
+def test_tick_before_the_watermark_is_found_by_the_next_full_scan(
+    database: Database, pace: ScanPace, found: int
+) -> None:
+    scheduler = chores(database, scan_pace=pace)
     for expected in (1, found):
         add_cron_job(database, daily(database), missed=timedelta(days=1))
         assert scheduler.materialize()["ticks"] == expected

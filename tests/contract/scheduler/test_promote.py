@@ -7,7 +7,9 @@ from sqlalchemy import text
 
 from app.kernel.db import Database
 from app.queue.executions import promotion
+from app.queue.executions.watermark import ScanPace
 from tests import rows
+from tests.claiming import AT_ONCE, NEVER
 from tests.contract.races.racing import WAYS, Hints, schedulers, strip_locks, total
 from tests.contract.scheduler.conftest import chores
 from tests.racing import at_once
@@ -84,11 +86,11 @@ def test_late_promotions_wait_behind_executions_already_due(database: Database) 
     assert dues == sorted(dues)
 
 
-@pytest.mark.parametrize(("every", "found"), [(0.0, 1), (7200.0, 0)], ids=["full scan", "between two full scans"])
+@pytest.mark.parametrize(("pace", "found"), [(AT_ONCE, 1), (NEVER, 0)], ids=["full scan", "between two full scans"])
 def test_execution_before_the_watermark_is_found_by_the_next_full_scan(
-    database: Database, every: float, found: int
+    database: Database, pace: ScanPace, found: int
 ) -> None:
-    scheduler = chores(database, queue_shards=4, full_scan_seconds=every)
+    scheduler = chores(database, queue_shards=4, scan_pace=pace)
     rows.add_executions(database, 64, status="PENDING", shards=4)
     assert scheduler.promote()["promoted"] == 64
     rows.add_executions(database, status="PENDING", due_in=timedelta(hours=-1), shards=4)

@@ -106,6 +106,8 @@ def test_full_poll_returns_the_latest_due_rows_and_is_marked_full(database: Data
     assert not polled(database, since=answer.now - SLACK + timedelta(seconds=2)).is_full, (
         "the poll is full although all other rows are before its start"
     )
+    late = polls.poll(database, queue="http", since=[answer.now], horizon_ms=0, late_since=EPOCH)
+    assert (late.is_full, late.is_cut) == (False, True), "older rows than those read are before the watermark"
 
 
 def test_poll_accepts_its_rows_in_any_order(database: Database) -> None:
