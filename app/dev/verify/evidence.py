@@ -136,8 +136,8 @@ class Conduct:
 class RowLock:
     """A row that the run locked; `others` counts rows that the product changed during the lock.
 
-    During the lock of a running execution it counts finished executions, during the lock of a repeating job ticks of
-    other jobs.
+    It counts finished executions; during the lock of a repeating job ticks of other jobs, of a completion event jobs of
+    callbacks. It is 0 if another execution of a killed worker was not reclaimed.
     """
 
     row_id: str

@@ -31,10 +31,16 @@ class Act(StrEnum):
     READ_ONLY = "read-only"
     LOCK_ROW = "a row locked"
     LOCK_JOB = "a repeating job locked"
+    LOCK_LOST = "an execution locked, then kill -9 of its worker"
+    LOCK_LIMITER = "a limiter locked"
+    LOCK_EVENT = "a completion event locked"
+    LOCK_WORKER = "the row of a worker locked"
     HANG = "jobs for a receiver that hangs"
     RESTART_LOADED = "restart under open deliveries"
     ROTATE = "next step of a key rotation"
 
+
+LOCKS = (Act.LOCK_ROW, Act.LOCK_JOB, Act.LOCK_LOST, Act.LOCK_LIMITER, Act.LOCK_EVENT, Act.LOCK_WORKER)
 
 # Target and acts of each kind; the target is a prefix of process names, or the name of another part.
 _KINDS = {
@@ -43,7 +49,7 @@ _KINDS = {
     FaultKind.RESTART_DATABASE: ("database", (Act.RESTART_IMMEDIATE, Act.CRASH)),
     FaultKind.PARTITION: ("", (Act.CUT, Act.DROP, Act.STALL)),
     FaultKind.READ_ONLY: ("database", (Act.READ_ONLY,)),
-    FaultKind.LOCK_ROWS: ("database", (Act.LOCK_ROW, Act.LOCK_JOB)),
+    FaultKind.LOCK_ROWS: ("worker", LOCKS),
     FaultKind.HANG: ("receiver", (Act.HANG,)),
     FaultKind.OPEN_DELIVERIES: ("database", (Act.RESTART_LOADED,)),
     FaultKind.ROTATE_KEYS: ("keys", (Act.ROTATE,)),
@@ -95,7 +101,9 @@ def _shuffled_rounds(kinds: Sequence[FaultKind], dice: random.Random) -> Iterato
 
 def _seconds(act: Act, lease: float, dice: random.Random) -> float:
     """Choose a duration: longer than a lease, or short enough for a worker to survive."""
-    if act in {Act.FREEZE, Act.DROP, Act.LOCK_ROW, Act.LOCK_JOB}:
+    if act is Act.LOCK_LOST:  # the worker's lease expires, and a scheduler reclaims its other executions
+        return 2 * lease + dice.uniform(1.0, 3.0)
+    if act in {Act.FREEZE, Act.DROP, *LOCKS}:
         return lease + dice.uniform(1.0, 3.0)
     if act is Act.RESTART_LOADED:
         return _MAX_CROWD_SECONDS

@@ -1,13 +1,13 @@
 """Injector: executes the scheduled faults and ends lasting faults in time."""
 
 import signal
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
 
 from app.dev.process.child import family, signal_all
 from app.dev.process.proxy import Mode
 from app.dev.verify.faults.database_faults import DatabaseFaults
-from app.dev.verify.faults.fault_plan import Act, Fault
+from app.dev.verify.faults.fault_plan import LOCKS, Act, Fault
 from app.dev.verify.faults.key_rotation import rotation_steps
 from app.dev.verify.faults.supervisor import Supervisor
 from app.dev.verify.system import System
@@ -49,7 +49,7 @@ class Injector:
         self._acts: dict[Act, Callable[[Fault], Course | None]] = {
             **dict.fromkeys((Act.KILL, Act.TERMINATE, Act.KILL_CHILD), self._kill),
             **dict.fromkeys((Act.CUT, Act.STALL, Act.DROP), self._disconnect),
-            **dict.fromkeys((Act.LOCK_ROW, Act.LOCK_JOB), self._database.lock),
+            **dict.fromkeys(LOCKS, self._lock),
             Act.FREEZE: self._freeze,
             Act.RESTART_IMMEDIATE: self._database.restart,
             Act.CRASH: self._database.crash,
@@ -86,19 +86,30 @@ class Injector:
             yield f"complete rotations of the encryption key: {self._rotations}"
         if self.locks:
             fewest = min(lock.others for lock in self.locks)
+            acts = Counter(lock.row_id.partition(":")[0] for lock in self.locks)
             yield f"rows locked: {len(self.locks)}; during each lock at least {fewest:,} other rows changed"
+            yield "; ".join(f"{act}: {number}" for act, number in sorted(acts.items()))
 
     def _kill(self, fault: Fault) -> None:
         self._supervisor.expect_end(fault.target)
         child = self._system.stack.process(fault.target)
         if not child.is_running:
             return
-        if fault.act is Act.KILL:
+        if fault.act in {Act.KILL, Act.LOCK_LOST}:
             child.kill()
         elif fault.act is Act.TERMINATE:
             child.send(signal.SIGTERM)
         else:
             signal_all(family(child.pid)[-1:], signal.SIGKILL)
+
+    def _lock(self, fault: Fault) -> Course:
+        child = self._system.stack.process(fault.target)
+        lock = self._database.lock(fault, family(child.pid) if child.is_running else [])
+        if next(lock, "over") is not None:
+            return
+        if fault.act is Act.LOCK_LOST:
+            self._kill(fault)
+        yield from lock
 
     def _freeze(self, fault: Fault) -> Course:
         self._supervisor.expect_end(fault.target)
