@@ -39,7 +39,7 @@ def chores(context: ChoreContext) -> list[Chore]:
 
     def notify() -> Counts:
         """Group the event batches of each rule and send the groups that are due."""
-        counts = counts_so_far()
+        counts, locked = counts_so_far(), list[str]()
         for rule in waiting(database):
             is_all = False
             while not is_all and not context.stopping():
@@ -49,9 +49,12 @@ def chores(context: ChoreContext) -> list[Chore]:
                     log.exception("could not send messages of notification rule %s; retrying in the next run", rule)
                     break
                 is_all = done.is_all
+                if done.is_locked:
+                    locked.append(f"notification rule {rule} or a row of it")
                 counts.update(messages=done.messages, refused=done.refused, repeated=done.repeated)
                 context.hint_all(done.queues)
                 report_progress()
+        context.skipped("notify", "its messages wait", locked)
         return counts
 
     def prune_notifications() -> Counts:

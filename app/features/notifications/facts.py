@@ -66,7 +66,7 @@ ENDED = {
             JOIN unnest(CAST(:rules AS TEXT[]), CAST(:seconds AS BIGINT[]), CAST(:covers AS BOOLEAN[]))
               AS u (rule, seconds, covers) ON u.rule = c.rule
            WHERE c.event = '{event.value}' AND (NOT u.covers OR NOT EXISTS ({holds}))
-           LIMIT :limit)
+           ORDER BY c.rule, c.subject LIMIT :limit FOR UPDATE OF c SKIP LOCKED)
         DELETE FROM notification_conditions AS c USING ended AS e
          WHERE c.event = '{event.value}' AND c.rule = e.rule AND c.subject = e.subject
         """,  # noqa: S608 - as above

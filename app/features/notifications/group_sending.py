@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from app.features.notifications import store as notifications_store
 from app.features.notifications.grouping import EventGroup, SubjectCounts, add_counts, counts_from_json
@@ -24,7 +25,8 @@ from app.features.notifications.metrics import (
 from app.features.notifications.pacing import held, is_repeated
 from app.features.notifications.rules import Rule
 from app.kernel import ids
-from app.kernel.db import Database
+from app.kernel.db import Database, hardly_wait
+from app.kernel.db.retries import is_lock_timeout
 from app.kernel.errors import clause
 from app.kernel.metrics import PROCESS
 from app.kernel.sql import statement
@@ -114,19 +116,24 @@ KEEP = statement(
 )
 
 
+class _LockedError(Exception):
+    """Another transaction holds a row of the rule for longer than `hardly_wait` allows."""
+
+
 class _ChangedError(Exception):
     """Another transaction changed the group (only above READ COMMITTED) or a channel; the next run tries again."""
 
 
 @dataclass(slots=True)
 class Step:
-    """Result of one transaction; `is_all` if no event batch is left."""
+    """Result of one transaction; `is_all` if no event batch is left, `is_locked` if it changed nothing for a lock."""
 
     is_all: bool = True
     messages: int = 0
     refused: int = 0
     repeated: int = 0
     queues: set[str] = field(default_factory=set)
+    is_locked: bool = False
 
 
 def waiting(database: Database) -> list[str]:
@@ -137,7 +144,9 @@ def waiting(database: Database) -> list[str]:
 def advance(database: Database, rule: str) -> Step:
     """Add the event batches of a rule to its group, and send the group if it is due."""
     try:
-        done = database.transact(lambda connection: _step(connection, rule))
+        done = database.transact(lambda connection: _unlocked_step(connection, rule))
+    except _LockedError:
+        return Step(is_locked=True)
     except _ChangedError:
         PROCESS.add(NOTIFICATION_CONFLICTS)
         log.warning(
@@ -148,6 +157,16 @@ def advance(database: Database, rule: str) -> Step:
     PROCESS.add(NOTIFICATIONS_SUPPRESSED, "refused", amount=done.refused)
     PROCESS.add(NOTIFICATIONS_SUPPRESSED, "repeated", amount=done.repeated)
     return done
+
+
+def _unlocked_step(connection: Connection, name: str) -> Step:
+    hardly_wait(connection)  # other rules wait for this rule
+    try:
+        return _step(connection, name)
+    except DBAPIError as error:
+        if is_lock_timeout(error):
+            raise _LockedError from error
+        raise
 
 
 def _step(connection: Connection, name: str) -> Step:

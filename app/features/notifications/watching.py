@@ -80,12 +80,16 @@ LATEST = statement(
 )
 CLOSE = statement(
     "notifications.end_conditions",
-    """
-    DELETE FROM notification_conditions AS c
-     USING unnest(CAST(:rules AS TEXT[]), CAST(:subjects AS TEXT[])) AS u (rule, subject)
-     WHERE c.event = :event AND c.rule = u.rule AND c.subject = u.subject
+    f"""
+    WITH free AS MATERIALIZED (
+      SELECT c.rule, c.subject FROM notification_conditions AS c
+        JOIN unnest(CAST(:rules AS TEXT[]), CAST(:subjects AS TEXT[])) AS u (rule, subject)
+          ON c.rule = u.rule AND c.subject = u.subject
+       WHERE c.event = :event ORDER BY c.rule, c.subject LIMIT {MAX_ALERTS} FOR UPDATE OF c SKIP LOCKED)
+    DELETE FROM notification_conditions AS c USING free AS f
+     WHERE c.event = :event AND c.rule = f.rule AND c.subject = f.subject
     RETURNING c.rule, c.subject
-    """,
+    """,  # noqa: S608 - constant of this module
 )
 
 Reports = dict[str, list[Occurrence]]

@@ -46,6 +46,7 @@ from tests.contract.features.notifications.notification_rows import (
     send_due,
 )
 from tests.contract.races.racing import WAYS, schedulers
+from tests.contract.scheduler.conftest import holding
 from tests.racing import at_once
 
 OPEN_ALERT = (
@@ -302,3 +303,28 @@ def test_rule_of_a_newer_release_does_not_delay_other_rules(database: Database) 
     assert [tuple(row) for row in left] == [("job.failing", "a"), ("worker.lost", "a")]
     with pytest.raises(UnavailableError, match="cannot read the notification rule a"):
         get(database, "a")
+
+
+@pytest.mark.parametrize(
+    "lock",
+    ["notification_rules WHERE name = 'a'", "notification_groups WHERE rule = 'a'"],
+    ids=["rule", "group"],
+)
+def test_locked_rule_delays_the_messages_of_no_other_rule(
+    database: Database, lock: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for rule in ("a", "b"):
+        add_rule(database, rule, group_seconds=0 if rule == "b" else 60)
+    handle(database, fail(database, 1))
+    advance(database, "a")
+    handle(database, fail(database, 1))
+    notify = chores_of(ChoreContext(database, Settings(), hint=lambda _: None, stopping=lambda: False)).notify
+    with holding(database, f"SELECT 1 FROM {lock}"):
+        notify()
+        notify()
+    assert {message["rule"] for message in messages(database)} == {"b"}
+    warning = "notification rule a or a row of it is locked by another transaction; its messages wait until it is"
+    assert warning in caplog.text
+    pass_time(database, 60)
+    notify()
+    assert {message["rule"] for message in messages(database)} == {"a", "b"}

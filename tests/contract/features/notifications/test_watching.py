@@ -19,6 +19,7 @@ from schema.states import NotificationEvent
 from tests import rows
 from tests.contract.features.notifications.notification_rows import add_rule, fail, handle, messages, send_due
 from tests.contract.races.racing import WAYS, schedulers
+from tests.contract.scheduler.conftest import holding
 from tests.racing import at_once
 
 LATE = "now() - INTERVAL '10 minutes'"
@@ -117,6 +118,22 @@ def test_alert_of_a_changed_rule_is_closed_and_opened_again(database: Database) 
         poll(database)
     assert new_messages(database) == [("worker.lost", ["wrk_1 on box"])]
     assert [row.event for row in database.fetch(alerts)] == ["worker.lost"]
+
+
+@pytest.mark.parametrize("event", ["worker.lost", "job.failing"])
+def test_locked_alert_delays_the_end_of_no_other_alert(database: Database, event: str) -> None:
+    add_rule(database, endpoint=None, all=True, events=["worker.lost", "job.failing"])
+    insert = (
+        "INSERT INTO notification_conditions (event, rule, subject, details) SELECT :event, 'r', id, '{}' "
+        "  FROM unnest(CAST(ARRAY['a', 'b', 'c'] AS TEXT[])) AS u (id)"
+    )
+    database.fetch(text(insert), {"event": event})
+    subjects = text("SELECT subject FROM notification_conditions ORDER BY subject")
+    with holding(database, "SELECT 1 FROM notification_conditions WHERE subject = 'b'"):
+        poll(database)
+        assert [row.subject for row in database.fetch(subjects)] == ["b"]
+    poll(database)
+    assert database.fetch(subjects) == []
 
 
 def test_many_alerts_are_opened_and_closed_by_statements_of_bounded_size(database: Database) -> None:
