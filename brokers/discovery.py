@@ -130,8 +130,10 @@ class Discovery:
             self._recent[digest] = partition
         for digest in list(self._recent)[:-MAX_RECENT]:
             del self._recent[digest]
-        self._plan_scan(found, late_since, now)
-        self._rest_after(late_since, now - asked_at, now)
+        if late_since is not None:
+            self._rest_after_late(found, late_since, now - asked_at, now)
+        if found.is_full:
+            self.scan_at = min(self.scan_at, max(now, self._scanned_at + BUSY_SCAN_SECONDS))
         self._idle_wait = min(self._idle_wait * 2, self._longest_wait)
         rest = min((now - asked_at) * (POLLED_SHARE - 1), self._times.longest_rest_seconds)
         self._polled_at, self._rested_at = now, now + rest
@@ -159,21 +161,15 @@ class Discovery:
             self._scan, self._last = None, self._scan
             self.scan_at = now + self._times.scan_pace.pause(inf)
 
-    def _plan_scan(self, found: Polled, late_since: datetime | None, now: float) -> None:
-        """Scan soon for the rows that a poll has not reached; a poll from the start that has reached all is a scan."""
-        if found.is_full:
-            self.scan_at = min(self.scan_at, max(now, self._scanned_at + BUSY_SCAN_SECONDS))
-        elif found.is_cut:
-            rest = max(BUSY_SCAN_SECONDS, self._times.scan_pace.pause(self._scan_lasted))
-            self.scan_at = min(self.scan_at, max(now, self._scanned_at + rest))
-        elif late_since == EPOCH and self._scan is None:
-            self.scan_at = now + self._times.scan_pace.pause(inf)
-
-    def _rest_after(self, late_since: datetime | None, lasted: float, now: float) -> None:
-        """Start the rest after a late poll."""
-        if late_since is not None:
-            self._late_since = None
-        if late_since == EPOCH:
-            self._start_at = now + max(self._longest_wait / 2, self._times.scan_pace.pause(lasted))
-        elif late_since is not None:
+    def _rest_after_late(self, found: Polled, late_since: datetime, lasted: float, now: float) -> None:
+        """Rest after a late poll, and plan the next full scan; a poll from the start that has read all rows is one."""
+        pace, self._late_since = self._times.scan_pace, None
+        if late_since > EPOCH:
             self._late_at = now + lasted * (POLLED_SHARE - 1)
+        else:
+            self._start_at = now + max(self._longest_wait / 2, pace.pause(lasted))
+        if found.is_cut:
+            rest = max(BUSY_SCAN_SECONDS, pace.pause(self._scan_lasted))
+            self.scan_at = min(self.scan_at, max(now, self._scanned_at + rest))
+        elif late_since == EPOCH and self._scan is None and not found.is_full:
+            self.scan_at = now + pace.pause(inf)

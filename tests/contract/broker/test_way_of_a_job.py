@@ -41,6 +41,7 @@ INCOMPARABLE = (
 IDLE_THREADS = {"te-heartbeat", "te-watchdog", "te-stalled", "te-flow"}
 IDLE_FUNCTIONS = {
     *("DeliveryLoop._sweep", "DeliveryLoop._show_signs", "BackgroundThread.show_sign"),
+    *("Discovery._rest_after_late", "ScanPace.pause"),  # after some polls, at intervals
     "ping_idle_connections.<locals>.ping",  # on a slow machine a connection is idle before each job
     "TextFormatter.formatMessage",  # of another test's logging
 }
