@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
-from app.kernel.db import Database, deadline
+from app.kernel.db import Database, deadline, hardly_wait
 from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from schema.states import RouteSource
@@ -177,6 +177,7 @@ def _store(connection: Connection, routes: Sequence[Route], source: RouteSource,
     if routes:
         columns = {"patterns": [route.pattern for route in routes], "queues": [route.queue for route in routes]}
         connection.execute(INSERT, columns | {"positions": list(range(len(routes))), "source": source.value})
+    hardly_wait(connection)  # for endpoints, since new endpoints wait for this transaction
     _move_all(connection, routes)
     connection.execute(BUMP, {"known": known}).one()
 

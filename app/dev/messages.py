@@ -50,7 +50,9 @@ class LogCall(NamedTuple):
 
 def error_codes() -> Iterator[tuple[str, str, str]]:
     """Return code, status and meaning of each error that the API answers with."""
-    yield from sorted({(each.code, str(each.status), each.summary()) for each in _classes(errors.TaskExecutorError)})
+    # A class without a code of its own has the meaning of its base class.
+    meanings = {(each.code, str(each.status)): each for each in reversed([*_classes(errors.TaskExecutorError)])}
+    yield from sorted((code, status, each.summary()) for (code, status), each in meanings.items())
     for status in _WITHOUT_CLASS:
         code, message = http_error(status)
         yield code, str(status), message

@@ -260,5 +260,9 @@ class UnavailableError(TaskExecutorError, code="SERVICE_UNAVAILABLE", status=503
         return f"{clause(self.message)} ({self._reason})" if self._reason else clause(self.message)
 
 
+class LockedError(UnavailableError):
+    """Another transaction holds a row lock for longer than the lock timeout; nothing was lost, retry later."""
+
+
 class TimedOutError(TaskExecutorError, code="GATEWAY_TIMEOUT", status=504, retryable=True):
     """The request took too long. Its work may have been done: check, or try again."""

@@ -60,6 +60,11 @@ class SafetyNet:
         """Repair all rows in batches, until none is left or the process stops; return their number."""
         return context.until_short(partial(self.repair_batch, context), MAX_COUNTED)
 
+    def noted(self, context: ChoreContext, noun: str, done: repairs.Repaired) -> int:
+        """Return the number of repaired rows; the log names rows that stay locked from run to run."""
+        context.skipped(f"repairs: {self.done}", "its repair waits", {f"{noun} {each}" for each in done.skipped})
+        return done.number
+
 
 def counted(number: int, noun: str) -> str:
     """Write a count that ends at MAX_COUNTED."""
@@ -82,7 +87,8 @@ class Exhausted(SafetyNet):
         return len(repairs.exhausted(context.database, limit=MAX_COUNTED, stopping=context.stopping))
 
     def repair_batch(self, context: ChoreContext) -> int:
-        return repairs.fail_exhausted(context.database, limit=MAX_COUNTED, stopping=context.stopping)
+        done = repairs.fail_exhausted(context.database, limit=MAX_COUNTED, stopping=context.stopping)
+        return self.noted(context, "execution", done)
 
 
 class UnretiredJobs(SafetyNet):
@@ -98,7 +104,7 @@ class UnretiredJobs(SafetyNet):
 
     def repair_batch(self, context: ChoreContext) -> int:
         found = repairs.finished(context.database, limit=MAX_COUNTED, stopping=context.stopping)
-        return repairs.retire(context.database, found)
+        return self.noted(context, "job", repairs.retire(context.database, found))
 
 
 class Stalled(SafetyNet):
@@ -113,7 +119,8 @@ class Stalled(SafetyNet):
         return len(repairs.stalled(context.database, limit=MAX_COUNTED))
 
     def repair_batch(self, context: ChoreContext) -> int:
-        return repairs.restart_stalled(context.database, repairs.stalled(context.database, limit=MAX_COUNTED))
+        found = repairs.stalled(context.database, limit=MAX_COUNTED)
+        return self.noted(context, "job", repairs.restart_stalled(context.database, found))
 
 
 class OnHold(SafetyNet):

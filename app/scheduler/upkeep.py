@@ -1,19 +1,22 @@
 """Upkeep: the small chores of the kernel."""
 
 import logging
+import math
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 
 from app.queue.executions import on_hold
-from app.queue.executions.promotion import promote
+from app.queue.executions.promotion import not_promoted, promote
 from app.queue.executions.watermark import LowWater
 from app.queue.jobs import time_zones, unfinished_changes
 from app.scheduler.chore import ChoreContext, Counts, counts_so_far
 from app.scheduler.finding import SafetyNet
 
 log = logging.getLogger(__name__)
+
+MAX_NAMED = 10  # locked executions of a shard
 
 
 class Promoter:
@@ -23,14 +26,25 @@ class Promoter:
         self._context = context
         new_mark = partial(LowWater, pace=context.scan_pace)
         self._marks: dict[int, LowWater] = defaultdict(new_mark)  # by shard
+        self._named_at = -math.inf
 
     def promote(self) -> Counts:
         """Queue all PENDING executions within the look-ahead, and hold the retries of paused jobs."""
         counts = counts_so_far()
         for shard in range(self._context.served.count):
             self._context.until_short(partial(self._promote_batch, shard, counts))
+        if time.monotonic() >= self._named_at + self._context.scan_pace.longest_seconds:
+            self._name_locked()
         counts.update(held=on_hold.hold_retries(self._context.database))
         return counts
+
+    def _name_locked(self) -> None:
+        """Log the due executions that have stayed locked since the last call."""
+        left = list[str]()
+        for shard in range(self._context.served.count):
+            left += not_promoted(self._context.database, shard=shard, limit=MAX_NAMED)
+        self._context.skipped("promote", "it is not queued", {f"execution {each}" for each in left})
+        self._named_at = time.monotonic()
 
     def _promote_batch(self, shard: int, counts: Counts) -> int:
         mark, began = self._marks[shard], time.monotonic()
@@ -59,13 +73,14 @@ class Upkeep:
         """Move next runs that other time zone rules computed; once, because a process reads the rules once."""
         if self._follows_zones:
             return Counts()
-        moved = time_zones.follow_rules(
+        moved, locked = time_zones.follow_rules(
             self._context.database,
             ahead_ms=self._context.ahead_ms,
             limit=self._context.batch,
             stopping=self._context.stopping,
         )
-        self._follows_zones = not self._context.stopping()
+        self._context.skipped("time zones", "its next run stays", {f"job {each}" for each in locked})
+        self._follows_zones = not locked and not self._context.stopping()
         return Counts(moved=moved)
 
     def survey_shards(self) -> Counts:

@@ -24,14 +24,19 @@ SLOT_NOW = f"CAST(floor(EXTRACT(EPOCH FROM now()) / {SLOT_SECONDS}) AS BIGINT)"
 MAX_SLOTS = 62  # of the longest window, with its first slot
 
 # A target with a new failure is watched for its window: all processes write its results. The watch is renewed at most
-# four times a window. Increments are not repeated after a lost answer: that loses the counts of one second at worst.
+# four times a window, and not while another transaction locks the row. Increments are not repeated after a lost answer:
+# that loses the counts of one second at worst.
 PUBLISH = statement(
     "targets.publish",
     f"""
-    WITH watched AS (
+    WITH free AS MATERIALIZED (
+      SELECT target FROM breakers WHERE target = ANY (CAST(:failing AS TEXT[]))
+       ORDER BY target LIMIT 10000 FOR UPDATE SKIP LOCKED),
+    watched AS (
       INSERT INTO breakers (target, watched_until)
       SELECT w.target, now() + w.window_ms * INTERVAL '1 millisecond'
         FROM unnest(CAST(:failing AS TEXT[]), CAST(:windows_ms AS BIGINT[])) AS w (target, window_ms)
+       WHERE w.target IN (SELECT target FROM free) OR NOT EXISTS (SELECT 1 FROM breakers AS b WHERE b.target = w.target)
        ORDER BY w.target
       ON CONFLICT (target) DO UPDATE SET watched_until = excluded.watched_until
        WHERE breakers.watched_until < excluded.watched_until - (excluded.watched_until - now()) / 4

@@ -74,18 +74,21 @@ def waiting_rules(database: Database) -> dict[str, list[str]]:
 
 def expire(
     database: Database, rules: Mapping[str, Sequence[str]], *, shard: int, limit: int, after: Position = START
-) -> tuple[Position | None, int]:
+) -> tuple[Position | None, int, list[Row[Any]]]:
     """Fail the executions behind the rules among the next `limit` of a shard that are past their `expires_at`.
 
-    Returns the position to read on from, None at the end, and the number of failed executions.
+    Returns the position to read on from, None at the end, the number of failed executions, and the executions that were
+    skipped because they or their jobs are locked, or have changed.
     """
     page = database.fetch(LATE, {**rules, "shard": shard, "limit": limit, "at": after.at, "key": after.key})
     late = sorted((row for row in page if row.waits), key=attrgetter("execution_id"))
-    ended = database.transact(partial(_end, late)) if late else 0
-    return Position(page[-1].expires_at, page[-1].execution_id) if len(page) == limit else None, ended
+    ended = database.transact(partial(_end, late)) if late else set()
+    reached = Position(page[-1].expires_at, page[-1].execution_id) if len(page) == limit else None
+    return reached, len(ended), [row for row in late if row.execution_id not in ended]
 
 
-def _end(late: Sequence[Row[Any]], connection: Connection) -> int:
+def _end(late: Sequence[Row[Any]], connection: Connection) -> set[str]:
+    """Fail executions; return their ids."""
     params = {
         "ids": [row.execution_id for row in late],
         "jobs": [row.job_id for row in late],
@@ -97,4 +100,4 @@ def _end(late: Sequence[Row[Any]], connection: Connection) -> int:
     record(connection, changes, actor=None, reason=ChangeReason.EXPIRED)
     put_ends(connection, changes, ChangeReason.EXPIRED)
     settle_jobs(connection, [change.execution_id for change in changes])
-    return len(changes)
+    return {change.execution_id for change in changes}

@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
 from app.features.notifications import store as notifications_store
 from app.features.notifications.grouping import EventGroup, SubjectCounts, add_counts, counts_from_json
@@ -26,8 +25,7 @@ from app.features.notifications.pacing import held, is_repeated
 from app.features.notifications.rules import Rule
 from app.kernel import ids
 from app.kernel.db import Database, hardly_wait
-from app.kernel.db.retries import is_lock_timeout
-from app.kernel.errors import clause
+from app.kernel.errors import LockedError, clause
 from app.kernel.metrics import PROCESS
 from app.kernel.sql import statement
 from app.queue.jobs import job_insertion
@@ -116,10 +114,6 @@ KEEP = statement(
 )
 
 
-class _LockedError(Exception):
-    """Another transaction holds a row of the rule for longer than `hardly_wait` allows."""
-
-
 class _ChangedError(Exception):
     """Another transaction changed the group (only above READ COMMITTED) or a channel; the next run tries again."""
 
@@ -144,8 +138,8 @@ def waiting(database: Database) -> list[str]:
 def advance(database: Database, rule: str) -> Step:
     """Add the event batches of a rule to its group, and send the group if it is due."""
     try:
-        done = database.transact(lambda connection: _unlocked_step(connection, rule))
-    except _LockedError:
+        done = database.transact(lambda connection: _step(connection, rule))
+    except LockedError:
         return Step(is_locked=True)
     except _ChangedError:
         PROCESS.add(NOTIFICATION_CONFLICTS)
@@ -159,17 +153,8 @@ def advance(database: Database, rule: str) -> Step:
     return done
 
 
-def _unlocked_step(connection: Connection, name: str) -> Step:
-    hardly_wait(connection)  # other rules wait for this rule
-    try:
-        return _step(connection, name)
-    except DBAPIError as error:
-        if is_lock_timeout(error):
-            raise _LockedError from error
-        raise
-
-
 def _step(connection: Connection, name: str) -> Step:
+    hardly_wait(connection)  # other rules wait for this rule
     row = connection.execute(LOCK, {"rule": name}).first()
     rule = None if row is None else notifications_store.readable(name, row.rule_json)
     if row is None or rule is None:

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 
 from app.kernel.db import deadline
 from app.kernel.db.engine import ANSWER_SECONDS
-from app.kernel.errors import UnavailableError
+from app.kernel.errors import LockedError, UnavailableError
 from app.kernel.function_types import Run
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import STATEMENT_RETRIES
@@ -89,7 +89,7 @@ def retried(run: Run[T], breaker: DatabaseBreaker, *, most_lost: int = 1) -> T:
                     raise
                 if state in CONFLICT:
                     if (waited := waited + (state == LOCKED)) >= MAX_LOCK_WAITS:
-                        break
+                        raise LockedError("Another transaction holds a lock; retry later.") from error
                     time.sleep(random.uniform(0, 0.005 * 2**tries))
                 elif (lost := lost + 1) > most_lost or not _may_reconnect(error):
                     raise _unreachable(error, breaker, began) from error

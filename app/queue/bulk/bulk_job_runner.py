@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from app.kernel.db import Database, hardly_wait
 from app.kernel.db.paging import Position
 from app.kernel.db.retries import explained, is_rows_fault, is_statements_fault
-from app.kernel.errors import ConflictError, TaskExecutorError
+from app.kernel.errors import ConflictError, LockedError, TaskExecutorError
 from app.kernel.function_types import Hint, Stopping
 from app.queue.bulk.bulk_job_store import BEGINNING, BatchResult, BulkJob, BulkJobStore
 from app.queue.executions.execution_model import Treated
@@ -290,6 +290,8 @@ class _Turn:
                 if refusal is None:
                     error.add_note(f"at {next(place.position.key for place in places if place.item is not None)}")
                     raise
+                key = next(place.position.key for place in places if place.item is not None)
+                log.warning("bulk job %s: cannot process %s: %s", self.bulk_job_id, key, explained(error))
                 return self._step(after, places, Treated(refused={"": refusal}), is_last=is_last)
         half = len(places) // 2
         first = self._process(after, places[:half], is_last=False)
@@ -324,11 +326,12 @@ class _Turn:
 
 def _refusal(error: Exception) -> TaskExecutorError | None:
     """Return the reason why a row cannot be processed; None if the fault is not the row's."""
+    if isinstance(error, LockedError):
+        return ConflictError("Another transaction holds a lock on the row: repeat the operation later.")
     if isinstance(error, TaskExecutorError):
         return error if error.status < 500 else None
     if not isinstance(error, DBAPIError) or not is_rows_fault(error) or is_statements_fault(error):
         return None
-    log.warning("bulk job: cannot process row: %s; skipping the row", explained(error))
     return ConflictError(f"A stored row is invalid ({type(error).__name__}): repair or archive it.")
 
 

@@ -250,7 +250,8 @@ class BulkJobStore(Generic[W]):
         Returns:
             False if another scheduler holds the bulk job, or if it is not RUNNING.
         """
-        return bool(database.fetch(self._hold, {"id": bulk_job_id, "holder": who, "seconds": HELD_SECONDS}))
+        params = {"id": bulk_job_id, "holder": who, "seconds": HELD_SECONDS}
+        return bool(database.fetch_unless_locked(self._hold, params))
 
     def lock(self, database: Database, bulk_job_id: str, before: Position) -> bool:
         """Lock a bulk job in the ambient transaction, before its rows are processed.

@@ -147,6 +147,7 @@ class OutboxProcessor:
         return done
 
     def _try_batch(self, end_ids: Collection[str], connection: Connection) -> Handled:
+        hardly_wait(connection)  # else one locked row would keep all events
         ends = outbox_rows.take(connection, end_ids)
         return self._run(connection, ends, Handled(len(ends)))
 

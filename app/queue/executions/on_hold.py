@@ -47,17 +47,21 @@ RETRIES = statement(
      ORDER BY e.execution_id LIMIT 500
     """,
 )
-# A resume locks the job too: either the job is no longer paused here, or the resume releases these executions.
+# A resume locks the job too: either the job is no longer paused here, or the resume releases these executions. Locked
+# rows are left to the next run.
 HOLD_RETRIES = statement(
     "executions.hold_retries",
     """
     WITH paused AS MATERIALIZED (
       SELECT job_id, paused_at FROM jobs
        WHERE job_id = ANY (CAST(:jobs AS TEXT[])) AND paused_at IS NOT NULL
-       ORDER BY job_id FOR SHARE)
+       ORDER BY job_id LIMIT :count FOR SHARE SKIP LOCKED),
+    free AS MATERIALIZED (
+      SELECT execution_id FROM executions WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+       ORDER BY execution_id LIMIT :count FOR UPDATE SKIP LOCKED)
     UPDATE executions AS e SET status = 'PENDING', on_hold = true
-      FROM paused AS j
-     WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND j.job_id = e.job_id
+      FROM paused AS j, free
+     WHERE e.execution_id = free.execution_id AND e.execution_id = ANY (CAST(:ids AS TEXT[])) AND j.job_id = e.job_id
        AND e.status = 'RETRYING' AND e.created_at <= j.paused_at
     RETURNING e.execution_id, e.attempt_count
     """,
@@ -127,7 +131,11 @@ def hold_retries(database: Database) -> int:
     found = database.fetch(RETRIES)
     if not found:
         return 0
-    params = {"ids": [row.execution_id for row in found], "jobs": sorted({row.job_id for row in found})}
+    params: dict[str, object] = {
+        "ids": [row.execution_id for row in found],
+        "jobs": sorted({row.job_id for row in found}),
+    }
+    params["count"] = len(found)
 
     def body(connection: Connection) -> int:
         rows = connection.execute(HOLD_RETRIES, params)

@@ -36,6 +36,21 @@ PROMOTE = statement(
     """,  # noqa: S608 - a constant
 )
 
+# After a full scan, such an execution is locked by another transaction.
+NOT_PROMOTED = statement(
+    "executions.not_promoted",
+    f"""
+    SELECT execution_id FROM executions
+     WHERE shard = :shard AND status = 'PENDING' AND NOT on_hold AND run_at <= now(){of_regions()}
+     ORDER BY run_at, execution_id LIMIT :limit
+    """,  # noqa: S608 - a constant
+)
+
+
+def not_promoted(database: Database, *, shard: int, limit: int) -> list[str]:
+    """Return the first due executions of a shard that are still PENDING."""
+    return [row.execution_id for row in database.fetch(NOT_PROMOTED, {"shard": shard, "limit": limit})]
+
 
 def promote(
     database: Database, *, shard: int, ahead_ms: int, limit: int, since: datetime = EPOCH

@@ -1,9 +1,10 @@
 """Repairs of executions and jobs in states that no statement leaves."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
@@ -15,6 +16,10 @@ from app.queue.ending.outbox_rows import put_ends
 from app.queue.executions.settlement import ONE_SHOT, settle_jobs
 from schema.states import ExecutionStatus, JobStatus
 
+# A wait for a locked job would keep all other jobs.
+_FREE_JOBS = """WITH free AS MATERIALIZED (
+      SELECT job_id FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[]))
+       ORDER BY job_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED)"""
 _NEWEST = Position(datetime.max.replace(tzinfo=UTC), "")
 
 # Only a manual edit creates such a row, and no claim takes it. No index holds such rows, so pages of the index of due
@@ -26,7 +31,8 @@ EXHAUSTED = statement(
     "executions.exhausted",
     f"""
     WITH page AS MATERIALIZED (
-      SELECT e.queue, e.shard, e.run_at, e.execution_id, e.status, {_IS_EXHAUSTED} AS is_exhausted FROM executions AS e
+      SELECT e.queue, e.shard, e.run_at, e.execution_id, e.job_id, e.status, {_IS_EXHAUSTED} AS is_exhausted
+        FROM executions AS e
        WHERE e.status IN ('QUEUED', 'RETRYING')
          AND (e.queue, e.shard, e.run_at, e.execution_id)
              > (CAST(:queue AS TEXT), CAST(:shard AS BIGINT), CAST(:run_at AS TIMESTAMPTZ), CAST(:id AS TEXT))
@@ -34,16 +40,26 @@ EXHAUSTED = statement(
     ended AS (
       SELECT queue, shard, run_at, execution_id FROM page
        ORDER BY queue DESC, shard DESC, run_at DESC, execution_id DESC LIMIT 1)
-    SELECT p.execution_id, p.status, l.queue, l.shard, l.run_at, l.execution_id AS last
+    SELECT p.execution_id, p.job_id, p.status, l.queue, l.shard, l.run_at, l.execution_id AS last
       FROM ended AS l LEFT JOIN page AS p ON p.is_exhausted
      ORDER BY p.execution_id
     """,  # noqa: S608 - a constant of this module
 )
+# Skips a locked execution, and an execution of a locked job.
 EXHAUST = statement(
     "executions.exhaust",
     f"""
+    WITH free AS MATERIALIZED (
+      SELECT execution_id FROM executions WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
+       ORDER BY execution_id LIMIT :count FOR UPDATE SKIP LOCKED),
+    free_jobs AS MATERIALIZED (
+      SELECT job_id FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[]))
+       ORDER BY job_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED)
     UPDATE executions AS e SET status = 'FAILED', completed_at = now()
-      FROM unnest(CAST(:ids AS TEXT[]), CAST(:statuses AS TEXT[])) AS found (execution_id, status)
+      FROM unnest(CAST(:ids AS TEXT[]), CAST(:jobs AS TEXT[]), CAST(:statuses AS TEXT[]))
+           AS found (execution_id, job_id, status)
+      JOIN free ON free.execution_id = found.execution_id
+      JOIN free_jobs ON free_jobs.job_id = found.job_id
      WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
        AND e.execution_id = found.execution_id AND e.status = found.status AND {_IS_EXHAUSTED}
     RETURNING e.execution_id, found.status, e.attempt_count
@@ -85,8 +101,10 @@ FINISHED = statement("jobs.finished", f"SELECT j.job_id FROM jobs AS j WHERE {_I
 RETIRE = statement(
     "jobs.retire_finished",
     f"""
+    {_FREE_JOBS}
     UPDATE jobs AS j SET status = 'RETIRED', retired_at = now(), paused_at = NULL
-     WHERE {_IS_FINISHED}
+      FROM free
+     WHERE free.job_id = j.job_id AND {_IS_FINISHED}
     RETURNING j.job_id
     """,  # noqa: S608 - a constant of this package
 )
@@ -106,11 +124,13 @@ STALLED = statement(
 RESTART = statement(
     "jobs.restart_stalled",
     f"""
+    {_FREE_JOBS}
     UPDATE jobs AS j SET cron_next_run_at = GREATEST(now(), COALESCE(
              (SELECT max(e.completed_at) FROM executions AS e
                WHERE e.job_id = j.job_id AND e.scheduled_at = j.cron_last_tick_at)
              + j.interval_ms * INTERVAL '1 millisecond', now()))
-     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[])) AND {_IS_STALLED}
+      FROM free
+     WHERE free.job_id = j.job_id AND j.job_id = ANY (CAST(:jobs AS TEXT[])) AND {_IS_STALLED}
     RETURNING j.job_id
     """,  # noqa: S608 - a constant of this module
 )
@@ -140,34 +160,44 @@ NOT_HELD = statement(
 )
 
 
-def exhausted(
-    database: Database, *, limit: int, stopping: Stopping = never, page: int = SCANNED
-) -> Sequence[tuple[str, str]]:
-    """Walk the waiting executions for those without an attempt left; returns ids and statuses."""
-    found, after = list[tuple[str, str]](), {"queue": "", "shard": -1, "run_at": EPOCH, "id": ""}
+def exhausted(database: Database, *, limit: int, stopping: Stopping = never, page: int = SCANNED) -> list[Row[Any]]:
+    """Walk the waiting executions for those without an attempt left; returns their ids, jobs and statuses."""
+    found, after = list[Row[Any]](), {"queue": "", "shard": -1, "run_at": EPOCH, "id": ""}
     while not stopping() and len(found) < limit:
         rows = database.fetch(EXHAUSTED, {**after, "limit": page})
         if not rows:
             break
-        found += [(row.execution_id, row.status) for row in rows if row.execution_id is not None]
+        found += [row for row in rows if row.execution_id is not None]
         last = rows[0]
         after = {"queue": last.queue, "shard": last.shard, "run_at": last.run_at, "id": last.last}
     return found[:limit]
 
 
-def fail_exhausted(database: Database, *, limit: int, stopping: Stopping = never) -> int:
-    """Fail waiting executions without an attempt left; returns their number."""
+class Repaired(NamedTuple):
+    """Number of repaired rows, and the ids of found rows that were locked or have changed."""
+
+    number: int
+    skipped: Set[str] = frozenset()
+
+
+def fail_exhausted(database: Database, *, limit: int, stopping: Stopping = never) -> Repaired:
+    """Fail waiting executions without an attempt left, unless they or their jobs are locked."""
     found = exhausted(database, limit=limit, stopping=stopping)
     if not found:
-        return 0
-    params = {"ids": [each for each, _ in found], "statuses": [status for _, status in found]}
+        return Repaired(0)
+    params: dict[str, object] = {
+        "ids": [row.execution_id for row in found],
+        "jobs": [row.job_id for row in found],
+        "statuses": [row.status for row in found],
+        "count": len(found),
+    }
 
-    def body(connection: Connection) -> int:
+    def body(connection: Connection) -> Repaired:
         changes = StateChange.of_rows(connection.execute(EXHAUST, params), after=ExecutionStatus.FAILED)
         record(connection, changes, actor=None, reason=ChangeReason.NO_ATTEMPTS_LEFT)
         put_ends(connection, changes, ChangeReason.NO_ATTEMPTS_LEFT)
         settle_jobs(connection, [change.execution_id for change in changes])
-        return len(changes)
+        return Repaired(len(changes), {row.execution_id for row in found} - {each.execution_id for each in changes})
 
     return database.transact(body)
 
@@ -188,10 +218,11 @@ def finished(database: Database, *, limit: int, stopping: Stopping, page: int = 
     return found[:limit]
 
 
-def retire(database: Database, jobs: Sequence[str]) -> int:
-    """Retire one-shot jobs that are older than a minute and have no unfinished execution; returns their number."""
-    batches = (jobs[start : start + RETIRE_BATCH] for start in range(0, len(jobs), RETIRE_BATCH))
-    return sum(len(database.fetch(RETIRE, {"jobs": batch})) for batch in batches)
+def retire(database: Database, jobs: Sequence[str]) -> Repaired:
+    """Retire one-shot jobs that are older than a minute, have no unfinished execution and are not locked."""
+    batches = [jobs[start : start + RETIRE_BATCH] for start in range(0, len(jobs), RETIRE_BATCH)]
+    retired = {row.job_id for each in batches for row in database.fetch(RETIRE, {"jobs": each, "count": len(each)})}
+    return Repaired(len(retired), {*jobs} - retired)
 
 
 def stalled(database: Database, *, limit: int) -> list[str]:
@@ -199,9 +230,10 @@ def stalled(database: Database, *, limit: int) -> list[str]:
     return [row.job_id for row in database.fetch(STALLED, {"limit": limit})]
 
 
-def restart_stalled(database: Database, jobs: Sequence[str]) -> int:
-    """Set the next run of jobs that still have none; returns their number."""
-    return len(database.fetch(RESTART, {"jobs": jobs})) if jobs else 0
+def restart_stalled(database: Database, jobs: Sequence[str]) -> Repaired:
+    """Set the next run of jobs that still have none and are not locked."""
+    restarted = {row.job_id for row in database.fetch(RESTART, {"jobs": jobs, "count": len(jobs)})} if jobs else set()
+    return Repaired(len(restarted), {*jobs} - restarted)
 
 
 def orphaned_on_hold(database: Database, *, limit: int) -> dict[str, ChangeReason | None]:

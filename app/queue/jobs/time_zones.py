@@ -43,44 +43,60 @@ JOBS = statement(
 MOVE = statement(
     "jobs.move_next_runs",
     """
-    UPDATE jobs AS j SET cron_next_run_at = u.next_run_at
-      FROM unnest(CAST(:jobs AS TEXT[]), CAST(:expected AS TIMESTAMPTZ[]), CAST(:nexts AS TIMESTAMPTZ[]))
-           AS u (job_id, expected, next_run_at)
-     WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
-       AND j.job_id = u.job_id AND j.cron_next_run_at = u.expected AND j.status = 'ACTIVE'
-    RETURNING j.job_id
+    WITH free AS MATERIALIZED (
+      SELECT job_id FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[]))
+       ORDER BY job_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED),
+    moved AS (
+      UPDATE jobs AS j SET cron_next_run_at = u.next_run_at
+        FROM unnest(CAST(:jobs AS TEXT[]), CAST(:expected AS TIMESTAMPTZ[]), CAST(:nexts AS TIMESTAMPTZ[]))
+             AS u (job_id, expected, next_run_at)
+        JOIN free ON free.job_id = u.job_id
+       WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
+         AND j.job_id = u.job_id AND j.cron_next_run_at = u.expected AND j.status = 'ACTIVE'
+      RETURNING j.job_id)
+    SELECT (SELECT count(*) FROM moved) AS moved,
+           ARRAY(SELECT job_id FROM unnest(CAST(:jobs AS TEXT[])) AS u (job_id)
+                  WHERE job_id NOT IN (SELECT job_id FROM free) ORDER BY job_id) AS locked
     """,
 )
 
 
-def follow_rules(database: Database, *, ahead_ms: int, limit: int, stopping: Stopping) -> int:
-    """Move the next runs of cron jobs if this process's rules are new; returns the number of moved jobs."""
+def follow_rules(database: Database, *, ahead_ms: int, limit: int, stopping: Stopping) -> tuple[int, list[str]]:
+    """Move the next runs of cron jobs if this process's rules are new.
+
+    Returns the number of moved jobs, and the ids of jobs that another transaction has locked. While there are any, the
+    rules stay new, so that a further call moves these jobs.
+    """
     digest = zone_rules.digest()
     found = database.fetch(STORED)
     if found and found[0].digest == digest:
-        return 0
-    ahead, moved = timedelta(milliseconds=max(ahead_ms, _MIN_AHEAD_MS)), 0
+        return 0, []
+    ahead, moved, all_locked = timedelta(milliseconds=max(ahead_ms, _MIN_AHEAD_MS)), 0, list[str]()
     params: dict[str, object] = {"after_run_at": EPOCH, "after_job": "", "limit": limit}
     while page := database.fetch(JOBS, params):
         if stopping():
-            return moved
-        moved += _move(database, page, ahead)
+            return moved, all_locked
+        done, locked = _move(database, page, ahead)
+        moved, all_locked = moved + done, all_locked + locked
         params |= {"after_run_at": page[-1].cron_next_run_at, "after_job": page[-1].job_id}
-    database.fetch(STORE, {"digest": digest})
-    return moved
+    if not all_locked:
+        database.fetch(STORE, {"digest": digest})
+    return moved, all_locked
 
 
-def _move(database: Database, page: Sequence[Row[Any]], ahead: timedelta) -> int:
+def _move(database: Database, page: Sequence[Row[Any]], ahead: timedelta) -> tuple[int, list[str]]:
     wanted = {row.job_id: _wanted(row, row.now + ahead) for row in page}
     changed = sorted((row for row in page if wanted[row.job_id] != row.cron_next_run_at), key=attrgetter("job_id"))
     if not changed:
-        return 0
-    params = {
+        return 0, []
+    params: dict[str, object] = {
+        "count": len(changed),
         "jobs": [row.job_id for row in changed],
         "expected": [row.cron_next_run_at for row in changed],
         "nexts": [wanted[row.job_id] for row in changed],
     }
-    return len(database.fetch(MOVE, params))
+    (row,) = database.fetch(MOVE, params)
+    return row.moved, row.locked
 
 
 def _wanted(row: Row[Any], horizon: datetime) -> datetime:

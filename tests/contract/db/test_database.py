@@ -15,7 +15,7 @@ from app.kernel import db
 from app.kernel.db import Database, deadline
 from app.kernel.db.retries import MAX_LOCK_WAITS, MAX_TRIES
 from app.kernel.db.startup import doubts, facts
-from app.kernel.errors import TimedOutError, UnavailableError
+from app.kernel.errors import LockedError, TimedOutError, UnavailableError
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import STATEMENT_RETRIES
 from tests.contract.races.racing import schedulers
@@ -34,12 +34,19 @@ def runs(database: Database) -> Callable[[], int]:
     return lambda: int(database.fetch(text("SELECT last_value FROM runs"))[0].last_value)
 
 
-@pytest.mark.parametrize(("state", "tries"), [("40001", MAX_TRIES), ("40P01", MAX_TRIES), ("55P03", MAX_LOCK_WAITS)])
+@pytest.mark.parametrize(
+    ("state", "tries", "error"),
+    [
+        ("40001", MAX_TRIES, UnavailableError),
+        ("40P01", MAX_TRIES, UnavailableError),
+        ("55P03", MAX_LOCK_WAITS, LockedError),
+    ],
+)
 def test_conflict_is_retried_and_then_raises_unavailable(
-    database: Database, runs: Callable[[], int], state: str, tries: int
+    database: Database, runs: Callable[[], int], state: str, tries: int, error: type[UnavailableError]
 ) -> None:
     before = PROCESS.total(STATEMENT_RETRIES, state)
-    with pytest.raises(UnavailableError, match="too busy"):
+    with pytest.raises(error):
         database.fetch(text(raising(state)))
     assert runs() == tries
     assert PROCESS.total(STATEMENT_RETRIES, state) - before == tries - 1

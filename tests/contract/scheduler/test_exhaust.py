@@ -50,7 +50,7 @@ def test_scan_walks_the_backlog_by_pages(database: Database) -> None:
         wanted.update(used_up)
     database.fetch(text("UPDATE executions SET run_at = now() - INTERVAL '2 minutes'"))
     found = repairs.exhausted(database, limit=1_000, page=3)
-    assert sorted(found) == [(execution_id, "QUEUED") for execution_id in sorted(wanted)]
+    assert sorted((row.execution_id, row.status) for row in found) == [(each, "QUEUED") for each in sorted(wanted)]
     assert len(repairs.exhausted(database, limit=5, page=3)) == 5
     assert repairs.exhausted(database, limit=1_000, page=3, stopping=lambda: True) == []
 

@@ -61,7 +61,7 @@ def test_repair_retires_no_cron_job(database: Database) -> None:
 def test_finished_jobs_of_several_pages_are_retired_in_one_run(database: Database) -> None:
     finished(database, 45)
     found = repairs.finished(database, limit=1_000, stopping=never, page=20)
-    assert (len(found), repairs.retire(database, found)) == (45, 45)
+    assert (len(found), repairs.retire(database, found).number) == (45, 45)
     assert repairs.finished(database, limit=1_000, stopping=never, page=20) == []
 
 
@@ -88,6 +88,6 @@ def test_unfinished_executions_are_looked_up_by_job(database: Database, statemen
         database.fetch(text("ANALYZE"))
     jobs = [row.job_id for row in database.fetch(text("SELECT job_id FROM jobs ORDER BY job_id DESC LIMIT 20"))]
     with database.engine.connect() as connection:
-        plan = "\n".join(connection.execute(text(f"EXPLAIN {statement.text}"), {"jobs": jobs}).scalars())
+        plan = "\n".join(connection.execute(text(f"EXPLAIN {statement.text}"), {"jobs": jobs, "count": 20}).scalars())
     scans, by_key = re.findall(r"(?:Index|Only|Seq) Scan ", plan), re.findall(r"Index Cond: \(+job_id = ", plan)
     assert len(scans) == len(by_key), plan

@@ -126,3 +126,16 @@ def test_results_of_all_processes_are_added(workers: list[Database]) -> None:
     assert any(found)
     each = {"a": Counts(0, 2 * WORKERS), "b": Counts(0, 2 * WORKERS)}
     assert breakers_store.counted(workers[0], {TARGET: 7}) == {Standing(TARGET): each}
+
+
+def test_locked_breaker_delays_no_result_of_other_targets(workers: list[Database]) -> None:
+    """A worker writes the results of all its targets in one statement, once a second."""
+    locked, other = TARGET, "http:other:80"
+    with workers[0].engine.connect() as stranger, stranger.begin():
+        stranger.execute(text("SELECT 1 FROM breakers WHERE target = :target FOR UPDATE"), {"target": locked})
+        results = [Counted(target, 0, "a", 0, 1) for target in (locked, other)]
+        breakers_store.publish(workers[1], {locked: 90_000, other: 90_000}, results)
+    assert {found.target for found in breakers_store.notable(workers[2])} == {locked, other}
+    assert breakers_store.counted(workers[2], {locked: 7, other: 7}) == {
+        Standing(target): {"a": Counts(0, 1)} for target in (locked, other)
+    }

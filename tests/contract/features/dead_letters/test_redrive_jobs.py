@@ -10,7 +10,6 @@ from sqlalchemy import text
 
 from app.features.dead_letters.letter_list import DeadLetter, LetterFilter
 from app.features.dead_letters.redrives import REDRIVES, Redrive, RedriveJob
-from app.kernel import db
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.kernel.errors import ConflictError, UnavailableError
@@ -107,20 +106,32 @@ def test_redrive_paused_during_a_run_leaves_the_remaining_letters_open(database:
     assert rows.statuses(database) == {"FAILED": 7, "QUEUED": 3}
 
 
-def test_locked_execution_stops_its_own_redrive_only(database: Database, database_url: str) -> None:
-    impatient = db.connect(database_url, pool_size=3, application_name="te-impatient", statement_timeout_seconds=0.6)
-    (execution_id,) = add_letters(database, 1, error_type="TIMEOUT")
-    add_letters(database, 2, error_type="HTTP_ERROR")
-    locked = begin(database, LetterFilter(error_type="TIMEOUT"))
-    free = begin(database, LetterFilter(error_type="HTTP_ERROR"))
+def test_locked_execution_is_refused_and_delays_no_other(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    locked = add_letters(database, 5)[2]
+    redrive_id = begin(database, rate=100).redrive_id
     with database.engine.connect() as other, other.begin():
-        other.execute(text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE"), {"id": execution_id})
+        other.execute(text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE"), {"id": locked})
+        assert runner(database).run() == (4, 1)
+    redrive = REDRIVES.get(database, redrive_id)
+    assert redrive.status is BulkJobStatus.DONE
+    assert "Another transaction holds a lock on the row" in (redrive.last_refusal or "")
+    (letter,) = database.fetch(text("SELECT letter_id FROM dead_letters WHERE execution_id = :id"), {"id": locked})
+    assert f"cannot process {letter.letter_id}" in caplog.text
+    begin(database)
+    assert runner(database).run() == (1, 0)
+
+
+def test_locked_bulk_job_stops_no_other(database: Database) -> None:
+    add_letters(database, 1, error_type="TIMEOUT")
+    add_letters(database, 2, error_type="HTTP_ERROR")
+    locked = begin(database, LetterFilter(error_type="TIMEOUT")).redrive_id
+    free = begin(database, LetterFilter(error_type="HTTP_ERROR")).redrive_id
+    with database.engine.connect() as other, other.begin():
+        other.execute(text("SELECT 1 FROM redrives WHERE redrive_id = :id FOR UPDATE"), {"id": locked})
         with pytest.raises(UnavailableError):
-            runner(impatient).run()
-    assert REDRIVES.get(database, free.redrive_id).status is BulkJobStatus.DONE
-    assert runner(impatient).run() == (1, 0)
-    assert REDRIVES.get(database, locked.redrive_id).status is BulkJobStatus.DONE
-    impatient.close()
+            runner(database).run()
+    assert REDRIVES.get(database, free).status is BulkJobStatus.DONE
+    assert runner(database).run() == (1, 0)
 
 
 class FailsAfterTwoBatches(RedriveJob):

@@ -104,12 +104,16 @@ def execution_key(_database: Database, execution_id: str) -> str:
 
 
 @pytest.mark.parametrize(("table", "key_of"), [("executions", execution_key), ("jobs", job_key)])
-def test_locked_row_delays_no_other_expiry(aged: Database, table: str, key_of: Callable[[Database, str], str]) -> None:
+def test_locked_row_delays_no_other_expiry(
+    aged: Database, table: str, key_of: Callable[[Database, str], str], caplog: pytest.LogCaptureFixture
+) -> None:
     aged.fetch(text(RULES["a pause"]), {"name": "aged"})
     locked, *others = add_to(aged, PARTITIONS[0], 3, due_in=-90)
     expire = chores(aged).expire
     with held(aged, table, key_of(aged, locked)):
         assert expire()["expired"] == 2
+        assert expire()["expired"] == 0
+    assert f"execution {locked} or its job is locked by another transaction; it does not expire until" in caplog.text
     assert {rows.execution(aged, each).status for each in others} == {"FAILED"}
     assert rows.execution(aged, locked).status == "QUEUED"
     assert expire()["expired"] == 1

@@ -172,7 +172,7 @@ def test_execution_that_fails_without_an_attempt_calls_back(caller: Api, databas
     execution_id = exhausted["execution"]["execution_id"]
     changes = "status = 'RETRYING', attempt_count = max_attempts, run_at = now() - INTERVAL '1 hour'"
     database.fetch(text(f"UPDATE executions SET {changes} WHERE execution_id = :id"), {"id": execution_id})
-    assert fail_exhausted(database, limit=10) == 1
+    assert fail_exhausted(database, limit=10).number == 1
     handle_outbox(database)
     (call,) = callback_jobs(caller)
     outcome = call["input"]
