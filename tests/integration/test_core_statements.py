@@ -98,6 +98,7 @@ def send_all_requests(api: Api, database: Database) -> None:
     one = created(api, one_shot("k1"))
     created(api, one_shot("k2"))
     api.post("/jobs", one_shot("k1"))
+    assert api.post("/jobs", one_shot("k4", endpoint="targt")).status_code == 404
     api.post("/jobs/batch", {"jobs": [one_shot("k1"), one_shot("k3")]})
     run = api.post(f"/jobs/{job_id}/run").json["execution_id"]
     execution = one["execution"]["execution_id"]
@@ -193,7 +194,6 @@ def lose_the_next_answer(database: Database, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.postgresql_only
-@pytest.mark.own_faults
 def test_every_statement_built_with_core_is_valid_on_both_databases(
     api: Api, database: Database, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,10 +82,11 @@ CLOSE = statement(
     "notifications.end_conditions",
     f"""
     WITH free AS MATERIALIZED (
-      SELECT c.rule, c.subject FROM notification_conditions AS c
-        JOIN unnest(CAST(:rules AS TEXT[]), CAST(:subjects AS TEXT[])) AS u (rule, subject)
-          ON c.rule = u.rule AND c.subject = u.subject
-       WHERE c.event = :event ORDER BY c.rule, c.subject LIMIT {MAX_ALERTS} FOR UPDATE OF c SKIP LOCKED)
+      SELECT rule, subject FROM notification_conditions
+       WHERE event = :event
+         AND (rule, subject) IN (SELECT u.rule, u.subject
+                                   FROM unnest(CAST(:rules AS TEXT[]), CAST(:subjects AS TEXT[])) AS u (rule, subject))
+       ORDER BY rule, subject LIMIT {MAX_ALERTS} FOR UPDATE SKIP LOCKED)
     DELETE FROM notification_conditions AS c USING free AS f
      WHERE c.event = :event AND c.rule = f.rule AND c.subject = f.subject
     RETURNING c.rule, c.subject
