@@ -1,8 +1,11 @@
-"""Restarts at random: the server refuses statements and COMMITs (40001), and answers to COMMITs are lost.
+"""Restarts at random: the server refuses statements and COMMITs (40001), and answers to them are lost.
 
 A pytest plugin: `python -m pytest -p tests.restarts --restarts 0.05` restarts at five of a hundred places. Only
 work of this process that the product repeats by itself is hit, and less often than it repeats. Tests marked
-`own_faults`, which cause faults or count statements, and tests with the fixture `statements` run without.
+`own_faults`, and engines with listeners of a test, run without: such tests count statements or cause faults.
+
+A client gets the same answer although one was lost, but a function that counts its changes counts those of its second
+run only. So outside of tests/integration finished work runs again, and its first result is returned.
 """
 
 import random
@@ -10,7 +13,8 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import psycopg2
 import pytest
@@ -19,15 +23,13 @@ from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 
 from app.kernel import db
 from app.kernel.db.retries import DatabaseBreaker, retried
-from app.kernel.function_types import Run
 from app.kernel.sql import NamedStatement
-
-T = TypeVar("T")
 
 MAX_CONFLICTS = 3  # of one piece of work, which runs MAX_TRIES times
 # The server itself reports the error, so that a transaction is aborted.
 CONFLICT = "DO $$ BEGIN RAISE EXCEPTION 'restart transaction' USING ERRCODE = '40001'; END $$"
 LOST = "server closed the connection unexpectedly"
+LISTENED = ("before_execute", "before_cursor_execute", "after_cursor_execute", "commit")
 
 
 class Work(threading.local):
@@ -44,13 +46,13 @@ class Restarts:
         self.counts = Counter[str]()
         self._random = random.Random(seed)
         self._work = Work()
-        self._is_on = False
+        self._is_on = self._keeps_results = False
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self._random = random.Random(f"{self.seed} {item.nodeid}")
-        counts = "statements" in getattr(item, "fixturenames", ())
-        self._is_on = not counts and item.get_closest_marker("own_faults") is None
+        self._is_on = item.get_closest_marker("own_faults") is None
+        self._keeps_results = "integration" not in item.path.parts
         return (yield)
 
     def pytest_report_header(self) -> str:
@@ -85,11 +87,18 @@ class Restarts:
         PGDialect_psycopg2.do_commit = do_commit  # type: ignore[method-assign]
         db.retried = self._retried  # type: ignore[assignment]
 
-    def _retried(self, run: Run[T], breaker: DatabaseBreaker, *, most_lost: int = 1) -> T:
+    def _retried(self, run: Any, breaker: DatabaseBreaker, *, most_lost: int = 1) -> Any:
+        """Run work of a Database; `run` is its bound method with the work as the first argument."""
         work, before = self._work, (self._work.conflicts, self._work.losses)
-        work.conflicts, work.losses = (MAX_CONFLICTS, most_lost) if self._is_on else (0, 0)
+        is_on = self._is_on and not _is_listened_to(run.func.__self__.engine)
+        losses = most_lost if is_on and _is_repeatable(run.args[0]) else 0
+        work.conflicts, work.losses = MAX_CONFLICTS if is_on else 0, 0 if self._keeps_results else losses
         try:
-            return retried(run, breaker, most_lost=most_lost)
+            result = retried(run, breaker, most_lost=most_lost)
+            work.losses = losses if self._keeps_results else 0
+            if self._draw("losses", "work repeated"):
+                retried(run, breaker, most_lost=most_lost)
+            return result
         finally:
             work.conflicts, work.losses = before
 
@@ -112,12 +121,23 @@ class Restarts:
             self._before_statement(cursor)
 
     def _after_statement(
-        self, _connection: Any, cursor: Any, _statement: str, _params: Any, context: Any, _many: bool
+        self, _connection: Any, cursor: Any, _statement: str, _params: Any, _context: Any, _many: bool
     ) -> None:
-        """Lose the answer of a statement that has committed itself; statements of tests cannot be repeated."""
-        is_own = context is None or isinstance(context.invoked_statement, NamedStatement)
-        if self._work.losses and is_own and cursor.connection.autocommit and self._draw("losses", "statement lost"):
+        """Lose the answer of a statement that has committed itself."""
+        if self._work.losses and cursor.connection.autocommit and self._draw("losses", "statement lost"):
             _lose(cursor.connection)
+
+
+def _is_listened_to(engine: Engine) -> bool:
+    return any(getattr(engine.dispatch, name).listeners for name in LISTENED)
+
+
+def _is_repeatable(work: Any) -> bool:
+    """Return whether work may run twice: statements and transactions of tests may not."""
+    while isinstance(work, partial):
+        work = work.func
+    is_transaction = callable(work) and not work.__module__.startswith("tests.")
+    return is_transaction or isinstance(work, NamedStatement)
 
 
 def _lose(connection: Any) -> None:

@@ -230,6 +230,7 @@ def test_jobs_of_another_endpoint_do_not_wait(database: Database, create: Create
     assert all(future.result(HUNG_SECONDS).is_new for future in futures)
 
 
+@pytest.mark.own_faults
 def test_groups_of_two_processes_with_the_same_keys_do_not_deadlock(
     database: Database, proxied: Database, creator: Creator, lock: Lock
 ) -> None:

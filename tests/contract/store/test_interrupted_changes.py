@@ -98,6 +98,7 @@ def test_scheduler_finishes_an_interrupted_change(
     assert database.fetch(NOTES) == []
 
 
+@pytest.mark.own_faults
 @pytest.mark.parametrize(
     ("change", "statement", "held", "cut", "end"), CHANGES, ids=[change.__name__ for change, *_ in CHANGES]
 )

@@ -126,7 +126,6 @@ def test_cron_job_may_have_a_key(api: Api) -> None:
     assert created(api, cron())["job_id"] != created(api, cron())["job_id"]
 
 
-@pytest.mark.own_faults
 @pytest.mark.parametrize("body", [one_shot("k"), cron(), cron(idempotency_key="k")], ids=["one-shot", "cron", "keyed"])
 def test_lost_answer_of_the_database_still_gives_201(api: Api, database: Database, body: dict[str, Any]) -> None:
     """The INSERT commits but its answer is lost: the second try finds the id of its own job, so the answer is 201."""
