@@ -58,8 +58,8 @@ def add_executions(
     input_: Any = None,
     shards: int = 1,
 ) -> list[str]:
-    """Create one-shot jobs with one execution each, due `due_in` from the database's now; return execution ids."""
-    executions = [ids.execution_id() for _ in range(count)]
+    """Create one-shot jobs with one execution each, due `due_in` from now; return execution ids in their order."""
+    executions = sorted(ids.execution_id() for _ in range(count))
     params = {
         "jobs": [ids.job_id() for _ in range(count)],
         "execs": executions,

@@ -13,7 +13,10 @@ from app.queue.jobs.job_creation import Creator
 from tests import rows
 
 ALL_LETTERS = LetterFilter()
-EVENTS = text("SELECT execution_id FROM execution_events WHERE reason = 'RETRIED_BY_HAND' ORDER BY event_id")
+EVENTS = text(
+    "SELECT execution_id FROM execution_events JOIN executions USING (execution_id) "
+    "WHERE reason = 'RETRIED_BY_HAND' ORDER BY run_at"
+)
 
 
 def runner(

@@ -81,7 +81,7 @@ def test_pages_of_executions_without_a_rule_delay_no_expiry(aged: Database) -> N
     add_to(aged, PARTITIONS[0]._replace(endpoint="free"), 7, due_in=-95)
     late = add_to(aged, PARTITIONS[0], 2, due_in=-90)
     page_reads = pages_read(aged)
-    assert chores(aged, batch=3).expire() == {"expired": 2}
+    assert chores(aged, batch=3, queue_shards=1).expire() == {"expired": 2}
     assert len(page_reads) == 4, "the fourth page is empty"
     assert {rows.execution(aged, each).status for each in late} == {"FAILED"}
     assert rows.statuses(aged) == {"FAILED": 2, "QUEUED": 7}
