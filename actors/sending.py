@@ -72,7 +72,7 @@ async def deliver(
         # An expected answer is a success, unless the policy refuses its content.
         refused = refusal(output, policy) if policy.reads_answers else None
         if refused is None:
-            verdict = Verdict.success(prepared.kept(output, MAX_BODY_BYTES, failed=False))
+            verdict = Verdict(ExecutionStatus.SUCCESS, output=prepared.kept(output, MAX_BODY_BYTES, failed=False))
         else:
             verdict = _verdict_on(*refused, claim, prepared)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - see the module docstring

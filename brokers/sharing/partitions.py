@@ -153,20 +153,16 @@ class KnownPartitions:
             if known.instants:
                 known.instants = self._to_come(known.instants, db_now, now)
             if not known.instants:
-                self._forget(partition)
+                endpoint = partition.endpoint
+                del self._known[partition]
+                self._resting.get(endpoint, {}).pop(partition, None)
+                self._counts[endpoint] -= 1
+                if not self._counts[endpoint]:
+                    # Endpoints come and go; only those with known partitions are kept.
+                    del self._counts[endpoint]
+                    self._resting.pop(endpoint, None)
         if not ready.open_partitions:
             self.pick_at = inf
-
-    def _forget(self, partition: Partition) -> None:
-        endpoint = partition.endpoint
-        del self._known[partition]
-        self._counts[endpoint] -= 1
-        if endpoint in self._resting:
-            self._resting[endpoint].pop(partition, None)
-        if not self._counts[endpoint]:
-            # Endpoints come and go; only those with known partitions are kept.
-            del self._counts[endpoint]
-            self._resting.pop(endpoint, None)
 
     def _give_place(self, endpoint: str) -> bool:
         """Forget a resting partition of an endpoint; False when there is none."""

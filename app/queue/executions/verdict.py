@@ -59,11 +59,6 @@ class Verdict:
         return bool(self.error and self.error.get("rejected"))
 
     @classmethod
-    def success(cls, output: dict[str, Any]) -> "Verdict":
-        """RUNNING -> SUCCESS."""
-        return cls(ExecutionStatus.SUCCESS, output=output)
-
-    @classmethod
     def ignore(cls, error: DeliveryError) -> "Verdict":
         """RUNNING -> SUCCESS despite an error; the output has the answer, and the error without the answer."""
         kept = error.as_json(retryable=False)

@@ -89,7 +89,7 @@ class EndpointCache:
         """Return an endpoint that accepts the input, re-read before a refusal; raises as `checked` does."""
         with self._lock:
             target = self._targets.get(name)
-        if target is not None and not target.faults(input_):
+        if target is not None and ((target.validator is None and type(input_) is dict) or not target.faults(input_)):
             return target
         return self.checked(name, input_)
 

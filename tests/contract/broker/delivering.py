@@ -9,13 +9,13 @@ from dramatiq.broker import MessageProxy
 from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
 from app.kernel.db import Database
-from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
 from brokers.discovery import TIMES, DiscoveryTimes
 from brokers.worker_process import WorkerProcess
+from tests.verdicts import success
 
-OK = Verdict.success({"status_code": 200, "body": "OK"})
+OK = success({"status_code": 200, "body": "OK"})
 LONG_MS = 60_000  # longer than any wait of these tests: only a wake-up ends the wait of a consumer
 
 

@@ -13,7 +13,6 @@ from app.queue.claiming.endpoint_rules import FlowRules
 from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim, LogLine
-from app.queue.executions.verdict import Verdict
 from brokers.finalizer import Finalizer
 from brokers.inbox import Inboxes
 from brokers.outbox_thread import OutboxThread
@@ -21,6 +20,7 @@ from brokers.outcomes import Outcomes
 from schema.states import LogLevel
 from tests import rows
 from tests.claiming import take
+from tests.verdicts import success
 from tests.waiting import eventually
 
 WORKER = "wrk_1"
@@ -56,7 +56,7 @@ class Running:
     def end(self, *claims: Claim, output: dict[str, object] | None = None) -> None:
         """Submit a success of each claim to the finalizer."""
         for claim in claims:
-            verdict = Verdict.success(output or OUTPUT)
+            verdict = success(output or OUTPUT)
             logs = (LogLine(LogLevel.INFO, "it's delivered"),)
             self.finalizer.submit(Completion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, logs))
 

@@ -16,9 +16,10 @@ from brokers.attempt import Attempt, Stage
 from schema.states import FINAL
 from tests import rows
 from tests.contract.conftest import StartWorker
+from tests.verdicts import success
 from tests.waiting import eventually
 
-OK = Verdict.success({"status_code": 200, "body": "OK"})
+OK = success({"status_code": 200, "body": "OK"})
 
 
 def succeed(attempt: Attempt) -> None:

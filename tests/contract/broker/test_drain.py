@@ -14,11 +14,11 @@ from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.processes import worker_commands
 from app.kernel.processes.worker_commands import Command, CommandKind, CommandState
-from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.conftest import StartWorker
+from tests.verdicts import success
 from tests.waiting import eventually
 
 HEARTBEAT_SECONDS = 0.1  # a worker reads its commands at each heartbeat
@@ -42,7 +42,7 @@ class BlockedActor:
 
     def _complete(self, attempt: Attempt) -> None:
         self.may_complete.wait(60)
-        attempt.complete(Verdict.success({}))
+        attempt.complete(success({}))
 
 
 @pytest.fixture

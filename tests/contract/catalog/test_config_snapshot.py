@@ -17,6 +17,7 @@ from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import release, take
 from tests.contract.scheduler.conftest import chores
+from tests.verdicts import success
 
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 AN_HOUR_AGO = text("UPDATE superseded_configs SET superseded_at = now() - INTERVAL '61 minutes'")
@@ -122,10 +123,10 @@ def test_superseded_config_is_kept_while_an_unfinished_execution_uses_it(process
     database.fetch(AN_HOUR_AGO)
     assert (chores(database, batch=1).prune_configs()["values"], superseded_count(database)) == (1, 3)
     assert [host(database, claim) for claim in (early, late)] == ["two", "three"]
-    complete_claim(process, early, Verdict.success({}))
+    complete_claim(process, early, success({}))
     assert (chores(database, batch=1).prune_configs()["values"], superseded_count(database)) == (1, 2)
     assert host(database, late) == "three"
-    complete_claim(process, late, Verdict.success({}))
+    complete_claim(process, late, success({}))
     assert (chores(database, batch=1).prune_configs()["values"], superseded_count(database)) == (2, 0)
     assert host(database, claimed(process)) == "five"
 

@@ -15,7 +15,6 @@ from app.queue.claiming.full_scan import FullScan
 from app.queue.claiming.poll import poll
 from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_model import Claim
-from app.queue.executions.verdict import Verdict
 from app.queue.jobs.job_batch import create_many
 from app.queue.jobs.job_creation import Creator
 from app.queue.jobs.job_model import NewJob
@@ -34,6 +33,7 @@ from tests.plans import (
     plans,
     single_connection,
 )
+from tests.verdicts import success
 
 __all__ = ["single_connection"]  # a fixture
 
@@ -55,7 +55,7 @@ def run_all(single_connection: Database) -> int:
     for shard_count in (1, 16):
         poll(single_connection, queue="http", since=[EPOCH] * shard_count, horizon_ms=250)
     FullScan(1).step(single_connection, "http")
-    verdict = Verdict.success({})
+    verdict = success({})
     ended = [Completion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ()) for claim in claims]
     return len(complete(single_connection, WORKER, ended))
 

@@ -43,6 +43,7 @@ from tests.contract.races.interleaving import interleavings, pair
 from tests.contract.races.racing import WAYS, never, schedulers, strip_locks
 from tests.contract.scheduler.conftest import chores
 from tests.racing import at_once
+from tests.verdicts import success
 from tests.waiting import eventually
 
 HANDLERS = completion_handlers(FEATURES)
@@ -67,12 +68,12 @@ def test_completion_without_a_subscription_is_written_by_the_statement_without_o
 ) -> None:
     sent: list[str] = []
     event.listen(database.engine, "before_cursor_execute", lambda *call: sent.append(call[2]))
-    complete_claims(database, claimed(database, worker, 3), Verdict.success({}))
+    complete_claims(database, claimed(database, worker, 3), success({}))
     complete_claims(database, claimed(database, worker, 3), Verdict.retry(ERROR, 60_000))
     complete_claims(database, claimed(database, worker, 3), REJECTED)
     assert not any("execution_ends" in statement for statement in sent)
     complete_claims(database, claimed(database, worker, 1, followed=Followed.SUCCESS), Verdict.retry(ERROR, 60_000))
-    complete_claims(database, claimed(database, worker, 2, followed=Followed.ATTEMPT_FAILED), Verdict.success({}))
+    complete_claims(database, claimed(database, worker, 2, followed=Followed.ATTEMPT_FAILED), success({}))
     assert outbox_events(database) == []
     assert len(complete_claims(database, claimed(database, worker, 2), Verdict.fail(ERROR))) == len(
         outbox_events(database)

@@ -11,12 +11,12 @@ from dramatiq import Worker
 from sqlalchemy import event, text
 
 from app.kernel.db import Database
-from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
 from brokers.queue_scan import QueueScan
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.contract.conftest import StartWorker
+from tests.verdicts import success
 from tests.waiting import HUNG_SECONDS, eventually
 
 ENDED = text("SELECT count(*) AS n FROM executions WHERE status = 'SUCCESS'")
@@ -24,7 +24,7 @@ ENDED = text("SELECT count(*) AS n FROM executions WHERE status = 'SUCCESS'")
 
 def succeed(attempt: Attempt) -> None:
     attempt.enter(Stage.STARTED)
-    attempt.complete(Verdict.success({}))
+    attempt.complete(success({}))
 
 
 @contextmanager

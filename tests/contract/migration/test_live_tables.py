@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import Connection, text
 
 from app.kernel.db import Database
-from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
 from tests import rows
 from tests.contract.conftest import StartWorker
 from tests.contract.migration.conftest import Migrator
+from tests.verdicts import success
 from tests.waiting import eventually
 
 # A step that reads a table stops in the middle of the read while the test holds the lock of its number.
@@ -42,7 +42,7 @@ FLOWING = 100
 
 def succeed(attempt: Attempt) -> None:
     attempt.enter(Stage.STARTED)
-    attempt.complete(Verdict.success({"status_code": 200, "body": "OK"}))
+    attempt.complete(success({"status_code": 200, "body": "OK"}))
 
 
 def test_jobs_flow_while_each_long_step_runs(

@@ -23,9 +23,10 @@ from schema.states import FINAL
 from tests import rows
 from tests.claiming import release, take
 from tests.contract.races.lease_model import LEASE_MS, LeaseModel, Row, S
+from tests.verdicts import success
 
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
-VERDICTS = [Verdict.success({}), Verdict.retry(ERROR, 0), Verdict.fail(ERROR), Verdict.abort()]
+VERDICTS = [success({}), Verdict.retry(ERROR, 0), Verdict.fail(ERROR), Verdict.abort()]
 OPEN = set(S) - FINAL
 MAX_OPEN = 6
 SLOTS = st.integers(0, 1)  # index of a worker or a scheduler; there are two of each

@@ -17,6 +17,7 @@ from tests import rows
 from tests.claiming import release
 from tests.contract.races.interleaving import interleavings, pair
 from tests.contract.scheduler.reclaiming import claimed
+from tests.verdicts import success
 
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 CLEAR = text(
@@ -40,7 +41,7 @@ def reclaiming(side: Database, _claim: Claim) -> object:
 
 # Each kind of end, and the final statuses that it may lead to.
 ENDS: dict[str, tuple[End, set[str]]] = {
-    "success": (completing(Verdict.success({})), {"SUCCESS"}),
+    "success": (completing(success({})), {"SUCCESS"}),
     "retryable failure": (completing(Verdict.retry(ERROR, 0)), {"CANCELLED"}),
     "final failure": (completing(Verdict.fail(ERROR)), {"FAILED"}),
     "abort": (completing(Verdict.abort()), {"CANCELLED"}),

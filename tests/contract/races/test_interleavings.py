@@ -28,6 +28,7 @@ from app.queue.jobs.run_now import run_job
 from tests import rows
 from tests.cases import choice_of
 from tests.contract.races.interleaving import Body, Pair, interleavings, pair
+from tests.verdicts import success
 
 WORKER = "wrk_gone"
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
@@ -162,7 +163,7 @@ class Arena:
             "resume": lambda side: resume_job(side, job_id, 0),
             "pause": lambda side: pause_job(side, job_id),
             "cancel": lambda side: cancel_job(side, job_id),
-            "succeed": lambda side: self._complete(side, Verdict.success({})),
+            "succeed": lambda side: self._complete(side, success({})),
             "fail for now": lambda side: self._complete(side, Verdict.retry(ERROR, 0)),
             "reclaim": lambda side: reclaim.reclaim(side, reclaim.candidates(side, limit=9)),
             "release": lambda side: release(side, WORKER, [Release(ClaimKey(execution_id, 1, self._claimed_at))]),

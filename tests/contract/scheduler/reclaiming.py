@@ -5,9 +5,9 @@ from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim
-from app.queue.executions.verdict import Verdict
 from tests import rows
 from tests.claiming import take
+from tests.verdicts import success
 
 UNTIL_NOW = "SET lease_expires_at = now() - INTERVAL '1 second'"
 DEATHS = {
@@ -25,4 +25,4 @@ def claimed(database: Database, count: int = 1, *, max_attempts: int = 2, worker
 
 
 def completed(claim: Claim) -> Completion:
-    return Completion(claim, ids.attempt_id(), Verdict.success({"status_code": 200}), claim.claimed_at, 5, ())
+    return Completion(claim, ids.attempt_id(), success({"status_code": 200}), claim.claimed_at, 5, ())

@@ -21,7 +21,6 @@ from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions import reclaim
 from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim
-from app.queue.executions.verdict import Verdict
 from app.scheduler.chore import Counts
 from brokers.attempt import Stage
 from brokers.finalizer import Finalizer
@@ -35,11 +34,12 @@ from tests.contract.conftest import worker_process
 from tests.contract.scheduler.conftest import chores
 from tests.cron_jobs import add_cron_job, daily, scheduled
 from tests.pg_proxy import FAULTS, Fault, PgProxy
+from tests.verdicts import success
 
 pytestmark = [pytest.mark.own_faults, pytest.mark.parametrize("fault", FAULTS, ids=str)]
 
 WORKER = "wrk_1"
-OK = Verdict.success({"status_code": 200})
+OK = success({"status_code": 200})
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from schema.states import LogLevel
 from tests import rows
 from tests.claiming import take
 from tests.racing import at_once
+from tests.verdicts import success
 
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 
@@ -106,7 +107,7 @@ def test_lost_worker_cancels_an_execution_with_an_abort_request_under_any_policy
 @pytest.mark.parametrize(
     ("verdict", "status"),
     [
-        (Verdict.success({}), "SUCCESS"),
+        (success({}), "SUCCESS"),
         (Verdict.fail(ERROR), "FAILED"),
         (Verdict.retry(ERROR, 1000), "CANCELLED"),
     ],

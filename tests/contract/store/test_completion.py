@@ -18,10 +18,11 @@ from brokers.worker_process import WorkerProcess
 from schema.states import LogLevel
 from tests import rows
 from tests.claiming import take
+from tests.verdicts import success
 
 ERROR = DeliveryError("HTTP_ERROR", "answered 503", extra={"status_code": 503})
 VERDICTS: list[tuple[Verdict, str, str, str]] = [
-    (Verdict.success({"status_code": 200, "body": "OK"}), "SUCCESS", "SUCCESS", "RETIRED"),
+    (success({"status_code": 200, "body": "OK"}), "SUCCESS", "SUCCESS", "RETIRED"),
     (Verdict.retry(ERROR, 60_000), "RETRYING", "FAILED", "ACTIVE"),
     (Verdict.fail(ERROR), "FAILED", "FAILED", "RETIRED"),
 ]
@@ -59,8 +60,8 @@ def test_each_verdict_writes_execution_attempt_log_and_job(
 @pytest.mark.parametrize(
     ("verdict", "outcome"),
     [
-        (Verdict.success({"status_code": 200, "body": "s3cret"}), "SUCCESS 200"),
-        (Verdict.success({"message_id": "1-0", "stream": "s3cret"}), "SUCCESS"),
+        (success({"status_code": 200, "body": "s3cret"}), "SUCCESS 200"),
+        (success({"message_id": "1-0", "stream": "s3cret"}), "SUCCESS"),
         (Verdict.retry(ERROR, 60_000), "RETRYING HTTP_ERROR 503"),
         (Verdict.fail(DeliveryError("TIMEOUT", "s3cret")), "FAILED TIMEOUT"),
     ],
@@ -119,7 +120,7 @@ def next_attempt(process: WorkerProcess, attempt: Attempt) -> None:
 def test_stale_claim_writes_nothing(process: WorkerProcess, lose: Callable[[WorkerProcess, Attempt], None]) -> None:
     """Invariant 2: worker, attempt number and RUNNING must all match."""
     (mine,) = claimed(process)
-    ended = completion_of(mine, Verdict.success({"status_code": 200}), LogLine(LogLevel.INFO, "x"))
+    ended = completion_of(mine, success({"status_code": 200}), LogLine(LogLevel.INFO, "x"))
     lose(process, mine)
     before = rows.execution(process.database, mine.claim.execution_id)
     assert complete(process.database, process.worker_id, [ended]) == set()
@@ -132,7 +133,7 @@ def test_stale_claim_writes_nothing(process: WorkerProcess, lose: Callable[[Work
 def test_repeated_completion_is_recognised_by_its_attempt_id(process: WorkerProcess) -> None:
     """The first response was lost; the second run changes nothing and still reports success."""
     (mine,) = claimed(process)
-    ended = completion_of(mine, Verdict.success({"status_code": 200}))
+    ended = completion_of(mine, success({"status_code": 200}))
     complete(process.database, process.worker_id, [ended])
     assert complete(process.database, process.worker_id, [ended]) == {mine.claim.execution_id}
     assert len(rows.attempts(process.database, mine.claim.execution_id)) == 1
@@ -142,9 +143,9 @@ def test_row_with_a_bad_payload_does_not_block_its_batch(process: WorkerProcess)
     """JSONB cannot hold a NUL character, so the outcome is written without the payload."""
     good, bad, other = claimed(process, 3)
     ended = [
-        completion_of(good, Verdict.success({"body": "fine"})),
-        completion_of(bad, Verdict.success({"body": "bad \x00 byte"})),
-        completion_of(other, Verdict.success({"body": "fine"})),
+        completion_of(good, success({"body": "fine"})),
+        completion_of(bad, success({"body": "bad \x00 byte"})),
+        completion_of(other, success({"body": "fine"})),
     ]
     for completion in ended:
         process.finalizer.submit(completion)
@@ -158,7 +159,7 @@ def test_row_with_a_bad_payload_does_not_block_its_batch(process: WorkerProcess)
 def test_lost_claim_is_counted(process: WorkerProcess) -> None:
     (mine,) = claimed(process)
     take_over(process, mine)
-    process.finalizer.submit(completion_of(mine, Verdict.success({})))
+    process.finalizer.submit(completion_of(mine, success({})))
     assert process.finalizer.flush(60)
     assert process.values.total(STALE) == 1
 
@@ -167,7 +168,7 @@ def test_first_verdict_of_an_attempt_wins(process: WorkerProcess) -> None:
     (mine,) = claimed(process)
     assert mine.enter(Stage.STARTED)
     assert mine.complete(Verdict.fail(ERROR))
-    assert not mine.complete(Verdict.success({}))
+    assert not mine.complete(success({}))
     assert not mine.release(even_if_started=True)
     assert process.finalizer.flush(60)
     assert rows.statuses(process.database) == {"FAILED": 1}
@@ -179,7 +180,7 @@ def test_completion_finds_its_rows_by_primary_key(process: WorkerProcess) -> Non
     rows.add_executions(process.database, 20_000)
     process.database.fetch(text("ANALYZE"))
     (mine,) = claimed(process)
-    ended = completion_of(mine, Verdict.success({}))
+    ended = completion_of(mine, success({}))
     from app.queue.executions.completion import _params
 
     plan = process.database.fetch(text("EXPLAIN " + COMPLETE.text), _params(process.worker_id, [ended]))

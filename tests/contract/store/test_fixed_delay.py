@@ -18,6 +18,7 @@ from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import release, take
 from tests.contract.scheduler.conftest import chores
+from tests.verdicts import success
 
 DELAY = timedelta(milliseconds=90_000)
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
@@ -44,7 +45,7 @@ def claimed(process: WorkerProcess, max_attempts: int = 1, **columns: str) -> Cl
 
 
 def succeed(process: WorkerProcess, claim: Claim) -> None:
-    complete_with(process, claim, Verdict.success({}))
+    complete_with(process, claim, success({}))
 
 
 def fail(process: WorkerProcess, claim: Claim) -> None:
@@ -99,7 +100,7 @@ def test_completion_written_after_the_next_run_was_due_runs_the_job_at_once(proc
     scheduler.materialize()
     long_ago = time.monotonic() - 10 * DELAY.total_seconds()
     began = claim.claimed_at - 20 * DELAY
-    ended = Completion(claim, ids.attempt_id(), Verdict.success({}), began, 7, (), long_ago)
+    ended = Completion(claim, ids.attempt_id(), success({}), began, 7, (), long_ago)
     complete(process.database, process.worker_id, [ended])
     assert scheduler.materialize()["ticks"] == 1
 

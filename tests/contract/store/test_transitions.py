@@ -22,11 +22,12 @@ from brokers.worker_process import WorkerProcess
 from schema.states import FINAL, TRANSITIONS, EndpointType, ExecutionStatus, Followed
 from tests import rows
 from tests.claiming import release, take
+from tests.verdicts import success
 
 S = ExecutionStatus
 ERROR = DeliveryError("HTTP_ERROR", "answered 503")
 VERDICTS = {
-    "succeed": Verdict.success({}),
+    "succeed": success({}),
     "retry": Verdict.retry(ERROR, 1000),
     "fail": Verdict.fail(ERROR),
     "abort": Verdict.abort(),

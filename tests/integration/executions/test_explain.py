@@ -17,6 +17,7 @@ from tests.integration.client import Api
 from tests.integration.executions.worker import ERROR, WORKER, claim, end
 from tests.integration.registered import created, one_shot
 from tests.integration.statements import Statements
+from tests.verdicts import success
 
 Prepare = Callable[[Api, Database, str], object]
 
@@ -110,7 +111,7 @@ def declared_dead(_api: Api, database: Database, _id: str) -> None:
 
 
 def succeeded(_api: Api, database: Database, _id: str) -> None:
-    end(database, claim(database), Verdict.success({"status_code": 200, "body": ""}))
+    end(database, claim(database), success({"status_code": 200, "body": ""}))
 
 
 def failed(_api: Api, database: Database, _id: str) -> None:

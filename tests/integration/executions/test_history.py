@@ -19,6 +19,7 @@ from tests.claiming import release
 from tests.integration.client import Api, problem
 from tests.integration.executions.worker import ERROR, WORKER, claim, end
 from tests.integration.registered import created, one_shot, register
+from tests.verdicts import success
 
 Change = tuple[str | None, str, int, str | None, str]
 
@@ -58,7 +59,7 @@ def test_history_of_six_attempts_is_complete(api: Api, database: Database, execu
     api.post(f"{path}/cancel?if_running=abort")
     end(database, fifth, Verdict.abort())
     api.post(f"{path}/retry")
-    end(database, claim(database), Verdict.success({"status_code": 200, "body": ""}))
+    end(database, claim(database), success({"status_code": 200, "body": ""}))
     assert changes(api, execution_id) == [
         (None, "QUEUED", 0, None, "CREATED"),
         ("QUEUED", "RUNNING", 1, WORKER, "CLAIMED"),
@@ -143,7 +144,7 @@ def test_promotion_is_inferred_and_marked_as_estimated(api: Api, database: Datab
     promote(database, shard=0, ahead_ms=5000, limit=10)
     queued = ("PENDING", "QUEUED", 0, "scheduler", "PROMOTED")
     assert changes(api, delayed)[1:] == [queued]
-    end(database, claim(database), Verdict.success({"status_code": 200, "body": ""}))
+    end(database, claim(database), success({"status_code": 200, "body": ""}))
     assert changes(api, delayed)[1:3] == [queued, ("QUEUED", "RUNNING", 1, WORKER, "CLAIMED")]
     assert [item["estimated"] for item in history_over_http(api, delayed)] == [False, True, False, False]
 

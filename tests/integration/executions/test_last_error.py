@@ -9,6 +9,7 @@ from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.verdict import Verdict
 from tests.integration.client import Api
 from tests.integration.executions.worker import WORKER, claim, end
+from tests.verdicts import success
 
 REFUSED = DeliveryError("HTTP_ERROR", "answered 503", extra={"status_code": 503, "body": "x" * 16_000})
 TIMEOUT = DeliveryError("TIMEOUT", "no answer within 5000 ms")
@@ -36,7 +37,7 @@ def test_last_error_belongs_to_the_latest_completed_attempt(api: Api, database: 
     end(database, second, Verdict.fail(TIMEOUT))
     assert last_error(api, execution_id) == SECOND
     assert api.post(f"/executions/{execution_id}/retry").json["last_error"] == SECOND
-    end(database, claim(database), Verdict.success({"status_code": 200, "body": ""}))
+    end(database, claim(database), success({"status_code": 200, "body": ""}))
     assert last_error(api, execution_id) is None
 
 

@@ -6,6 +6,7 @@ from app.catalog.retry_policy import RetryPolicy
 from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.verdict import RetryAction, Tried, Verdict, decide, outcome
 from schema.states import ExecutionStatus, may_become
+from tests.verdicts import success
 
 POLICY = RetryPolicy(max_attempts=3)
 
@@ -42,7 +43,7 @@ def test_stored_error_has_the_specified_fields_and_the_details_of_the_answer() -
 @pytest.mark.parametrize(
     "verdict",
     [
-        Verdict.success({}),
+        success({}),
         Verdict.ignore(DeliveryError("X", "")),
         Verdict.retry(DeliveryError("X", ""), 1),
         Verdict.fail(DeliveryError("X", "")),

@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import text
 
 from app.kernel.db import Database
-from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
 from tests import rows
 from tests.contract.conftest import StartWorker
 from tests.target_rules import set_rules
+from tests.verdicts import success
 from tests.waiting import eventually
 
 KEYS, BIG = 2_000, 4_000
@@ -41,7 +41,7 @@ def test_thousands_of_keys_make_progress_beside_the_backlog_of_one_key(
         assert attempt.enter(Stage.STARTED)
         with lock:
             served[attempt.claim.limit_key] += 1
-        attempt.complete(Verdict.success({}))
+        attempt.complete(success({}))
 
     start_worker(deliver, capacity=200)
     eventually(lambda: len(served) == KEYS + 1, what="each key to be served")

@@ -10,12 +10,12 @@ import pytest
 
 from app.kernel.db import Database
 from app.queue.claiming.partition import Partition
-from app.queue.executions.verdict import Verdict
 from brokers.attempt import LATEST_SECONDS, Attempt, Stage
 from tests import rows
 from tests.claiming import TARGET, add_to
 from tests.contract.conftest import StartWorker
 from tests.target_rules import set_rules
+from tests.verdicts import success
 from tests.waiting import eventually
 
 OTHER = Partition(0, "other", "", 128)
@@ -48,7 +48,7 @@ class Receiver:
         with self._lock:
             attempt = self.open[name].pop() if self.open[name] else None
         if attempt is not None:
-            attempt.complete(Verdict.success({}))
+            attempt.complete(success({}))
 
     def count(self, name: str = "target") -> int:
         return len(self.open[name])

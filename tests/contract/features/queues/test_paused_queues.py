@@ -9,10 +9,10 @@ from app.features.queues import store as queues_store
 from app.kernel.audit import SYSTEM
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
-from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt
 from tests import rows
 from tests.contract.conftest import StartWorker
+from tests.verdicts import success
 from tests.waiting import eventually
 
 
@@ -25,7 +25,7 @@ def resume(database: Database, queue: str = "http") -> None:
 
 
 def succeed(attempt: Attempt) -> None:
-    attempt.complete(Verdict.success({}))
+    attempt.complete(success({}))
 
 
 def test_nothing_is_claimed_after_a_pause_by_a_worker_that_has_not_read_it(

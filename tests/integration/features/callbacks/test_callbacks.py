@@ -23,6 +23,7 @@ from tests.integration.client import Api, another_process
 from tests.integration.executions.worker import ERROR, WORKER, end
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register
 from tests.integration.statements import Statements
+from tests.verdicts import success
 
 CALLBACKS = {"on_success": "hook", "on_failure": "alarm", "on_attempt_failed": "watch"}
 OUTCOMES = Draft202012Validator(OUTCOME_SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER)
@@ -82,7 +83,7 @@ FAILURE_CALLBACKS = [("alarm", "on_failure", "FAILED"), ("watch", "on_attempt_fa
 @pytest.mark.parametrize(
     ("verdict", "expected"),
     [
-        (Verdict.success({"status_code": 200}), [("hook", "on_success", "SUCCESS")]),
+        (success({"status_code": 200}), [("hook", "on_success", "SUCCESS")]),
         (RETRIED, [("watch", "on_attempt_failed", "RETRYING")]),
         (FAILED, FAILURE_CALLBACKS),
         (REJECTED, FAILURE_CALLBACKS),
@@ -98,7 +99,7 @@ def test_each_completion_calls_the_endpoints_named_for_it(
 
 def test_callback_is_made_whatever_keys_other_jobs_of_its_endpoint_have(caller: Api, database: Database) -> None:
     created(caller, one_shot("first"))
-    end(database, claim_due(database), Verdict.success({}))
+    end(database, claim_due(database), success({}))
     (completion,) = database.fetch(text("SELECT end_id FROM execution_ends"))
     for prefix in ("", "te:"):
         key = f"{prefix}callback:on_success:{completion.end_id}"
@@ -133,7 +134,7 @@ def test_input_of_a_callback_describes_the_completed_attempt(caller: Api, databa
     trace = f"00-{'4' * 32}-{'5' * 16}-01"
     body = one_shot("first", name="Order", labels={"team": "a"})
     job = caller.post("/jobs", body, headers={"traceparent": trace}).json
-    end(database, claim_due(database), Verdict.success({"status_code": 200, "body": "ok"}))
+    end(database, claim_due(database), success({"status_code": 200, "body": "ok"}))
     handle_outbox(database)
     (call,) = callback_jobs(caller)
     execution = caller.get(f"/executions/{job['execution']['execution_id']}").json
@@ -184,7 +185,7 @@ def test_completion_after_a_manual_retry_calls_back_again(caller: Api, database:
     assert len(callbacks_after(caller, database, FAILED)) == 2
     execution_id = callback_jobs(caller)[0]["callback_of"]
     assert caller.post(f"/executions/{execution_id}/retry").status_code == 200
-    end(database, claim_due(database), Verdict.success({}))
+    end(database, claim_due(database), success({}))
     handle_outbox(database)
     assert [call["input"]["event"] for call in callback_jobs(caller)][2:] == ["on_success"]
 
@@ -195,7 +196,7 @@ def test_each_version_of_a_repeating_job_keeps_its_callbacks(caller: Api, databa
     new = caller.put(f"/jobs/{job['job_id']}", {"input": {"user_id": "other"}}).json
     assert new["callbacks"] == {"on_success": "alarm"}
     caller.post(f"/jobs/{new['job_id']}/run")
-    end(database, claim_due(database), Verdict.success({}))
+    end(database, claim_due(database), success({}))
     handle_outbox(database)
     assert [call["endpoint"] for call in callback_jobs(caller)] == ["alarm"]
     newer = caller.put(f"/jobs/{new['job_id']}", {"callbacks": None}).json
@@ -208,7 +209,7 @@ def test_skipped_callback_is_logged(caller: Api, database: Database) -> None:
     own = {"on_success": "gone", "on_attempt_failed": "watch"}
     execution = created(caller, one_shot("first", callbacks=own))["execution"]["execution_id"]
     assert caller.delete("/endpoints/gone").status_code == 204
-    end(database, claim_due(database), Verdict.success({}))
+    end(database, claim_due(database), success({}))
     assert handle_outbox(database) == 1
     assert callback_jobs(caller) == []
     (line,) = caller.get(f"/executions/{execution}/logs").json["items"]
@@ -220,7 +221,7 @@ def test_skipped_callback_is_logged(caller: Api, database: Database) -> None:
     register(caller, "strict", payload_spec="outcome")
     created(caller, one_shot("second", callbacks={"on_success": "strict"}))
     caller.put("/payload-specs/outcome", {"schema": {"type": "object", "required": ["nothing"]}})
-    end(database, claim_due(database), Verdict.success({}))
+    end(database, claim_due(database), success({}))
     assert handle_outbox(database) == 1
     assert callback_jobs(caller) == []
 
@@ -233,7 +234,7 @@ def test_no_word_of_a_receiver_is_in_the_log_of_a_process(
     assert caller.post("/payload-specs", {"name": "short", "schema": short}).status_code == 201
     register(caller, "strict", payload_spec="short")
     execution = created(caller, one_shot("first", callbacks={"on_success": "strict"}))["execution"]["execution_id"]
-    end(database, claim_due(database), Verdict.success({"status_code": 200, "body": "customer Jane Doe"}))
+    end(database, claim_due(database), success({"status_code": 200, "body": "customer Jane Doe"}))
     assert handle_outbox(database) == 1
     assert "skipped the callback on_success of execution " in caplog.text
     assert "Jane" not in caplog.text
@@ -245,7 +246,7 @@ def test_callback_uses_the_version_of_a_concurrent_change(
     caller: Api, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     created(caller, one_shot("first"))
-    end(database, claim_due(database), Verdict.success({}))
+    end(database, claim_due(database), success({}))
     read, times = callbacks_handlers.read_targets, 0
 
     def changed_once(*args: Any) -> Any:
