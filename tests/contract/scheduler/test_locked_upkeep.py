@@ -12,9 +12,7 @@ from app.kernel.db import Database
 from app.queue.executions.watermark import ScanPace
 from tests import rows
 from tests.contract.scheduler.conftest import chores, held, holding
-from tests.contract.scheduler.test_retire import finished
-from tests.contract.scheduler.test_stalled_jobs import ENDED, FIXED_DELAY
-from tests.contract.scheduler.test_time_zones import shifted, store
+from tests.contract.scheduler.upkeep_rows import ENDED, FIXED_DELAY, finished, shifted, store
 
 
 def of_execution(database: Database, table: str, execution_id: str) -> str:

@@ -12,15 +12,8 @@ from app.queue.executions.repairs import FINISHED, RETIRE, UNFINISHED
 from tests import rows
 from tests.contract.races.racing import never
 from tests.contract.scheduler.conftest import chores
+from tests.contract.scheduler.upkeep_rows import finished
 from tests.cron_jobs import add_cron_job, job
-
-
-def finished(database: Database, count: int = 1) -> list[str]:
-    """Create finished executions of jobs that are still active."""
-    executions = rows.add_executions(database, count)
-    database.fetch(text("UPDATE executions SET status = 'SUCCESS', completed_at = now() WHERE status = 'QUEUED'"))
-    database.fetch(text("UPDATE jobs SET created_at = now() - INTERVAL '2 minutes'"))
-    return executions
 
 
 def test_job_whose_execution_is_final_is_retired(database: Database) -> None:

@@ -10,13 +10,10 @@ from app.kernel.db import Database
 from tests import rows
 from tests.contract.races.racing import Hints
 from tests.contract.scheduler.conftest import chores
+from tests.contract.scheduler.upkeep_rows import ENDED, FIXED_DELAY
 from tests.cron_jobs import job
 
 MINUTE = timedelta(minutes=1)
-FIXED_DELAY = """
-    UPDATE jobs SET trigger_type = 'INTERVAL', fixed_delay = true, interval_ms = 60000,
-                    cron_last_tick_at = (SELECT scheduled_at FROM executions AS e WHERE e.job_id = jobs.job_id)"""
-ENDED = "UPDATE executions SET status = 'SUCCESS', completed_at = now() + INTERVAL '1 hour'"
 
 
 def stalled(database: Database) -> str:

@@ -1,6 +1,6 @@
 """Next runs of cron jobs when the time zone rules have changed since they were computed."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
@@ -8,32 +8,11 @@ from sqlalchemy import text
 from app.kernel.db import Database
 from app.queue.jobs import time_zones
 from app.schedule import zone_rules
-from tests import rows
 from tests.contract.scheduler.conftest import chores
-from tests.cron_jobs import add_cron_job, add_interval_job, job
+from tests.contract.scheduler.upkeep_rows import shifted, store
+from tests.cron_jobs import add_interval_job, job
 
 HOUR = timedelta(hours=1)
-ZONE = "Asia/Kolkata"
-
-
-def yearly(database: Database) -> str:
-    """Return a yearly cron expression with its next tick in half a year."""
-    at = rows.database_now(database) + timedelta(days=180)
-    return f"{at.minute} {at.hour} {min(at.day, 28)} {at.month} *"
-
-
-def shifted(database: Database, by: timedelta) -> tuple[str, datetime]:
-    """Make a job with a shifted next run; return the job and its next run by the current time zone rules."""
-    job_id = add_cron_job(database, yearly(database), timezone=ZONE)
-    wanted = job(database, job_id).cron_next_run_at
-    database.fetch(
-        text("UPDATE jobs SET cron_next_run_at = :at WHERE job_id = :job"), {"at": wanted + by, "job": job_id}
-    )
-    return job_id, wanted
-
-
-def store(database: Database, digest: str) -> None:
-    database.fetch(time_zones.STORE, {"digest": digest})
 
 
 def test_next_runs_move_to_the_instants_of_the_current_rules(database: Database) -> None:
