@@ -55,7 +55,7 @@ imports: $(STAMP)  ## import-linter
 client: $(STAMP)  ## write the client's generated modules anew, after a change of the API
 	@TE_DATABASE_URL=postgresql://nobody@127.0.0.1:1/none $(BIN)/flask --app app openapi print | $(BIN)/python -m client.generator
 
-messages: $(STAMP)  ## write docs/messages.md, after a change of an error code or a log line
+messages: $(STAMP)  ## write docs/reference/messages.md, after a change of an error code or a log line
 	$(BIN)/python -m app.dev.messages
 
 bench: $(STAMP)  ## measure beside other task queues in the same run; bench-drain, bench-create … measure one thing
@@ -75,10 +75,10 @@ $(TOOLS)/.installed: Makefile
 	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0 pip-audit==2.10.1 pip-licenses==5.5.5
 	@touch $@
 
-licences: $(STAMP) $(TOOLS)/.installed  ## write docs/licences.md, the licences of what requirements.lock names, anew
-	@(sed '/^|/,$$d' docs/licences.md; \
-	  $(TOOLS)/bin/pip-licenses --python $(BIN)/python --format markdown --packages $(LOCKED)) > docs/licences.new
-	@mv docs/licences.new docs/licences.md
+licences: $(STAMP) $(TOOLS)/.installed  ## write docs/reference/licences.md, the licences of what requirements.lock names, anew
+	@(sed '/^|/,$$d' docs/reference/licences.md; \
+	  $(TOOLS)/bin/pip-licenses --python $(BIN)/python --format markdown --packages $(LOCKED)) > docs/reference/licences.new
+	@mv docs/reference/licences.new docs/reference/licences.md
 
 sbom: $(TOOLS)/.installed  ## write dist/sbom.json (CycloneDX), what requirements.lock installs, with hashes
 	@mkdir -p dist

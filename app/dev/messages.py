@@ -1,4 +1,4 @@
-"""`make messages`: writes docs/messages.md, the error codes of the API and the log lines of WARNING and above.
+"""`make messages`: writes docs/reference/messages.md: error codes of the API, and log lines of WARNING and above.
 
 The last column is written by people in the document itself: a row keeps its text until one of its other cells changes.
 """
@@ -13,7 +13,7 @@ from app.kernel import errors
 from app.web.http.error_envelope import http_error
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs" / "messages.md"
+DOCUMENT = ROOT / "docs" / "reference" / "messages.md"
 _LEVELS = {"warning": "WARNING", "error": "ERROR", "exception": "ERROR", "critical": "CRITICAL"}
 _LOGGER = re.compile(r"\blog$|getLogger")
 # Statuses of requests that reach no operation, and that no class of errors has.

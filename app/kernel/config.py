@@ -1,6 +1,6 @@
 """Settings, read from the environment by the composition roots (web, worker, scheduler, CLI) only.
 
-docs/settings.md is the reference; a test compares both.
+docs/reference/settings.md is the reference; a test compares both.
 """
 
 import ipaddress

@@ -29,7 +29,7 @@ HELD = 9
 PROCESSES = 3
 
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 # Begin later, says the document.
 LATER = {"worker_jobs_started_total", "worker_jobs_completed_total", "scheduler_chore_changes_total"}
 OUTBOX = {

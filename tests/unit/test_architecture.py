@@ -12,7 +12,7 @@ from tests.integration.http.document import document as openapi
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
     path.relative_to(ROOT)
-    for pattern in ("*.md", "docs/*.md", "app/**/README.md", "actors/*.md", "brokers/*.md", "schema/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "app/**/README.md", "actors/*.md", "brokers/*.md", "schema/*.md")
     for path in ROOT.glob(pattern)
 )
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
@@ -91,7 +91,7 @@ def test_every_operation_in_a_document_exists(document: Path) -> None:
 
 
 def test_documented_channels_are_exactly_the_supported_ones() -> None:
-    text = (ROOT / "docs" / "channels.md").read_text()
+    text = (ROOT / "docs" / "reference" / "channels.md").read_text()
     listed = re.findall(r"`(\w{2,})(\(s\))?`", text.partition("Allowed are")[2].partition("Any other scheme")[0])
     assert {name + tls for name, may in listed for tls in ("", "s" if may else "")} == SCHEMES
 

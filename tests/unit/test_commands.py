@@ -9,7 +9,7 @@ from app.cli.kernel_commands import COMMANDS
 from app.features import FEATURES
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = (ROOT / "docs" / "cli.md").read_text()
+DOCUMENT = (ROOT / "docs" / "reference" / "cli.md").read_text()
 
 
 def test_each_command_is_documented_and_prints_json() -> None:
@@ -36,7 +36,7 @@ def commands(name: str, command: click.Command) -> list[tuple[str, click.Command
 def test_every_command_named_in_a_document_exists() -> None:
     known = dict(found for entry in EVERY for found in commands(str(entry.name), entry))
     groups = {name.partition(" ")[0] for name in known}
-    for document in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]):
+    for document in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]):
         called = re.findall(r"flask --app app ([a-z-]+)(?: ([a-z-]+))?", document.read_text())
         unknown = [words for words in called if words[0] not in groups]
         assert unknown == [], document

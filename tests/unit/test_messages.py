@@ -1,4 +1,4 @@
-"""Messages of the product: docs/messages.md lists them, and each has the shape of its kind."""
+"""Messages of the product: docs/reference/messages.md lists them, and each has the shape of its kind."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ WITHOUT_FULL_STOP = "app.catalog.validation"  # its caller adds the full stop
 
 def test_document_matches_the_code_and_every_row_has_a_remedy() -> None:
     text = DOCUMENT.read_text()
-    assert text == rendered(text), "run `make messages`, fill the empty cells, and commit docs/messages.md"
+    assert text == rendered(text), "run `make messages`, fill the empty cells, and commit docs/reference/messages.md"
     assert [line for line in text.splitlines() if line.endswith("|  |")] == []
 
 

@@ -25,7 +25,7 @@ FEW_WORDS = 100  # a place with fewer words is not judged by its share
 
 def is_read(name: str) -> bool:
     """Return whether a file has prose of the project: licences list the words of other projects."""
-    return name.endswith((".py", ".md")) and name != "docs/licences.md"
+    return name.endswith((".py", ".md")) and name != "docs/reference/licences.md"
 
 
 def files() -> list[Path]:

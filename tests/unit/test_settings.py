@@ -86,8 +86,8 @@ def test_default_is_sixteen_shards_on_cockroachdb_and_one_on_postgresql() -> Non
 
 
 def reference() -> dict[str, str]:
-    """Return the variables that docs/settings.md lists, with their documented defaults."""
-    text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    """Return the variables that docs/reference/settings.md lists, with their documented defaults."""
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "settings.md").read_text()
     return dict(re.findall(r"^\| `(TE_[A-Z_]+)` \| ([^|]+) \|", text, re.MULTILINE))
 
 

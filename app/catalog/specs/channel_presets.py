@@ -32,7 +32,7 @@ class Preset:
     """A scheme: its form, its secrets, its parameters and its requests."""
 
     form: str
-    """Form of the URL, as errors and docs/channels.md show it."""
+    """Form of the URL, as errors and docs/reference/channels.md show it."""
     requests: tuple[Request, ...] = ()
     """The first request whose path matches is sent; empty for mail."""
     secrets: frozenset[str] = frozenset()
@@ -231,7 +231,7 @@ _TELEGRAM = Preset(
     limits={"text": 4096},
 )
 
-# The schemes that a channel may have; docs/channels.md lists them.
+# The schemes that a channel may have; docs/reference/channels.md lists them.
 PRESETS: Mapping[str, Preset] = {
     "discord": _DISCORD,
     "json": _JSON,

@@ -66,7 +66,7 @@ def stay(stack: Stack, terminal: Terminal) -> None:
 
 
 def show_hints(stack: Stack, targets: LocalTargets, terminal: Terminal, job: DemoJob | None = None) -> None:
-    """Print the environment of README and docs/cli.md and some requests at once: processes write here too."""
+    """Print the environment of README and docs/reference/cli.md and some requests at once: processes write here too."""
     lines: list[Part] = [
         Text("\nTry it yourself: copy these lines into a second terminal", "bold"),
         *exports(stack, targets),
@@ -79,7 +79,7 @@ def show_hints(stack: Stack, targets: LocalTargets, terminal: Terminal, job: Dem
 
 
 def exports(stack: Stack, targets: LocalTargets) -> list[str]:
-    """Return the lines of shell with which each command of README and docs/cli.md runs against the stack."""
+    """Return the lines of shell with which each command of README and docs/reference/cli.md runs against the stack."""
     product = {name: stack.env[name] for name in ("TE_DATABASE_URL", "TE_SECRET_ENCRYPTION_KEY")}
     values = {"TE": stack.url, "KEY": stack.api.key, "RECEIVER": targets.receiver.base_url} | product
     return [

@@ -52,7 +52,7 @@ def secrets(context: ChoreContext) -> Iterator[Finding]:
 def server(context: ChoreContext) -> Iterator[Finding]:
     """Find a server with known faults, or with an unsupported isolation level."""
     for doubt in doubts(context.database):
-        yield Finding("database", doubt, "see docs/operations.md, CockroachDB")
+        yield Finding("database", doubt, "see docs/how-to/operations.md, CockroachDB")
 
 
 def bloat(context: ChoreContext, *, min_dead: int = 50_000, dead_share: float = 0.2) -> Iterator[Finding]:

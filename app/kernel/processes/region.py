@@ -1,7 +1,7 @@
 """Region: the regions whose rows this process chooses. There is one region, so no statement is narrowed.
 
-docs/operations.md lists the steps to several regions. The remaining step here is to derive `active_regions` from the
-rows that `refresh` reads.
+docs/how-to/operations.md lists the steps to several regions. The remaining step here is to derive `active_regions`
+from the rows that `refresh` reads.
 """
 
 import threading

@@ -98,7 +98,7 @@ def test_signal_to_serve_ends_every_process(number: signal.Signals) -> None:
 
 
 def _take_first_steps(printed: str) -> None:
-    """Run README's commands and one of docs/cli.md with the printed block alone."""
+    """Run README's commands and one of docs/reference/cli.md with the printed block alone."""
     block = re.search(r"^export PATH=.*?^te\(\).*?$", printed, re.DOTALL | re.MULTILINE)
     steps = re.findall(r"```sh\n(te \$TE.*?)```", Path("README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert block

@@ -18,7 +18,7 @@ def test_example_of_each_transport_is_accepted(transport):
 
 
 def test_endpoint_of_the_receiver_documentation_is_accepted():
-    manual = (Path(__file__).parents[3] / "docs/receiving.md").read_text(encoding="utf-8")
+    manual = (Path(__file__).parents[3] / "docs/tutorial/receiving.md").read_text(encoding="utf-8")
     (example,) = (json.loads(block) for block in re.findall(r"```json\n(.*?)```", manual, re.DOTALL))
     check_spec(
         HTTP,

@@ -59,7 +59,7 @@ def test_compose_sets_existing_settings_to_valid_values(services: dict[str, Any]
 
 
 def test_no_file_names_a_setting_that_does_not_exist() -> None:
-    named = [*(ROOT / "deploy").rglob("*"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*")]
+    named = [*(ROOT / "deploy").rglob("*"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*")]
     files = [path for path in named if path.is_file() and path.name not in OTHERS_SETTINGS]
     found = {
         (path.name, name)

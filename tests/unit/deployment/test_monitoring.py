@@ -127,7 +127,8 @@ def test_gauges_of_the_whole_service_are_not_summed_over_schedulers() -> None:
 
 def test_each_alert_has_a_severity_an_explanation_and_tests() -> None:
     alerts = {rule["alert"]: rule for rule in rules() if "alert" in rule}
-    explained = re.findall(r"^\| `(TaskExecutor\w+)`", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE)
+    text = (ROOT / "docs" / "reference" / "metrics.md").read_text()
+    explained = re.findall(r"^\| `(TaskExecutor\w+)`", text, re.MULTILINE)
     assert sorted(explained) == sorted(alerts)
     for name, rule in alerts.items():
         assert rule["labels"]["severity"] in {"page", "ticket"}, name

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.deployment.deployed import canonical, versions
 
 ROOT = Path(__file__).parents[3]
-LIST = ROOT / "docs" / "licences.md"
+LIST = ROOT / "docs" / "reference" / "licences.md"
 # Licences that permit redistribution together with the product under its own licence.
 PERMITTED = re.compile(
     r"Apache|BSD|MIT|PSF|Python Software Foundation|GNU (Library or )?Lesser General Public License"

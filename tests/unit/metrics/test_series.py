@@ -51,7 +51,7 @@ def test_each_series_is_used_somewhere() -> None:
 
 
 def test_document_lists_each_series_with_its_help() -> None:
-    text = (ROOT / "docs" / "metrics.md").read_text().partition("## All series")[2].partition("\n## ")[0]
+    text = (ROOT / "docs" / "reference" / "metrics.md").read_text().partition("## All series")[2].partition("\n## ")[0]
     listed = [tuple(row) for row in re.findall(r"^\| `(\w+(?:\{[\w,]+\})?)` \| (\w+) \| (.*) \|$", text, re.MULTILINE)]
     names = {name: f"{name}{{{','.join(each.labels)}}}" if each.labels else name for name, each in SERIES.items()}
     assert listed == [(names[name], each.kind.name.lower(), each.help) for name, each in SERIES.items()]

@@ -8,7 +8,7 @@ import jsonschema
 
 from app.catalog.callback_outcome import OUTCOME_SCHEMA
 
-PAGE = Path(__file__).parents[4] / "docs" / "callbacks.md"
+PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "callbacks.md"
 
 
 def test_example_of_the_page_matches_the_schema() -> None:

@@ -8,7 +8,7 @@ import jsonschema
 
 from app.features.notifications.message import MESSAGE_SCHEMA
 
-PAGE = Path(__file__).parents[4] / "docs" / "notifications.md"
+PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "notifications.md"
 
 
 def test_example_of_the_page_matches_the_schema() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from app.features.simulate.cli import command
 
-PAGE = Path(__file__).parents[4] / "docs" / "simulate.md"
+PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "simulate.md"
 
 
 def test_each_option_of_the_page_exists() -> None:
