@@ -74,11 +74,11 @@ def do_retry(database: Database, execution_id: str, job_id: str) -> None:
     manual_retry.retry_execution(database, execution_id, actor=None)
 
 
-# Module and name of the statement with the lock clause of each verb, if any.
-LOCKS: dict[Verb, tuple[ModuleType, str] | None] = {
+# Module and name of the statement with the lock clause of each verb.
+LOCKS: dict[Verb, tuple[ModuleType, str]] = {
     do_claim: (claim, "CLAIM_1"),
     do_promote: (promotion, "PROMOTE"),
-    do_exhaust: None,
+    do_exhaust: (repairs, "EXHAUST"),
     do_expire: (expiry_store, "EXPIRE"),
     do_hold: (on_hold, "HOLD"),
     do_bring_forward: (run_now, "BRING_FORWARD"),
@@ -140,10 +140,10 @@ def test_verb_does_not_overwrite_a_concurrent_change(
 ) -> None:
     if database.is_cockroach:
         pytest.skip("reads pg_stat_activity to find a transaction that waits for a lock")
-    if (lock := LOCKS[verb]) is not None:
-        unlocked, clauses = LOCK_CLAUSE.subn("", getattr(*lock).text)
-        assert clauses == 1
-        monkeypatch.setattr(*lock, text(unlocked))
+    lock = LOCKS[verb]
+    unlocked, clauses = LOCK_CLAUSE.subn("", getattr(*lock).text)
+    assert clauses == 1
+    monkeypatch.setattr(*lock, text(unlocked))
     worker_lease.register(database, worker_id=WORKER, host="h", pid=1, queues=["http"], capacity=9, lease_ms=600_000)
     (execution_id,) = rows.add_executions(database, due_in=-timedelta(minutes=2), max_attempts=2)
     database.fetch(text(f"UPDATE executions SET {found}, expires_at = now() - INTERVAL '1 minute'"))
