@@ -1,9 +1,10 @@
 """Findings of checks, and safety nets: checks with a repair, of rows that no statement leaves."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from app.kernel.errors import LockedError
 from app.kernel.function_types import Run
 from app.queue.executions import on_hold, repairs
 from app.scheduler.chore import ChoreContext
@@ -64,6 +65,17 @@ class SafetyNet:
         """Return the number of repaired rows; the log names rows that stay locked from run to run."""
         context.skipped(f"repairs: {self.done}", "its repair waits", {f"{noun} {each}" for each in done.skipped})
         return done.number
+
+    def repair_each(self, context: ChoreContext, jobs: Iterable[str], repair: Callable[[str], object]) -> int:
+        """Repair jobs one by one, skip those with a locked row, and return the number of repaired jobs."""
+        repaired, locked = 0, set[str]()
+        for job_id in jobs:
+            try:
+                repair(job_id)
+                repaired += 1
+            except LockedError:
+                locked.add(job_id)
+        return self.noted(context, "one of the executions of job", repairs.Repaired(repaired, locked))
 
 
 def counted(number: int, noun: str) -> str:
@@ -135,13 +147,19 @@ class OnHold(SafetyNet):
         return len(repairs.orphaned_on_hold(context.database, limit=MAX_COUNTED))
 
     def repair_batch(self, context: ChoreContext) -> int:
-        found = repairs.orphaned_on_hold(context.database, limit=MAX_COUNTED)
-        for job_id, retired_by in found.items():
+        def free(job_id: str) -> None:
             freed = on_hold.let_the_rest_go(
-                context.database, job_id, context.ahead_ms, retired_by=retired_by, stopping=context.stopping
+                context.database,
+                job_id,
+                context.ahead_ms,
+                retired_by=found[job_id],
+                stopping=context.stopping,
+                hardly_waits=True,
             )
             context.hint_all(freed)
-        return len(found)
+
+        found = repairs.orphaned_on_hold(context.database, limit=MAX_COUNTED)
+        return self.repair_each(context, found, free)
 
 
 class NotHeld(SafetyNet):
@@ -156,10 +174,8 @@ class NotHeld(SafetyNet):
         return len(repairs.not_held(context.database, limit=MAX_COUNTED))
 
     def repair_batch(self, context: ChoreContext) -> int:
-        found = repairs.not_held(context.database, limit=MAX_COUNTED)
-        for job_id in found:
-            on_hold.hold_the_rest(context.database, job_id, stopping=context.stopping)
-        return len(found)
+        hold = partial(on_hold.hold_the_rest, context.database, stopping=context.stopping, hardly_waits=True)
+        return self.repair_each(context, repairs.not_held(context.database, limit=MAX_COUNTED), hold)
 
 
 SAFETY_NETS: Sequence[SafetyNet] = (Exhausted(), UnretiredJobs(), Stalled(), OnHold(), NotHeld())

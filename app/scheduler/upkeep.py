@@ -90,10 +90,12 @@ class Upkeep:
 
     def finish(self) -> Counts:
         """Complete interrupted changes of jobs with very many executions."""
-        finished, queues = unfinished_changes.finish(
+        finished, queues, locked = unfinished_changes.finish(
             self._context.database, self._context.ahead_ms, limit=self._context.batch, stopping=self._context.stopping
         )
         self._context.hint_all(queues)
+        names = {f"job {each} or one of its executions" for each in locked}
+        self._context.skipped("finish changes", "its change is unfinished", names)
         return Counts(finished=finished)
 
     def repair(self) -> Counts:

@@ -83,7 +83,7 @@ def cut_off(context: ChoreContext) -> Iterator[Finding]:
     """Find interrupted changes of jobs."""
 
     def finish() -> int:
-        finished, queues = unfinished_changes.finish(
+        finished, queues, _ = unfinished_changes.finish(
             context.database, context.ahead_ms, limit=MAX_COUNTED, stopping=context.stopping
         )
         context.hint_all(queues)

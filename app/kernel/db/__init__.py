@@ -90,13 +90,8 @@ class Database:
     def fetch_unless_locked(
         self, statement: Executable, params: Mapping[str, object] | None = None
     ) -> Sequence[Row[Any]]:
-        """Run one statement as `fetch` does; raises UnavailableError if another transaction holds a lock for 100 ms."""
-
-        def run(connection: Connection) -> Sequence[Row[Any]]:
-            hardly_wait(connection)
-            return _rows_of(connection, statement, params)
-
-        return self.transact(run)
+        """Run one statement as `fetch` does; raises LockedError if another transaction holds a lock for 100 ms."""
+        return self.transact_unless_locked(partial(_rows_of, statement=statement, params=params))
 
     def transact(self, body: Work[T]) -> T:
         """Run `body` in one transaction; it may run several times, so it must have no other effect."""
@@ -104,6 +99,15 @@ class Database:
             deadline.check()
             return body(self._ambient.connection)
         return retried(partial(self._transact, body), self._breaker)
+
+    def transact_unless_locked(self, body: Work[T]) -> T:
+        """Run `body` as `transact` does; raises LockedError if another transaction holds a lock for 100 ms."""
+
+        def run(connection: Connection) -> T:
+            hardly_wait(connection)
+            return body(connection)
+
+        return self.transact(run)
 
     def transact_jointly(self, body: Run[T]) -> T:
         """Run `body` in an ambient transaction, which includes all statements and transactions of this thread.

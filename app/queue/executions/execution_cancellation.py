@@ -159,13 +159,20 @@ def cancel_executions_of(connection: Connection, job_id: str, scope: Cancellatio
 
 
 def cancel_the_rest(
-    database: Database, job_id: str, scope: CancellationScope, first: Cancelled, *, stopping: Stopping = never
+    database: Database,
+    job_id: str,
+    scope: CancellationScope,
+    first: Cancelled,
+    *,
+    stopping: Stopping = never,
+    hardly_waits: bool = False,
 ) -> Cancelled:
     """Cancel the batches after the first, one transaction each, until `stopping`; returns the total counts."""
+    transact = database.transact_unless_locked if hardly_waits else database.transact
     ended, asked, last = first.ended, first.asked, first.last
     while last is not None and not stopping():
         database.commit_jointly()
-        done = database.transact(partial(cancel_executions_of, job_id=job_id, scope=scope, after=last))
+        done = transact(partial(cancel_executions_of, job_id=job_id, scope=scope, after=last))
         ended, asked, last = ended + done.ended, asked + done.asked, done.last
     return Cancelled(ended, asked)
 

@@ -113,8 +113,10 @@ def hold_the_rest(
     actor: str | None = None,
     *,
     stopping: Stopping = never,
+    hardly_waits: bool = False,
 ) -> None:
     """Put the executions after `after` on hold in batches while the job is paused, until `stopping`."""
+    transact = database.transact_unless_locked if hardly_waits else database.transact
 
     def body(connection: Connection, after: str) -> str | None:
         if connection.execute(STATUS, {"job_id": job_id}).scalar() != JobStatus.PAUSED:
@@ -123,7 +125,7 @@ def hold_the_rest(
 
     while after is not None and not stopping():
         database.commit_jointly()
-        after = database.transact(partial(body, after=after))
+        after = transact(partial(body, after=after))
 
 
 def hold_retries(database: Database) -> int:
@@ -177,8 +179,10 @@ def let_the_rest_go(
     after: str | None = "",
     retired_by: ChangeReason | None = None,
     stopping: Stopping = never,
+    hardly_waits: bool = False,
 ) -> Counter[str]:
     """Release the executions after `after` in batches unless the job is paused, until `stopping`."""
+    transact = database.transact_unless_locked if hardly_waits else database.transact
 
     def body(connection: Connection, after: str) -> tuple[Counter[str], str | None]:
         if connection.execute(STATUS, {"job_id": job_id}).scalar() == JobStatus.PAUSED:
@@ -188,6 +192,6 @@ def let_the_rest_go(
     total = Counter[str]()
     while after is not None and not stopping():
         database.commit_jointly()
-        queues, after = database.transact(partial(body, after=after))
+        queues, after = transact(partial(body, after=after))
         total += queues
     return total

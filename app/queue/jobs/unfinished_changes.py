@@ -6,13 +6,16 @@ the row.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
 from app.kernel import ids
 from app.kernel.db import Database
+from app.kernel.errors import LockedError
 from app.kernel.function_types import Stopping
 from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason
@@ -69,37 +72,46 @@ def end(database: Database, job_id: str, change_id: str | None) -> None:
         database.fetch(END, {"job_id": job_id, "change_id": change_id})
 
 
-def finish(database: Database, ahead_ms: int, *, limit: int, stopping: Stopping) -> tuple[int, Counter[str]]:
+def finish(
+    database: Database, ahead_ms: int, *, limit: int, stopping: Stopping
+) -> tuple[int, Counter[str], Sequence[str]]:
     """Finish the changes that began at least a minute ago, each from the first execution on.
 
-    A change interrupted by `stopping` stays for the next run, which skips the executions already changed. Returns the
-    number of finished changes, and the queues to wake.
+    A change interrupted by `stopping` or by a locked row stays for the next run, which skips the executions already
+    changed. Returns the number of finished changes, the queues to wake, and the jobs with a locked row.
     """
-    finished, queues = 0, Counter[str]()
+    finished, queues, locked = 0, Counter[str](), list[str]()
     for row in database.fetch(CUT_OFF, {"limit": limit}):
-        if not stopping():
-            queues += _go_on(database, row, ahead_ms, stopping)
-        if stopping():
-            break
-        end(database, row.job_id, row.change_id)
-        finished += 1
-    return finished, queues
+        try:
+            if not stopping():
+                queues += _go_on(database, row, ahead_ms, stopping)
+            if stopping():
+                break
+            database.fetch_unless_locked(END, {"job_id": row.job_id, "change_id": row.change_id})
+        except LockedError:
+            locked.append(row.job_id)
+        else:
+            finished += 1
+    return finished, queues, locked
 
 
 def _go_on(database: Database, row: Row[Any], ahead_ms: int, stopping: Stopping) -> Counter[str]:
     """Finish a change; returns the queues in which executions became claimable."""
+    let_go = partial(
+        on_hold.let_the_rest_go, database, row.job_id, actor=row.actor, stopping=stopping, hardly_waits=True
+    )
     change = Change(row.change)
     match change:
         case Change.PAUSE:
-            on_hold.hold_the_rest(database, row.job_id, "", row.actor, stopping=stopping)
+            on_hold.hold_the_rest(database, row.job_id, "", row.actor, stopping=stopping, hardly_waits=True)
             return Counter()
         case Change.RESUME:
-            return on_hold.let_the_rest_go(database, row.job_id, ahead_ms, row.actor, stopping=stopping)
+            return let_go(ahead_ms)
         case Change.CANCEL | Change.UPDATE:
             reason = ChangeReason.JOB_CANCELLED if change is Change.CANCEL else ChangeReason.JOB_UPDATED
             running = IfRunning.REQUEST if row.running else None
             scope = CancellationScope(actor=row.actor, begun=row.begun, running=running, reason=reason)
             execution_cancellation.cancel_the_rest(
-                database, row.job_id, scope, Cancelled(0, 0, last=""), stopping=stopping
+                database, row.job_id, scope, Cancelled(0, 0, last=""), stopping=stopping, hardly_waits=True
             )
-            return on_hold.let_the_rest_go(database, row.job_id, 0, row.actor, retired_by=reason, stopping=stopping)
+            return let_go(0, retired_by=reason)

@@ -14,6 +14,15 @@ from tests import rows
 from tests.contract.scheduler.conftest import chores, held, holding
 from tests.contract.scheduler.upkeep_rows import ENDED, FIXED_DELAY, finished, shifted, store
 
+PAUSED = """
+    UPDATE jobs SET status = 'PAUSED', paused_at = now(), trigger_type = 'INTERVAL', interval_ms = 60000
+"""
+ON_HOLD = "UPDATE executions SET status = 'PENDING', on_hold = true"
+INTERRUPTED = """
+    INSERT INTO unfinished_changes (job_id, change_id, change, begun, running, began_at)
+    SELECT job_id, job_id, :change, true, false, now() - INTERVAL '2 minutes' FROM jobs
+"""
+
 
 def of_execution(database: Database, table: str, execution_id: str) -> str:
     """Return the id of an execution or of its job."""
@@ -94,3 +103,34 @@ def test_locked_job_delays_no_other_next_run_by_new_time_zone_rules(
         assert scheduler.follow_time_zones()["moved"] == 0
     assert f"job {jobs[1]} is locked by another transaction; its next run stays until" in caplog.text
     assert scheduler.follow_time_zones()["moved"] == 1
+
+
+@pytest.mark.parametrize(("change", "state"), [("PAUSE", PAUSED), ("RESUME", ON_HOLD), ("CANCEL", ON_HOLD)])
+def test_locked_execution_delays_no_interrupted_change_of_another_job(
+    database: Database, scheduler_database: Database, change: str, state: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    executions = rows.add_executions(database, 3)
+    database.fetch(text(state))
+    database.fetch(text(INTERRUPTED), {"change": change})
+    scheduler = chores(scheduler_database)
+    with held(database, "executions", executions[1]):
+        assert scheduler.finish()["finished"] == 2
+        assert scheduler.finish()["finished"] == 0
+    locked = f"job {rows.job_of(database, executions[1]).job_id} or one of its executions"
+    assert f"{locked} is locked by another transaction; its change is unfinished until" in caplog.text
+    assert scheduler.finish()["finished"] == 1
+
+
+@pytest.mark.parametrize(("state", "done"), [(PAUSED, "held"), (ON_HOLD, "freed")])
+def test_locked_execution_delays_no_hold_or_release_of_executions_of_another_job(
+    database: Database, scheduler_database: Database, state: str, done: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    executions = rows.add_executions(database, 3)
+    database.fetch(text(state))
+    scheduler = chores(scheduler_database)
+    with held(database, "executions", executions[1]):
+        assert scheduler.repair()[done] == 2
+        assert scheduler.repair()[done] == 0
+    locked = f"one of the executions of job {rows.job_of(database, executions[1]).job_id}"
+    assert f"{locked} is locked by another transaction; its repair waits" in caplog.text
+    assert scheduler.repair()[done] == 1
