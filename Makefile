@@ -7,7 +7,7 @@ TOOLS  := .tools
 LOCKED  = $$(sed -n 's/==.*//p' requirements.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo dev test fuzz test-retries test-cockroach check lint types imports client messages \
+.PHONY: help install demo dev test fuzz test-retries test-cockroach check lint types imports docs client messages \
   bench lock licences sbom audit clean
 
 help:  ## list these targets
@@ -39,7 +39,7 @@ test-retries: $(STAMP)  ## run the tests of work in the database while statement
 test-cockroach: $(STAMP)  ## run the same tests as on CockroachDB, on a PostgreSQL that stands in for it
 	TEST_AS=cockroachdb $(BIN)/pytest -n 3 --dist loadfile tests/contract tests/integration -m "not fuzz"
 
-check: lint types imports test  ## lint, types, import contracts, tests
+check: lint types imports docs test  ## lint, types, import contracts, the site of the documents, tests
 
 lint: $(STAMP)  ## ruff
 	$(BIN)/ruff check .
@@ -51,6 +51,9 @@ types: $(STAMP)  ## mypy --strict
 imports: $(STAMP)  ## import-linter
 	$(BIN)/lint-imports
 	cd receiver && $(abspath $(BIN))/lint-imports
+
+docs: $(STAMP)  ## build the site of the documents in .site/; a broken link or anchor fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 client: $(STAMP)  ## write the client's generated modules anew, after a change of the API
 	@TE_DATABASE_URL=postgresql://nobody@127.0.0.1:1/none $(BIN)/flask --app app openapi print | $(BIN)/python -m client.generator
@@ -94,4 +97,4 @@ audit: $(TOOLS)/.installed  ## look for known vulnerabilities of what requiremen
 	rm $$log; exit $$status
 
 clean:  ## remove what these targets made
-	rm -rf $(VENV) $(TOOLS) .dev .pytest_cache .mypy_cache .ruff_cache .import_linter_cache *.egg-info
+	rm -rf $(VENV) $(TOOLS) .dev .site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache *.egg-info

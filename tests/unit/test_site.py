@@ -1,0 +1,57 @@
+"""Site of the documents: it builds without a warning, and its pages request nothing from other hosts."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# References that a browser follows by itself. Links are followed by readers; Mermaid diagrams load a script.
+REQUESTS = re.compile(
+    r"""<(?:script|img|iframe|source|video|audio)\b[^>]*\bsrc=["']?(?:https?:)?//[^>]*"""
+    r"""|<link\b[^>]*\bhref=["']?(?:https?:)?//[^>]*"""
+    r"""|(?:\burl\(|@import\s)\s*["']?(?:https?:)?//[^)"']*"""
+    r"""|class=["']?mermaid\b""",
+    re.IGNORECASE,
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs", reason="needs MkDocs: make install")
+    built = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(built)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return built
+
+
+def test_pages_request_nothing_from_other_hosts(site: Path) -> None:
+    pages = [path for suffix in ("html", "css") for path in site.rglob(f"*.{suffix}")]
+    assert len(pages) > 20
+    found = {path.name: REQUESTS.findall(path.read_text(encoding="utf-8")) for path in pages}
+    assert {name: requests for name, requests in found.items() if requests} == {}
+
+
+def test_python_page_documents_each_operation_of_the_client(site: Path) -> None:
+    page = (site / "reference" / "python" / "index.html").read_text(encoding="utf-8")
+    for name in ("Client", "AsyncClient", "operations.Jobs.create", "operations.Executions.list"):
+        assert re.search(rf'id="task_executor_client\.{re.escape(name)}"', page), name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<script src="https://cdn.example/x.js">',
+        "<script src=//cdn.example/x.js>",
+        '<link rel="stylesheet" href="https://fonts.example/css">',
+        "@import 'https://fonts.example/css'",
+        'src: url("//fonts.example/a.woff2")',
+        '<pre class="mermaid">',
+    ],
+)
+def test_requests_to_other_hosts_are_recognised(text: str) -> None:
+    assert REQUESTS.search(text)
+    assert not REQUESTS.search('<a href="https://example.org">')
