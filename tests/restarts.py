@@ -2,7 +2,8 @@
 
 A pytest plugin: `python -m pytest -p tests.restarts --restarts 0.05` restarts at five of a hundred places. Only
 work of this process that the product repeats by itself is hit, and less often than it repeats. Tests marked
-`own_faults`, and engines with listeners of a test, run without: such tests count statements or cause faults.
+`own_faults` or with the fixture `faults`, and engines with listeners of a test, run without: such tests count
+statements or cause faults.
 
 A client gets the same answer although one was lost, but a function that counts its changes counts those of its second
 run only. So outside of tests/integration finished work runs again, and its first result is returned.
@@ -51,7 +52,8 @@ class Restarts:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self._random = random.Random(f"{self.seed} {item.nodeid}")
-        self._is_on = item.get_closest_marker("own_faults") is None
+        causes_faults = "faults" in getattr(item, "fixturenames", ())
+        self._is_on = not causes_faults and item.get_closest_marker("own_faults") is None
         self._keeps_results = "integration" not in item.path.parts
         return (yield)
 
