@@ -20,6 +20,7 @@ CENTURY_SECONDS = 100 * 366 * 86_400
 def take_ahead(database: Database, claims: int) -> list[datetime]:
     """Create the executions of all ticks of a century, and claim the first `claims` of them."""
     chores(database, look_ahead_seconds=CENTURY_SECONDS).materialize()
+    rows.move_to_one_shard(database)
     worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=9, lease_ms=60_000)
     ahead_ms = CENTURY_SECONDS * 1000
     if claims:
