@@ -98,16 +98,23 @@ def test_signal_to_serve_ends_every_process(number: signal.Signals) -> None:
 
 
 def _take_first_steps(printed: str) -> None:
-    """Run README's commands and one of docs/reference/cli.md with the printed block alone."""
+    """Run the blocks of README and of the first tutorial, and one command, with the printed block alone."""
     block = re.search(r"^export PATH=.*?^te\(\).*?$", printed, re.DOTALL | re.MULTILINE)
     steps = re.findall(r"```sh\n(te \$TE.*?)```", Path("README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert block
     assert len(steps) == 1
-    script = "\n".join(["set -e", block[0], *steps, "flask --app app doctor"])
+    tutorial = Path("docs/tutorial/first-job.md").read_text(encoding="utf-8")
+    lesson = re.findall(r"```sh\n((?!make).*?)```", tutorial, re.DOTALL)
+    program = re.findall(r"```python\n(.*?)```", tutorial, re.DOTALL)
+    assert (len(lesson), len(program)) == (2, 1)
+    steps += [*lesson, f"PYTHONPATH=client python - <<'END'\n{program[0]}END", "flask --app app doctor"]
+    script = "\n".join(["set -e", block[0], *steps])
     done = subprocess.run(["bash", "-c", script], text=True, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert '"status":"SUCCESS"' in done.stdout
     assert "/ok/welcome" in done.stdout
+    assert "/ok/reminder" in done.stdout
+    assert "SUCCESS\n" in done.stdout
 
 
 def test_serve_exits_non_zero_and_names_the_dead_process() -> None:
