@@ -101,12 +101,7 @@ class Pruner:
 
     def prune_inline_endpoints(self) -> Counts:
         """Delete inline endpoints that no job and no open dead letter names."""
-
-        def delete() -> int:
-            deleted: int = self._database.fetch(inline.PRUNE, {"limit": self._context.batch})[0].deleted
-            return deleted
-
-        return Counts(inline_endpoints=self._context.until_short(delete))
+        return Counts(inline_endpoints=self._context.delete(inline.PRUNE))
 
     def prune_keys(self) -> Counts:
         """Delete idempotency keys after their retention, oldest first."""

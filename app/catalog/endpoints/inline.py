@@ -22,6 +22,7 @@ from app.catalog.specs.http import TRANSPORT
 from app.kernel.audit import Actor
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
+from app.kernel.db.deletion import MAX_NAMED, has_locked_child, named, unlocked_children
 from app.kernel.errors import ConflictError, ForbiddenError, InvalidRequestError, TemplateError
 from app.kernel.sql import statement
 from schema.states import EndpointType
@@ -35,20 +36,28 @@ _PLACEHOLDER = "{{"
 _SECRET_HEADER = re.compile(r"^cookie$|authorization|api-?key|secret|token|password", re.IGNORECASE)
 
 COUNT = statement("inline_endpoints.count", f"SELECT count(*) AS existing FROM endpoints WHERE name LIKE '{PREFIX}%'")  # noqa: S608 - constants
+_VERSION_KEY = ["endpoint", "version"]
+_IS_UNUSED = f"""e.name LIKE '{PREFIX}%' AND e.updated_at < now() - INTERVAL '1 hour'
+         AND NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.endpoint = e.name)
+         AND NOT EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.endpoint = e.name AND d.resolved_at IS NULL)"""  # noqa: S608 - a constant
 PRUNE = statement(
     "inline_endpoints.prune",
     f"""
     WITH page AS MATERIALIZED (
-      SELECT e.name FROM endpoints AS e
-       WHERE e.name LIKE '{PREFIX}%' AND e.updated_at < now() - INTERVAL '1 hour'
-         AND NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.endpoint = e.name)
-         AND NOT EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.endpoint = e.name AND d.resolved_at IS NULL)
-       ORDER BY e.name LIMIT :limit FOR UPDATE SKIP LOCKED),
+      SELECT e.name AS endpoint FROM endpoints AS e
+       WHERE {_IS_UNUSED} ORDER BY e.name LIMIT :limit FOR UPDATE SKIP LOCKED),
+    {unlocked_children("endpoint_versions", _VERSION_KEY, "endpoint", "page")},
+    free AS MATERIALIZED (
+      SELECT endpoint FROM page WHERE NOT {has_locked_child("endpoint_versions", _VERSION_KEY, "endpoint", "page")}),
     versions AS (
-      DELETE FROM endpoint_versions WHERE endpoint IN (SELECT name FROM page) RETURNING endpoint),
+      DELETE FROM endpoint_versions WHERE endpoint IN (SELECT endpoint FROM free) RETURNING endpoint),
     gone AS (
-      DELETE FROM endpoints WHERE name IN (SELECT name FROM page) RETURNING name)
-    SELECT count(*) AS deleted FROM gone
+      DELETE FROM endpoints WHERE name IN (SELECT endpoint FROM free) RETURNING name)
+    SELECT (SELECT count(*) FROM gone) AS deleted,
+           ARRAY(SELECT {named("endpoints", ["name"])} FROM endpoints AS e
+                  WHERE {_IS_UNUSED} AND (SELECT count(*) FROM page) < CAST(:limit AS BIGINT)
+                    AND name NOT IN (SELECT endpoint FROM free)
+                  ORDER BY name LIMIT {MAX_NAMED}) AS locked
     """,  # noqa: S608 - constants of this module
 )
 

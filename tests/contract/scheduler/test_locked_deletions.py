@@ -43,6 +43,10 @@ BREAKERS = [
     old("breakers", "target, watched_until", f"id, {OLD}"),
     old("breaker_endpoints", "target, endpoint", "id, 'e'"),
 ]
+INLINE = [
+    old("endpoints", "name, endpoint_type, spec, updated_at", f"'inline-' || id, 'HTTP', '{{}}', {OLD}"),
+    old("endpoint_versions", "endpoint, version, endpoint_type, spec", "'inline-' || id, 1, 'HTTP', '{}'"),
+]
 LIMITERS = [
     old("gates", "gate_id, used_at", f"id || '=secret', {OLD}"),
     old("gate_windows", "gate_id, slot, bucket, started", "id || '=secret', 1, 1, 1"),
@@ -119,6 +123,13 @@ CASES = {
             "prune_breakers", "breakers", BREAKERS, f"SELECT 1 FROM {table} WHERE target = 'b'", "row b of breakers"
         )
         for table in ("breakers", "breaker_endpoints")
+    },
+    **{
+        f"inline_endpoints.prune: {table}": Case(
+            *("prune_inline_endpoints", "inline_endpoints", INLINE, f"SELECT 1 FROM {table} WHERE {key} = 'inline-b'"),
+            "row inline-b of endpoints",
+        )
+        for table, key in (("endpoints", "name"), ("endpoint_versions", "endpoint"))
     },
     **{
         f"limiters.prune: {table}": Case(
