@@ -146,6 +146,14 @@ def test_row_without_attempts_left_neither_runs_nor_blocks_the_queue(process: Wo
     assert [c.execution_id for c in claim(process, limit=1).claims] == [good]
 
 
+def test_locked_execution_delays_no_other_claim(process: WorkerProcess) -> None:
+    locked, free = rows.add_executions(process.database, 2)
+    with process.database.engine.begin() as other:
+        other.execute(text("SELECT 1 FROM executions WHERE execution_id = :id FOR UPDATE"), {"id": locked})
+        assert [each.execution_id for each in claim(process).claims] == [free]
+    assert [each.execution_id for each in claim(process).claims] == [locked]
+
+
 def explained(database: Database, statement: TextClause, **params: object) -> str:
     return "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + statement.text), params))
 

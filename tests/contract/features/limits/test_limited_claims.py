@@ -195,6 +195,18 @@ def test_nothing_is_claimed_through_a_limiter_with_a_concurrent_claim(process: W
     assert len(take_limited(process.database, process.worker_id, limits).claims) == 2
 
 
+@pytest.mark.parametrize("table", ["gates", "executions"])
+def test_locked_limiter_or_execution_delays_no_claim_of_other_keys(process: WorkerProcess, table: str) -> None:
+    limits = {"per_key": {"key": "{{input.x}}", "max_in_flight": 3}}
+    (locked,), (free,) = (add_to(process.database, partition) for partition in KEYS[:2])
+    add_limiters(process.database, KEYS[:2], limits)
+    key = {"gates": "gate_id = 'target=a'", "executions": "limit_key = '=a'"}[table]
+    with process.database.engine.begin() as other:
+        assert other.execute(text(f"SELECT 1 FROM {table} WHERE {key} FOR UPDATE")).all()
+        assert ids(take_limited(process.database, process.worker_id, limits, partitions=KEYS[:2])) == [free]
+    assert ids(take_limited(process.database, process.worker_id, limits, partitions=KEYS[:2])) == [locked]
+
+
 def test_slower_earlier_rate_or_a_clock_set_back_delays_starts_briefly_only(process: WorkerProcess) -> None:
     add_to(process.database, TARGET, 2)
     add_limiters(process.database, [TARGET], {"rate": HOUR})
