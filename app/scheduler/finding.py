@@ -67,7 +67,7 @@ class SafetyNet:
         return done.number
 
     def repair_each(self, context: ChoreContext, jobs: Iterable[str], repair: Callable[[str], object]) -> int:
-        """Repair jobs one by one, skip those with a locked row, and return the number of repaired jobs."""
+        """Repair all jobs without a locked row, and return their number."""
         repaired, locked = 0, set[str]()
         for job_id in jobs:
             try:
