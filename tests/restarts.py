@@ -5,8 +5,9 @@ work of this process that the product repeats by itself is hit, and less often t
 `own_faults` or with the fixture `faults`, and engines with listeners of a test, run without: such tests count
 statements or cause faults.
 
-A client gets the same answer although one was lost, but a function that counts its changes counts those of its second
-run only. So outside of tests/integration finished work runs again, and its first result is returned.
+A client of the API gets the same answer although one was lost, but a function or command that counts its changes counts
+those of its second run only. So its tests, outside of tests/integration or with the fixture `cli`, run finished work
+again and keep its first result.
 """
 
 import random
@@ -52,9 +53,9 @@ class Restarts:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self._random = random.Random(f"{self.seed} {item.nodeid}")
-        causes_faults = "faults" in getattr(item, "fixturenames", ())
-        self._is_on = not causes_faults and item.get_closest_marker("own_faults") is None
-        self._keeps_results = "integration" not in item.path.parts
+        fixtures = getattr(item, "fixturenames", ())
+        self._is_on = "faults" not in fixtures and item.get_closest_marker("own_faults") is None
+        self._keeps_results = "integration" not in item.path.parts or "cli" in fixtures
         return (yield)
 
     def pytest_report_header(self) -> str:
