@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from app.kernel.formats import MICROSECOND
 from app.schedule.interval import Interval
 from app.schedule.timetable import Timetable
-from schema.states import CatchUp, EndpointType, Overlap
+from schema.states import CatchUp, Overlap
 
 MAX_STEPS = 5000  # ticks of a cron job considered per statement; more than any max_catch_up
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -24,7 +24,6 @@ class DueJob:
     """
 
     job_id: str
-    endpoint_type: EndpointType
     timetable: Timetable
     next_run_at: datetime
     busy: bool

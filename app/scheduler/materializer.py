@@ -1,21 +1,18 @@
 """Materialiser: the chore that turns due ticks of repeating jobs into executions."""
 
-import logging
 import math
 import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from app.kernel.errors import TaskExecutorError
+from app.kernel.unreadable import report
 from app.queue.claiming.depth import Depths
-from app.queue.executions.materialization import due, materialize
+from app.queue.executions.materialization import DuePosition, due, materialize
 from app.queue.executions.watermark import LowWater
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
 from app.scheduler.chore import LATE_PER_PASS, ChoreContext, Counts, counts_so_far, report_progress
 from app.scheduler.locked_rows import LockedRow, LockedRows
-
-log = logging.getLogger(__name__)
 
 MAX_TICKS = 500  # executions per statement
 
@@ -79,7 +76,6 @@ class Materializer:
         self._context = context
         self._ticks = LowWater(pace=context.scan_pace)
         self._locked_jobs = LockedRows("its ticks wait")
-        self._unreadable: set[str] = set()
 
     def materialize(self) -> Counts:
         """Insert the executions of all ticks within the look-ahead, from each job's own next tick on.
@@ -89,26 +85,25 @@ class Materializer:
         """
         counts, began = counts_so_far(), time.monotonic()
         settings, batch = self._context.settings, self._context.settings.cron_batch_size
-        last: DueJob | None = None
+        start: DuePosition | None = None  # None: the mark
         pace = CatchUpPace(settings.cron_tick_interval_seconds, self._context.late_per_pass)
         depths = Depths(self._context.database, self._context.served.count)
         locked = set[LockedRow]()
         behind = False  # True if a job of this scan has more ticks in this pass than fitted into its statement
         while not self._context.stopping():
-            jobs, now = due(
+            jobs, now, following = due(
                 self._context.database,
                 ahead_ms=self._context.ahead_ms,
                 limit=batch,
-                since=self._ticks.since,
-                after=last,
+                after=start or DuePosition(self._ticks.since),
             )
             moved = self._move(self._advances(jobs, pace, depths), pace, counts, locked)
             behind = behind or any(pace.continues(advance, len(jobs)) for advance in moved)
             report_progress()
-            if len(jobs) == batch:
-                last = jobs[-1]
+            if following is not None:
+                start = following
             elif behind:
-                last, behind = None, False
+                start, behind = None, False
             else:
                 self._ticks.advance(pace.reached(now), began, time.monotonic())
                 self._locked_jobs.note(locked)
@@ -141,9 +136,7 @@ class Materializer:
                 advance = choose_ticks(job, limit, grace, 0 if is_deferred else portions[job.job_id])
                 pace.note(job, advance)
                 advances.append(advance)
-            except TaskExecutorError as error:
+            except Exception as error:  # noqa: BLE001 - a row may hold anything
                 # Valid when it was stored, but this machine's time zones may be older. Other jobs continue.
-                if job.job_id not in self._unreadable:
-                    self._unreadable.add(job.job_id)
-                    log.error("job %s is skipped: %s", job.job_id, error.explained)  # noqa: TRY400
+                report(f"job {job.job_id}", error)
         return [found for found in advances if found is not None]

@@ -56,6 +56,8 @@ class Rate:
         if per_ms is None:
             raise ValueError("no duration")
         count, is_sliding = int(stored["count"]), stored.get("window") == "sliding"
+        if count < 1 or per_ms < 1:
+            raise ValueError("no rate")
         burst = int(stored.get("burst") or default_burst(count, per_ms))
         return cls(count, per_ms * NS_PER_MS, burst, is_sliding)
 

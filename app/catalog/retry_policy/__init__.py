@@ -14,6 +14,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 from app.catalog.retry_policy.matchers import InAnswer, Matcher, matchers_field, read_list, shown_list
 from app.catalog.specs.spec_fields import whole
 from app.kernel.suggestions import StrictSchema
+from app.kernel.unreadable import report
 
 Backoff = Literal["fixed", "linear", "exponential", "custom", "decorrelated"]
 BACKOFFS: tuple[str, ...] = get_args(Backoff)
@@ -75,6 +76,17 @@ class RetryPolicy:
         if not isinstance(age, int) or not 1 <= age <= MAX_AGE_MS:
             known["max_age_ms"] = None
         return cls(**known)
+
+    @classmethod
+    def in_effect(cls, value: Mapping[str, Any] | None, endpoint: str) -> "RetryPolicy":
+        """Read the stored policy of an endpoint; the defaults for a policy that cannot be read."""
+        try:
+            policy = cls.from_json(value)
+            _ = policy.max_attempts + 1  # raises unless it is a number
+        except Exception as error:  # noqa: BLE001 - a row may hold anything
+            report(f"retry policy of endpoint {endpoint}", error)
+            return cls()
+        return policy
 
     def as_json(self) -> dict[str, Any]:
         """Return the policy with its defaults; lists and `max_age_ms` only where they are set."""

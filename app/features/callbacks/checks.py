@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from app.catalog.endpoints.callback_targets import merged
 from app.kernel.sql import statement
+from app.kernel.unreadable import readable
 from app.scheduler.chore import ChoreContext
 from app.scheduler.finding import Finding, counted
 
@@ -41,8 +42,13 @@ LIVE = statement(
 def callbacks(context: ChoreContext) -> Iterator[Finding]:
     """Find deleted endpoints that jobs would call back."""
     jobs, example = Counter[str](), dict[str, str]()
-    for row in context.database.fetch(CALLBACKS, {"most": MAX_JOBS}):
-        for name in set(merged(row.of_version, row.own).values()):
+    found = readable(
+        lambda row: (row, set(merged(row.of_version, row.own).values())),
+        context.database.fetch(CALLBACKS, {"most": MAX_JOBS}),
+        lambda row: f"callbacks of job {row.job_id}",
+    )
+    for row, names in found:
+        for name in names:
             jobs[name] += row.n
             example.setdefault(name, row.job_id)
     if not jobs:

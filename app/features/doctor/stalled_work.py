@@ -68,7 +68,7 @@ def stuck(context: ChoreContext) -> Iterator[Finding]:
 
 def overdue(context: ChoreContext) -> Iterator[Finding]:
     """Find due schedules and delayed executions that no scheduler has moved."""
-    jobs, _ = due(context.database, ahead_ms=-_LATE_MS, limit=MAX_COUNTED)
+    jobs, _, _ = due(context.database, ahead_ms=-_LATE_MS, limit=MAX_COUNTED)
     if jobs:
         since = (jobs[0].now - jobs[0].next_run_at).total_seconds()
         problem = f"{counted(len(jobs), 'repeating jobs')} are overdue, the first for {since:.0f} s "

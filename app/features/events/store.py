@@ -222,5 +222,5 @@ def _event(row: Row[Any]) -> Event:
         execution_id=row.execution_id,
         subject=row.subject,
         details={name: value for name, value in row.details.items() if value is not None},
-        labels=row.labels,
+        labels=row.labels if isinstance(row.labels, dict) else None,
     )

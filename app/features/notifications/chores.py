@@ -1,15 +1,15 @@
 """Chores that detect events, send messages and prune old groups."""
 
-import logging
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.features.notifications.group_sending import advance, waiting
 from app.features.notifications.metrics import NOTIFICATION_CONFLICTS, NOTIFICATIONS_SENT, NOTIFICATIONS_SUPPRESSED
 from app.features.notifications.watching import Detector
 from app.kernel.db.deletion import deletion
+from app.kernel.errors import UnavailableError
 from app.kernel.metrics import PROCESS
+from app.kernel.unreadable import report
 from app.scheduler.chore import Chore, ChoreContext, Counts, counts_so_far, report_progress
-
-log = logging.getLogger(__name__)
 
 # Longer than the maximum of `repeat_after_seconds`; a shorter retention does not apply.
 LEAST_MS = 8 * 24 * 3600 * 1000
@@ -45,8 +45,10 @@ def chores(context: ChoreContext) -> list[Chore]:
             while not is_all and not context.stopping():
                 try:
                     done = advance(database, rule)
-                except (LookupError, ValueError):  # written by a newer release; must not block other rules
-                    log.exception("could not send messages of notification rule %s; retrying in the next run", rule)
+                except (UnavailableError, SQLAlchemyError):
+                    raise
+                except Exception as error:  # noqa: BLE001 - rows may hold anything; other rules continue
+                    report(f"groups of notification rule {rule}", error)
                     break
                 is_all = done.is_all
                 if done.is_locked:

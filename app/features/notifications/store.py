@@ -5,7 +5,6 @@ wait for each other.
 """
 
 import json
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,10 +28,9 @@ from app.kernel.errors import (
 )
 from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
+from app.kernel.unreadable import report
 from schema import tables
 from schema.states import NotificationEvent
-
-log = logging.getLogger(__name__)
 
 MAX_RULES = 200
 
@@ -111,8 +109,8 @@ def readable(name: str, value: Mapping[str, Any]) -> Rule | None:
     """Return a stored rule; None for a rule of a newer release, or with a time zone that is unknown here."""
     try:
         return Rule.from_json(name, value)
-    except (LookupError, ValueError) as error:
-        log.warning("could not read notification rule %s: %s; leaving the rule to other processes", name, error)
+    except Exception as error:  # noqa: BLE001 - a row may hold anything
+        report(f"notification rule {name}", error)
         return None
 
 

@@ -45,7 +45,9 @@ SERVING = statement(
     "stats.serving",
     f"""
     SELECT q.queue, count(*) AS workers
-      FROM workers AS w CROSS JOIN LATERAL jsonb_array_elements_text(w.queues) AS q (queue)
+      FROM workers AS w
+     CROSS JOIN LATERAL jsonb_array_elements_text(
+                          CASE WHEN jsonb_typeof(w.queues) = 'array' THEN w.queues ELSE '[]' END) AS q (queue)
      WHERE w.status = 'ALIVE' AND w.lease_expires_at > now() AND NOT {IS_DRAINING}
      GROUP BY q.queue
     """,  # noqa: S608 - a constant of ours

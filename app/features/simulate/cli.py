@@ -134,8 +134,8 @@ def _simulate(subjects: Sequence[Subject], period: SimulatedPeriod) -> tuple[dic
         for subject in subjects:
             try:
                 load = simulate(subject.timetable, period, subject.next_tick)
-            except TaskExecutorError as error:
-                click.echo(plain(f"skipping {subject.name}: {error.message}"), err=True)
+            except (TaskExecutorError, ArithmeticError, ValueError) as error:
+                click.echo(plain(f"skipping {subject.name}: {error}"), err=True)
             else:
                 loads[subject.name].add(load)
                 total.add(load)

@@ -14,7 +14,7 @@ from app.kernel.formats import MICROSECOND
 from app.schedule.cron import Schedule
 from app.schedule.due_ticks import DueJob, choose_ticks
 from app.schedule.timetable import Timetable
-from schema.states import EndpointType, Overlap
+from schema.states import Overlap
 
 HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
 MAX_CAUGHT_UP = 100_000  # ticks of a job
@@ -127,7 +127,7 @@ class _Job:
     def catch_up(self, missed: datetime, up: datetime) -> datetime | None:
         """Start the caught-up ticks at the end of an outage; returns the next tick after it."""
         now = up - MICROSECOND  # a tick at the end of the outage is in time
-        job = DueJob("", EndpointType.HTTP, self._timetable, missed, busy=False, now=now, horizon=now)
+        job = DueJob("", self._timetable, missed, busy=False, now=now, horizon=now)
         made_up = 0
         tick: datetime | None = missed
         while tick is not None and tick < up and made_up < MAX_CAUGHT_UP:

@@ -91,7 +91,7 @@ def list_keys(database: Database, prefix: str = "") -> list[StoredKey]:
         StoredKey(
             key_id=row.key_id,
             name=row.name,
-            scopes=tuple(row.scopes),
+            scopes=tuple(row.scopes) if isinstance(row.scopes, list) else (),
             created_at=row.created_at,
             expires_at=row.expires_at,
             last_used_at=row.last_used_at,

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import ColumnElement, Row, Select, literal, tuple_
 
 from app.kernel.formats import EPOCH, MICROSECOND
+from app.kernel.unreadable import readable
 
 T = TypeVar("T")
 _LATEST = datetime.max.replace(tzinfo=UTC)
@@ -86,4 +87,4 @@ def page_of(rows: Sequence[Row[Any]], at: str, key: str, wanted: PageRequest, ma
     shown = rows[: wanted.limit]
     last = shown[-1] if len(rows) > wanted.limit else None
     position = Position(getattr(last, at), str(getattr(last, key))) if last is not None else None
-    return Page([make(row) for row in shown], position)
+    return Page(readable(make, shown, lambda row: f"{key} {getattr(row, key)}"), position)

@@ -23,6 +23,7 @@ from app.kernel.function_types import Stopping, never
 from app.kernel.metrics import PROCESS, series
 from app.kernel.metrics.series import Series
 from app.kernel.metrics.values import Values
+from app.kernel.unreadable import report
 from app.queue.ending import outbox_rows
 from app.queue.ending.handler import Handler
 from app.queue.ending.outbox_rows import End
@@ -106,7 +107,7 @@ class OutboxProcessor:
             batch = end_ids[start : start + BATCH]
             try:
                 done += self._counted(self._database.transact(partial(self._try_batch, batch)))
-            except (_HandlerError, UnavailableError):
+            except (_HandlerError, UnavailableError, ValueError):
                 for end_id in batch:
                     if self._stopping():
                         break
@@ -134,6 +135,9 @@ class OutboxProcessor:
                 failed.add(name)
                 self._values.add(series.EFFECTS_FAILED, name)
                 log.error("handler %s of completion event %s failed: %s; retrying", name, end_id, _explained(error))  # noqa: TRY400
+            except ValueError as error:  # the row has a value that only another release knows
+                report(f"completion event {end_id}", error)
+                return Handled()
             except UnavailableError:
                 # If the database accepts this, only the event fails: another session may have locked its rows.
                 every = {handler.name for handler in self._handlers}

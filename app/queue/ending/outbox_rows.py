@@ -165,6 +165,11 @@ class End(RowValue):
     tries: int
     effects_left: list[str] | None
 
+    def __post_init__(self) -> None:
+        """Take a value that cannot be read as all handlers: an event must not stop the outbox."""
+        if not isinstance(self.effects_left, list):
+            object.__setattr__(self, "effects_left", None)
+
     @property
     def is_final(self) -> bool:
         """Whether the execution is over."""

@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row
 
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.kernel.sql import of_regions, statement
+from app.kernel.unreadable import readable
 from app.queue.executions.execution_insertion import OF_JOB_FOR_EXECUTION, insert_executions
 from app.schedule.due_ticks import Advance, DueJob
 from app.schedule.timetable import Timetable
-from schema.states import EndpointType
 
 # A job is also busy with running executions of its earlier versions. Only later versions have a first_version_id. Each
 # probe reads an index that contains unfinished executions only.
@@ -27,7 +30,7 @@ DUE = statement(
     "executions.due_jobs",
     f"""
     WITH found AS (
-      SELECT j.job_id, j.endpoint_type, j.cron_expression, j.cron_timezone, j.interval_ms, j.fixed_delay,
+      SELECT j.job_id, j.cron_expression, j.cron_timezone, j.interval_ms, j.fixed_delay,
              j.cron_starts_at, j.cron_ends_at, j.created_at, j.cron_next_run_at, j.catch_up, j.max_catch_up, j.overlap,
              CASE WHEN j.overlap = 'skip' THEN {_IS_BUSY} ELSE false END AS busy
         FROM jobs AS j
@@ -124,31 +127,39 @@ class Materialized:
     locked: frozenset[str] = frozenset()
 
 
+class DuePosition(NamedTuple):
+    """Position of a job in the order of due ticks; without a job, the position before all jobs of an instant."""
+
+    run_at: datetime
+    job_id: str = ""
+
+
+DUE_FIRST = DuePosition(EPOCH)
+
+
 def due(
-    database: Database, *, ahead_ms: int, limit: int, since: datetime = EPOCH, after: DueJob | None = None
-) -> tuple[list[DueJob], datetime]:
-    """Read the jobs with due ticks, longest due first, from `since` or after `after`; also the database's clock."""
-    params = {
-        "ahead_ms": ahead_ms,
-        "limit": limit,
-        "after_run_at": after.next_run_at if after else since,
-        "after_job": after.job_id if after else "",
-    }
+    database: Database, *, ahead_ms: int, limit: int, after: DuePosition = DUE_FIRST
+) -> tuple[list[DueJob], datetime, DuePosition | None]:
+    """Read the jobs with due ticks, longest due first, from a position on.
+
+    Returns also the database's clock, and the position of the next page, if there may be one.
+    """
+    params = {"ahead_ms": ahead_ms, "limit": limit, "after_run_at": after.run_at, "after_job": after.job_id}
     rows = database.fetch(DUE, params)
-    jobs = [
-        DueJob(
-            job_id=row.job_id,
-            endpoint_type=EndpointType(row.endpoint_type),
-            timetable=Timetable.stored(row._asdict()),
-            next_run_at=row.cron_next_run_at,
-            busy=row.busy,
-            now=row.now,
-            horizon=row.horizon,
-        )
-        for row in rows
-        if row.job_id is not None
-    ]
-    return jobs, rows[0].now
+    found = [row for row in rows if row.job_id is not None]
+    last = DuePosition(found[-1].cron_next_run_at, found[-1].job_id) if len(found) == limit else None
+    return readable(_due_job, found, lambda row: f"job {row.job_id}"), rows[0].now, last
+
+
+def _due_job(row: Row[Any]) -> DueJob:
+    return DueJob(
+        job_id=row.job_id,
+        timetable=Timetable.stored(row._asdict()),
+        next_run_at=row.cron_next_run_at,
+        busy=row.busy,
+        now=row.now,
+        horizon=row.horizon,
+    )
 
 
 def materialize(database: Database, advances: Sequence[Advance], *, shards: int) -> Materialized:

@@ -15,9 +15,10 @@ from app.catalog.retry_policy import RetryPolicy
 from app.catalog.templates.nodes import Placeholder
 from app.catalog.validation import Validator
 from app.kernel.db import Database
-from app.kernel.errors import Detail, EndpointNotFoundError, InputValidationError
+from app.kernel.errors import Detail, EndpointNotFoundError, InputValidationError, TemplateError
 from app.kernel.formats import Unreadable
 from app.kernel.sql import statement
+from app.kernel.unreadable import report
 from schema.states import EndpointType
 
 CACHE_SIZE = 2_000
@@ -50,7 +51,7 @@ class CachedEndpoint:
 
     @classmethod
     def of_row(cls, name: str, row: Row[Any]) -> Self:
-        policy = RetryPolicy.from_json(row.retry_policy)
+        policy = RetryPolicy.in_effect(row.retry_policy, name)
         return cls(
             name=name,
             version=row.version,
@@ -60,7 +61,7 @@ class CachedEndpoint:
             validator=validation.compiled(row.schema_json) if row.spec_updated_at is not None else None,
             spec_updated_at=row.spec_updated_at,
             flow_revision=row.flow_revision,
-            limit_key=key_placeholder(row.limits),
+            limit_key=_limit_key(name, row.limits),
             callbacks=row.callbacks,
         )
 
@@ -69,6 +70,15 @@ class CachedEndpoint:
         if isinstance(input_, Unreadable):
             return [Detail(pointer="", message=f"The input cannot be read: {input_.why}; give another input.")]
         return self.validator.faults(input_) if self.validator is not None else []
+
+
+def _limit_key(endpoint: str, limits: Any) -> Placeholder | None:
+    """Return the placeholder of the limit key; None for limits that cannot be read, which workers do not apply."""
+    try:
+        return key_placeholder(limits)
+    except (AttributeError, TypeError, TemplateError) as error:
+        report(f"limits of endpoint {endpoint}", error)
+        return None
 
 
 def read_targets(connection: Connection, names: Collection[str]) -> Mapping[str, CachedEndpoint]:

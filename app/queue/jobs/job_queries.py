@@ -12,6 +12,7 @@ from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.errors import JobNotFoundError
 from app.kernel.sql import statement
+from app.kernel.unreadable import readable
 from app.queue.jobs.job_model import Job
 from schema import tables
 
@@ -51,7 +52,8 @@ def find_jobs(database: Database, job_ids: Collection[str], keys: Collection[tup
         wanted.append(_J.job_id.in_(job_ids))
     if keys:
         wanted.append(tuple_(_J.endpoint, _J.idempotency_key).in_(keys))
-    return [_job(row) for row in database.fetch(_select().where(or_(*wanted)))] if wanted else []
+    found = database.fetch(_select().where(or_(*wanted))) if wanted else ()
+    return readable(_job, found, lambda row: f"job {row.job_id}")
 
 
 def versions_of(database: Database, job: Job, request: PageRequest) -> Page[Job]:

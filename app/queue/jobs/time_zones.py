@@ -1,6 +1,5 @@
 """Recomputation of the next runs of cron jobs after a change of time zone rules, once per set of rules."""
 
-import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -9,14 +8,12 @@ from typing import Any
 from sqlalchemy import Row
 
 from app.kernel.db import Database
-from app.kernel.errors import TaskExecutorError
 from app.kernel.formats import EPOCH
 from app.kernel.function_types import Stopping
 from app.kernel.sql import statement
+from app.kernel.unreadable import report
 from app.schedule import zone_rules
 from app.schedule.timetable import Timetable
-
-log = logging.getLogger(__name__)
 
 # Ticks this close may already be claimed, whatever the scheduler's look-ahead.
 _MIN_AHEAD_MS = 5000
@@ -111,6 +108,6 @@ def _wanted(row: Row[Any], horizon: datetime) -> datetime:
             created_at=row.created_at,
             horizon=horizon,
         )
-    except TaskExecutorError as error:
-        log.warning("could not recompute the next run of job %s: %s; keeping it", row.job_id, error.explained)
+    except Exception as error:  # noqa: BLE001 - a row may hold anything
+        report(f"job {row.job_id}", error)
         return next_run_at

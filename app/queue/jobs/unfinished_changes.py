@@ -18,6 +18,7 @@ from app.kernel.db import Database
 from app.kernel.errors import LockedError
 from app.kernel.function_types import Stopping
 from app.kernel.sql import statement
+from app.kernel.unreadable import report
 from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions import execution_cancellation, on_hold
 from app.queue.executions.execution_cancellation import CancellationScope, Cancelled, IfRunning
@@ -82,6 +83,9 @@ def finish(
     """
     finished, queues, locked = 0, Counter[str](), list[str]()
     for row in database.fetch(CUT_OFF, {"limit": limit}):
+        if row.change not in Change.__members__:
+            report(f"change of job {row.job_id}", ValueError(row.change))
+            continue
         try:
             if not stopping():
                 queues += _go_on(database, row, ahead_ms, stopping)

@@ -46,7 +46,7 @@ _REFUSALS = [InvalidPayloadSpecRefError, InvalidConfigRefError, TemplateError, I
 
 class _PolicyInEffect(AnyOf):
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:  # noqa: ARG002
-        return RetryPolicy.from_json(value).as_json()
+        return RetryPolicy.in_effect(value, obj.name).as_json()
 
 
 class EndpointSchema(Schema):

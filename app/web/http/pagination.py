@@ -1,9 +1,10 @@
 """Pagination with cursors that are opaque, signed, and bound to one list and its filters."""
 
+import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from flask import request
@@ -12,6 +13,7 @@ from marshmallow import Schema, fields, validate
 
 from app.kernel.db.paging import Page, PageRequest, Position
 from app.kernel.formats import EPOCH, MICROSECOND
+from app.kernel.unreadable import readable
 from app.web.http.body import invalid
 from app.web.http.request_fields import Body, Count
 from app.web.services import services
@@ -27,12 +29,26 @@ class PageQuery(Body):
     cursor = fields.String(metadata={"description": "`cursor` of the page before"})
 
 
+class _Items(fields.List[Any]):
+    """Items of a page, except those that cannot be written."""
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> list[Any]:
+        write = partial(self.inner._serialize, attr=attr, obj=obj, **kwargs)  # noqa: SLF001 - as List does
+        return readable(write, value, _name_of)
+
+
+def _name_of(item: Any) -> str:
+    """Name an item by its first field, which is its key."""
+    name = next(iter(item if isinstance(item, Mapping) else (each.name for each in dataclasses.fields(item))))
+    return f"{name} {item[name] if isinstance(item, Mapping) else getattr(item, name)}"
+
+
 @cache
 def page_schema(item: type[Schema]) -> type[Schema]:
     """Return the schema of a page of items; cached, since the name of a schema must be unique."""
     cursor = fields.String(required=True, allow_none=True, metadata={"description": "opaque; `null` on the last page"})
     name = item.__name__.removesuffix("Schema") + "Page"
-    return Schema.from_dict({"items": fields.List(fields.Nested(item), required=True), "cursor": cursor}, name=name)
+    return Schema.from_dict({"items": _Items(fields.Nested(item), required=True), "cursor": cursor}, name=name)
 
 
 def page_request(query: dict[str, Any]) -> PageRequest:
@@ -46,7 +62,7 @@ def page_answer(
 ) -> dict[str, Any]:
     """Return the answer with a page; `filters` is the query after `page_request`, `shape` returns fields of an item."""
     cursor = None if page.next is None else _encode(page.next, _list_of(filters))
-    return {"items": page.items if shape is None else list(map(shape, page.items)), "cursor": cursor}
+    return {"items": page.items if shape is None else readable(shape, page.items, _name_of), "cursor": cursor}
 
 
 def _list_of(filters: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
+from app.kernel.errors import TaskExecutorError
 from app.kernel.formats import rfc3339, show_duration
 from app.queue.jobs.job_model import Job
 from app.schedule.timetable import Timetable
@@ -135,5 +136,10 @@ def _shape_timetable(table: Timetable) -> dict[str, Any]:
 
 
 def show_in_zone(table: Timetable, instant: datetime | None) -> str | None:
-    """Format an instant in the time zone of a job."""
-    return None if instant is None else rfc3339(table.local(instant))
+    """Format an instant in the time zone of a job, or in UTC if its timetable cannot be read."""
+    if instant is None:
+        return None
+    try:
+        return rfc3339(table.local(instant))
+    except TaskExecutorError:
+        return rfc3339(instant)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.schedule.due_ticks import MAX_STEPS, DueJob, choose_ticks, makes_up_for_all, may_wait
 from app.schedule.timetable import Timetable
-from schema.states import CatchUp, EndpointType, Overlap
+from schema.states import CatchUp, Overlap
 
 NOW = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 AHEAD = timedelta(seconds=5)
@@ -23,7 +23,7 @@ def job(since: timedelta, *, every: timedelta = TEN, busy: bool = False, **table
     """A job whose first due tick is `since` ago."""
     first = NOW - since
     timetable = Timetable(every_ms=every // timedelta(milliseconds=1), starts_at=first, **table)
-    return DueJob("job_1", EndpointType.HTTP, timetable, first, busy, NOW, NOW + AHEAD)
+    return DueJob("job_1", timetable, first, busy, NOW, NOW + AHEAD)
 
 
 def chosen(due: DueJob, limit: int = 100, late: int = MANY) -> tuple[list[float], float | None, int, int]:
@@ -92,7 +92,7 @@ def test_many_missed_ticks_of_a_cron_job_take_several_passes(policy: CatchUp) ->
     table = Timetable(cron="* * * * *", timezone="UTC", starts_at=first, catch_up=policy)
     tick, steps, skipped = first, 0, 0
     while True:
-        due = DueJob("job_1", EndpointType.HTTP, table, tick, busy=False, now=NOW, horizon=NOW + AHEAD)
+        due = DueJob("job_1", table, tick, busy=False, now=NOW, horizon=NOW + AHEAD)
         made = choose_ticks(due, 100, GRACE, MANY)
         assert made is not None
         steps, skipped = steps + 1, skipped + made.skipped_catch_up
@@ -202,9 +202,7 @@ def test_no_tick_is_lost_or_doubled_in_any_portions(
         assert made.next_run_at > start.next_run_at
         ran += made.ticks
         skipped += made.skipped_catch_up
-        start = DueJob(
-            "job_1", EndpointType.HTTP, due.timetable, made.next_run_at, busy=False, now=NOW, horizon=due.horizon
-        )
+        start = DueJob("job_1", due.timetable, made.next_run_at, busy=False, now=NOW, horizon=due.horizon)
     assert ran == sorted(set(ran))
     assert len(ran) + skipped == all_ticks
     if policy is CatchUp.ALL and most is None:

@@ -6,7 +6,6 @@ from app.schedule.due_ticks import Advance, DueJob
 from app.schedule.timetable import Timetable
 from app.scheduler.chore import LATE_PER_PASS
 from app.scheduler.materializer import CatchUpPace
-from schema.states import EndpointType
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -16,7 +15,7 @@ AHEAD = 5 * SECOND
 
 def job(name: str = "job_1", *, every: timedelta = SECOND, since: timedelta = HOURS) -> DueJob:
     table = Timetable(every_ms=every // timedelta(milliseconds=1), starts_at=NOW - since)
-    return DueJob(name, EndpointType.HTTP, table, NOW - since, busy=False, now=NOW, horizon=NOW + AHEAD)
+    return DueJob(name, table, NOW - since, busy=False, now=NOW, horizon=NOW + AHEAD)
 
 
 def take(pace: CatchUpPace, late: DueJob, ticks: int, then: datetime | None = NOW - SECOND) -> Advance:
