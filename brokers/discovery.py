@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from math import inf
 
 from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
 from app.kernel.formats import EPOCH
 from app.kernel.wakeup import Wakeup, digest_of
 from app.queue.claiming.full_scan import FullScan
@@ -116,13 +117,19 @@ class Discovery:
         """Poll; return the revision of the endpoint rules."""
         horizon_ms = self._horizon // timedelta(milliseconds=1)
         late_since = EPOCH if asked_at >= self._start_at else self._late_since if asked_at >= self._late_at else None
-        found = poll(
-            self._database,
-            queue=self._queue,
-            since=self._partitions.since,
-            horizon_ms=horizon_ms,
-            late_since=late_since,
-        )
+        try:
+            found = poll(
+                self._database,
+                queue=self._queue,
+                since=self._partitions.since,
+                horizon_ms=horizon_ms,
+                late_since=late_since,
+            )
+        except UnavailableError:
+            # The next poll reads from the watermark, since very many dead entries could time out each late poll.
+            if late_since is not None:
+                self._rest_late(late_since, asked_at, time.monotonic())
+            raise
         now = time.monotonic()
         self._partitions.found(found.due, found.now, now, by_poll=True)
         for partition, _ in found.due:
@@ -131,7 +138,7 @@ class Discovery:
         for digest in list(self._recent)[:-MAX_RECENT]:
             del self._recent[digest]
         if late_since is not None:
-            self._rest_after_late(found, late_since, now - asked_at, now)
+            self._rest_after_late(found, late_since, asked_at, now)
         if found.is_full:
             self.scan_at = min(self.scan_at, max(now, self._scanned_at + BUSY_SCAN_SECONDS))
         self._idle_wait = min(self._idle_wait * 2, self._longest_wait)
@@ -161,13 +168,16 @@ class Discovery:
             self._scan, self._last = None, self._scan
             self.scan_at = now + self._times.scan_pace.pause(inf)
 
-    def _rest_after_late(self, found: Polled, late_since: datetime, lasted: float, now: float) -> None:
+    def _rest_late(self, late_since: datetime, asked_at: float, now: float) -> None:
+        if late_since > EPOCH:
+            self._late_at = now + (now - asked_at) * (POLLED_SHARE - 1)
+        else:
+            self._start_at = now + max(self._longest_wait / 2, self._times.scan_pace.pause(now - asked_at))
+
+    def _rest_after_late(self, found: Polled, late_since: datetime, asked_at: float, now: float) -> None:
         """Rest after a late poll, and plan the next full scan; a poll from the start that has read all rows is one."""
         pace, self._late_since = self._times.scan_pace, None
-        if late_since > EPOCH:
-            self._late_at = now + lasted * (POLLED_SHARE - 1)
-        else:
-            self._start_at = now + max(self._longest_wait / 2, pace.pause(lasted))
+        self._rest_late(late_since, asked_at, now)
         if found.is_cut:
             rest = max(BUSY_SCAN_SECONDS, pace.pause(self._scan_lasted))
             self.scan_at = min(self.scan_at, max(now, self._scanned_at + rest))

@@ -1,12 +1,17 @@
 """Reaction of a consumer's discovery to wake-ups; no test reaches the database."""
 
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
+
+import pytest
 
 from app.kernel.db import Database
+from app.kernel.errors import UnavailableError
 from app.kernel.formats import EPOCH
 from app.kernel.wakeup import Wakeup, digest_of
 from app.queue.claiming.partition import Partition
+from app.queue.claiming.poll import Polled
+from brokers import discovery as module
 from brokers.discovery import TIMES, Discovery
 from brokers.sharing.partitions import KnownPartitions
 
@@ -70,3 +75,24 @@ def test_claim_of_executions_causes_no_rest() -> None:
     found.drained(1, NOW - 0.001, NOW)
     found.receive(WAKEUP, NOW)
     assert len(partitions) == 1
+
+
+def test_poll_from_the_start_that_times_out_keeps_no_poll_from_its_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind very many dead entries, which an open snapshot keeps, each read from the start may time out."""
+    read_from = []
+
+    def poll(*_args: object, late_since: Any, **_options: object) -> Polled:
+        read_from.append(late_since)
+        if late_since is not None:
+            raise UnavailableError("The statement took too long.")
+        return Polled(CLOCK, 1, [], CLOCK, is_full=False, is_cut=False)
+
+    monkeypatch.setattr(module, "poll", poll)
+    monkeypatch.setattr(module.time, "monotonic", lambda: NOW + 10)
+    found, _ = discovery()
+    with pytest.raises(UnavailableError):
+        found.poll(NOW)
+    found.poll(NOW + 10.5)
+    with pytest.raises(UnavailableError):
+        found.poll(NOW + 41)
+    assert read_from == [EPOCH, None, EPOCH]
