@@ -100,7 +100,7 @@ class Pruner:
         return Counts(values=self._context.delete(superseded_configs.PRUNE, {"up_to": up_to}))
 
     def prune_inline_endpoints(self) -> Counts:
-        """Delete inline endpoints that no job and no open dead letter names."""
+        """Delete inline endpoints that nothing names."""
         return Counts(inline_endpoints=self._context.delete(inline.PRUNE))
 
     def prune_keys(self) -> Counts:

@@ -1,7 +1,7 @@
 """Inline endpoints: HTTP endpoints that the service registers for jobs that give a URL instead of an endpoint.
 
 The name is a digest of the definition, so equal definitions share an endpoint, and it never changes. A chore deletes an
-inline endpoint that no job and no dead letter names.
+inline endpoint that no job, open dead letter, callback of an endpoint or notification rule names.
 """
 
 import json
@@ -16,7 +16,7 @@ from marshmallow import ValidationError
 
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.endpoint_rows import EndpointDefinition
-from app.catalog.endpoints.inline_names import PREFIX
+from app.catalog.endpoints.inline_names import PATTERN, PREFIX
 from app.catalog.retry_policy import RETRY_POLICY
 from app.catalog.specs.http import TRANSPORT
 from app.kernel.audit import Actor
@@ -33,17 +33,27 @@ MAX_DEFINITION = 16_384  # characters as JSON
 BODY = "{{input.body}}"
 _PLACEHOLDER = "{{"
 # A header with one of these names holds a secret, and everyone with the scope `read` sees the headers of an endpoint.
-_SECRET_HEADER = re.compile(r"^cookie$|authorization|api-?key|secret|token|password", re.IGNORECASE)
+_SECRET_HEADER = re.compile(r"^cookie$|auth|api[-_]?key|secret|token|passw", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"\s*(bearer|basic)\s", re.IGNORECASE)  # as the value of any header
+_USER = re.compile(r"^[A-Za-z]+://[^/?#]*@")
 
-COUNT = statement("inline_endpoints.count", f"SELECT count(*) AS existing FROM endpoints WHERE name LIKE '{PREFIX}%'")  # noqa: S608 - constants
+_IS_INLINE = f"e.name LIKE '{PREFIX}%' AND e.name ~ '{PATTERN}'"
+COUNT = statement("inline_endpoints.count", f"SELECT count(*) AS existing FROM endpoints AS e WHERE {_IS_INLINE}")  # noqa: S608 - constants
 _VERSION_KEY = ["endpoint", "version"]
-_IS_UNUSED = f"""e.name LIKE '{PREFIX}%' AND e.updated_at < now() - INTERVAL '1 hour'
+_IS_UNUSED = f"""{_IS_INLINE} AND e.updated_at < now() - INTERVAL '1 hour'
+         AND NOT EXISTS (SELECT 1 FROM used AS u WHERE u.endpoint = e.name)
          AND NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.endpoint = e.name)
          AND NOT EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.endpoint = e.name AND d.resolved_at IS NULL)"""  # noqa: S608 - a constant
 PRUNE = statement(
     "inline_endpoints.prune",
     f"""
-    WITH page AS MATERIALIZED (
+    WITH used AS MATERIALIZED (
+      SELECT unnest(ARRAY[o.callbacks->>'on_success', o.callbacks->>'on_failure', o.callbacks->>'on_attempt_failed'])
+             AS endpoint
+        FROM endpoints AS o WHERE o.callbacks IS NOT NULL AND o.deleted_at IS NULL
+      UNION
+      SELECT jsonb_array_elements_text(r.rule_json->'channels') FROM notification_rules AS r),
+    page AS MATERIALIZED (
       SELECT e.name AS endpoint FROM endpoints AS e
        WHERE {_IS_UNUSED} ORDER BY e.name LIMIT :limit FOR UPDATE SKIP LOCKED),
     {unlocked_children("endpoint_versions", _VERSION_KEY, "endpoint", "page")},
@@ -109,11 +119,14 @@ def _literal_faults(spec: Mapping[str, Any]) -> dict[str, Any]:
     faults: dict[str, Any] = {}
     if _PLACEHOLDER in str(spec.get("url")):
         faults["url"] = ["Must not be a template: register an endpoint for it, and give its `input`."]
+    elif _USER.match(str(spec.get("url"))):
+        fault = "Must not hold a user or password: store a secret, and register an endpoint that names it."
+        faults["url"] = [fault]
     headers = spec.get("headers")
     for name, value in headers.items() if isinstance(headers, dict) else ():
         if _PLACEHOLDER in str(value):
             faults.setdefault("headers", {})[name] = ["Must not be a template: register an endpoint for it."]
-        elif _SECRET_HEADER.search(name):
+        elif _SECRET_HEADER.search(name) or _CREDENTIALS.match(str(value)):
             fault = "Must not hold a secret in clear text: store a secret, and register an endpoint that names it."
             faults.setdefault("headers", {})[name] = [fault]
     return faults
@@ -126,13 +139,16 @@ class InlineEndpoints:
     maximum: int
     stuck_timeout_ms: int
 
+    def check_on(self) -> None:
+        """Raise ForbiddenError if jobs with `url` are turned off, also for the endpoints that exist."""
+        if self.maximum == 0:
+            raise ForbiddenError("Jobs with `url` are turned off (TE_MAX_INLINE_ENDPOINTS=0). Register an endpoint.")
+
     def register(self, database: Database, inline: InlineEndpoint, *, by: Actor) -> None:
         """Register an inline endpoint, unless another request has just done so.
 
-        Raises ForbiddenError, ConflictError if `maximum` exist, InvalidRequestError, or TemplateError.
+        Raises ConflictError if `maximum` exist, InvalidRequestError, or TemplateError.
         """
-        if self.maximum == 0:
-            raise ForbiddenError("Jobs with `url` are turned off (TE_MAX_INLINE_ENDPOINTS=0). Register an endpoint.")
         if database.fetch(COUNT)[0].existing >= self.maximum:
             raise ConflictError(
                 f"There are {self.maximum} inline endpoints (TE_MAX_INLINE_ENDPOINTS). Register an endpoint whose URL "

@@ -1,7 +1,10 @@
 """Names of inline endpoints."""
 
-PREFIX = "inline-"  # reserved: clients cannot register such a name
+import re
+
+PREFIX = "inline-"  # reserved: clients cannot register such a name, but may have done so before it was reserved
+PATTERN = f"^{PREFIX}[0-9a-f]{{32}}$"  # means the same in SQL
 
 
 def is_inline(name: str) -> bool:
-    return name.startswith(PREFIX)
+    return re.search(PATTERN, name) is not None

@@ -112,7 +112,12 @@ class Creator:
         raise UnavailableError("The endpoint is changing too often. Retry later.")
 
     def target_of(self, new: NewJob, *, again: bool = False) -> CachedEndpoint:
-        """Return the endpoint of a new job, read `again` or from the cache; raises as `EndpointCache.checked` does."""
+        """Return the endpoint of a new job, read `again` or from the cache; raises as `EndpointCache.checked` does.
+
+        Raises ForbiddenError for an inline endpoint if these are turned off.
+        """
+        if new.inline is not None and self._inline is not None:
+            self._inline.check_on()
         look_up = self.targets.checked if again else self.targets.fitting
         try:
             return look_up(new.endpoint, new.input)

@@ -8,7 +8,7 @@ from marshmallow import Schema, ValidationError, fields
 
 from app.catalog.endpoints import live_settings, versions
 from app.catalog.endpoints.endpoint_rows import Endpoint, EndpointDefinition
-from app.catalog.endpoints.inline_names import PREFIX, is_inline
+from app.catalog.endpoints.inline_names import PREFIX
 from app.catalog.endpoints.live_settings_fields import (
     BREAKER,
     DEFAULT_PRIORITY,
@@ -125,7 +125,7 @@ class FlowSchema(Body):
 
 
 def _check_unreserved(name: str) -> None:
-    if is_inline(name):
+    if name.startswith(PREFIX):
         raise ValidationError(f"Must not begin with {PREFIX!r}, which is reserved for jobs with `url`.")
 
 

@@ -63,9 +63,10 @@ class Preferences:
 
 
 def permitted(body: dict[str, Any], trace: TraceContext | None) -> NewJob:
-    """Return the job of a parsed body; raises ForbiddenError if the key lacks the scope for its kind of target."""
+    """Return the job of a parsed body; raises ForbiddenError if the key lacks a scope for its targets."""
+    if "inline" not in body or body.get("callbacks"):
+        require(Scope.JOBS_WRITE)  # callbacks send to registered endpoints
     if "inline" not in body:
-        require(Scope.JOBS_WRITE)
         return new_job(body, trace)
     require(Scope.JOBS_SEND)
     if body.get("idempotency_key") is None and not body["trigger"].repeats:

@@ -43,9 +43,10 @@ BREAKERS = [
     old("breakers", "target, watched_until", f"id, {OLD}"),
     old("breaker_endpoints", "target, endpoint", "id, 'e'"),
 ]
+INLINE_B = "inline-" + "b" * 32
 INLINE = [
-    old("endpoints", "name, endpoint_type, spec, updated_at", f"'inline-' || id, 'HTTP', '{{}}', {OLD}"),
-    old("endpoint_versions", "endpoint, version, endpoint_type, spec", "'inline-' || id, 1, 'HTTP', '{}'"),
+    old("endpoints", "name, endpoint_type, spec, updated_at", f"'inline-' || repeat(id, 32), 'HTTP', '{{}}', {OLD}"),
+    old("endpoint_versions", "endpoint, version, endpoint_type, spec", "'inline-' || repeat(id, 32), 1, 'HTTP', '{}'"),
 ]
 LIMITERS = [
     old("gates", "gate_id, used_at", f"id || '=secret', {OLD}"),
@@ -126,8 +127,13 @@ CASES = {
     },
     **{
         f"inline_endpoints.prune: {table}": Case(
-            *("prune_inline_endpoints", "inline_endpoints", INLINE, f"SELECT 1 FROM {table} WHERE {key} = 'inline-b'"),
-            "row inline-b of endpoints",
+            *(
+                "prune_inline_endpoints",
+                "inline_endpoints",
+                INLINE,
+                f"SELECT 1 FROM {table} WHERE {key} = '{INLINE_B}'",
+            ),
+            f"row {INLINE_B} of endpoints",
         )
         for table, key in (("endpoints", "name"), ("endpoint_versions", "endpoint"))
     },

@@ -1,10 +1,13 @@
-"""Pruning of inline endpoints: only those that no job and no open dead letter names, an hour after the last change."""
+"""Pruning of inline endpoints that nothing names, an hour after the last change."""
 
 from sqlalchemy import text
 
+from app.catalog.endpoints.inline_names import PREFIX
 from app.kernel.db import Database
 from tests import rows
 from tests.contract.scheduler.conftest import chores
+
+NEW, OLD, JOB, LETTER, CALLED, CHANNEL = (PREFIX + digit * 32 for digit in "012345")
 
 
 def names(database: Database, table: str, column: str) -> set[str]:
@@ -13,15 +16,28 @@ def names(database: Database, table: str, column: str) -> set[str]:
 
 
 def test_unused_inline_endpoints_are_deleted_with_their_versions(database: Database) -> None:
-    for name in ("inline-new", "inline-old", "inline-job", "inline-letter", "named"):
+    left = {NEW, JOB, LETTER, "named", "inline-billing"}  # the last one is older than the reserved prefix
+    for name in (OLD, *left):
         rows.add_endpoint(database, name)
-    database.fetch(text("UPDATE endpoints SET updated_at = now() - INTERVAL '2 hours' WHERE name <> 'inline-new'"))
-    rows.add_executions(database, 1, endpoint="inline-job")
-    letter = rows.add_executions(database, 1, endpoint="inline-letter")[0]
+    age = text("UPDATE endpoints SET updated_at = now() - INTERVAL '2 hours' WHERE name <> :new")
+    database.fetch(age, {"new": NEW})
+    rows.add_executions(database, 1, endpoint=JOB)
+    letter = rows.add_executions(database, 1, endpoint=LETTER)[0]
     rows.add_letter(database, letter)
-    database.fetch(text("DELETE FROM executions WHERE endpoint = 'inline-letter'"))
-    database.fetch(text("DELETE FROM jobs WHERE endpoint = 'inline-letter'"))
+    database.fetch(text("DELETE FROM executions WHERE endpoint = :letter"), {"letter": LETTER})
+    database.fetch(text("DELETE FROM jobs WHERE endpoint = :letter"), {"letter": LETTER})
     assert chores(database, batch=1).prune_inline_endpoints()["inline_endpoints"] == 1
-    left = {"inline-new", "inline-job", "inline-letter", "named"}
     assert names(database, "endpoints", "name") == left
     assert names(database, "endpoint_versions", "endpoint") == left
+
+
+def test_targets_of_callbacks_and_notifications_stay(database: Database) -> None:
+    for name in (OLD, CALLED, CHANNEL, "caller"):
+        rows.add_endpoint(database, name)
+    database.fetch(text("UPDATE endpoints SET updated_at = now() - INTERVAL '2 hours'"))
+    calls = text("UPDATE endpoints SET callbacks = jsonb_build_object('on_success', :called) WHERE name = 'caller'")
+    database.fetch(calls, {"called": CALLED})
+    rule = "INSERT INTO notification_rules (name, rule_json) VALUES ('r', jsonb_build_object('channels', :channels))"
+    database.fetch(text(rule), {"channels": [CHANNEL]})
+    chores(database).prune_inline_endpoints()
+    assert names(database, "endpoints", "name") == {CALLED, CHANNEL, "caller"}

@@ -88,9 +88,13 @@ FAULTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"url": "shop.example"}, ["/url"]),
     ({"url": f"{URL}/{{{{input.id}}}}"}, ["/url"]),
     ({"url": "https://user:password@shop.example/"}, ["/url"]),
+    ({"url": "https://sk_live@shop.example/"}, ["/url"]),
+    ({"url": "https://user:pass{word@shop.example/"}, ["/url"]),
     ({"url": "https://shop.example/" + "x" * 17_000}, ["/url"]),
     ({"headers": {"Authorization": "Bearer abc"}}, ["/headers/Authorization"]),
     ({"headers": {"X-Api-Key": "abc", "Cookie": "a=b"}}, ["/headers/X-Api-Key", "/headers/Cookie"]),
+    ({"headers": {"X_Api_Key": "abc", "X-Auth": "abc"}}, ["/headers/X_Api_Key", "/headers/X-Auth"]),
+    ({"headers": {"X-Id": "Bearer abc"}}, ["/headers/X-Id"]),
     ({"headers": {"X-Id": "{{secret.a}}"}}, ["/headers/X-Id"]),
     ({"headers": {"Host": "other"}}, ["/headers/Host"]),
     ({"method": "TRACE", "timeout_ms": 0, "delay": -1}, ["/method", "/timeout_ms", "/delay"]),
@@ -145,6 +149,11 @@ def test_url_needs_its_own_scope(app: Flask, api: Api, database: Database) -> No
     problem(writer.post("/jobs", {"url": URL}), 403, "FORBIDDEN")
     problem(sender.get("/jobs"), 403, "FORBIDDEN")
     problem(sender.post("/jobs/job_1/cancel"), 403, "FORBIDDEN")
+    calling = {"url": URL, "callbacks": {"on_success": "target"}}
+    problem(sender.post("/jobs", calling), 403, "FORBIDDEN")
+    problem(sender.post("/jobs", calling | {"callbacks": {"on_success": "missing"}}), 403, "FORBIDDEN")
+    assert sender.post("/jobs/batch", {"jobs": [calling]}).json["items"][0]["status"] == 403
+    created(api, calling)
     both = {"jobs": [{"url": URL}, one_shot("m")]}
     assert [item["status"] for item in sender.post("/jobs/batch", both).json["items"]] == [201, 403]
     assert [item["status"] for item in writer.post("/jobs/batch", both).json["items"]] == [403, 201]
@@ -159,6 +168,15 @@ def test_number_of_inline_endpoints_is_bounded(database_url: str, maximum: int, 
         response = api.post("/jobs", {"url": "https://other.example"})
         assert response.status_code == status
         assert "TE_MAX_INLINE_ENDPOINTS" in response.json["error"]["message"]
+
+
+def test_existing_inline_endpoints_take_no_jobs_while_they_are_off(api: Api, database_url: str) -> None:
+    first = created(api, {"url": URL, "idempotency_key": "k"})
+    with running(Settings(database_url=database_url, max_inline_endpoints=0)) as app:
+        off = administrator(app)
+        problem(off.post("/jobs", {"url": URL}), 403, "FORBIDDEN")
+        assert off.post("/jobs/batch", {"jobs": [{"url": URL}]}).json["items"][0]["status"] == 403
+        assert off.post("/jobs", {"url": URL, "idempotency_key": "k"}).json["job_id"] == first["job_id"]
 
 
 def test_deleted_inline_endpoint_comes_back(api: Api, database: Database) -> None:
