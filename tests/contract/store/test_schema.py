@@ -50,10 +50,12 @@ def test_upgrade_of_an_empty_database_can_be_repeated(empty_url: str) -> None:
 def test_new_database_counts_later_revisions_as_done(empty_url: str, tmp_path: Path) -> None:
     """Later revisions change databases of earlier releases; the baseline creates the newest tables."""
     versions = shutil.copytree(schema_version.VERSIONS, tmp_path / "versions")
-    later = "revision, down_revision = '0101', '0100'\ndef upgrade():\n    raise RuntimeError('it ran')\n"
-    (versions / "0101_later.py").write_text(later)
+    head = schema_version.head()
+    number = f"{int(head) + 1:04}"
+    later = f"revision, down_revision = {number!r}, {head!r}\ndef upgrade():\n    raise RuntimeError('it ran')\n"
+    (versions / f"{number}_later.py").write_text(later)
     for _ in range(2):
-        assert migrate.upgrade(empty_url, versions=versions) == "0101"
+        assert migrate.upgrade(empty_url, versions=versions) == number
 
 
 def test_schema_of_a_newer_release_is_not_changed(database: Database, database_url: str) -> None:
