@@ -11,6 +11,8 @@ from sqlalchemy.exc import ProgrammingError
 from schema import functions, migrate
 
 TEMPLATE = (Path(functions.__file__).parent / "te_enqueue.sql").read_text()
+# Types of the arguments of this release's function.
+ARGUMENTS = ["text", "jsonb", "text", "timestamptz", "interval", "text", "jsonb", "text", "bigint", "text"]
 BODY = text("SELECT prosrc FROM pg_proc WHERE proname = 'te_enqueue'")
 MAY_EXECUTE = text("SELECT has_function_privilege(:role, oid, 'EXECUTE') FROM pg_proc WHERE proname = 'te_enqueue'")
 OTHER = "FUNCTION te_enqueue(endpoint text) RETURNS text LANGUAGE sql AS 'SELECT 1'"
@@ -28,6 +30,12 @@ def role(observer: Connection, database_url: str) -> Iterator[str]:
 def test_every_name_in_braces_is_replaced() -> None:
     assert {"schema", "max_name", "followed_on_success"} < set(re.findall(r"\{([a-z_]+)\}", TEMPLATE))
     assert not re.search(r"\{[a-z_]+\}", functions.te_enqueue("public"))
+
+
+def test_changed_arguments_have_a_revision() -> None:
+    """If it fails, write a revision that drops the function with the earlier arguments, and update ARGUMENTS."""
+    signature = TEMPLATE[TEMPLATE.index("te_enqueue(\n") : TEMPLATE.index(") RETURNS")]
+    assert re.findall(r"^  \w+ (\w+)", signature, re.MULTILINE) == ARGUMENTS
 
 
 @pytest.mark.postgresql_only
