@@ -1,10 +1,14 @@
 """`flask doctor`: callbacks to deleted endpoints."""
 
+import pytest
+
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from tests.integration.client import Api
 from tests.integration.command_line import Cli, doctor_findings
 from tests.integration.registered import created, interval, one_shot, register
+
+pytestmark = pytest.mark.reflection
 
 
 def test_callbacks_to_deleted_endpoints_are_reported(api: Api, cli: Cli, database: Database) -> None:

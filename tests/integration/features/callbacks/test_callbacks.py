@@ -18,6 +18,7 @@ from app.queue.executions.execution_model import Claim
 from app.queue.executions.repairs import fail_exhausted
 from app.queue.executions.verdict import RetryAction, Tried, Verdict, decide
 from schema.states import Followed
+from tests import rows
 from tests.claiming import TARGET, take
 from tests.integration.client import Api, another_process
 from tests.integration.executions.worker import ERROR, WORKER, end
@@ -45,6 +46,7 @@ def caller(api: Api) -> Api:
 
 def claim_due(database: Database) -> Claim:
     """Claim the due execution of the endpoint `target`."""
+    rows.move_to_one_shard(database)
     return take(database, WORKER, 1, partitions=(TARGET,)).claims[0]
 
 

@@ -27,6 +27,8 @@ from tests.integration.command_line import Cli, doctor_findings, flask_app
 from tests.integration.registered import created, interval, one_shot, register, register_all
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.reflection
+
 
 def test_healthy_service_has_no_findings(api: Api, cli: Cli) -> None:
     register_all(api)

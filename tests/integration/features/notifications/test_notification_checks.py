@@ -1,11 +1,14 @@
 """`flask doctor`: late messages, and rows of deleted notification rules."""
 
+import pytest
 from sqlalchemy import text
 
 from app.kernel.db import Database
 from tests.integration.client import Api
 from tests.integration.command_line import Cli, doctor_findings
 from tests.integration.registered import register
+
+pytestmark = pytest.mark.reflection
 
 
 def test_late_messages_and_rows_of_deleted_rules_are_reported(api: Api, cli: Cli, database: Database) -> None:
