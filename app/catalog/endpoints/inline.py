@@ -162,4 +162,5 @@ class InlineEndpoints:
         except (InvalidRequestError, TemplateError) as error:
             for each in error.details:
                 each["pointer"] = each["pointer"].removeprefix("/spec")
+            error.message = error.message.replace(" /spec/", " /")
             raise
