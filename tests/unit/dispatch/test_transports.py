@@ -6,6 +6,8 @@ import pytest
 from marshmallow import Schema, fields
 
 import app.catalog.specs
+import tests.worker_environment  # noqa: F401 - first
+from actors.dispatch import DISPATCHERS
 from app.catalog.specs import TRANSPORTS
 from app.catalog.specs.spec_fields import milliseconds, templated, text
 from app.catalog.specs.transport import Example, Transport
@@ -20,6 +22,11 @@ def test_every_endpoint_type_has_its_modules(folder: str) -> None:
     """Modules are found by the name of the queue; this test lists missing files without an import."""
     wanted = [f"{folder}/{endpoint_type.queue}.py" for endpoint_type in EndpointType]
     assert [path for path in wanted if not (ROOT / path).exists()] == []
+
+
+def test_every_endpoint_type_has_a_dispatcher() -> None:
+    """If it fails, add the transport to DISPATCHERS, in actors.dispatch."""
+    assert DISPATCHERS.keys() == set(EndpointType)
 
 
 def transport(spec: Schema) -> Transport:
