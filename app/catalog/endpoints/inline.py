@@ -92,7 +92,7 @@ def inline_endpoint(given: Mapping[str, Any], *, sends_body: bool) -> InlineEndp
     return _checked(json.dumps([spec, given.get("retry_policy")], sort_keys=True, separators=(",", ":")))
 
 
-@lru_cache(maxsize=1_000)
+@lru_cache(maxsize=256)  # of up to 160 KB each
 def _checked(text: str) -> InlineEndpoint:
     if len(text) > MAX_DEFINITION:
         raise ValidationError({"url": [f"Must have, with its settings, at most {MAX_DEFINITION} characters as JSON."]})
