@@ -37,14 +37,14 @@ BLOCKS = {
 }
 
 
-def blocks(page: Path) -> list[tuple[str, str]]:
+def code_blocks(page: Path) -> list[tuple[str, str]]:
     """Return language and text of each fenced block."""
     return re.findall(r"^ *```(\w+)\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
 def test_each_block_is_run_or_has_a_reason() -> None:
     pages = [page for part in ("tutorial", "how-to") for page in (ROOT / "docs" / part).glob("*.md")]
-    found = {page.relative_to(ROOT / "docs").as_posix(): len(blocks(page)) for page in pages if blocks(page)}
+    found = {page.relative_to(ROOT / "docs").as_posix(): len(code_blocks(page)) for page in pages if code_blocks(page)}
     assert found == {name: len(entries) for name, entries in BLOCKS.items()}
     for name, entries in BLOCKS.items():
         for test in (entry for entry in entries if entry.startswith("tests/") and " " not in entry):
@@ -54,7 +54,7 @@ def test_each_block_is_run_or_has_a_reason() -> None:
 @pytest.mark.parametrize("name", BLOCKS)
 def test_each_block_has_valid_syntax(name: str) -> None:
     bash = shutil.which("bash")
-    for language, text in blocks(ROOT / "docs" / name):
+    for language, text in code_blocks(ROOT / "docs" / name):
         if language == "python":
             compile(text, name, "exec")
         elif language == "json":
