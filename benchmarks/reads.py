@@ -78,6 +78,7 @@ def _values() -> dict[str, list[str]]:
         "since": [hour, half],
         "kind": ["execution.failed", "catalogue"],
         "wait": ["0s"],
+        "inline": ["true"],
         "before": [half, most],
         "error_type": ["HTTP_ERROR", "nobody"],
         "failed_after": [hour, half],

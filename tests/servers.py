@@ -43,6 +43,11 @@ _STATE = " UNION ALL ".join(
     f"SELECT '{catalog}', count(*), max(CAST(CAST(xmin AS TEXT) AS BIGINT)), {more} FROM {catalog}"
     for catalog, more in _CATALOGS.items()
 )
+_OWN_STATE = """
+    SELECT (SELECT max(version_num) FROM alembic_version), (SELECT count(*) FROM migration_lease),
+           (SELECT sum(pg_relation_size(oid)) FROM pg_class
+             WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace) > 2000000
+    """
 _END_CLIENTS = """
     SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
      WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -116,7 +121,7 @@ class Copies:
     """Copies of a template database: while a test uses one copy, a thread prepares the next and clears the previous.
 
     The server needs longer for both than many tests run, and tests leave the server mostly idle. A copy is used again
-    until a test has changed its schema, its statistics or its settings, or MAX_USES have left dead rows.
+    until a test has changed its schema, its statistics or its settings, or many dead rows are left.
     """
 
     def __init__(self, cluster: Cluster, template: str) -> None:
@@ -213,7 +218,8 @@ def _state_of(url: str) -> list[tuple[object, ...]]:
     with closing(_connected(url)) as connection, connection.cursor() as cursor:
         cursor.execute(_STATE)
         found: list[tuple[object, ...]] = cursor.fetchall()
-        return found
+        cursor.execute(_OWN_STATE)
+        return found + cursor.fetchall()
 
 
 def _connected(url: str) -> Any:

@@ -9,6 +9,7 @@ from sqlalchemy import event, text
 
 from app.kernel import db
 from app.kernel.db import Database
+from app.queue.executions.watermark import ScanPace
 from brokers.attempt import Attempt, Stage
 from brokers.consumer import ClaimConsumer
 from brokers.discovery import DiscoveryTimes
@@ -114,7 +115,7 @@ def add_released(database: Database, shards: int) -> list[str]:
 def test_released_execution_behind_the_mark_is_found_by_the_next_full_scan(
     database: Database, process: WorkerProcess, shards: int
 ) -> None:
-    attempts = Attempts(process)
+    attempts = Attempts(process, times=DiscoveryTimes(scan_pace=ScanPace(longest_seconds=0.2)))
     recent = {execution for shard in range(shards) for execution in add_to(database, shard)}
     assert set(delivered(attempts, shards)) == recent, "these claims move the marks"
     expected = set(add_released(database, shards))

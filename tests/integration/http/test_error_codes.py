@@ -41,9 +41,9 @@ def stock(api: Api, database: Database) -> Stock:
     return Stock(api, created(api, cron())["job_id"], job["job_id"], job["execution"]["execution_id"])
 
 
-def break_a_row(stock: Stock) -> TestResponse:
-    services(stock.api.app).database.fetch(text("UPDATE endpoints SET retry_policy = CAST('[1]' AS JSONB)"))
-    return stock.api.get("/endpoints/target")
+def break_a_table(stock: Stock) -> TestResponse:
+    services(stock.api.app).database.fetch(text("ALTER TABLE configs RENAME COLUMN values_json TO moved"))
+    return stock.api.get("/configs/config")
 
 
 def expire_result(stock: Stock) -> TestResponse:
@@ -167,7 +167,7 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("TEMPLATE_RESOLUTION_FAILED", 422, endpoint(config="config", spec=CONFIG_TEMPLATE), ["/spec/url"]),
     ("TEMPLATE_RESOLUTION_FAILED", 422, endpoint(spec=UNKNOWN_SECRET), ["/spec/headers/A"]),
     ("RATE_LIMITED", 429, exceed_rate_limit, []),
-    ("INTERNAL_ERROR", 500, break_a_row, []),
+    ("INTERNAL_ERROR", 500, break_a_table, []),
     # Codes outside the contract.
     ("FORBIDDEN", 403, lambda stock: reader(stock).delete("/configs/config"), []),
     ("NOT_FOUND", 404, get("/nope"), []),
