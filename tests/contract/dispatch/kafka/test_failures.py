@@ -110,6 +110,7 @@ def test_broker_with_an_undecodable_host_name_fails_only_its_own_deliveries():
             error, is_still_lent = run(dispatcher(), lambda producers: main(producers, hostile))
     finally:
         threading.excepthook = before
-    assert (error.type, error.permanent) == ("CONNECTION_ERROR", True)
-    assert "\\xff\\xfe" in error.message
+    # librdkafka's own report of the name may come before the answer to the check: then the delivery is retried.
+    assert (error.type, error.permanent) in {("CONNECTION_ERROR", True), ("BROKER_ERROR", False)}, error.message
+    assert "\\xff\\xfe" in error.message or "UnicodeDecodeError" in error.message
     assert (died, is_still_lent) == ([], False)
