@@ -13,6 +13,7 @@ R = TypeVar("R")
 log = logging.getLogger(__name__)
 
 MAX_REPORTED = 10_000
+MAX_CHARACTERS = 300  # of a line: an error may quote a whole value
 _reported = set[str]()  # of this process
 
 
@@ -31,7 +32,7 @@ def readable(read: Callable[[T], R], rows: Iterable[T], name: Callable[[T], str]
 
 def report(row: str, error: Exception) -> None:
     """Log a row that cannot be read, once: most readers read it again and again."""
-    line = f"{row}: {type(error).__name__}: {error}"
+    line = f"{row}: {type(error).__name__}: {error}"[:MAX_CHARACTERS]
     if line not in _reported and len(_reported) < MAX_REPORTED:
         _reported.add(line)
         log.error("cannot read %s; skipping this row; repair it, or run the release that wrote it", line)

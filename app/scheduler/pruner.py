@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from app.catalog import superseded_configs
-from app.catalog.endpoints import inline
+from app.catalog.endpoints import inline_pruning
 from app.kernel import audit, idempotency
 from app.kernel.db.paging import Position
 from app.kernel.formats import EPOCH
@@ -101,7 +101,7 @@ class Pruner:
 
     def prune_inline_endpoints(self) -> Counts:
         """Delete inline endpoints that nothing names."""
-        return Counts(inline_endpoints=self._context.delete(inline.PRUNE))
+        return Counts(inline_endpoints=self._context.delete(inline_pruning.PRUNE))
 
     def prune_keys(self) -> Counts:
         """Delete idempotency keys after their retention, oldest first."""

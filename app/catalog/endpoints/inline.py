@@ -1,7 +1,6 @@
 """Inline endpoints: HTTP endpoints that the service registers for jobs that give a URL instead of an endpoint.
 
-The name is a digest of the definition, so equal definitions share an endpoint, and it never changes. A chore deletes an
-inline endpoint that no job, open dead letter, callback of an endpoint or notification rule names.
+The name is a digest of the definition, so equal definitions share an endpoint, and it never changes.
 """
 
 import json
@@ -16,13 +15,12 @@ from marshmallow import ValidationError
 
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.endpoint_rows import EndpointDefinition
-from app.catalog.endpoints.inline_names import PATTERN, PREFIX
+from app.catalog.endpoints.inline_names import IS_INLINE, PREFIX
 from app.catalog.retry_policy import RETRY_POLICY
 from app.catalog.specs.http import TRANSPORT
 from app.kernel.audit import Actor
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
-from app.kernel.db.deletion import MAX_NAMED, has_locked_child, named, unlocked_children
 from app.kernel.errors import ConflictError, ForbiddenError, InvalidRequestError, TemplateError
 from app.kernel.sql import statement
 from schema.states import EndpointType
@@ -37,39 +35,7 @@ _SECRET_HEADER = re.compile(r"^cookie$|auth|api[-_]?key|secret|token|passw", re.
 _CREDENTIALS = re.compile(r"\s*(bearer|basic)\s", re.IGNORECASE)  # as the value of any header
 _USER = re.compile(r"^[A-Za-z]+://[^/?#]*@")
 
-_IS_INLINE = f"e.name LIKE '{PREFIX}%' AND e.name ~ '{PATTERN}'"
-COUNT = statement("inline_endpoints.count", f"SELECT count(*) AS existing FROM endpoints AS e WHERE {_IS_INLINE}")  # noqa: S608 - constants
-_VERSION_KEY = ["endpoint", "version"]
-_IS_UNUSED = f"""{_IS_INLINE} AND e.updated_at < now() - INTERVAL '1 hour'
-         AND NOT EXISTS (SELECT 1 FROM used AS u WHERE u.endpoint = e.name)
-         AND NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.endpoint = e.name)
-         AND NOT EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.endpoint = e.name AND d.resolved_at IS NULL)"""  # noqa: S608 - a constant
-PRUNE = statement(
-    "inline_endpoints.prune",
-    f"""
-    WITH used AS MATERIALIZED (
-      SELECT unnest(ARRAY[o.callbacks->>'on_success', o.callbacks->>'on_failure', o.callbacks->>'on_attempt_failed'])
-             AS endpoint
-        FROM endpoints AS o WHERE o.callbacks IS NOT NULL AND o.deleted_at IS NULL
-      UNION
-      SELECT jsonb_array_elements_text(r.rule_json->'channels') FROM notification_rules AS r),
-    page AS MATERIALIZED (
-      SELECT e.name AS endpoint FROM endpoints AS e
-       WHERE {_IS_UNUSED} ORDER BY e.name LIMIT :limit FOR UPDATE SKIP LOCKED),
-    {unlocked_children("endpoint_versions", _VERSION_KEY, "endpoint", "page")},
-    free AS MATERIALIZED (
-      SELECT endpoint FROM page WHERE NOT {has_locked_child("endpoint_versions", _VERSION_KEY, "endpoint", "page")}),
-    versions AS (
-      DELETE FROM endpoint_versions WHERE endpoint IN (SELECT endpoint FROM free) RETURNING endpoint),
-    gone AS (
-      DELETE FROM endpoints WHERE name IN (SELECT endpoint FROM free) RETURNING name)
-    SELECT (SELECT count(*) FROM gone) AS deleted,
-           ARRAY(SELECT {named("endpoints", ["name"])} FROM endpoints AS e
-                  WHERE {_IS_UNUSED} AND (SELECT count(*) FROM page) < CAST(:limit AS BIGINT)
-                    AND name NOT IN (SELECT endpoint FROM free)
-                  ORDER BY name LIMIT {MAX_NAMED}) AS locked
-    """,  # noqa: S608 - constants of this module
-)
+COUNT = statement("inline_endpoints.count", f"SELECT count(*) AS existing FROM endpoints AS e WHERE {IS_INLINE}")  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True)

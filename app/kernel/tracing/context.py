@@ -67,9 +67,9 @@ def span_id_of(execution_id: str, attempt: int) -> int:
 
 
 def trace_of(execution_id: str, stored: str | None = None) -> TraceContext:
-    """Return the position from which an attempt continues: that of its job, else one in a trace of the execution.
+    """Return the trace context that an attempt continues: the stored context of its job, else a new span.
 
-    All attempts of an execution that continues no other trace share its trace id.
+    The new spans of all attempts of an execution have the same trace id.
     """
     if stored is not None and not stored.startswith(_LINK):
         return TraceContext.stored(stored)

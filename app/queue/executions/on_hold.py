@@ -136,8 +136,8 @@ def hold_retries(database: Database) -> int:
     params: dict[str, object] = {
         "ids": [row.execution_id for row in found],
         "jobs": sorted({row.job_id for row in found}),
+        "count": len(found),
     }
-    params["count"] = len(found)
 
     def body(connection: Connection) -> int:
         rows = connection.execute(HOLD_RETRIES, params)

@@ -14,7 +14,8 @@ SLACK = timedelta(seconds=5)
 class ScanPace:
     """Pause between two full scans: so many times as long as the last one lasted, and at most `longest_seconds`.
 
-    So scans take two percent of the time: each read is a full scan while there are few dead entries.
+    So each read is a full scan while there are few dead entries, and scans take two percent of the time, or more if one
+    takes longer than 0.6 s.
     """
 
     longest_seconds: float = 30.0

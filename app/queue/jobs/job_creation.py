@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Row
 
 from app.catalog.endpoints import callback_targets
-from app.catalog.endpoints.inline import InlineEndpoints
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.errors import EndpointNotFoundError, TaskExecutorError, UnavailableError
@@ -19,6 +18,9 @@ from app.queue.jobs.endpoint_cache import CachedEndpoint, EndpointCache
 from app.queue.jobs.group_commit import GroupCommit
 from app.queue.jobs.job_model import Job, NewJob
 from schema.states import ExecutionStatus, Trigger
+
+if TYPE_CHECKING:
+    from app.catalog.endpoints.inline import InlineEndpoints
 
 MAX_TRIES = 4
 MAX_GROUPED_INPUT = 32_768  # characters: a full group is 4 MiB at most, and CockroachDB accepts 16 MiB
@@ -43,7 +45,7 @@ class Creator:
         *,
         shards: int,
         look_ahead_ms: int,
-        inline: InlineEndpoints | None = None,
+        inline: "InlineEndpoints | None" = None,
         hint: Callable[[str, Place | None], object] = lambda _queue, _place: None,
     ) -> None:
         """Take the `hint` to call after a job is stored: with its queue, and its partition if it is due at once.

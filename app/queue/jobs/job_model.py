@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from app.catalog.endpoints.inline import InlineEndpoint
 from app.kernel.audit import SYSTEM, Actor
 from app.kernel.tracing.context import TraceContext
 from app.schedule.timetable import Timetable
 from schema.job_bounds import OWN_KEY_PREFIX
 from schema.states import EndpointType, ExecutionStatus, JobStatus, Trigger
+
+if TYPE_CHECKING:  # only web processes load the schemas of specs for it
+    from app.catalog.endpoints.inline import InlineEndpoint
 
 
 def own_key(kind: str, unique: str) -> str:
@@ -43,7 +45,7 @@ class NewJob:
     first_tick: datetime | None = None
     callbacks: Mapping[str, str | None] | None = None
     trace: TraceContext | None = None
-    inline: InlineEndpoint | None = None
+    inline: "InlineEndpoint | None" = None
     by: Actor = SYSTEM
 
 

@@ -10,6 +10,8 @@ import pytest
 from marshmallow import Schema
 from sqlalchemy import Table
 
+from app.catalog.endpoints import inline
+from app.catalog.specs.http import HttpSpec
 from app.features.dead_letters.redrive import Replacement, job_of_letter
 from app.queue.ending.letters import DeadLetter
 from app.queue.executions import materialization
@@ -161,6 +163,12 @@ def test_every_field_of_a_new_job_can_be_requested() -> None:
     internal = {"timetable", "starts_now", "first_tick", "trace", "inline", "by", "every_ms", "delay_ms"}
     known = (names_of(NewJob) | names_of(Timetable)) - internal | {"every", "delay"}
     assert known == NewJobSchema().fields.keys() - InlineFields().fields.keys()
+
+
+def test_every_field_of_an_inline_endpoint_is_described() -> None:
+    """If it fails, describe the field in app.web.jobs.inline_fields."""
+    assert InlineFields().fields.keys() == {*inline.FIELDS, "body"}
+    assert HttpSpec().fields.keys() - {*inline.SPEC_FIELDS} == {"body_template", "soft_timeout_ms"}
 
 
 def test_every_field_of_a_job_is_shown() -> None:
