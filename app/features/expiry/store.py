@@ -14,6 +14,7 @@ from app.kernel.sql import of_regions, statement
 from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.ending.outbox_rows import put_ends
 from app.queue.executions.settlement import settle_jobs
+from app.queue.executions.unlocked_rows import FREE_EXECUTIONS, FREE_JOBS
 from schema.states import ExecutionStatus
 
 # An open breaker that no process has probed for a minute makes nothing wait: nothing is due for it.
@@ -44,13 +45,9 @@ LATE = statement(
 # next run reads them again. A changed `expires_at` shows that the execution was requested again since it was read.
 EXPIRE = statement(
     "executions.expire",
-    """
-    WITH free AS MATERIALIZED (
-      SELECT execution_id FROM executions WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
-       ORDER BY execution_id LIMIT :count FOR UPDATE SKIP LOCKED),
-    free_jobs AS MATERIALIZED (
-      SELECT job_id FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[]))
-       ORDER BY job_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED)
+    f"""
+    WITH {FREE_EXECUTIONS},
+    {FREE_JOBS}
     UPDATE executions AS e SET status = 'FAILED', completed_at = now()
       FROM unnest(CAST(:ids AS TEXT[]), CAST(:jobs AS TEXT[]), CAST(:statuses AS TEXT[]),
                   CAST(:instants AS TIMESTAMPTZ[])) AS late (execution_id, job_id, status, expires_at)
@@ -59,7 +56,7 @@ EXPIRE = statement(
      WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND e.execution_id = late.execution_id
        AND COALESCE(e.status = late.status AND e.expires_at = late.expires_at, false)
     RETURNING e.execution_id, late.status, e.attempt_count
-    """,
+    """,  # noqa: S608 - constants
 )
 START = Position(EPOCH, "")
 

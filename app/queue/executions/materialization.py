@@ -14,6 +14,7 @@ from app.kernel.formats import EPOCH
 from app.kernel.sql import of_regions, statement
 from app.kernel.unreadable import readable
 from app.queue.executions.execution_insertion import OF_JOB_FOR_EXECUTION, insert_executions
+from app.queue.executions.unlocked_rows import FREE_JOBS
 from app.schedule.due_ticks import Advance, DueJob
 from app.schedule.timetable import Timetable
 
@@ -73,9 +74,7 @@ MATERIALIZE = statement(
         CAST(:lasts AS TIMESTAMPTZ[]), CAST(:retires AS BOOLEAN[]), CAST(:exclusives AS BOOLEAN[]),
         CAST(:skipped_catch_up AS BIGINT[]), CAST(:skipped_overlap AS BIGINT[]))
       AS u (job_id, expected, next_run_at, last_tick_at, retires, exclusive, skipped_catch_up, skipped_overlap)),
-    free AS MATERIALIZED (
-      SELECT job_id FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[]))
-       ORDER BY job_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED),
+    {FREE_JOBS},
     advanced AS (
       UPDATE jobs AS j
          SET cron_next_run_at = due.next_run_at,
@@ -87,7 +86,7 @@ MATERIALIZE = statement(
              ended_at = CASE WHEN due.retires THEN now() ELSE NULL END,
              end_reason = CASE WHEN due.retires THEN 'NO_TICK_LEFT' ELSE NULL END
         FROM due
-        JOIN free ON free.job_id = due.job_id
+        JOIN free_jobs AS free ON free.job_id = due.job_id
        WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
          AND j.job_id = due.job_id AND j.cron_next_run_at = due.expected
          AND j.status = 'ACTIVE' AND (NOT due.exclusive OR NOT {_IS_BUSY})
@@ -106,7 +105,7 @@ MATERIALIZE = statement(
     SELECT due.job_id, free.job_id IS NULL AS is_locked, i.queue, a.status = 'RETIRED' AS retired, a.skipped,
            COALESCE(i.executions, 0) AS executions
       FROM due
-      LEFT JOIN free ON free.job_id = due.job_id
+      LEFT JOIN free_jobs AS free ON free.job_id = due.job_id
       LEFT JOIN advanced AS a ON a.job_id = due.job_id
       LEFT JOIN (SELECT job_id, min(queue) AS queue, count(*) AS executions FROM inserted GROUP BY job_id) AS i
         ON i.job_id = a.job_id

@@ -10,6 +10,7 @@ from app.kernel.function_types import Stopping, never
 from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.executions.execution_insertion import expires_at
+from app.queue.executions.unlocked_rows import FREE_EXECUTIONS
 from schema.states import ExecutionStatus, JobStatus
 
 BATCH = 500  # executions of a job in one transaction
@@ -51,20 +52,18 @@ RETRIES = statement(
 # rows are left to the next run.
 HOLD_RETRIES = statement(
     "executions.hold_retries",
-    """
+    f"""
     WITH paused AS MATERIALIZED (
       SELECT job_id, paused_at FROM jobs
        WHERE job_id = ANY (CAST(:jobs AS TEXT[])) AND paused_at IS NOT NULL
        ORDER BY job_id LIMIT :count FOR SHARE SKIP LOCKED),
-    free AS MATERIALIZED (
-      SELECT execution_id FROM executions WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
-       ORDER BY execution_id LIMIT :count FOR UPDATE SKIP LOCKED)
+    {FREE_EXECUTIONS}
     UPDATE executions AS e SET status = 'PENDING', on_hold = true
       FROM paused AS j, free
      WHERE e.execution_id = free.execution_id AND e.execution_id = ANY (CAST(:ids AS TEXT[])) AND j.job_id = e.job_id
        AND e.status = 'RETRYING' AND e.created_at <= j.paused_at
     RETURNING e.execution_id, e.attempt_count
-    """,
+    """,  # noqa: S608 - a constant
 )
 
 # Late executions become due now, in order within a batch: see app.queue.executions.promotion. The age of a first

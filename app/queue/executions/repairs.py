@@ -14,12 +14,9 @@ from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.ending.outbox_rows import put_ends
 from app.queue.executions.settlement import ONE_SHOT, settle_jobs
+from app.queue.executions.unlocked_rows import FREE_EXECUTIONS, FREE_JOBS
 from schema.states import ExecutionStatus, JobStatus
 
-# A wait for a locked job would keep all other jobs.
-_FREE_JOBS = """WITH free AS MATERIALIZED (
-      SELECT job_id FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[]))
-       ORDER BY job_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED)"""
 _NEWEST = Position(datetime.max.replace(tzinfo=UTC), "")
 
 # Only a manual edit creates such a row, and no claim takes it. No index holds such rows, so pages of the index of due
@@ -49,12 +46,8 @@ EXHAUSTED = statement(
 EXHAUST = statement(
     "executions.exhaust",
     f"""
-    WITH free AS MATERIALIZED (
-      SELECT execution_id FROM executions WHERE execution_id = ANY (CAST(:ids AS TEXT[]))
-       ORDER BY execution_id LIMIT :count FOR UPDATE SKIP LOCKED),
-    free_jobs AS MATERIALIZED (
-      SELECT job_id FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[]))
-       ORDER BY job_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED)
+    WITH {FREE_EXECUTIONS},
+    {FREE_JOBS}
     UPDATE executions AS e SET status = 'FAILED', completed_at = now()
       FROM unnest(CAST(:ids AS TEXT[]), CAST(:jobs AS TEXT[]), CAST(:statuses AS TEXT[]))
            AS found (execution_id, job_id, status)
@@ -101,9 +94,9 @@ FINISHED = statement("jobs.finished", f"SELECT j.job_id FROM jobs AS j WHERE {_I
 RETIRE = statement(
     "jobs.retire_finished",
     f"""
-    {_FREE_JOBS}
+    WITH {FREE_JOBS}
     UPDATE jobs AS j SET status = 'RETIRED', retired_at = now(), paused_at = NULL
-      FROM free
+      FROM free_jobs AS free
      WHERE free.job_id = j.job_id AND {_IS_FINISHED}
     RETURNING j.job_id
     """,  # noqa: S608 - a constant of this package
@@ -124,12 +117,12 @@ STALLED = statement(
 RESTART = statement(
     "jobs.restart_stalled",
     f"""
-    {_FREE_JOBS}
+    WITH {FREE_JOBS}
     UPDATE jobs AS j SET cron_next_run_at = GREATEST(now(), COALESCE(
              (SELECT max(e.completed_at) FROM executions AS e
                WHERE e.job_id = j.job_id AND e.scheduled_at = j.cron_last_tick_at)
              + j.interval_ms * INTERVAL '1 millisecond', now()))
-      FROM free
+      FROM free_jobs AS free
      WHERE free.job_id = j.job_id AND j.job_id = ANY (CAST(:jobs AS TEXT[])) AND {_IS_STALLED}
     RETURNING j.job_id
     """,  # noqa: S608 - a constant of this module

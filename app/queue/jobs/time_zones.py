@@ -12,6 +12,7 @@ from app.kernel.formats import EPOCH
 from app.kernel.function_types import Stopping
 from app.kernel.sql import statement
 from app.kernel.unreadable import report
+from app.queue.executions.unlocked_rows import FREE_JOBS
 from app.schedule import zone_rules
 from app.schedule.timetable import Timetable
 
@@ -39,22 +40,20 @@ JOBS = statement(
 )
 MOVE = statement(
     "jobs.move_next_runs",
-    """
-    WITH free AS MATERIALIZED (
-      SELECT job_id FROM jobs WHERE job_id = ANY (CAST(:jobs AS TEXT[]))
-       ORDER BY job_id LIMIT :count FOR NO KEY UPDATE SKIP LOCKED),
+    f"""
+    WITH {FREE_JOBS},
     moved AS (
       UPDATE jobs AS j SET cron_next_run_at = u.next_run_at
         FROM unnest(CAST(:jobs AS TEXT[]), CAST(:expected AS TIMESTAMPTZ[]), CAST(:nexts AS TIMESTAMPTZ[]))
              AS u (job_id, expected, next_run_at)
-        JOIN free ON free.job_id = u.job_id
+        JOIN free_jobs AS free ON free.job_id = u.job_id
        WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
          AND j.job_id = u.job_id AND j.cron_next_run_at = u.expected AND j.status = 'ACTIVE'
       RETURNING j.job_id)
     SELECT (SELECT count(*) FROM moved) AS moved,
            ARRAY(SELECT job_id FROM unnest(CAST(:jobs AS TEXT[])) AS u (job_id)
-                  WHERE job_id NOT IN (SELECT job_id FROM free) ORDER BY job_id) AS locked
-    """,
+                  WHERE job_id NOT IN (SELECT job_id FROM free_jobs) ORDER BY job_id) AS locked
+    """,  # noqa: S608 - a constant of this package
 )
 
 
