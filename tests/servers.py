@@ -2,7 +2,6 @@
 
 import os
 import secrets
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -31,26 +30,6 @@ _SCHEMA = """
     UNION ALL SELECT event_object_table, trigger_name, '' FROM information_schema.triggers
     UNION ALL SELECT 'function', p.proname, '' FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
                WHERE n.nspname = 'public'
-    """
-
-
-MAX_USES = 20  # of a copy
-# Rows of the catalog change with the schema, and rows of tables also with their statistics.
-_CATALOGS = {"pg_class": "max(reltuples)", "pg_db_role_setting": "0"} | dict.fromkeys(
-    ("pg_attribute", "pg_constraint", "pg_index", "pg_namespace", "pg_proc", "pg_trigger"), "0"
-)
-_STATE = " UNION ALL ".join(
-    f"SELECT '{catalog}', count(*), max(CAST(CAST(xmin AS TEXT) AS BIGINT)), {more} FROM {catalog}"
-    for catalog, more in _CATALOGS.items()
-)
-_OWN_STATE = """
-    SELECT (SELECT max(version_num) FROM alembic_version), (SELECT count(*) FROM migration_lease),
-           (SELECT sum(pg_relation_size(oid)) FROM pg_class
-             WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace) > 2000000
-    """
-_END_CLIENTS = """
-    SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
-     WHERE datname = current_database() AND pid <> pg_backend_pid()
     """
 
 
@@ -118,50 +97,34 @@ class Cluster:
 
 
 class Copies:
-    """Copies of a template database: while a test uses one copy, a thread prepares the next and clears the previous.
+    """Copies of a template database: while a test uses one copy, a thread creates the next and drops the previous.
 
-    The server needs longer for both than many tests run, and tests leave the server mostly idle. A copy is used again
-    until a test has changed its schema, its statistics or its settings, or many dead rows are left.
+    The server needs longer for both than many tests run, and tests leave the server mostly idle.
     """
 
     def __init__(self, cluster: Cluster, template: str) -> None:
         self._cluster = cluster
         self._template = template
         self._thread = ThreadPoolExecutor(1, "copies")
-        self._uses = Counter[str]()
-        self._free: list[str] = []
-        self._state = _state_of(template)
-        self._next = self._thread.submit(self._take)
-        self._returns: list[Future[None]] = []
+        self._next = self._begin()
+        self._drops: list[Future[None]] = []
 
     @contextmanager
     def lend(self) -> Iterator[str]:
         url = self._next.result()
-        self._next = self._thread.submit(self._take)
+        self._next = self._begin()
         yield url
-        self._returns.append(self._thread.submit(self._return, url))
+        self._drops.append(self._thread.submit(self._cluster.drop, url))
 
     def close(self) -> None:
-        """Drop the unused copies; raise the error of a failed drop."""
-        self._return(self._next.result())
+        """Drop the unused copy; raise the error of a failed drop."""
+        self._cluster.drop(self._next.result())
         self._thread.shutdown()
-        for each in self._returns:
-            each.result()
-        for url in self._free:
-            self._cluster.drop(url)
+        for drop in self._drops:
+            drop.result()
 
-    def _take(self) -> str:
-        return self._free.pop() if self._free else self._cluster.create(template=self._template)
-
-    def _return(self, url: str) -> None:
-        self._uses[url] += 1
-        if self._uses[url] < MAX_USES and _state_of(url) == self._state:
-            with closing(_connected(url)) as connection, connection.cursor() as cursor:
-                cursor.execute(_END_CLIENTS)
-                clear(cursor)
-            self._free.append(url)
-        else:
-            self._cluster.drop(url)
+    def _begin(self) -> Future[str]:
+        return self._thread.submit(self._cluster.create, template=self._template)
 
 
 class ReusedDatabases:
@@ -203,8 +166,8 @@ class ReusedDatabases:
 
 def clear(cursor: Any) -> None:
     """Leave the rows of a new database: referring tables first, and no TRUNCATE, a schema change on CockroachDB."""
-    tables = [sql.Identifier(table.name) for table in reversed(metadata.sorted_tables)]
-    cursor.execute(sql.SQL("; ").join(sql.SQL("DELETE FROM {}").format(table) for table in tables))
+    for table in reversed(metadata.sorted_tables):
+        cursor.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table.name)))
     for statement in FIRST_ROWS:
         cursor.execute(statement)
 
@@ -212,14 +175,6 @@ def clear(cursor: Any) -> None:
 def _schema(cursor: Any) -> set[tuple[str, ...]]:
     cursor.execute(_SCHEMA)
     return set(cursor.fetchall())
-
-
-def _state_of(url: str) -> list[tuple[object, ...]]:
-    with closing(_connected(url)) as connection, connection.cursor() as cursor:
-        cursor.execute(_STATE)
-        found: list[tuple[object, ...]] = cursor.fetchall()
-        cursor.execute(_OWN_STATE)
-        return found + cursor.fetchall()
 
 
 def _connected(url: str) -> Any:
