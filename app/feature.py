@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 class Feature:
     """A capability that can be removed: its folder in `app/features`, and its line in `FEATURES`.
 
+    A feature of another package is appended to `FEATURES` before its process starts: docs/how-to/extend.md.
+
     A subclass overrides the methods of the parts that it adds to. Each method imports its parts when it is called, so
     that a process loads only its own parts: a worker no Flask, a web process no chores.
 

@@ -1,9 +1,8 @@
 """Features: the table of contents of the product above its kernel.
 
-CONTRIBUTING.md, *Removing a feature*, lists the steps of a removal.
+CONTRIBUTING.md, *Removing a feature*, lists the steps of a removal; docs/how-to/extend.md adds a feature of another
+package.
 """
-
-from collections.abc import Sequence
 
 from app.feature import Feature
 from app.features.breakers import Breakers
@@ -21,7 +20,7 @@ from app.features.queues import Queues
 from app.features.results import Results
 from app.features.simulate import Simulate
 
-FEATURES: Sequence[Feature] = (
+FEATURES: list[Feature] = [
     Doctor(),
     Queues(),
     Breakers(),
@@ -36,4 +35,4 @@ FEATURES: Sequence[Feature] = (
     Control(),
     Simulate(),
     CatalogFiles(),
-)
+]

@@ -22,6 +22,7 @@ BLOCKS = {
     ],
     "how-to/callbacks.md": ["needs endpoints of the reader", "tests/unit/features/callbacks/test_callbacks_page.py"],
     "how-to/deployment.md": ["needs a Kubernetes cluster", "needs root and systemd"],
+    "how-to/extend.md": ["tests/integration/test_extend_page.py"] * 12,
     "how-to/notifications.md": [
         "needs a channel of the reader",
         "tests/unit/features/notifications/test_notifications_page.py",
