@@ -7,6 +7,7 @@ Dramatiq boots the worker.
 import os
 import resource
 import sys
+from collections.abc import Sequence
 from functools import partial
 
 import dramatiq
@@ -18,6 +19,7 @@ from actors.loop import DeliveryLoop
 from app.catalog import rotation
 from app.catalog.crypto import SecretBox
 from app.catalog.loader import Catalog
+from app.feature import Feature
 from app.features import FEATURES
 from app.kernel import db, log
 from app.kernel.collector import spare_what_is_there
@@ -42,7 +44,7 @@ RESERVE = 128
 DEFAULT_POOL_SIZE = 10
 
 
-def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
+def build(settings: Settings, features: Sequence[Feature] = FEATURES) -> tuple[ExecutionsBroker, Deliveries]:
     """Build the broker of a worker process, and the deliveries that its actors call."""
     database = db.connect(
         settings.database_url, pool_size=settings.db_pool_size or DEFAULT_POOL_SIZE, application_name="te-worker"
@@ -66,7 +68,7 @@ def build(settings: Settings) -> tuple[ExecutionsBroker, Deliveries]:
         _worker_settings(settings, database),
         on_revision=catalog.observe,
         values=PROCESS,
-        features=FEATURES,
+        features=features,
         publish=GROUP.publish if settings.worker_metrics_addr else None,
     )
     loop = DeliveryLoop(partial(open_dispatchers, settings))

@@ -1,0 +1,189 @@
+"""Cost of a job of each kind: round trips, rows, index entries, WAL and calls, from its request to its end."""
+
+import json
+import logging
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import dramatiq
+import pytest
+from dramatiq import Worker
+from sqlalchemy import text
+
+import tests.worker_environment  # noqa: F401 - first
+from actors import build
+from app.dev.receiver import Receiver
+from app.feature import Feature
+from app.features import FEATURES
+from app.kernel import log
+from app.kernel.access import api_keys
+from app.kernel.access.api_keys import Scope
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.web.application import create_app
+from brokers.consumer import DELIVER
+from tests import rows
+from tests.job_costs import Calls, Cost, RecordingProxy, calls_per_job, common, mark, written
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.postgresql_only
+
+# Of one job in an idle system, with its callback's job for `followed`. An update of a limiter's row writes an index
+# entry when its page is full. Calls vary by a few: an answer may arrive in two parts.
+BOUNDS = {
+    "plain": Cost(round_trips=4, rows=12, entries=26, wal_bytes=4_850, request_calls=1_070, worker_calls=218),
+    "limited": Cost(round_trips=4, rows=14, entries=28, wal_bytes=5_150, request_calls=1_070, worker_calls=228),
+    "keyed": Cost(round_trips=4, rows=14, entries=28, wal_bytes=5_150, request_calls=1_070, worker_calls=228),
+    "breaker": Cost(round_trips=4, rows=12, entries=26, wal_bytes=4_850, request_calls=1_070, worker_calls=218),
+    "followed": Cost(round_trips=15, rows=29, entries=58, wal_bytes=12_500, request_calls=1_680, worker_calls=565),
+}
+SETTINGS: Mapping[str, Mapping[str, object]] = {
+    "limited": {"limits": {"max_in_flight": 200, "rate": {"count": 100_000, "per": "1s"}}},
+    "keyed": {"limits": {"per_key": {"key": "{{input.tenant}}", "max_in_flight": 200}}},
+    "breaker": {"breaker": {"mode": "on"}},
+}
+FIELDS: Mapping[str, dict[str, Any]] = {"followed": {"callbacks": {"on_success": "plain"}}}
+ALONE = 3  # jobs, one after another: each has every message and row of its own
+ROUNDS = 5
+JITTER_BYTES = 16  # of WAL, by alignment
+TOGETHER = 96  # jobs at once: a call per batch or per poll is not repeated for each
+SET = text(
+    "UPDATE endpoints SET limits = CAST(:limits AS JSONB), breaker = CAST(:breaker AS JSONB), flow_revision = 1 "
+    "WHERE name = :name"
+)
+
+
+class Jobs:
+    """A worker and the API on one database, through a proxy that counts their messages."""
+
+    def __init__(self, database: Database, url: str, proxy: RecordingProxy, features: Sequence[Feature]) -> None:
+        self._database, self._proxy, self._numbers = database, proxy, count()
+        self._prefix = f"{len(features):02}"
+        self._calls = Calls()
+        settings = Settings(database_url=proxy.url(url), worker_poll_interval_ms=500)
+        threading.setprofile(self._calls.note)
+        broker, deliveries = build(settings, features)
+        dramatiq.actor(deliveries.start, broker=broker, actor_name=DELIVER, queue_name="http")
+        self._finalizer = broker.process.finalizer
+        self._worker = Worker(broker, worker_threads=2, worker_timeout=100)
+        self._worker.start()
+        threading.setprofile(None)  # type: ignore[arg-type]
+        self._client = create_app(settings).test_client()
+        key = api_keys.create(database, f"key of {len(features)}", [Scope.JOBS_WRITE], None)
+        self._headers = {"Authorization": f"Bearer {key}"}
+
+    def stop(self) -> None:
+        self._worker.stop()
+
+    def cost(self, kind: str) -> Cost:
+        """Return the cost of one job."""
+        self._create(kind)()
+        self._wait()
+        sent, costs, requests = list[Counter[str]](), list[tuple[int, int, int]](), list[Counter[str]]()
+        for _ in range(ALONE):
+            self._proxy.sent.clear()
+            since = mark(self._database)
+            requests.append(self._calls.during(self._create(kind)))
+            self._wait()
+            sent.append(Counter(self._proxy.sent))
+            costs.append(written(self._database, since))
+        self._drained(kind)  # opens connections
+        worker_calls = calls_per_job(common(self._drained(kind) for _ in range(2)), TOGETHER)
+        written_rows, entries, wal_bytes = map(min, zip(*costs, strict=True))
+        request_calls = common(requests).total()
+        return Cost(common(sent).total(), written_rows, entries, wal_bytes, request_calls, worker_calls)
+
+    def _drained(self, kind: str) -> Counter[str]:
+        """Return all calls of the worker while it runs many jobs."""
+        body = {"jobs": [self._job(kind) for _ in range(TOGETHER)]}
+        self._calls.counts, self._calls.is_counting = Counter(), True
+        created = self._client.post("/jobs/batch", json=body, headers=self._headers)
+        assert created.status_code == 200, created.json
+        self._wait()
+        self._calls.is_counting = False
+        return self._calls.counts
+
+    def _create(self, kind: str) -> Callable[[], None]:
+        body = self._job(kind)
+
+        def create() -> None:
+            created = self._client.post("/jobs", json=body, headers=self._headers)
+            assert created.status_code == 201, created.json
+
+        return create
+
+    def _job(self, kind: str) -> dict[str, Any]:
+        number = next(self._numbers)
+        own = {"endpoint": kind, "idempotency_key": f"{self._prefix}-{number:04}"}
+        return own | {"trigger": "IMMEDIATE", "input": {"n": number, "tenant": "a"}} | FIELDS.get(kind, {})
+
+    def _wait(self) -> None:
+        """Wait until all jobs and their callbacks have ended."""
+        unfinished = text(
+            "SELECT 1 FROM executions WHERE completed_at IS NULL UNION ALL SELECT 1 FROM execution_ends LIMIT 1"
+        )
+        eventually(lambda: not self._database.fetch(unfinished), what="the end of all executions")
+        assert self._finalizer.flush(60)
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    """Let the product's handler format lines once, instead of the test runner's handlers."""
+    root, level = logging.getLogger(), logging.getLogger().level
+    with Path(os.devnull).open("w") as stream:
+        handlers, root.handlers = root.handlers, [logging.StreamHandler(stream)]
+        log.restyle("INFO", "text")
+        yield
+        root.handlers = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture
+def endpoints(database: Database, receiver: Receiver) -> Database:
+    database.fetch(text("CREATE EXTENSION pg_walinspect"))
+    for kind in BOUNDS:
+        rows.add_endpoint(database, kind, spec={"url": receiver.url(f"/ok/{kind}"), "method": "POST"})
+        settings = {name: json.dumps(value) for name, value in SETTINGS.get(kind, {}).items()}
+        database.fetch(SET, {"name": kind, "limits": None, "breaker": None} | settings)
+    return database
+
+
+@contextmanager
+def running(database: Database, url: str, features: Sequence[Feature]) -> Iterator[Jobs]:
+    with RecordingProxy(urlsplit(url).port or 5432) as proxy:
+        jobs = Jobs(database, url, proxy, features)
+        try:
+            yield jobs
+        finally:
+            jobs.stop()
+
+
+def least_cost(jobs: Jobs, kind: str) -> Cost:
+    """Return the cost in a quiet round: a busy machine can only add, such as the statement of a heartbeat."""
+    cost = jobs.cost(kind)
+    for _ in range(ROUNDS):
+        if not cost.exceeds(BOUNDS[kind]):
+            break
+        cost = cost.least(jobs.cost(kind))
+    return cost
+
+
+def test_job_of_each_kind_costs_no_more_than_its_bound_and_unused_features_nothing(
+    endpoints: Database, database_url: str
+) -> None:
+    with running(endpoints, database_url, FEATURES) as jobs:
+        costs = {kind: least_cost(jobs, kind) for kind in BOUNDS}
+    assert not {kind: cost for kind, cost in costs.items() if cost.exceeds(BOUNDS[kind])}, costs
+    with running(endpoints, database_url, ()) as jobs:
+        alone = least_cost(jobs, "plain")
+    plain = costs["plain"]
+    assert plain[:3] == alone[:3]
+    assert abs(plain.wal_bytes - alone.wal_bytes) <= JITTER_BYTES
+    assert plain.worker_calls <= alone.worker_calls * 1.05
