@@ -1,6 +1,7 @@
-"""Version of the installed package."""
+"""Versions of the installed packages."""
 
 import importlib.metadata
+from functools import cache
 
 
 def version() -> str:
@@ -9,3 +10,9 @@ def version() -> str:
         return importlib.metadata.version("task-executor")
     except importlib.metadata.PackageNotFoundError:
         return "0"
+
+
+@cache  # an upgrade of the distribution changes no rules that this process has loaded
+def tzdata_version() -> str:
+    """Return the version of the distribution with the time zone rules that this process uses, such as "2026.6"."""
+    return importlib.metadata.version("tzdata")

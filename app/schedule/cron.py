@@ -16,17 +16,18 @@ same as `*`; `*/10 2 * * *` still fires once on a day whose hour 2 is skipped.
 """
 
 import copy
-import zoneinfo
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache, lru_cache
+from functools import lru_cache
+from zoneinfo import ZoneInfo
 
 from croniter import croniter
 
 from app.kernel.errors import Detail, InvalidRequestError
 from app.kernel.formats import MICROSECOND
 from app.schedule.cron_expression import CronExpression, listed
+from app.schedule.time_zones import names, time_zone
 
 # Bounds of the search: zones cannot shift times at the ends of Python's calendar.
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,7 +42,7 @@ class Schedule:
     expression: str
     timezone: str
     _fields: CronExpression = field(repr=False)
-    _zone: zoneinfo.ZoneInfo = field(repr=False)
+    _zone: ZoneInfo = field(repr=False)
     _calendar: croniter = field(repr=False, compare=False)
 
     @classmethod
@@ -53,10 +54,10 @@ class Schedule:
         is not in the IANA database.
         """
         fields = CronExpression.parse(expression)
-        if not is_time_zone(timezone):
+        if timezone not in names():
             message = "Must be a time zone of the IANA database, such as Europe/Berlin or UTC."
             raise InvalidRequestError.of_faults(Detail(pointer="/timezone", message=message))
-        return cls(expression, timezone, fields, zoneinfo.ZoneInfo(timezone), _calendar(fields))
+        return cls(expression, timezone, fields, time_zone(timezone), _calendar(fields))
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Return the first tick strictly after an instant, in UTC; None when the calendar ends before it."""
@@ -140,16 +141,6 @@ class Schedule:
             else:
                 low = middle
         return datetime.fromtimestamp(high, UTC)
-
-
-def is_time_zone(name: str) -> bool:
-    return name in _zones()
-
-
-@cache
-def _zones() -> frozenset[str]:
-    # The IANA database, without the names for the machine's own zone and for no zone.
-    return frozenset(zoneinfo.available_timezones() - {"localtime", "Factory"})
 
 
 def _calendar(fields: CronExpression) -> croniter:

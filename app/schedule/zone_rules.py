@@ -1,22 +1,21 @@
 """Time zone rules: their digest in this process, and the next run of a cron job after a change of the rules."""
 
 import hashlib
-import zoneinfo
 from datetime import datetime, timedelta
-from importlib.resources import files
-from pathlib import Path
+from importlib.resources.abc import Traversable
 
+from app.schedule.time_zones import DATABASE, file_of, names
 from app.schedule.timetable import Timetable
 
 # Zones move by an hour, rarely by more: a run that lies further back does not count as a run by the new rules.
 _LARGEST_SHIFT = timedelta(hours=3)
 
 
-def digest() -> str:
-    """Return a digest of all zone files that this process reads: not every system reports a version."""
+def digest(database: Traversable = DATABASE) -> str:
+    """Return a digest of all zone files: a distributor may change rules and keep the version."""
     content = hashlib.sha256()
-    for name in sorted(zoneinfo.available_timezones()):
-        content.update(name.encode() + b"\0" + _file(name))
+    for name in sorted(names()):
+        content.update(name.encode() + b"\0" + file_of(name, database).read_bytes())
     return content.hexdigest()
 
 
@@ -34,12 +33,3 @@ def moved(
         return tick or next_run_at
     passed = table.next_after(max(next_run_at - _LARGEST_SHIFT, last))
     return next_run_at if passed is not None and passed <= horizon else tick
-
-
-def _file(name: str) -> bytes:
-    # In the search order of zoneinfo.
-    for directory in zoneinfo.TZPATH:
-        path = Path(directory, name)
-        if path.is_file():
-            return path.read_bytes()
-    return files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()

@@ -2021,6 +2021,8 @@ class Process(TypedDict):
     process_id: str
     """Of a worker its id."""
     kind: Literal["worker", "scheduler", "web"]
+    tzdata_version: str | None
+    """Version of the time zone rules (distribution `tzdata`); `null` for a release without this field."""
     clock_ahead_seconds: float | None
     """Of the database's clock; negative if it is behind, `null` for a release without this field."""
     clock_bound_seconds: float | None

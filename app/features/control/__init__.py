@@ -35,4 +35,4 @@ class Control(Feature):
     def checks(self) -> "Sequence[Check]":
         from app.features.control import checks
 
-        return [checks.each_process, checks.schedulers]
+        return [checks.each_process, checks.time_zone_rules, checks.schedulers]

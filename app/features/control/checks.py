@@ -1,4 +1,4 @@
-"""Checks of processes: a missing scheduler, and wrong clocks."""
+"""Checks of processes: a missing scheduler, wrong clocks, and different time zone rules."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -32,6 +32,19 @@ def each_process(context: ChoreContext) -> Iterator[Finding]:
     if len(wrong) > MAX_HOSTS:
         problem = f"the clocks of {len(wrong) - MAX_HOSTS} more hosts are wrong"
         yield Finding("clocks", problem, RUN_NTP.format(where="there"))
+
+
+def time_zone_rules(context: ChoreContext) -> Iterator[Finding]:
+    """Find live processes that compute the ticks of cron jobs by different versions of the time zone rules."""
+    users = defaultdict[str, list[str]](list)
+    for process in store.processes(context.database, state=ProcessState.ALIVE):
+        if process.tzdata_version is not None:
+            name = f"{process.kind.value} {process.process_id} on {process.host}"
+            users[process.tzdata_version].append(name)
+    if len(users) > 1:
+        versions = [f"{version} in {listed(users[version])}" for version in sorted(users)]
+        fix = "install one version of tzdata for all processes (constraints.txt has it), and restart them"
+        yield Finding("time zones", f"processes use different versions of tzdata: {'; '.join(versions)}", fix)
 
 
 def schedulers(context: ChoreContext) -> Iterator[Finding]:

@@ -20,6 +20,10 @@ _AHEAD = {
     "description": "of the database's clock; negative if it is behind, `null` for a release without this field",
     "example": 0.0012,
 }
+_TZDATA = {
+    "description": "version of the time zone rules (distribution `tzdata`); `null` for a release without this field",
+    "example": "2026.6",
+}
 _BOUND = {"description": "`clock_ahead_seconds` is true to within this, either way", "example": 0.0004}
 
 
@@ -30,7 +34,7 @@ class HeartbeatSchema(Schema):
     region = fields.String(required=True, metadata={"example": "default"})
     host = fields.String(required=True, metadata={"example": "host-1"})
     pid = fields.Integer(required=True, metadata={"example": 4711})
-    version = fields.String(required=True, metadata={"description": "of the program", "example": "0.1.0"})
+    version = fields.String(required=True, metadata={"description": "of the program", "example": "1.0.0"})
     started_at = Instant(required=True)
     last_beat_at = Instant(required=True)
 
@@ -40,6 +44,7 @@ class ProcessSchema(HeartbeatSchema):
 
     process_id = fields.String(required=True, metadata={"description": "of a worker its id", "example": "prc_3c2b1a0f"})
     kind = fields.Enum(ProcessKind, by_value=True, required=True, metadata={"example": ProcessKind.WEB.value})
+    tzdata_version = fields.String(required=True, allow_none=True, metadata=_TZDATA)
     clock_ahead_seconds = fields.Float(required=True, allow_none=True, metadata=_AHEAD)
     clock_bound_seconds = fields.Float(required=True, allow_none=True, metadata=_BOUND)
 

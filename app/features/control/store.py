@@ -109,6 +109,7 @@ class Process:
     host: str
     pid: int
     version: str
+    tzdata_version: str | None
     started_at: datetime
     last_beat_at: datetime
     clock_ahead_seconds: float | None
@@ -161,7 +162,7 @@ def _process(record: ProcessRecord) -> Process:
     state = ProcessState(record.status)
     if state is ProcessState.ALIVE and record.silence_seconds > LOST_SECONDS:
         state = ProcessState.LOST
-    same = ("kind", "region", "host", "pid", "version", "started_at", "last_beat_at")
+    same = ("kind", "region", "host", "pid", "version", "tzdata_version", "started_at", "last_beat_at")
     return Process(
         process_id=record.id,
         state=state,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 from zoneinfo import ZoneInfo
 
 from app.catalog.routing import matches as fits
+from app.schedule.time_zones import time_zone
 from schema.states import NotificationEvent, Severity
 
 _E, _S = NotificationEvent, Severity
@@ -68,7 +69,7 @@ class QuietHours:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         begins, ends = (time.fromisoformat(value[name]) for name in ("from", "to"))
-        return cls(begins, ends, frozenset(map(DAYS.index, value.get("days") or DAYS)), ZoneInfo(value["timezone"]))
+        return cls(begins, ends, frozenset(map(DAYS.index, value.get("days") or DAYS)), time_zone(value["timezone"]))
 
     def until(self, now: datetime) -> datetime | None:
         """Return the end of the quiet hours that contain `now`; None outside quiet hours."""

@@ -19,7 +19,7 @@ from app.kernel.db import Database
 from app.kernel.db.deletion import deletion
 from app.kernel.processes.clock_offset import ClockReading, read_clocks
 from app.kernel.sql import statement
-from app.kernel.version import version
+from app.kernel.version import tzdata_version, version
 
 HEARTBEAT_SECONDS = 5.0
 _MS = timedelta(milliseconds=1)
@@ -97,8 +97,8 @@ class Component:
 class ProcessRecord:
     """State of a process according to its heartbeats.
 
-    `silence_seconds` is the time since the last heartbeat, by the database's clock. `clock` is None for a process of a
-    release that does not report it.
+    `silence_seconds` is the time since the last heartbeat, by the database's clock. `clock` and `tzdata_version` are
+    None for a process of a release that does not report them.
     """
 
     region: str
@@ -112,12 +112,18 @@ class ProcessRecord:
     last_beat_at: datetime
     silence_seconds: float
     clock: ClockReading | None
+    tzdata_version: str | None
 
 
 def beat(database: Database, component: Component) -> None:
     """Write a heartbeat with the clock's offset; waits for locks for 100 ms at most."""
     clock = read_clocks(database)
-    metadata = {"host": socket.gethostname(), "pid": os.getpid(), "version": version()}
+    metadata = {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "version": version(),
+        "tzdata_version": tzdata_version(),
+    }
     params = {
         "region": component.region,
         "component": component.name,
@@ -159,6 +165,7 @@ def _process(row: Row[Any]) -> ProcessRecord | None:
             last_beat_at=row.last_beat_at,
             silence_seconds=row.silence.total_seconds(),
             clock=ClockReading(about["ahead"] * _MS, about["bound"] * _MS) if has_clock else None,
+            tzdata_version=about.get("tzdata_version"),
         )
     except (KeyError, TypeError, ValueError):
         return None

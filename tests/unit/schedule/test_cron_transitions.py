@@ -8,7 +8,6 @@ tables below are the specification.
 
 import bisect
 import re
-import zoneinfo
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import pairwise
@@ -21,6 +20,7 @@ from hypothesis import strategies as st
 from app.kernel.errors import InvalidCronError
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
+from app.schedule.time_zones import time_zone
 from tests.cases import each_case
 from tests.ticks import ticks_between
 from tests.unit.schedule.expressions import field
@@ -47,7 +47,7 @@ HOURLY = ["0 * * * *", "*/20 * * * *", "15,45 * * * *", "30 * * * SUN"]
 
 @cache
 def transitions(zone: str) -> tuple[datetime, ...]:
-    info, found = zoneinfo.ZoneInfo(zone), []
+    info, found = time_zone(zone), []
     begin, end = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (2020, 2036))
 
     def offset(second: int) -> timedelta | None:
@@ -62,7 +62,7 @@ def transitions(zone: str) -> tuple[datetime, ...]:
 
 def shift(zone: str, change: datetime) -> timedelta:
     """Return how far a change sets the clock forward; negative if the clock goes back."""
-    info = zoneinfo.ZoneInfo(zone)
+    info = time_zone(zone)
     before, after = (change - timedelta(seconds=1)).astimezone(info), change.astimezone(info)
     return after.utcoffset() - before.utcoffset()  # type: ignore[operator]
 
@@ -73,7 +73,7 @@ def by_cronsim(text: str, zone: str, begin: datetime, end: datetime) -> list[dat
     # cronsim reads a step over a range of one value, 5-5/2, as 5/2.
     text = re.sub(r"\b(\d+)-\1/\d+", r"\1", text)
     # cronsim starts from a local time: use an unambiguous time before the window.
-    for tick in CronSim(text, (begin - 3 * HOUR).astimezone(zoneinfo.ZoneInfo(zone))):
+    for tick in CronSim(text, (begin - 3 * HOUR).astimezone(time_zone(zone))):
         instant = tick.astimezone(UTC)
         if instant > end:
             return found
@@ -124,7 +124,7 @@ def questions(draw: st.DrawFn, *, agreed: bool) -> tuple[str, str, datetime]:
         kinds.append(st.tuples(st.one_of(open_minutes, closed_minutes), st.just("*")))
     # cronsim continues by whole hours, so it skips repeated times when an hour changes in its middle.
     repeats_hours = shift(zone, change) % HOUR == timedelta(0) > shift(zone, change)
-    if not agreed or (repeats_hours and change.astimezone(zoneinfo.ZoneInfo(zone)).minute == 0):
+    if not agreed or (repeats_hours and change.astimezone(time_zone(zone)).minute == 0):
         kinds.append(st.tuples(open_minutes, closed_hours))
     minutes, hours = draw(st.one_of(kinds))
     text = f"{minutes} {hours} {draw(days())}"
@@ -176,7 +176,7 @@ def test_ticks_do_not_depend_on_the_instant_of_the_question(
 @each_case("zone", ZONES)
 @each_case("hour", [0, 1, 2, 3, 23])
 def test_daily_schedule_runs_once_on_each_day(zone: str, hour: int) -> None:
-    schedule, info = Schedule.parse(f"30 {hour} * * *", zone), zoneinfo.ZoneInfo(zone)
+    schedule, info = Schedule.parse(f"30 {hour} * * *", zone), time_zone(zone)
     for change in transitions(zone):
         ticks = ticks_between(schedule, change - 2 * DAY, change + 2 * DAY)
         dates = [tick.astimezone(info).date() for tick in ticks]

@@ -4,7 +4,6 @@ The expected ticks come from a search minute by minute that reads the wall clock
 """
 
 import bisect
-import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from app.kernel.errors import InvalidCronError
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
+from app.schedule.time_zones import time_zone
 from tests.cases import each_case
 from tests.ticks import ticks_between
 from tests.unit.schedule.expressions import field
@@ -44,7 +44,7 @@ ZONES = [
 @cache
 def transitions(zone: str) -> list[datetime]:
     """Find the instants from 1990 to 2030 at which a zone's clock changes."""
-    info, found = zoneinfo.ZoneInfo(zone), []
+    info, found = time_zone(zone), []
     begin, end = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp()), int(datetime(2030, 1, 1, tzinfo=UTC).timestamp())
 
     def offset(second: int) -> timedelta | None:
@@ -66,7 +66,7 @@ def matches(fields: CronExpression, wall: datetime) -> bool:
 
 def ticks(text: str, zone: str, begin: datetime, end: datetime) -> Iterator[datetime]:
     """Yield the ticks in (begin, end], minute by minute, by the latest wall time seen so far."""
-    fields, info = CronExpression.parse(text), zoneinfo.ZoneInfo(zone)
+    fields, info = CronExpression.parse(text), time_zone(zone)
     elapsed = len(fields.hours) == 24 or text.startswith("*")
     # Start early enough to know the wall times of the first pass: no clock here goes back by more than two hours.
     now = begin.replace(second=0, microsecond=0) - timedelta(hours=3)
@@ -126,7 +126,7 @@ def test_ticks_strictly_increase_and_match_the_expression(zone: str, text: str, 
         schedule = Schedule.parse(text, zone)
     except InvalidCronError:
         assume(False)
-    fields, tick, info = CronExpression.parse(text), start, zoneinfo.ZoneInfo(zone)
+    fields, tick, info = CronExpression.parse(text), start, time_zone(zone)
     for _ in range(5):
         following = schedule.next_after(tick)
         assert following is not None

@@ -9,7 +9,7 @@ from app.features.control.store import LOST_SECONDS
 from app.kernel.db import Database
 from app.kernel.processes import process_heartbeat, worker_lease
 from app.kernel.processes.process_heartbeat import Component, ProcessKind
-from app.kernel.version import version
+from app.kernel.version import tzdata_version, version
 from tests import rows
 from tests.integration.client import Api, pointers, problem, read_all_pages
 from tests.integration.registered import register
@@ -101,11 +101,15 @@ def test_processes_are_listed_by_kind_and_state_with_their_clocks(api: Api, data
     assert read_all_pages(api, "/processes", "process_id", state="DEAD") == ["p-scheduler"]
     (web,) = api.get("/processes", kind="web").json["items"]
     assert (web["kind"], web["state"], web["version"]) == ("web", "ALIVE", version())
+    assert web["tzdata_version"] == tzdata_version()
     assert abs(web["clock_ahead_seconds"]) <= web["clock_bound_seconds"] < 5, "process and database share a clock"
-    old = "UPDATE region_heartbeats SET metadata = metadata - 'ahead' WHERE component = 'web/p-web' RETURNING 1"
+    old = """UPDATE region_heartbeats SET metadata = metadata - 'ahead' - 'tzdata_version'
+              WHERE component = 'web/p-web' RETURNING 1"""
     database.fetch(text(old))
     (web,) = api.get("/processes", kind="web").json["items"]
-    assert web["clock_ahead_seconds"] is web["clock_bound_seconds"] is None, "an older release reports no clock"
+    assert web["clock_ahead_seconds"] is web["clock_bound_seconds"] is web["tzdata_version"] is None, (
+        "an older release reports neither its clock nor its time zone rules"
+    )
 
 
 @pytest.mark.parametrize(

@@ -270,3 +270,23 @@ def test_wrong_clocks_are_reported_by_host(cli: Cli, database: Database) -> None
     ]
     assert {each["check"] for each in found.values()} == {"clocks"}
     assert all("run NTP" in each["fix"] for each in found.values())
+
+
+def test_different_versions_of_the_time_zone_rules_are_reported(cli: Cli, database: Database) -> None:
+    def beat(kind: ProcessKind, name: str, version: str | None) -> None:
+        component = Component("default", kind, name)
+        process_heartbeat.beat(database, component)
+        change = """UPDATE region_heartbeats SET metadata = metadata || CAST(:metadata AS JSONB)
+                     WHERE component = :component RETURNING 1"""
+        metadata = json.dumps({"tzdata_version": version, "host": "a"})
+        database.fetch(text(change), {"metadata": metadata, "component": component.name})
+
+    beat(ProcessKind.WEB, "one", "2026.6")
+    beat(ProcessKind.SCHEDULER, "two", "2026.6")
+    beat(ProcessKind.WORKER, "older", None)
+    assert doctor_findings(cli, expect=0) == {}
+    beat(ProcessKind.WORKER, "three", "2026.5")
+    ((problem, found),) = doctor_findings(cli).items()
+    rules = "2026.5 in worker three on a; 2026.6 in scheduler two on a, web one on a"
+    assert problem == f"processes use different versions of tzdata: {rules}"
+    assert found["check"] == "time zones"

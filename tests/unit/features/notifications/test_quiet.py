@@ -2,12 +2,12 @@
 
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.features.notifications.rules import DAYS, QuietHours
+from app.schedule.time_zones import time_zone
 from tests.cases import each_case
 
 BERLIN = "Europe/Berlin"
@@ -66,7 +66,7 @@ def test_quiet_hours_follow_the_local_wall_clock(
 ) -> None:
     if begins == ends:
         return
-    hours = QuietHours(begins, ends, frozenset(days), ZoneInfo(zone))
+    hours = QuietHours(begins, ends, frozenset(days), time_zone(zone))
     instant = now.replace(tzinfo=UTC)
     until = hours.until(instant)
     offsets = {(instant + timedelta(hours=hour)).astimezone(hours.zone).utcoffset() for hour in range(-30, 31)}

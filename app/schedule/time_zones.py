@@ -1,0 +1,31 @@
+"""Time zones, as the distribution `tzdata` defines them: the same in all processes of an installation.
+
+The database of the operating system is not read: hosts update it at different times, and would compute different ticks.
+"""
+
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+DATABASE: Traversable = files("tzdata")
+
+
+@cache
+def names() -> frozenset[str]:
+    """Return the names of the IANA database, without the name of no zone."""
+    return frozenset(DATABASE.joinpath("zones").read_text("utf-8").split()) - {"Factory"}
+
+
+@cache
+def time_zone(name: str) -> ZoneInfo:
+    """Return a time zone, one object for each name; raises ZoneInfoNotFoundError."""
+    if name not in names():
+        raise ZoneInfoNotFoundError(f"No time zone found with key {name}")
+    with file_of(name).open("rb") as file:
+        return ZoneInfo.from_file(file, key=name)
+
+
+def file_of(name: str, database: Traversable = DATABASE) -> Traversable:
+    """Return the file with the rules of a zone."""
+    return database.joinpath("zoneinfo", *name.split("/"))
