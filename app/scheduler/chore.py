@@ -15,6 +15,7 @@ from app.kernel.sql import NamedStatement
 from app.kernel.tracing.exporting import Exporting
 from app.queue.claiming.shards import ShardCount
 from app.queue.executions.watermark import PACE, ScanPace
+from app.queue.jobs.job_creation import Creator
 from app.scheduler.locked_rows import LockedRow, LockedRows
 
 BATCH = 500  # rows in one statement
@@ -95,6 +96,10 @@ class ChoreContext:
     def retention_ms(self) -> int:
         """Retention of finished executions in milliseconds."""
         return int(self.settings.retention_days * 24 * 3600 * 1000)
+
+    def creator(self) -> Creator:
+        """Return a creator of jobs with the settings of the process; built once for each kind of bulk job."""
+        return Creator(self.database, shards=self.shards, look_ahead_ms=self.ahead_ms)
 
     def hint_all(self, queues: Iterable[str]) -> None:
         """Wake the workers of queues that have new claimable executions.

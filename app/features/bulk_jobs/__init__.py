@@ -29,8 +29,6 @@ class BulkJobs(Feature):
 
     def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
         from app.features.bulk_jobs.operation_job import OperationJob
-        from app.queue.jobs.job_creation import Creator
         from app.scheduler.bulk_chore import bulk_chores
 
-        creator = Creator(context.database, shards=context.shards, look_ahead_ms=context.ahead_ms)
-        return bulk_chores("bulk_operations", OperationJob(creator), context)
+        return bulk_chores("bulk_operations", OperationJob(context.creator()), context)

@@ -30,11 +30,9 @@ class DeadLetters(Feature):
 
     def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
         from app.features.dead_letters.redrives import RedriveJob
-        from app.queue.jobs.job_creation import Creator
         from app.scheduler.bulk_chore import bulk_chores
 
-        creator = Creator(context.database, shards=context.shards, look_ahead_ms=context.ahead_ms)
-        return bulk_chores("redrives", RedriveJob(creator), context)
+        return bulk_chores("redrives", RedriveJob(context.creator()), context)
 
     def checks(self) -> "Sequence[Check]":
         from app.features.dead_letters import checks
