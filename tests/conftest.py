@@ -67,10 +67,11 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest) -> Cluster:
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     given = os.environ.get("TEST_DATABASE_URL")
     imitates = os.environ.get("TEST_AS") == "cockroachdb"
-    return Cluster(given or request.getfixturevalue("postgres").url, imitates_cockroach=imitates)
+    with closing(Cluster(given or request.getfixturevalue("postgres").url, imitates_cockroach=imitates)) as cluster:
+        yield cluster
 
 
 @pytest.fixture(autouse=True)
