@@ -3,6 +3,7 @@
 import sys
 import tomllib
 from collections.abc import Collection, Iterable
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -17,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 OWN = {*PACKAGES, "benchmarks", "client", "receiver", "task_executor_client", "task_executor_receiver", "tests"}
 # Loaded without an import: SQLAlchemy finds its dialect by name, and zoneinfo finds tzdata.
 UNIMPORTED = {"sqlalchemy-cockroachdb", "tzdata"}
-DISTRIBUTIONS = packages_distributions()
+distributions = cache(packages_distributions)
+"""Return the distributions of each package; reads all installed distributions."""
 
 
 def declared(folder: str, *extras: str) -> set[str]:
@@ -37,13 +39,14 @@ def declared(folder: str, *extras: str) -> set[str]:
 def undeclared(modules: Iterable[str], names: Collection[str]) -> set[str]:
     """Return the third-party packages among modules that belong to none of these distributions."""
     packages = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - OWN
-    return {package for package in packages if not names & {canonicalize_name(each) for each in DISTRIBUTIONS[package]}}
+    known = distributions()
+    return {package for package in packages if not names & {canonicalize_name(each) for each in known[package]}}
 
 
 def unused(modules: Iterable[str], names: Iterable[str]) -> set[str]:
     """Return the distributions from which no module is imported."""
     packages = {module.partition(".")[0] for module in modules}
-    return set(names) - {canonicalize_name(each) for package in packages for each in DISTRIBUTIONS.get(package, ())}
+    return set(names) - {canonicalize_name(each) for package in packages for each in distributions().get(package, ())}
 
 
 def imported_by(graph: grimp.ImportGraph, *packages: str) -> set[str]:

@@ -13,7 +13,7 @@ from app.catalog.specs.redis_stream import RedisStreamSpec
 from app.catalog.specs.spec_fields import IntegerInOrder, TextInOrder, target_url
 from app.cli import console
 from schema.job_bounds import MAX_NAME
-from tests.pattern_places import VALIDATORS, places
+from tests.pattern_places import VALIDATORS, Place, places
 from tests.regular_expressions import is_linear
 
 # Patterns that the product forms at run time.
@@ -35,13 +35,16 @@ FORMED: dict[str, list[str]] = {
 # Patterns without a proof, and why they are fast.
 BOUNDED = {"app/catalog/routing.py: _compiled": "patterns of routes and names of endpoints have at most 128 characters"}
 
-PLACES = list(places())
+
+@pytest.fixture(scope="module")
+def all_places() -> list[Place]:
+    return list(places())
 
 
-def test_each_pattern_takes_linear_time() -> None:
+def test_each_pattern_takes_linear_time(all_places: list[Place]) -> None:
     slow = [
         f"{place}: {pattern!r}"
-        for place in PLACES
+        for place in all_places
         if str(place) not in BOUNDED
         for pattern in (FORMED[str(place)] if place.pattern is None else [place.pattern])
         if not is_linear(pattern, place.flags, is_search=place.is_search)
@@ -49,8 +52,8 @@ def test_each_pattern_takes_linear_time() -> None:
     assert slow == []
 
 
-def test_lists_of_patterns_are_complete() -> None:
-    formed = {str(place) for place in PLACES if place.pattern is None}
+def test_lists_of_patterns_are_complete(all_places: list[Place]) -> None:
+    formed = {str(place) for place in all_places if place.pattern is None}
     assert formed == FORMED.keys() | BOUNDED.keys()
     assert {each.__name__ for each in (validate.Regexp, *validate.Regexp.__subclasses__())} == VALIDATORS
 
