@@ -2,6 +2,7 @@
 
 A Receiver combines a Verifier, an inbox and your handler. Inboxes: `sqlalchemy.SqlAlchemyInbox`,
 `django.inbox.DjangoInbox`, `redis.RedisInbox`. Adapters: `flask.view`, `fastapi.route`, `django.views.view`.
+`testing.signed_headers` signs requests in tests.
 
 Example:
     from task_executor_receiver import Delivery, Receiver, Verifier

@@ -62,7 +62,7 @@ class Verifier:
     """
 
     def __init__(self, secrets: Sequence[str] | str, tolerance_seconds: int = TOLERANCE_SECONDS) -> None:
-        self._keys = [_key(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
+        self._keys = [key_of(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
         if not self._keys:
             raise ValueError("at least one secret is required")
         if tolerance_seconds < 1:
@@ -97,11 +97,10 @@ class Verifier:
 
     def _is_signed(self, found: dict[str, str], body: bytes) -> bool:
         """Return whether one key made both signatures, in a time that does not depend on the number of equal bytes."""
-        content = f"{found[_ID]}.{found[_TIMESTAMP]}.".encode() + body
         is_signed = False
         for key in self._keys:
-            signature = _sign(key, content)
-            attempt_signature = _sign(key, b"attempt:" + found[_ATTEMPT].encode() + b":" + signature)
+            signature = signature_of(key, found[_ID], found[_TIMESTAMP], body)
+            attempt_signature = attempt_signature_of(key, found[_ATTEMPT], signature)
             is_body_signed = _is_among(signature, found[_SIGNATURE])
             is_attempt_signed = _is_among(attempt_signature, found[_ATTEMPT_SIGNATURE])
             is_signed |= is_body_signed and is_attempt_signed
@@ -126,6 +125,16 @@ def _signed_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     return found
 
 
+def signature_of(key: bytes, execution_id: str, timestamp: str, body: bytes) -> bytes:
+    """Return the signature of Standard Webhooks, with its prefix."""
+    return _sign(key, f"{execution_id}.{timestamp}.".encode() + body)
+
+
+def attempt_signature_of(key: bytes, attempt: str, signature: bytes) -> bytes:
+    """Return the signature of the attempt number of a signed request."""
+    return _sign(key, b"attempt:" + attempt.encode() + b":" + signature)
+
+
 def _sign(key: bytes, content: bytes) -> bytes:
     return b"v1," + base64.b64encode(hmac.digest(key, content, "sha256"))
 
@@ -135,7 +144,8 @@ def _is_among(signature: bytes, given: str) -> bool:
     return sum([hmac.compare_digest(signature, each.encode()) for each in given.split(" ")]) > 0
 
 
-def _key(secret: str) -> bytes:
+def key_of(secret: str) -> bytes:
+    """Return the key of a secret; raises ValueError if it is empty, or not base64 after `whsec_`."""
     if not secret.startswith(_PREFIX):
         key = secret.encode()
     else:

@@ -34,6 +34,8 @@ BLOCKS = {
         "needs PostgreSQL's programs: tests/acceptance/faults/test_backup.py does the same",
         "needs PostgreSQL's programs: tests/acceptance/faults/test_backup.py does the same",
     ],
+    "how-to/schedule.md": ["tests/integration/caller/test_schedule_page.py"] * 6,
+    "how-to/testing.md": ["tests/integration/test_testing_page.py"] * 4,
     "how-to/simulate.md": ["needs jobs of the reader"],
 }
 
