@@ -173,13 +173,17 @@ def unexpected(error: BaseException, claim: Claim, *, may_have_been_delivered: b
 
 
 def complete(attempt: Attempt, verdict: Verdict) -> None:
-    """End an attempt with a verdict, and with a line in the log of its execution."""
+    """End an attempt with a verdict, and with a line in the log of its execution unless it was delivered.
+
+    The line of a delivered attempt follows from its row (`app.queue.reading.log_lines`).
+    """
     claim, level, error = attempt.claim, LogLevel.WARN, verdict.error
-    label = f"attempt {claim.attempt} of {claim.max_attempts}"
-    reason = "" if error is None else f"{error.get('type')}: {error.get('message')}"
     if error is None:
-        level, text = LogLevel.INFO, f"{label} delivered over {claim.endpoint_type}"
-    elif verdict.status is ExecutionStatus.SUCCESS:
+        attempt.complete(verdict)
+        return
+    label = f"attempt {claim.attempt} of {claim.max_attempts}"
+    reason = f"{error.get('type')}: {error.get('message')}"
+    if verdict.status is ExecutionStatus.SUCCESS:
         text = f"{label} failed, which its retry policy ignores: {reason}"
     elif verdict.status is ExecutionStatus.CANCELLED:
         level, text = LogLevel.INFO, f"{label} {error.get('message')}"

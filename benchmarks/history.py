@@ -105,10 +105,9 @@ _FINISHED = text(
              CASE WHEN output IS NULL THEN jsonb_build_object('type', 'HTTP_ERROR', 'status_code', 500) END, tried_at
         FROM tried)
     INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at)
-    SELECT {id_of("log", "tried_at")}, execution_id, number, CASE WHEN output IS NULL THEN 'WARN' ELSE 'INFO' END,
-           'Attempt ' || number || '/3 ' ||
-           CASE WHEN output IS NULL THEN 'failed: HTTP_ERROR' ELSE 'delivered over HTTP' END, tried_at
-      FROM tried
+    SELECT {id_of("log", "tried_at")}, execution_id, number, 'WARN', 'attempt ' || number || ' of 3 failed: HTTP_ERROR',
+           tried_at
+      FROM tried WHERE output IS NULL
     """
 )
 

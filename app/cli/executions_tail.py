@@ -22,7 +22,8 @@ from app.kernel.formats import EPOCH
 from app.queue.executions.execution_model import Execution, LogRecord
 from app.queue.reading.execution_history import HistoryStep, history_of
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
-from app.queue.reading.execution_queries import find_executions, logs_of
+from app.queue.reading.execution_queries import find_executions
+from app.queue.reading.log_lines import logs_of
 from app.web.executions.execution_schemas import ExecutionSchema, LogLineSchema, StepSchema
 from app.web.services import services
 from schema.states import FINAL, ExecutionStatus

@@ -1,4 +1,4 @@
-"""Queries of executions, their attempts, logs and results."""
+"""Queries of executions, their attempts and results."""
 
 from collections.abc import Collection, Sized
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from sqlalchemy import BigInteger, Select, Text, and_, case, cast, select
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.kernel.db import Database
-from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
+from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.db.rows import RowValue
 from app.kernel.errors import ExecutionNotFoundError, ResultExpiredError
 from app.kernel.sql import statement
-from app.queue.executions.execution_model import AttemptRecord, Execution, ExecutionWithInput, LogRecord
+from app.queue.executions.execution_model import AttemptRecord, Execution, ExecutionWithInput
 from schema import tables
-from schema.states import ExecutionStatus, LogLevel
+from schema.states import ExecutionStatus
 
-_E, _A, _L, _J = tables.executions.c, tables.attempts.c, tables.execution_logs.c, tables.jobs.c
+_E, _A, _J = tables.executions.c, tables.attempts.c, tables.jobs.c
 
 # An attempt without a stored error may have been delivered.
 UNCERTAIN = statement(
@@ -101,28 +101,12 @@ def attempts_of(database: Database, execution_id: str, request: PageRequest) -> 
     if request.after is not None:
         query = query.where(_A.attempt_number < int(request.after.key))
     rows = database.fetch(query.order_by(_A.attempt_number.desc()).limit(request.limit + 1))
-    _check_exists(database, execution_id, rows)
+    check_exists(database, execution_id, rows)
     return page_of(rows, "created_at", "attempt_number", request, AttemptRecord.from_row)
 
 
-def logs_query(
-    execution_id: str, request: PageRequest, *, level: LogLevel | None = None, attempt_number: int | None = None
-) -> Select[Any]:
-    """Select a page of an execution's log lines, latest first; None applies no filter."""
-    wanted = ((_L.execution_id, execution_id), (_L.level, level), (_L.attempt_number, attempt_number))
-    query = select(*_L).where(*(column == value for column, value in wanted if value is not None))
-    return newest_first(query, _L.logged_at, _L.log_id, request)
-
-
-def logs_of(database: Database, execution_id: str, request: PageRequest, **wanted: Any) -> Page[LogRecord]:
-    """Read a page of an execution's log lines by `logs_query`; raises ExecutionNotFoundError."""
-    rows = database.fetch(logs_query(execution_id, request, **wanted))
-    _check_exists(database, execution_id, rows)
-    return page_of(rows, "logged_at", "log_id", request, LogRecord.from_row)
-
-
-def _check_exists(database: Database, execution_id: str, rows: Sized) -> None:
-    # Rows prove that the execution exists.
+def check_exists(database: Database, execution_id: str, rows: Sized) -> None:
+    """Raise ExecutionNotFoundError if there is no such execution; rows of it prove that it exists."""
     if not rows and not database.fetch(select(_E.execution_id).where(_E.execution_id == execution_id)):
         raise ExecutionNotFoundError.of(execution_id)
 

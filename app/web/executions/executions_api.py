@@ -12,6 +12,7 @@ from app.queue.reading import execution_queries, explanation
 from app.queue.reading.execution_history import history_of
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
 from app.queue.reading.execution_queries import get_result
+from app.queue.reading.log_lines import logs_of
 from app.queue.reading.waiting_reasons import Explanation
 from app.web.executions.execution_schemas import (
     AttemptSchema,
@@ -75,7 +76,7 @@ def list_attempts(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
 def list_logs(query: dict[str, Any], execution_id: str) -> dict[str, Any]:
     """List the log lines of an execution, latest first."""
     wanted = page_request(query)
-    page = execution_queries.logs_of(services().database, execution_id, wanted, **query)
+    page = logs_of(services().database, execution_id, wanted, **query)
     return page_answer(page, query)
 
 

@@ -11,8 +11,10 @@ from actors.loop import DeliveryLoop
 from app.dev.receiver import Receiver
 from app.kernel import ids
 from app.kernel.db import Database
+from app.kernel.db.paging import PageRequest
 from app.queue.reading.execution_queries import get_execution
 from app.queue.reading.explanation import explain
+from app.queue.reading.log_lines import logs_of
 from brokers.worker_process import WorkerProcess
 from schema.states import EndpointType, ExecutionStatus
 from tests import rows
@@ -39,7 +41,7 @@ class Delivery:
         )
         eventually(lambda: rows.execution(self._database, execution_id).status != "RUNNING")
         (tried,) = rows.attempts(self._database, execution_id)
-        (line,) = self._database.fetch(text("SELECT * FROM execution_logs"))
+        (line,) = logs_of(self._database, execution_id, PageRequest()).items
         return rows.execution(self._database, execution_id), tried, line
 
 

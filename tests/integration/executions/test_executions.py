@@ -86,6 +86,24 @@ def test_logs_are_listed_latest_first_and_filtered_by_level(api: Api, database: 
     assert pointers(problem(api.get(path, level="info"), 400, "INVALID_REQUEST")) == ["level"]
 
 
+def test_log_has_a_line_for_the_delivered_attempt(api: Api, database: Database) -> None:
+    register(api)
+    execution_id = created(api, one_shot("k"))["execution"]["execution_id"]
+    path = f"/executions/{execution_id}/logs"
+    rows.add_log(database, execution_id, 0, "WARN", attempt=1)
+    rows.add_attempt(database, execution_id, 1, "FAILED", error={"type": "HTTP_ERROR"})
+    rows.add_attempt(database, execution_id, 2, "SUCCESS", output={"status_code": 200})
+    rows.add_log(database, execution_id, 2, "INFO", attempt=2)
+    delivered = "attempt 2 of 1 delivered over HTTP"
+    for filters in ({}, {"limit": 1}):
+        assert read_all_pages(api, path, "message", **filters) == ["line 2", delivered, "line 0"]
+    assert read_all_pages(api, path, "message", limit=1, attempt_number=2) == ["line 2", delivered]
+    assert read_all_pages(api, path, "message", attempt_number=1) == ["line 0"]
+    assert read_all_pages(api, path, "message", limit=1, level="INFO") == ["line 2", delivered]
+    assert read_all_pages(api, path, "message", level="WARN") == ["line 0"]
+    assert {line["log_id"][:4] for line in api.get(path).json["items"]} == {"log_"}
+
+
 def test_executions_of_a_job_are_filtered_by_status(api: Api, database: Database) -> None:
     register(api)
     job = created(api, cron())

@@ -164,7 +164,7 @@ def test_input_of_a_callback_describes_the_completed_attempt(caller: Api, databa
     job_rows = database.fetch(text("SELECT job_id, trace_context FROM jobs"))
     traces = {row.job_id: row.trace_context for row in job_rows}
     assert traces[call["job_id"]] == traces[job["job_id"]] is not None
-    (line,) = caller.get(f"/executions/{execution['execution_id']}/logs").json["items"]
+    line, _ = caller.get(f"/executions/{execution['execution_id']}/logs").json["items"]
     assert line["message"] == f"on_success: 'hook' is called back by the job {call['job_id']}"
 
 
@@ -214,7 +214,7 @@ def test_skipped_callback_is_logged(caller: Api, database: Database) -> None:
     end(database, claim_due(database), success({}))
     assert handle_outbox(database) == 1
     assert callback_jobs(caller) == []
-    (line,) = caller.get(f"/executions/{execution}/logs").json["items"]
+    line, _ = caller.get(f"/executions/{execution}/logs").json["items"]
     assert (line["level"], line["message"]) == (
         "WARN",
         "on_success: skipped the callback to 'gone': the endpoint was deleted",
@@ -240,7 +240,7 @@ def test_no_word_of_a_receiver_is_in_the_log_of_a_process(
     assert handle_outbox(database) == 1
     assert "skipped the callback on_success of execution " in caplog.text
     assert "Jane" not in caplog.text
-    (line,) = caller.get(f"/executions/{execution}/logs").json["items"]
+    line, _ = caller.get(f"/executions/{execution}/logs").json["items"]
     assert "/output/body" in line["message"]
 
 
