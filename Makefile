@@ -7,7 +7,7 @@ TOOLS  := .tools
 LOCKED  = $$(sed -n 's/==.*//p' requirements.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo dev test fuzz test-retries test-cockroach check lint types imports docs client messages \
+.PHONY: help install demo dev test fuzz test-retries test-cockroach check lint types imports docs client messages sql \
   bench lock licences sbom audit clean
 
 help:  ## list these targets
@@ -57,6 +57,9 @@ docs: $(STAMP)  ## build the site of the documents in .site/; a broken link or a
 
 client: $(STAMP)  ## write the client's generated modules anew, after a change of the API
 	@TE_DATABASE_URL=postgresql://nobody@127.0.0.1:1/none $(BIN)/flask --app app openapi print | $(BIN)/python -m client.generator
+
+sql: $(STAMP)  ## print a statement as it runs: make sql NAME=executions.claim_1; without a name, list them
+	@$(BIN)/python -m app.dev.statements $(NAME)
 
 messages: $(STAMP)  ## write docs/reference/messages.md, after a change of an error code or a log line
 	$(BIN)/python -m app.dev.messages
