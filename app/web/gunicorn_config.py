@@ -18,7 +18,7 @@ from app.catalog.routing import Route
 from app.kernel import db, log
 from app.kernel.collector import spare_what_is_there
 from app.kernel.config import SettingError, Settings
-from app.kernel.db import startup
+from app.kernel.db import Database, startup
 from app.kernel.errors import UnavailableError
 from app.kernel.gathered_log import GatheredLog
 from app.kernel.metrics import PROCESS
@@ -93,17 +93,22 @@ def on_starting(_server: Any) -> None:
     """Wait for the database before any worker starts; exits with one line if it stays unreachable."""
     database = db.connect(_SETTINGS.database_url, pool_size=1, application_name="te-web")
     try:
-        startup.wait_until_ready(database, _SETTINGS.startup_timeout_seconds)
-        rotation.warn_of_unreadable(database, _BOX)
-        routing.adopt(database, [Route(*pair) for pair in _SETTINGS.routes])
-        look_ahead_ms = round(_SETTINGS.look_ahead_seconds * 1000)
-        shards = _SETTINGS.shards(cockroach=database.is_cockroach)
-        enqueue_settings.adopt(database, shards=shards, look_ahead_ms=look_ahead_ms)
+        startup.wait_until_ready(database, _SETTINGS.startup_timeout_seconds, check=_adopt_settings)
     except UnavailableError as error:
         sys.exit(f"task-executor web: {error.explained}")
     finally:
         # Workers must not inherit connections.
         database.close()
+
+
+def _adopt_settings(database: Database) -> None:
+    """Check the database and write settings that other processes read; repeated until the database can be reached."""
+    startup.check_ready(database)
+    rotation.warn_of_unreadable(database, _BOX)
+    routing.adopt(database, [Route(*pair) for pair in _SETTINGS.routes])
+    look_ahead_ms = round(_SETTINGS.look_ahead_seconds * 1000)
+    shards = _SETTINGS.shards(cockroach=database.is_cockroach)
+    enqueue_settings.adopt(database, shards=shards, look_ahead_ms=look_ahead_ms)
 
 
 def _of_services(application: Any) -> list[BackgroundThread]:

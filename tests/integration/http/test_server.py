@@ -5,6 +5,7 @@ import gc
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -15,6 +16,7 @@ from app.kernel.processes.process_heartbeat import ProcessKind, ProcessRecord, p
 from schema import migrate
 from tests.integration.http.web_process import Web, key_for
 from tests.integration.registered import http_endpoint, one_shot
+from tests.pg_proxy import Fault, PgProxy
 from tests.servers import start_or_skip
 from tests.waiting import eventually
 
@@ -146,6 +148,26 @@ def test_server_waits_for_the_schema_and_starts(empty_database_url: str) -> None
         eventually(lambda: "waiting for the database" in web.log, what="the wait")
         migrate.upgrade(empty_database_url)
         eventually(web.is_ready, what="the API")
+
+
+class _CutAtAStatement(PgProxy):
+    """Proxy that refuses connections from the armed statement on, until it is redirected to the server."""
+
+    def take(self, query: str) -> Fault | None:
+        fault = super().take(query)
+        if fault is not None:
+            self.redirect(1)
+        return fault
+
+
+def test_server_waits_for_a_database_that_fails_after_the_check(database_url: str) -> None:
+    port = urlsplit(database_url).port or 5432
+    with _CutAtAStatement(port) as proxy:
+        proxy.arm("INTO enqueue_settings", Fault(committed=False))
+        with Web(proxy.url(database_url)) as web:
+            eventually(lambda: "waiting for the database" in web.log, what="the wait")
+            proxy.redirect(port)
+            eventually(web.is_ready, what="the API")
 
 
 @pytest.mark.parametrize(
