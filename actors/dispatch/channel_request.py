@@ -7,8 +7,8 @@ from urllib.parse import quote, unquote
 
 from app.catalog.specs.channel_presets import PRESETS, SEVERITIES, Preset, Request
 from app.catalog.specs.channels import Parts
-from app.catalog.specs.http import RESERVED_HEADERS
 from app.queue.executions.execution_model import DeliveryError
+from schema.inline_bounds import RESERVED_HEADER
 
 ERROR = "NOTIFICATION_ERROR"
 
@@ -110,7 +110,7 @@ def _extras(parts: Parts) -> tuple[dict[str, str], dict[str, str]]:
     """Return the headers and the members of the body that the URL gives; raises DeliveryError."""
     headers = {name[1:]: unquote(value) for name, value in parts.query if name.startswith("+")}
     for name in headers:
-        if not _HEADER.fullmatch(name) or RESERVED_HEADERS.fullmatch(name.lower()):
+        if not _HEADER.fullmatch(name) or RESERVED_HEADER.fullmatch(name.lower()):
             raise unusable(parts, "gives a header that is not one, or that the service sets itself")
     return headers, {name[1:]: unquote(value) for name, value in parts.query if name.startswith(":")}
 

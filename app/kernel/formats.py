@@ -29,6 +29,8 @@ _CONTAINERS = frozenset({dict, list})
 
 compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Write a value as JSON without spaces, in UTF-8 without escapes."""
+canonical_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+"""Write equal values as equal text, for digests; `te_canonical_json` in `te_send.sql` writes the same."""
 
 
 def is_same_json(one: Any, other: Any) -> bool:

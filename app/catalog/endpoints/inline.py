@@ -4,7 +4,6 @@ The name is a digest of the definition, so equal definitions share an endpoint, 
 """
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,25 +14,22 @@ from marshmallow import ValidationError
 
 from app.catalog.endpoints import versions
 from app.catalog.endpoints.endpoint_rows import EndpointDefinition
-from app.catalog.endpoints.inline_names import IS_INLINE, PREFIX
+from app.catalog.endpoints.inline_names import IS_INLINE
 from app.catalog.retry_policy import RETRY_POLICY
 from app.catalog.specs.http import TRANSPORT
 from app.kernel.audit import Actor
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.errors import ConflictError, ForbiddenError, InvalidRequestError, TemplateError
+from app.kernel.formats import canonical_json
 from app.kernel.sql import statement
+from schema.inline_bounds import CREDENTIALS, INLINE_PREFIX, MAX_DEFINITION, SECRET_HEADER, USER_IN_URL
 from schema.states import EndpointType
 
 SPEC_FIELDS = ("url", "method", "headers", "timeout_ms", "expected_status_codes", "signing")
 FIELDS = (*SPEC_FIELDS, "retry_policy")
-MAX_DEFINITION = 16_384  # characters as JSON
 BODY = "{{input.body}}"
 _PLACEHOLDER = "{{"
-# A header with one of these names holds a secret, and everyone with the scope `read` sees the headers of an endpoint.
-_SECRET_HEADER = re.compile(r"^cookie$|auth|api[-_]?key|secret|token|passw", re.IGNORECASE)
-_CREDENTIALS = re.compile(r"\s*(bearer|basic)\s", re.IGNORECASE)  # as the value of any header
-_USER = re.compile(r"^[A-Za-z]+://[^/?#]*@")
 
 COUNT = statement("inline_endpoints.count", f"SELECT count(*) AS existing FROM endpoints AS e WHERE {IS_INLINE}")  # noqa: S608 - constants
 
@@ -55,7 +51,7 @@ def inline_endpoint(given: Mapping[str, Any], *, sends_body: bool) -> InlineEndp
     if sends_body:
         spec["body_template"] = BODY
     # A definition in the cache is valid.
-    return _checked(json.dumps([spec, given.get("retry_policy")], sort_keys=True, separators=(",", ":")))
+    return _checked(canonical_json([spec, given.get("retry_policy")]))
 
 
 @lru_cache(maxsize=256)  # of up to 160 KB each
@@ -69,11 +65,10 @@ def _checked(text: str) -> InlineEndpoint:
     if faults:
         raise ValidationError(faults)
     spec = TRANSPORT.spec.load(given)
-    digest = sha256(json.dumps([spec, policy], sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     definition = EndpointDefinition(
         type=EndpointType.HTTP, payload_spec=None, config=None, spec=spec, retry_policy=policy
     )
-    return InlineEndpoint(PREFIX + digest[:32], definition)
+    return InlineEndpoint(INLINE_PREFIX + sha256(canonical_json([spec, policy]).encode()).hexdigest()[:32], definition)
 
 
 def _policy_faults(policy: Any) -> Any:
@@ -85,14 +80,14 @@ def _literal_faults(spec: Mapping[str, Any]) -> dict[str, Any]:
     faults: dict[str, Any] = {}
     if _PLACEHOLDER in str(spec.get("url")):
         faults["url"] = ["Must not be a template: register an endpoint for it, and give its `input`."]
-    elif _USER.match(str(spec.get("url"))):
+    elif USER_IN_URL.match(str(spec.get("url"))):
         fault = "Must not hold a user or password: store a secret, and register an endpoint that names it."
         faults["url"] = [fault]
     headers = spec.get("headers")
     for name, value in headers.items() if isinstance(headers, dict) else ():
         if _PLACEHOLDER in str(value):
             faults.setdefault("headers", {})[name] = ["Must not be a template: register an endpoint for it."]
-        elif _SECRET_HEADER.search(name) or _CREDENTIALS.match(str(value)):
+        elif SECRET_HEADER.search(name) or CREDENTIALS.match(str(value)):
             fault = "Must not hold a secret in clear text: store a secret, and register an endpoint that names it."
             faults.setdefault("headers", {})[name] = [fault]
     return faults

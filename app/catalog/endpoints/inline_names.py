@@ -1,12 +1,9 @@
 """Names of inline endpoints."""
 
-import re
+from schema.inline_bounds import INLINE_NAME, INLINE_PREFIX
 
-PREFIX = "inline-"  # reserved: clients cannot register such a name, but may have done so before it was reserved
-PATTERN = f"^{PREFIX}[0-9a-f]{{32}}$"  # means the same in SQL
-
-IS_INLINE = f"e.name LIKE '{PREFIX}%' AND e.name ~ '{PATTERN}'"  # condition on a row `e` of `endpoints`
+IS_INLINE = f"e.name LIKE '{INLINE_PREFIX}%' AND e.name ~ '{INLINE_NAME.pattern}'"  # on a row `e` of `endpoints`
 
 
 def is_inline(name: str) -> bool:
-    return re.search(PATTERN, name) is not None
+    return INLINE_NAME.fullmatch(name) is not None

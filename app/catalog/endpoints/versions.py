@@ -11,7 +11,7 @@ from app.catalog import dependents, routing
 from app.catalog.check_spec import check_retry_policy, check_spec
 from app.catalog.endpoints import callback_targets, endpoint_rows
 from app.catalog.endpoints.endpoint_rows import E, Endpoint, EndpointDefinition
-from app.catalog.endpoints.inline_names import PATTERN, is_inline
+from app.catalog.endpoints.inline_names import is_inline
 from app.catalog.endpoints.live_settings import (
     DEFAULT_FLOW,
     as_columns,
@@ -32,6 +32,7 @@ from app.kernel.errors import (
     UnprocessableError,
 )
 from schema import tables
+from schema.inline_bounds import INLINE_NAME
 
 _LEADING = ("endpoint_type", "config_ref", "spec")
 
@@ -134,7 +135,7 @@ def get(database: Database, name: str) -> Endpoint:
 
 def page(database: Database, wanted: PageRequest, *, inline: bool = False) -> Page[Endpoint]:
     """Return a page of the live endpoints that clients have registered, or of the inline endpoints."""
-    of_kind = E.name.regexp_match(PATTERN) == inline
+    of_kind = E.name.regexp_match(INLINE_NAME.pattern) == inline
     query = newest_first(select(*E).where(E.deleted_at.is_(None), of_kind), E.created_at, E.name, wanted)
     return page_of(database.fetch(query), "created_at", "name", wanted, endpoint_rows.endpoint_of)
 
@@ -142,7 +143,7 @@ def page(database: Database, wanted: PageRequest, *, inline: bool = False) -> Pa
 def similar_names(database: Database, name: str) -> list[str]:
     """Return up to MAX_COMPARED names of registered endpoints that begin with the first letter of `name`."""
     begins_alike = E.name.startswith(name[:1], autoescape=True)
-    wanted = select(E.name).where(begins_alike, ~E.name.regexp_match(PATTERN), E.deleted_at.is_(None))
+    wanted = select(E.name).where(begins_alike, ~E.name.regexp_match(INLINE_NAME.pattern), E.deleted_at.is_(None))
     return [row.name for row in database.fetch(wanted.limit(MAX_COMPARED))]
 
 

@@ -15,13 +15,12 @@ from app.catalog.retry_policy.matchers import InAnswer, Matcher, matchers_field,
 from app.catalog.specs.spec_fields import whole
 from app.kernel.suggestions import StrictSchema
 from app.kernel.unreadable import report
+from schema.inline_bounds import MAX_AGE_MS, MAX_ATTEMPTS, MAX_RETRY_DELAYS
+from schema.inline_bounds import MAX_RETRY_DELAY_MS as MAX_DELAY_MS
 
 Backoff = Literal["fixed", "linear", "exponential", "custom", "decorrelated"]
 BACKOFFS: tuple[str, ...] = get_args(Backoff)
 
-MAX_DELAY_MS = 24 * 3600 * 1000
-MAX_AGE_MS = 30 * MAX_DELAY_MS
-MAX_DELAYS = 100
 _LISTS = ("delays_ms", "fail_on", "reject_on", "ignore_on", "retry_on")
 _OPTIONAL = frozenset({*_LISTS, "max_age_ms"})
 
@@ -141,13 +140,13 @@ _STORED = tuple(each.name for each in dataclass_fields(RetryPolicy) if each.init
 class RetryPolicySpec(StrictSchema):
     """`retry_policy` of any endpoint; no wait is longer than 24 hours."""
 
-    max_attempts = whole(1, 100, load_default=_DEFAULT.max_attempts)
+    max_attempts = whole(1, MAX_ATTEMPTS, load_default=_DEFAULT.max_attempts)
     backoff = fields.String(validate=validate.OneOf(BACKOFFS), load_default=_DEFAULT.backoff)
     initial_delay_ms = whole(0, MAX_DELAY_MS, load_default=_DEFAULT.initial_delay_ms)
     max_delay_ms = whole(0, MAX_DELAY_MS, load_default=_DEFAULT.max_delay_ms)
     delays_ms = fields.List(
         whole(0, MAX_DELAY_MS),
-        validate=validate.Length(1, MAX_DELAYS),
+        validate=validate.Length(1, MAX_RETRY_DELAYS),
         metadata={"description": "waits between attempts, for `custom` only and required there; the last repeats"},
     )
     fail_on = matchers_field("errors and answers that are final; checked first")

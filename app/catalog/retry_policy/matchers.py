@@ -16,17 +16,13 @@ from marshmallow import ValidationError, fields, validate
 from app.catalog.specs import TRANSPORTS
 from app.catalog.specs.spec_fields import Described
 from app.kernel.suggestions import MAX_SUGGESTED, did_you_mean
-
-MAX_MATCHERS = 100
-MAX_VALUES = 100
-MAX_CHARACTERS = 200  # of a pointer, and of a text to compare with
+from schema.inline_bounds import JSON_POINTER, MAX_MATCHED_CHARACTERS, MAX_MATCHED_VALUES, MAX_MATCHERS
 
 # Types of errors that are retried by default: the types of each transport, and the types of the service.
 _OF_TRANSPORTS = [error for transport in TRANSPORTS.values() for error in transport.errors]
 RETRIED_ERRORS = tuple(dict.fromkeys([*_OF_TRANSPORTS, "INTERNAL_ERROR", "WORKER_LOST", "STUCK"]))
 
 _CLASS = re.compile(r"^[1-5]xx$")
-_POINTER = re.compile(r"^(?:/(?:[^~/]|~[01])*)*$")
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 _ABSENT = object()
 
@@ -127,7 +123,7 @@ def _is_status(value: Any) -> bool:
 
 def _is_value(value: Any) -> bool:
     if isinstance(value, str):
-        return len(value) <= MAX_CHARACTERS
+        return len(value) <= MAX_MATCHED_CHARACTERS
     return value is None or isinstance(value, int | float)
 
 
@@ -146,15 +142,17 @@ def _check_in_answer(value: Mapping[str, Any]) -> None:
     unknown = [str(name) for name in value if name not in known][:MAX_SUGGESTED]
     faults = {name: f"Unknown field.{did_you_mean(name, sorted(known))}" for name in unknown}
     pointer = value.get("pointer")
-    if not isinstance(pointer, str) or len(pointer) > MAX_CHARACTERS or not _POINTER.fullmatch(pointer):
-        faults["pointer"] = f"Must be a JSON pointer (RFC 6901) of at most {MAX_CHARACTERS} characters."
+    if not isinstance(pointer, str) or len(pointer) > MAX_MATCHED_CHARACTERS or not JSON_POINTER.fullmatch(pointer):
+        faults["pointer"] = f"Must be a JSON pointer (RFC 6901) of at most {MAX_MATCHED_CHARACTERS} characters."
     if ("equals" in value) == ("in" in value):
         faults["equals"] = "Must be given if `in` is not, and only then."
     if "equals" in value and not _is_value(value["equals"]):
-        faults["equals"] = f"Must be null, true, false, a number, or a string of at most {MAX_CHARACTERS} characters."
+        faults["equals"] = (
+            f"Must be null, true, false, a number, or a string of at most {MAX_MATCHED_CHARACTERS} characters."
+        )
     among = value.get("in", [None])
-    if not (isinstance(among, list) and 1 <= len(among) <= MAX_VALUES and all(map(_is_value, among))):
-        faults["in"] = f"Must be a list of 1 to {MAX_VALUES} values that `equals` allows."
+    if not (isinstance(among, list) and 1 <= len(among) <= MAX_MATCHED_VALUES and all(map(_is_value, among))):
+        faults["in"] = f"Must be a list of 1 to {MAX_MATCHED_VALUES} values that `equals` allows."
     if "status" in value and not _is_status(value["status"]):
         faults["status"] = "Must be an HTTP status from 100 to 599, or a class of statuses such as 5xx."
     if faults:
@@ -163,7 +161,7 @@ def _check_in_answer(value: Mapping[str, Any]) -> None:
 
 _STATUS_SCHEMA = {"type": "integer", "minimum": 100, "maximum": 599}
 _CLASS_SCHEMA = {"type": "string", "pattern": _CLASS.pattern}
-_VALUE_SCHEMA = {"type": ["string", "number", "boolean", "null"], "maxLength": MAX_CHARACTERS}
+_VALUE_SCHEMA = {"type": ["string", "number", "boolean", "null"], "maxLength": MAX_MATCHED_CHARACTERS}
 _SCHEMA = {
     "anyOf": [
         _STATUS_SCHEMA,
@@ -172,9 +170,9 @@ _SCHEMA = {
         {
             "type": "object",
             "properties": {
-                "pointer": {"type": "string", "maxLength": MAX_CHARACTERS, "pattern": _POINTER.pattern},
+                "pointer": {"type": "string", "maxLength": MAX_MATCHED_CHARACTERS, "pattern": JSON_POINTER.pattern},
                 "equals": _VALUE_SCHEMA,
-                "in": {"type": "array", "minItems": 1, "maxItems": MAX_VALUES, "items": _VALUE_SCHEMA},
+                "in": {"type": "array", "minItems": 1, "maxItems": MAX_MATCHED_VALUES, "items": _VALUE_SCHEMA},
                 "status": {"anyOf": [_STATUS_SCHEMA, _CLASS_SCHEMA]},
             },
             "required": ["pointer"],

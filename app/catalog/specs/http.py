@@ -1,6 +1,5 @@
 """HTTP: a request to a URL, signed if the endpoint asks for it."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,15 +17,10 @@ from app.catalog.specs.spec_fields import (
 from app.catalog.specs.transport import Example, Outcome, Transport, server_of
 from app.catalog.templates.compilation import ALL, SECRET, FieldKind
 from app.kernel.suggestions import StrictSchema
+from schema.inline_bounds import RESERVED_HEADER
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-
-# Headers of the service, of the connection, and headers that allow request smuggling.
-RESERVED_HEADERS = re.compile(
-    r"idempotency-key|trace(parent|state)|x-task-executor-.*|host|connection|content-length|transfer-encoding"
-    r"|te|trailer|upgrade|expect|keep-alive|proxy-connection|webhook-(id|timestamp|signature)"
-)
 
 
 class SigningSpec(StrictSchema):
@@ -44,7 +38,7 @@ class HttpSpec(StrictSchema):
 
     url = target_url("http", ALL)
     method = fields.String(validate=validate.OneOf(METHODS), load_default="POST")
-    headers = templated(header_map(RESERVED_HEADERS, are_tokens=True), FieldKind.LINE, ALL)
+    headers = templated(header_map(RESERVED_HEADER, are_tokens=True), FieldKind.LINE, ALL)
     body_template = templated(fields.Raw(allow_none=True), FieldKind.VALUE, ALL)
     signing = templated(fields.Nested(SigningSpec), FieldKind.TEXT, SECRET)
     timeout_ms = milliseconds(load_default=30_000)

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 from marshmallow import ValidationError, fields, validate
 
 from app.catalog.templates.compilation import FieldKind, FieldRule
-
-MAX_TIMEOUT_MS = 24 * 3600 * 1000
+from schema.inline_bounds import HEADER_NAME, MAX_TIMEOUT_MS, MAX_URL
 
 F = TypeVar("F", bound=fields.Field[Any])
 
@@ -21,7 +20,6 @@ _RULE = "template_rule"
 SOLE_SECRET = re.compile(r"^\s*\{\{\s*secret\.[^{}]+\}\}\s*$")
 NOT_SOLE_SECRET = "Must be one {{secret.NAME}} placeholder."
 _BRACES = str.maketrans({"{": "{{", "}": "}}"})
-_TOKEN = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 _LITERAL_PASSWORD = r"[A-Za-z]+://[^/?#{}@:]*:[^/?#{}@]+@"
 
 
@@ -107,7 +105,7 @@ def target_url(scheme: str, namespaces: frozenset[str]) -> fields.String:
         f"Must start with {scheme}:// or {scheme}s://; a password in the URL must be a {{{{secret.NAME}}}} placeholder."
     )
     starts = matches(pattern, needed)
-    url = TextInOrder(required=True, validate=[validate.Length(1, 8192), starts])
+    url = TextInOrder(required=True, validate=[validate.Length(1, MAX_URL), starts])
     return templated(url, FieldKind.URL, namespaces, frozenset({scheme, f"{scheme}s"}))
 
 
@@ -116,7 +114,7 @@ def header_map(reserved: re.Pattern[str], *, are_tokens: bool) -> Described:
 
     With `are_tokens`, names are HTTP tokens and case-insensitive.
     """
-    names = {"pattern": _TOKEN.pattern} if are_tokens else {"minLength": 1}
+    names = {"pattern": HEADER_NAME.pattern} if are_tokens else {"minLength": 1}
     return Described(
         partial(_check_headers, reserved=reserved, are_tokens=are_tokens),
         {"type": "object", "additionalProperties": {"type": "string"}, "propertyNames": names},
@@ -132,7 +130,7 @@ def _check_headers(value: Any, reserved: re.Pattern[str], *, are_tokens: bool) -
     for name, content in value.items():
         if not isinstance(content, str):
             faults[name] = "Must be a string."
-        elif not (_TOKEN.fullmatch(name) if are_tokens else name and name.isprintable()):
+        elif not (HEADER_NAME.fullmatch(name) if are_tokens else name and name.isprintable()):
             faults[name] = "Must be a valid header name."
         elif reserved.fullmatch(name.lower()):
             faults[name] = "The service sets this header. Leave it out."

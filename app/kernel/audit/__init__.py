@@ -4,7 +4,6 @@ The log holds hashes, never values. A secret is hashed as ciphertext, so that it
 """
 
 import hashlib
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -16,6 +15,7 @@ from app.kernel.db import Database
 from app.kernel.db.deletion import deletion
 from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
 from app.kernel.db.rows import RowValue
+from app.kernel.formats import canonical_json
 from app.kernel.sql import statement
 from schema import tables
 
@@ -109,7 +109,7 @@ def digest(value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, bytes):
-        value = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+        value = canonical_json(value).encode()
     return hashlib.sha256(value).hexdigest()
 
 

@@ -8,7 +8,6 @@ from marshmallow import Schema, ValidationError, fields
 
 from app.catalog.endpoints import live_settings, versions
 from app.catalog.endpoints.endpoint_rows import Endpoint, EndpointDefinition
-from app.catalog.endpoints.inline_names import PREFIX
 from app.catalog.endpoints.live_settings_fields import (
     BREAKER,
     DEFAULT_PRIORITY,
@@ -36,6 +35,7 @@ from app.web.http.request_fields import Body, CallbacksSchema, Instant, Name, ca
 from app.web.openapi.any_of import AnyOf, Checked
 from app.web.openapi.resource import Resource, same_name
 from app.web.services import services, wake
+from schema.inline_bounds import INLINE_PREFIX
 from schema.states import EndpointType, KeepResponse
 
 resource = Resource("endpoints", f"Registered delivery targets: {TARGETS}.", is_tagged=True)
@@ -125,8 +125,8 @@ class FlowSchema(Body):
 
 
 def _check_unreserved(name: str) -> None:
-    if name.startswith(PREFIX):
-        raise ValidationError(f"Must not begin with {PREFIX!r}, which is reserved for jobs with `url`.")
+    if name.startswith(INLINE_PREFIX):
+        raise ValidationError(f"Must not begin with {INLINE_PREFIX!r}, which is reserved for jobs with `url`.")
 
 
 class ChangedEndpointSchema(FlowSchema):

@@ -2,12 +2,12 @@
 
 from sqlalchemy import text
 
-from app.catalog.endpoints.inline_names import PREFIX
 from app.kernel.db import Database
+from schema.inline_bounds import INLINE_PREFIX
 from tests import rows
 from tests.contract.scheduler.conftest import chores
 
-NEW, OLD, JOB, LETTER, CALLED, CHANNEL = (PREFIX + digit * 32 for digit in "012345")
+NEW, OLD, JOB, LETTER, CALLED, CHANNEL = (INLINE_PREFIX + digit * 32 for digit in "012345")
 
 
 def names(database: Database, table: str, column: str) -> set[str]:
