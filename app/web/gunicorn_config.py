@@ -108,7 +108,13 @@ def _adopt_settings(database: Database) -> None:
     routing.adopt(database, [Route(*pair) for pair in _SETTINGS.routes])
     look_ahead_ms = round(_SETTINGS.look_ahead_seconds * 1000)
     shards = _SETTINGS.shards(cockroach=database.is_cockroach)
-    enqueue_settings.adopt(database, shards=shards, look_ahead_ms=look_ahead_ms)
+    enqueue_settings.adopt(
+        database,
+        shards=shards,
+        look_ahead_ms=look_ahead_ms,
+        max_inline_endpoints=_SETTINGS.max_inline_endpoints,
+        stuck_timeout_ms=round(_SETTINGS.stuck_timeout_seconds * 1000),
+    )
 
 
 def _of_services(application: Any) -> list[BackgroundThread]:

@@ -10,44 +10,52 @@ from pathlib import Path
 
 from sqlalchemy import Connection, text
 
-from schema import job_bounds
+from schema import inline_bounds, job_bounds
 from schema.states import FOLLOWED_BY
 
+FILES = ("te_enqueue", "te_send")  # in the order of their calls
 _FOLDER = Path(__file__).parent
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_TARGET = text(
-    "SELECT quote_ident(current_schema()) AS schema, EXISTS (SELECT FROM pg_proc "
-    "WHERE proname = 'te_enqueue' AND pronamespace = current_schema()::regnamespace) AS has_it"
-)
+_NAME = re.compile(r"^CREATE OR REPLACE FUNCTION \{schema\}\.(\w+)", re.MULTILINE)
+_SCHEMA = text("SELECT quote_ident(current_schema())")
+_INSTALLED = text("SELECT proname FROM pg_proc WHERE pronamespace = current_schema()::regnamespace")
 
 
-def te_enqueue(schema: str) -> str:
-    """Return the statements that create or replace `te_enqueue`; `schema` is a name quoted for SQL.
+def sql_of(file: str, schema: str) -> str:
+    """Return the statements that create or replace the functions of a file; `schema` is a name quoted for SQL.
 
-    A name in braces is a constant of `schema.job_bounds` in lower case, or `followed_` and the name of an event.
+    A name in braces is a constant of `schema.job_bounds` or `schema.inline_bounds` in lower case, or `followed_` and
+    the name of an event.
     """
     values = {f"followed_{event}": int(bit) for event, bit in FOLLOWED_BY.items()} | {"schema": schema}
-    return _PLACEHOLDER.sub(
-        lambda name: str(values.get(name[1]) or _written(getattr(job_bounds, name[1].upper()))),
-        (_FOLDER / "te_enqueue.sql").read_text(),
-    )
+    bounds = vars(job_bounds) | vars(inline_bounds)
+    return _PLACEHOLDER.sub(lambda name: str(values.get(name[1]) or _written(bounds[name[1].upper()])), _text(file))
+
+
+def names() -> list[str]:
+    """Return the names of all functions."""
+    return [name for file in FILES for name in _NAME.findall(_text(file))]
+
+
+def _text(file: str) -> str:
+    return (_FOLDER / f"{file}.sql").read_text()
 
 
 def _written(bound: object) -> object:
     if isinstance(bound, re.Pattern):
-        return bound.pattern
+        return bound.pattern.replace("'", "''")
     return bound.strftime("%Y-%m-%dT%H:%M:%SZ") if isinstance(bound, datetime) else bound
 
 
 def install(connection: Connection) -> None:
-    """Create `te_enqueue` for its owner only, or replace it and keep its grants; PostgreSQL only.
+    """Create the functions for their owner only, or replace them and keep their grants; PostgreSQL only.
 
     PostgreSQL runs statements that are sent together in one transaction.
     """
     if connection.dialect.name != "postgresql":
         return
-    target = connection.execute(_TARGET).one()
-    statements = te_enqueue(target.schema)
-    if not target.has_it:
-        statements += f"REVOKE ALL ON FUNCTION {target.schema}.te_enqueue FROM PUBLIC;\n"
-    connection.execute(text(statements.replace(":", r"\:")))
+    schema = connection.execute(_SCHEMA).scalar_one()
+    installed = set(connection.execute(_INSTALLED).scalars())
+    statements = [sql_of(file, schema) for file in FILES]
+    statements += [f"REVOKE ALL ON FUNCTION {schema}.{name} FROM PUBLIC;" for name in names() if name not in installed]
+    connection.execute(text("\n".join(statements).replace(":", r"\:")))

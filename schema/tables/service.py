@@ -54,12 +54,15 @@ signing_keys = table(
     instant("created_at", default_now=True),
 )
 
-# One row: the settings that te_enqueue needs, written by each API process at start.
+# One row: the settings that te_enqueue and te_send need, written by each API process at start.
 enqueue_settings = table(
     "enqueue_settings",
     word("id", key=True),
     count("shards", required=True),
     count("look_ahead_ms", required=True),
+    # NULL until a process of a release with te_send has started.
+    count("max_inline_endpoints"),
+    count("stuck_timeout_ms"),
     instant("updated_at", default_now=True),
     check("chk_enqueue_settings", "shards >= 1 AND look_ahead_ms >= 0"),
 )

@@ -12,7 +12,6 @@ from app.kernel import db
 from app.kernel.formats import EPOCH
 from app.kernel.metrics.series import WAKEUPS_DROPPED
 from app.kernel.wakeup import digest_of, encode
-from app.queue.jobs import enqueue_settings
 from brokers.attempt import Attempt
 from brokers.consumer import ClaimConsumer
 from brokers.discovery import DiscoveryTimes
@@ -21,6 +20,7 @@ from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import NEVER, TARGET
 from tests.contract.broker.delivering import OK, Attempts, attempts_of
+from tests.enqueueing import adopt_settings
 from tests.forged_wakeups import FORGED
 from tests.waiting import eventually
 
@@ -78,7 +78,7 @@ def test_execution_behind_the_watermark_is_found_by_its_wake_up(process: WorkerP
 @pytest.mark.postgresql_only
 def test_job_of_a_long_transaction_is_claimed_after_its_commit(process: WorkerProcess, database_url: str) -> None:
     """The commit comes after the slack of the watermarks: a wake-up causes a claim at once, and otherwise a poll."""
-    enqueue_settings.adopt(process.database, shards=1, look_ahead_ms=5000)
+    adopt_settings(process.database)
     listener = listening(process, database_url)
     woken, polling = Attempts(process, times=NO_SCAN), Attempts(process, "unheard")
     process.inboxes.open("unheard")  # in place of the inbox of the consumer, which receives no wake-up any longer

@@ -10,9 +10,17 @@ from sqlalchemy.exc import ProgrammingError
 
 from schema import functions, migrate
 
-TEMPLATE = (Path(functions.__file__).parent / "te_enqueue.sql").read_text()
-# Types of the arguments of this release's function.
-ARGUMENTS = ["text", "jsonb", "text", "timestamptz", "interval", "text", "jsonb", "text", "bigint", "text"]
+TEMPLATES = {file: (Path(functions.__file__).parent / f"{file}.sql").read_text() for file in functions.FILES}
+OPTIONS = ["text", "timestamptz", "interval", "text", "jsonb", "text", "bigint", "text"]
+# Types of the arguments of this release's functions.
+ARGUMENTS = {
+    "te_enqueue": ["text", "jsonb", *OPTIONS],
+    "te_canonical_json": ["jsonb"],
+    "te_policy_fault": ["jsonb"],
+    "te_definition_fault": ["jsonb", "bigint"],
+    "te_register_inline": ["text", "jsonb", "jsonb", "bigint"],
+    "te_send": ["text", "jsonb", "text", "jsonb", "bigint", "jsonb", "jsonb", "jsonb", *OPTIONS],
+}
 BODY = text("SELECT prosrc FROM pg_proc WHERE proname = 'te_enqueue'")
 MAY_EXECUTE = text("SELECT has_function_privilege(:role, oid, 'EXECUTE') FROM pg_proc WHERE proname = 'te_enqueue'")
 OTHER = "FUNCTION te_enqueue(endpoint text) RETURNS text LANGUAGE sql AS 'SELECT 1'"
@@ -28,14 +36,25 @@ def role(observer: Connection, database_url: str) -> Iterator[str]:
 
 
 def test_every_name_in_braces_is_replaced() -> None:
-    assert {"schema", "max_name", "followed_on_success"} < set(re.findall(r"\{([a-z_]+)\}", TEMPLATE))
-    assert not re.search(r"\{[a-z_]+\}", functions.te_enqueue("public"))
+    assert {"schema", "max_name", "followed_on_success"} < set(re.findall(r"\{([a-z_]+)\}", TEMPLATES["te_enqueue"]))
+    assert not any(re.search(r"\{[a-z_]+\}", functions.sql_of(file, "public")) for file in functions.FILES)
 
 
 def test_changed_arguments_have_a_revision() -> None:
     """If it fails, write a revision that drops the function with the earlier arguments, and update ARGUMENTS."""
-    signature = TEMPLATE[TEMPLATE.index("te_enqueue(\n") : TEMPLATE.index(") RETURNS")]
-    assert re.findall(r"^  \w+ (\w+)", signature, re.MULTILINE) == ARGUMENTS
+    signatures = re.findall(r"FUNCTION \{schema\}\.(\w+)\((.*?)\) RETURNS", "".join(TEMPLATES.values()), re.DOTALL)
+    assert {name: re.findall(r"(?:^|, |\n)\s*\w+ (\w+)", given) for name, given in signatures} == ARGUMENTS
+    assert functions.names() == list(ARGUMENTS)
+
+
+@pytest.mark.postgresql_only
+def test_only_the_owner_may_execute_the_functions(observer: Connection, role: str) -> None:
+    found = observer.execute(text("SELECT proname FROM pg_proc WHERE proname LIKE 'te\\_%'")).scalars().all()
+    assert sorted(found) == sorted(ARGUMENTS)
+    granted = (
+        "SELECT count(*) FROM pg_proc WHERE proname LIKE 'te\\_%' AND has_function_privilege(:role, oid, 'EXECUTE')"
+    )
+    assert observer.execute(text(granted), {"role": role}).scalar() == 0
 
 
 @pytest.mark.postgresql_only
@@ -45,7 +64,7 @@ def test_upgrade_at_the_newest_revision_replaces_another_text_and_keeps_grants(
     body = observer.execute(BODY).scalar()
     assert not observer.execute(MAY_EXECUTE, {"role": role}).scalar()
     observer.execute(text("GRANT EXECUTE ON FUNCTION te_enqueue TO PUBLIC"))
-    changed = functions.te_enqueue("public").replace("te_wakeup", "te_nowhere").replace(":", r"\:")
+    changed = functions.sql_of("te_enqueue", "public").replace("te_wakeup", "te_nowhere").replace(":", r"\:")
     observer.execute(text(changed))
     assert observer.execute(BODY).scalar() != body
     migrate.upgrade(database_url)

@@ -15,10 +15,10 @@ from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.kernel.tracing.context import TraceContext
 from app.kernel.wakeup import CHANNEL, Wakeup, decode, digest_of
-from app.queue.jobs import enqueue_settings
 from app.queue.jobs.job_creation import Creator
 from app.queue.jobs.job_model import NewJob
 from schema.states import Trigger
+from tests.enqueueing import adopt_settings
 from tests.racing import at_once
 
 pytestmark = pytest.mark.postgresql_only
@@ -29,7 +29,7 @@ LATER = datetime.now(UTC) + timedelta(hours=1)
 
 @pytest.fixture
 def database(database: Database) -> Database:
-    enqueue_settings.adopt(database, shards=1, look_ahead_ms=5000)
+    adopt_settings(database)
     return database
 
 
@@ -163,7 +163,7 @@ def test_workers_are_woken_at_the_commit(database: Database, database_url: str) 
 
 
 def test_jobs_spread_over_the_shards(database: Database, database_url: str) -> None:
-    enqueue_settings.adopt(database, shards=4, look_ahead_ms=5000)
+    adopt_settings(database, shards=4)
     with client(database_url) as connection:
         for _ in range(60):
             enqueue(connection, "target")
@@ -297,7 +297,7 @@ def test_database_without_te_enqueue_is_a_clear_error(empty_database_url: str) -
 
 
 def test_settings_follow_the_latest_started_process(database: Database) -> None:
-    enqueue_settings.adopt(database, shards=8, look_ahead_ms=1000)
-    enqueue_settings.adopt(database, shards=8, look_ahead_ms=1000)
+    adopt_settings(database, shards=8, look_ahead_ms=1000)
+    adopt_settings(database, shards=8, look_ahead_ms=1000)
     (row,) = database.fetch(text("SELECT shards, look_ahead_ms FROM enqueue_settings"))
     assert tuple(row) == (8, 1000)

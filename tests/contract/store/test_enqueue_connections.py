@@ -1,4 +1,4 @@
-"""te_enqueue over each supported kind of connection: the job exists if and only if the client commits."""
+"""te_enqueue and te_send over each supported kind of connection: the job exists if and only if the client commits."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -21,11 +21,11 @@ from psycopg2.extras import RealDictCursor
 from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
-from task_executor_client.transaction import Enqueued, EnqueueError, enqueue, enqueue_async
+from task_executor_client.transaction import Enqueued, EnqueueError, enqueue, enqueue_async, send, send_async
 
 from app.kernel.db import Database
-from app.queue.jobs import enqueue_settings
 from tests.django_app import connected
+from tests.enqueueing import adopt_settings
 
 pytestmark = pytest.mark.postgresql_only
 
@@ -38,6 +38,7 @@ GIVEN: dict[str, Any] = {
     "queue": "bulk",
     "schema": "public",
 }
+GIVEN_SEND = {name: value for name, value in GIVEN.items() if name != "input"}
 
 
 class RollbackRequestedError(Exception):
@@ -141,15 +142,16 @@ ASYNC_KINDS = {
     "sqlalchemy-asyncpg": async_sqlalchemy_opener(lambda engine: engine.begin()),
     "sqlalchemy-async-session": async_sqlalchemy_opener(async_session),
 }
+ENQUEUE, SEND = (enqueue, enqueue_async), (send, send_async)
 
 
-def run(kind: str, url: str, *given: Any, commits: bool = True, **options: Any) -> Enqueued:
+def run(kind: str, url: str, *given: Any, commits: bool = True, calls: Any = ENQUEUE, **options: Any) -> Enqueued:
     """Enqueue a job over the given kind of connection, and commit the transaction or roll it back."""
 
     async def enqueued_async() -> Enqueued:
         with suppress(RollbackRequestedError):
             async with ASYNC_KINDS[kind](url) as connection:
-                found = await enqueue_async(connection, *given, **options)
+                found: Enqueued = await calls[1](connection, *given, **options)
                 if not commits:
                     raise RollbackRequestedError
         return found
@@ -157,7 +159,7 @@ def run(kind: str, url: str, *given: Any, commits: bool = True, **options: Any) 
     if kind in ASYNC_KINDS:
         return asyncio.run(enqueued_async())
     with suppress(RollbackRequestedError), KINDS[kind](url) as connection:
-        found = enqueue(connection, *given, **options)
+        found: Enqueued = calls[0](connection, *given, **options)
         if not commits:
             raise RollbackRequestedError
     return found
@@ -165,7 +167,7 @@ def run(kind: str, url: str, *given: Any, commits: bool = True, **options: Any) 
 
 @pytest.mark.parametrize("kind", [*KINDS, *ASYNC_KINDS])
 def test_job_exists_if_and_only_if_the_client_commits(kind: str, database: Database, database_url: str) -> None:
-    enqueue_settings.adopt(database, shards=1, look_ahead_ms=5000)
+    adopt_settings(database)
     assert run(kind, database_url, "target", idempotency_key="never", commits=False).is_new
     first = run(kind, database_url, "target", idempotency_key="k", **GIVEN)
     again = run(kind, database_url, "target", {"other": 1}, idempotency_key="k")
@@ -173,10 +175,14 @@ def test_job_exists_if_and_only_if_the_client_commits(kind: str, database: Datab
         run(kind, database_url, "nowhere")
     with pytest.raises(EnqueueError, match="not CockroachDB"):
         run(kind, database_url, "target", schema="pg_catalog")
+    sent = run(
+        kind, database_url, "https://shop.example", None, calls=SEND, headers={"A": "ä"}, timeout_ms=5, **GIVEN_SEND
+    )
     assert first.is_new
     assert again == Enqueued(first.job_id, first.execution_id, is_new=False)
     assert (refused.value.code, refused.value.message) == ("ENDPOINT_NOT_FOUND", "there is no endpoint named 'nowhere'")
-    (job,) = database.fetch(text("SELECT * FROM jobs"))
+    (job, other) = database.fetch(text("SELECT * FROM jobs ORDER BY created_at"))
+    assert (other.job_id, other.input, other.run_at) == (sent.job_id, {}, LATER)
     assert (job.job_id, job.input, job.run_at, job.labels) == (first.job_id, GIVEN["input"], LATER, {"team": "a"})
-    (execution,) = database.fetch(text("SELECT * FROM executions"))
+    execution, _ = database.fetch(text("SELECT * FROM executions ORDER BY created_at"))
     assert (execution.priority, execution.queue, execution.status) == (7, "bulk", "PENDING")

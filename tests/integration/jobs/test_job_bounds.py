@@ -14,8 +14,8 @@ from task_executor_client.transaction import EnqueueError, enqueue
 
 from app.catalog import validation
 from app.kernel.db import Database
-from app.queue.jobs import enqueue_settings
 from schema import job_bounds
+from tests.enqueueing import adopt_settings
 from tests.integration.client import Api
 from tests.integration.registered import register
 
@@ -84,7 +84,7 @@ def test_each_bound_has_a_case_or_a_reason() -> None:
 @pytest.mark.postgresql_only
 def test_schema_fast_path_and_te_enqueue_have_the_same_bounds(api: Api, database: Database) -> None:
     register(api)
-    enqueue_settings.adopt(database, shards=1, look_ahead_ms=5000)
+    adopt_settings(database)
     for name, (field, accepted, refused) in CASES.items():
         for value, expected in ((accepted, None), (refused, "INVALID_REQUEST")):
             # A body with only plain fields takes the fast path; null has no effect but takes the schema.
@@ -108,7 +108,7 @@ INPUTS: list[dict[str, Any]] = [
 def test_te_enqueue_checks_the_top_level_of_an_input_as_the_api_does(api: Api, database: Database) -> None:
     assert api.post("/payload-specs", {"name": "spec", "schema": {}}).status_code == 201
     register(api, payload_spec="spec")
-    enqueue_settings.adopt(database, shards=1, look_ahead_ms=5000)
+    adopt_settings(database)
     change = text("UPDATE payload_specs SET schema_json = CAST(:schema AS JSONB) RETURNING name")
     for of_a in TYPES:
         for more in ({"required": ["a"]}, {"additionalProperties": False}, {}):

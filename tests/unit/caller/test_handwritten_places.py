@@ -7,7 +7,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from client.task_executor_client import AsyncClient, Client, defaults, registration, transaction
+from client.task_executor_client import AsyncClient, Client, defaults, registration, transaction_call
 from schema.states import EndpointType
 
 
@@ -24,10 +24,22 @@ def test_registration_has_the_spec_of_every_transport() -> None:
     assert set(registration.SPECS.values()) <= defaults.DEFAULTS.keys()
 
 
-def test_transaction_passes_every_argument_of_te_enqueue() -> None:
-    """If it fails, add the argument to Options and ARGUMENTS in transaction.py, in the order of the function."""
-    text = (Path(__file__).parents[3] / "schema/functions/te_enqueue.sql").read_text()
-    signature = text[text.index("te_enqueue(\n") : text.index(") RETURNS")]
-    arguments = re.findall(r"^  (\w+) (\w+)", signature, re.MULTILINE)
-    names = ["endpoint", "input", *(name for name in transaction.Options.__annotations__ if name != "schema")]
-    assert arguments == [(name, taken) for name, (_, taken) in zip(names, transaction.ARGUMENTS, strict=True)]
+OPTIONS = [name for name in transaction_call.Options.__annotations__ if name != "schema"]
+SEND_OPTIONS = [name for name in transaction_call.SendOptions.__annotations__ if name not in {*OPTIONS, "schema"}]
+
+
+@pytest.mark.parametrize(
+    ("function", "names", "arguments"),
+    [
+        ("te_enqueue", ["endpoint", "input", *OPTIONS], transaction_call.ARGUMENTS),
+        ("te_send", ["url", "body", *SEND_OPTIONS, *OPTIONS], transaction_call.SEND_ARGUMENTS),
+    ],
+)
+def test_transaction_passes_every_argument(
+    function: str, names: list[str], arguments: tuple[tuple[str, str], ...]
+) -> None:
+    """If it fails, add the argument to the options and arguments in transaction_call.py, in the function's order."""
+    text = (Path(__file__).parents[3] / f"schema/functions/{function}.sql").read_text()
+    signature = text[text.index(f"{function}(\n") : text.rindex(") RETURNS TABLE")]
+    found = re.findall(r"^  (\w+) (\w+)", signature, re.MULTILINE)
+    assert found == [(name, taken) for name, (_, taken) in zip(names, arguments, strict=True)]

@@ -14,9 +14,9 @@ from app.kernel.audit import SYSTEM, AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
-from app.queue.jobs import enqueue_settings
 from tests import rows
 from tests.cases import each_case
+from tests.enqueueing import adopt_settings
 from tests.waiting import eventually
 
 
@@ -88,7 +88,7 @@ def test_events_of_one_instant_are_read_page_by_page_and_by_the_index(database: 
 @pytest.mark.postgresql_only
 def test_horizon_waits_for_a_long_transaction_that_enqueues_and_for_no_other(database: Database) -> None:
     """The reader's clock is 590 seconds ahead, so the transactions seem to be almost ten minutes old."""
-    enqueue_settings.adopt(database, shards=1, look_ahead_ms=5000)
+    adopt_settings(database)
     with database.engine.connect() as reader, database.engine.connect() as dump, database.engine.connect() as client:
         reader.execute(text("CREATE SCHEMA ahead"))
         reader.execute(
