@@ -9,10 +9,11 @@ from bisect import bisect_left
 from dataclasses import replace
 from datetime import timedelta
 from enum import IntEnum, auto
-from functools import partial
 from typing import TYPE_CHECKING
 
 from app.kernel import ids
+from app.kernel.gathered_log import log_line
+from app.kernel.log import LineKind
 from app.kernel.metrics.series import LATENESS
 from app.queue.claiming.release import MIN_DEFERRAL_MS, Release, defer_ms
 from app.queue.executions.completion import Completion
@@ -165,7 +166,7 @@ class Attempt:
         if self.target.probe is not None:
             self.target.probed(self, None)
         if log.isEnabledFor(logging.INFO):
-            _tell(completion)
+            log_line(LINE, completion)
         return True
 
     def defer(self, *, briefly: bool = False, most_ms: float = math.inf, is_noted: bool = True) -> bool:
@@ -195,21 +196,16 @@ class Attempt:
         return True
 
 
-def _tell(completion: Completion) -> None:
-    """Log how an attempt ended, without payloads and responses, which may contain secrets."""
+def _message_of(completion: Completion) -> str:
+    """Return the line of an ended attempt, without payloads and answers, which may contain secrets."""
     claim, verdict = completion.claim, completion.verdict
     told = verdict.output or verdict.error or {}
     outcome = [verdict.status, told.get("type"), told.get("status_code")]
-    log.info(
-        "%s of %s, attempt %d of %d to %s over %s by %s: %s in %d ms",
-        claim.execution_id,
-        claim.job_id,
-        claim.attempt,
-        claim.max_attempts,
-        claim.endpoint,
-        claim.endpoint_type,
-        claim.worker_id,
-        " ".join(str(part) for part in outcome if part is not None),
-        completion.duration_ms,
-        extra={"fields": partial(fields_of, completion)},
+    return (
+        f"{claim.execution_id} of {claim.job_id}, attempt {claim.attempt} of {claim.max_attempts} to {claim.endpoint} "
+        f"over {claim.endpoint_type} by {claim.worker_id}: "
+        f"{' '.join([str(part) for part in outcome if part is not None])} in {completion.duration_ms} ms"
     )
+
+
+LINE = LineKind(log, _message_of, fields_of)

@@ -2,16 +2,19 @@
 
 import io
 import logging
+import re
 import threading
 from collections.abc import Iterator
 
 import pytest
 
 import tests.worker_environment  # noqa: F401 - first
-from app.kernel.gathered_log import MAX_LINES, GatheredLog
+from app.kernel.gathered_log import MAX_LINES, GatheredLog, log_line
+from app.kernel.log import LineKind, formatter
 from tests.waiting import HUNG_SECONDS
 
 log = logging.getLogger("te-test")
+DIGITS = re.compile("[0-9]")
 
 
 class Pipe(io.StringIO):
@@ -56,6 +59,54 @@ def test_lines_are_written_in_batches(pipe: Pipe, gathered: GatheredLog) -> None
         text = "".join(pipe.writes)
     assert text == "".join(f"line {number}\n" for number in range(MAX_LINES))
     assert len(pipe.writes) < MAX_LINES / 2
+
+
+def only_handler(pipe: Pipe, style: str) -> None:
+    """Remove the handlers of the test runner, which need records."""
+    handler = logging.StreamHandler(pipe)
+    handler.setFormatter(formatter(style))
+    logging.getLogger().handlers[:] = [handler]
+
+
+KIND = LineKind[str](log, lambda subject: f"about {subject}", lambda subject: {"subject": subject})
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_line_without_a_record_is_formatted_as_a_record_and_keeps_its_place(pipe: Pipe, style: str) -> None:
+    only_handler(pipe, style)
+    log_line(KIND, "a\nb")
+    gathered = GatheredLog()
+    gathered.start()
+    log_line(KIND, "a\nb")
+    log.info("the last")
+    gathered.stop()
+    record, line, last, end = "".join(pipe.writes).split("\n")
+    assert (DIGITS.sub("", record), end) == (DIGITS.sub("", line), "")
+    assert "the last" in last
+
+
+def test_line_that_cannot_be_formatted_costs_no_other_line(pipe: Pipe) -> None:
+    only_handler(pipe, "json")
+    gathered = GatheredLog()
+    gathered.start()
+    log_line(LineKind[str](log, str.upper, lambda subject: {"missing": {}[subject]}), "a")
+    log.info("the last")
+    gathered.stop()
+    bad, last, _ = "".join(pipe.writes).split("\n")
+    assert bad == "cannot format a line of te-test: KeyError"
+    assert "the last" in last
+
+
+def test_handler_of_another_kind_gets_a_record_of_each_line(pipe: Pipe, caplog: pytest.LogCaptureFixture) -> None:
+    only_handler(pipe, "text")
+    logging.getLogger().addHandler(caplog.handler)
+    gathered = GatheredLog()
+    gathered.start()
+    log_line(KIND, "a")
+    gathered.stop()
+    log_line(KIND, "b")
+    assert [record.getMessage() for record in caplog.records] == ["about a", "about b"]
+    assert "".join(pipe.writes).count("about") == 2
 
 
 def test_single_line_is_written_soon(pipe: Pipe, gathered: GatheredLog) -> None:

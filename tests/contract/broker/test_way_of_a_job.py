@@ -31,11 +31,11 @@ ROUNDS = 5
 RunJob = Callable[[], None]
 ROOT = Path(__file__).parents[3]
 COUNTED = tuple(f"{ROOT}/{place}/" for place in ("actors", "app", "brokers", "schema"))
-# Other queues have no API with keys, deadlines and request metrics, and leave the catalog and the transports to the
-# user's code.
+# Other queues have no API with keys, deadlines and request metrics, leave the catalog and the transports to the user's
+# code, and log through functions of the standard library, which are not counted.
 INCOMPARABLE = (
     *("actors/dispatch/", "app/web/", "app/catalog/", "app/kernel/access/", "app/kernel/formats.py"),
-    *("app/kernel/db/deadline.py", "app/kernel/audit/", "app/kernel/metrics/"),
+    *("app/kernel/db/deadline.py", "app/kernel/audit/", "app/kernel/metrics/", "app/kernel/gathered_log.py"),
 )
 # Threads, and functions of other threads, that run without a job too.
 IDLE_THREADS = {"te-heartbeat", "te-watchdog", "te-stalled", "te-flow"}

@@ -38,11 +38,11 @@ pytestmark = pytest.mark.postgresql_only
 # Of one job in an idle system, with its callback's job for `followed`. An update of a limiter's row writes an index
 # entry when its page is full. Calls vary by a few: an answer may arrive in two parts.
 BOUNDS = {
-    "plain": Cost(round_trips=4, rows=11, entries=24, wal_bytes=4_400, request_calls=1_070, worker_calls=208),
-    "limited": Cost(round_trips=4, rows=13, entries=26, wal_bytes=4_700, request_calls=1_070, worker_calls=220),
-    "keyed": Cost(round_trips=4, rows=13, entries=26, wal_bytes=4_700, request_calls=1_070, worker_calls=220),
-    "breaker": Cost(round_trips=4, rows=11, entries=24, wal_bytes=4_400, request_calls=1_070, worker_calls=208),
-    "followed": Cost(round_trips=15, rows=27, entries=54, wal_bytes=11_600, request_calls=1_680, worker_calls=550),
+    "plain": Cost(round_trips=4, rows=11, entries=24, wal_bytes=4_400, request_calls=1_040, worker_calls=136),
+    "limited": Cost(round_trips=4, rows=13, entries=26, wal_bytes=4_700, request_calls=1_040, worker_calls=146),
+    "keyed": Cost(round_trips=4, rows=13, entries=26, wal_bytes=4_700, request_calls=1_040, worker_calls=146),
+    "breaker": Cost(round_trips=4, rows=11, entries=24, wal_bytes=4_400, request_calls=1_040, worker_calls=138),
+    "followed": Cost(round_trips=15, rows=27, entries=54, wal_bytes=11_600, request_calls=1_600, worker_calls=400),
 }
 SETTINGS: Mapping[str, Mapping[str, object]] = {
     "limited": {"limits": {"max_in_flight": 200, "rate": {"count": 100_000, "per": "1s"}}},
@@ -133,16 +133,19 @@ class Jobs:
         assert self._finalizer.flush(60)
 
 
-@pytest.fixture(autouse=True)
-def _own_log() -> Iterator[None]:
-    """Let the product's handler format lines once, instead of the test runner's handlers."""
-    root, level = logging.getLogger(), logging.getLogger().level
+@contextmanager
+def own_log() -> Iterator[None]:
+    """Let the product's handler format each line, without the test runner's handlers."""
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
     with Path(os.devnull).open("w") as stream:
-        handlers, root.handlers = root.handlers, [logging.StreamHandler(stream)]
+        root.handlers = [logging.StreamHandler(stream)]
         log.restyle("INFO", "text")
-        yield
-        root.handlers = handlers
-    root.setLevel(level)
+        try:
+            yield
+        finally:
+            root.handlers = handlers
+            root.setLevel(level)
 
 
 @pytest.fixture
@@ -157,7 +160,7 @@ def endpoints(database: Database, receiver: Receiver) -> Database:
 
 @contextmanager
 def running(database: Database, url: str, features: Sequence[Feature]) -> Iterator[Jobs]:
-    with RecordingProxy(urlsplit(url).port or 5432) as proxy:
+    with own_log(), RecordingProxy(urlsplit(url).port or 5432) as proxy:
         jobs = Jobs(database, url, proxy, features)
         try:
             yield jobs
