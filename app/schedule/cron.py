@@ -27,7 +27,7 @@ from croniter import croniter
 from app.kernel.errors import Detail, InvalidRequestError
 from app.kernel.formats import MICROSECOND
 from app.schedule.cron_expression import CronExpression, listed
-from app.schedule.time_zones import names, time_zone
+from app.schedule.zones import names, time_zone
 
 # Bounds of the search: zones cannot shift times at the ends of Python's calendar.
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)

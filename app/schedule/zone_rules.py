@@ -4,8 +4,8 @@ import hashlib
 from datetime import datetime, timedelta
 from importlib.resources.abc import Traversable
 
-from app.schedule.time_zones import DATABASE, file_of, names
 from app.schedule.timetable import Timetable
+from app.schedule.zones import DATABASE, file_of, names
 
 # Zones move by an hour, rarely by more: a run that lies further back does not count as a run by the new rules.
 _LARGEST_SHIFT = timedelta(hours=3)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 from zoneinfo import ZoneInfo
 
 from app.catalog.routing import matches as fits
-from app.schedule.time_zones import time_zone
+from app.schedule.zones import time_zone
 from schema.states import NotificationEvent, Severity
 
 _E, _S = NotificationEvent, Severity

@@ -10,7 +10,7 @@ from app.features.notifications.pacing import Wait
 from app.features.notifications.rules import DAYS, EVENTS, TRAITS
 from app.kernel.config import ROUTE_PATTERN
 from app.kernel.suggestions import did_you_mean
-from app.schedule import time_zones
+from app.schedule import zones
 from app.web.http.request_fields import Body, Instant, Name
 from app.web.jobs.labels import LabelCondition
 from schema.states import NotificationEvent, Severity
@@ -33,7 +33,7 @@ def _pattern(of: str) -> fields.String:
 
 
 def _time_zone(name: str) -> None:
-    if name not in time_zones.names():
+    if name not in zones.names():
         raise ValidationError("Must be a time zone of the IANA database, such as Europe/Berlin or UTC.")
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from app.kernel.errors import InvalidCronError
 from app.schedule.cron import Schedule
 from app.schedule.cron_expression import CronExpression
-from app.schedule.time_zones import time_zone
+from app.schedule.zones import time_zone
 from tests.cases import each_case
 from tests.ticks import ticks_between
 from tests.unit.schedule.expressions import field

@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfoNotFoundError
 import pytest
 
 from app.schedule import zone_rules
-from app.schedule.time_zones import DATABASE, file_of, time_zone
 from app.schedule.timetable import Timetable
+from app.schedule.zones import DATABASE, file_of, time_zone
 
 NINE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 HOUR, DAY, MINUTE = timedelta(hours=1), timedelta(days=1), timedelta(minutes=1)
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 ZONES = """
 from datetime import datetime
 from zoneinfo import ZoneInfo
-from app.schedule.time_zones import names, time_zone
+from app.schedule.zones import names, time_zone
 january = datetime(2026, 1, 1)
 zones = ZoneInfo("Europe/Berlin"), time_zone("Europe/Berlin")
 print(*(zone.utcoffset(january) for zone in zones), "localtime" in names())

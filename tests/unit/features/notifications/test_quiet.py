@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.features.notifications.rules import DAYS, QuietHours
-from app.schedule.time_zones import time_zone
+from app.schedule.zones import time_zone
 from tests.cases import each_case
 
 BERLIN = "Europe/Berlin"
