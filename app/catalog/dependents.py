@@ -42,25 +42,28 @@ OF_SECRET = statement(
 )
 OF_ENDPOINT = statement(
     "dependents.of_endpoint",
-    f"""
+    """
     WITH found AS (
       (SELECT 'job' AS what, job_id AS id FROM jobs
-        WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT {SHOWN + 1})
+        WHERE endpoint = :name AND trigger_type IN ('CRON', 'INTERVAL') AND status <> 'RETIRED' LIMIT {shown})
       UNION
       (SELECT 'endpoint', name FROM endpoints
         WHERE (callbacks->>'on_success' = :name OR callbacks->>'on_failure' = :name
-               OR callbacks->>'on_attempt_failed' = :name) AND deleted_at IS NULL LIMIT {SHOWN + 1})
+               OR callbacks->>'on_attempt_failed' = :name) AND deleted_at IS NULL LIMIT {shown})
       UNION
       (SELECT 'notification rule', name FROM notification_rules
-        WHERE rule_json->'channels' @> jsonb_build_array(CAST(:name AS TEXT)) LIMIT {SHOWN + 1})
+        WHERE rule_json->'channels' @> jsonb_build_array(CAST(:name AS TEXT)) LIMIT {shown})
       UNION
       (SELECT 'execution', execution_id FROM executions
-        WHERE endpoint = :name AND {_WAITS} LIMIT {SHOWN + 1})
+        WHERE endpoint = :name AND {waits} LIMIT {shown})
       UNION
       (SELECT 'execution', execution_id FROM executions
-        WHERE endpoint = :name AND {_RUNS} LIMIT {SHOWN + 1}))
-    SELECT what, id FROM found ORDER BY what, id LIMIT {SHOWN + 1}
-    """,  # noqa: S608 - a constant of this module
+        WHERE endpoint = :name AND {runs} LIMIT {shown}))
+    SELECT what, id FROM found ORDER BY what, id LIMIT {shown}
+    """,
+    shown=SHOWN + 1,
+    waits=_WAITS,
+    runs=_RUNS,
 )
 
 

@@ -27,9 +27,10 @@ MAX_NAMED = 10
 
 PAGE = statement(
     "secrets.page",
-    f"""
-    SELECT name, encrypted_value, created_at, revision FROM secrets WHERE name > :after ORDER BY name LIMIT {BATCH}
-    """,  # noqa: S608 - a constant of this module
+    """
+    SELECT name, encrypted_value, created_at, revision FROM secrets WHERE name > :after ORDER BY name LIMIT {batch}
+    """,
+    batch=BATCH,
 )
 # Secrets that were replaced or recreated concurrently are skipped. The revision stays, since the value stays: caches of
 # workers and ETags of clients remain valid.

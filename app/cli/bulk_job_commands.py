@@ -15,8 +15,9 @@ from app.cli.console import json_option, print_json, print_result, progress, sho
 from app.cli.options import Value, gather, limit_option, show_list
 from app.kernel.db import Database
 from app.kernel.formats import marshmallow_faults, rfc3339
-from app.queue.bulk.bulk_job_runner import MAX_RATE
-from app.queue.bulk.bulk_job_store import BulkJob, BulkJobStore
+from app.queue.bulk.bulk_job import BulkJob
+from app.queue.bulk.bulk_job_kind import MAX_RATE
+from app.queue.bulk.bulk_job_store import BulkJobStore
 from app.web.http.request_fields import Instant
 from schema.states import BulkJobStatus
 

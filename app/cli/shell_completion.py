@@ -19,7 +19,8 @@ MAX_OFFERED = 100
 
 ENDPOINTS = statement(
     "cli.endpoint_names",
-    f"SELECT name FROM endpoints WHERE name >= :start AND deleted_at IS NULL ORDER BY name LIMIT {MAX_OFFERED}",  # noqa: S608 - a constant
+    "SELECT name FROM endpoints WHERE name >= :start AND deleted_at IS NULL ORDER BY name LIMIT {max_offered}",
+    max_offered=MAX_OFFERED,
 )
 
 Found = Iterable[tuple[str, str]]  # names and descriptions

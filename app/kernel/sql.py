@@ -34,18 +34,28 @@ IN_REGIONS: dict[Executable, TextClause] = {}
 _PLACE = re.compile(r"@regions\((\w*)\)")
 
 
-def statement(name: str, sql: str) -> NamedStatement:
-    """Register a statement under a unique name and return it."""
-    return _registered(NamedStatement, name, sql)
+def statement(name: str, sql: str, /, **parts: object) -> NamedStatement:
+    """Register a statement and return it.
+
+    Args:
+        name: Unique name.
+        sql: Text with `:name` for a parameter and, if there are parts, `{name}` for a part. `@regions(table)` after a
+            condition is empty in the statement, and the condition on regions in its second form.
+        **parts: Conditions, CTEs and lists of columns that several statements share, and constants.
+
+    Example:
+        LATE = statement("jobs.late", "SELECT job_id FROM jobs WHERE {is_late} LIMIT {most}", is_late=_IS_LATE, most=10)
+    """
+    return _registered(NamedStatement, name, sql.format(**parts) if parts else sql)
 
 
-def hot_statement(name: str, sql: str) -> HotStatement:
-    """Register a hot statement under a unique name and return it."""
-    return _registered(HotStatement, name, sql)
+def hot_statement(name: str, sql: str, /, **parts: object) -> HotStatement:
+    """Register a hot statement and return it; arguments as for `statement`."""
+    return _registered(HotStatement, name, sql.format(**parts) if parts else sql)
 
 
 def of_regions(table: str = "") -> str:
-    """Return a placeholder after a condition: empty in the statement, the condition on regions in its second form."""
+    """Return the placeholder `@regions(table)`, for parts that are built by a function."""
     return f"@regions({table})"
 
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from app.kernel import ids
-from app.queue.bulk.bulk_job_runner import BulkJobKind, BulkJobRunner
+from app.queue.bulk.bulk_job_kind import BulkJobKind
+from app.queue.bulk.bulk_job_runner import BulkJobRunner
 from app.scheduler.chore import Chore, ChoreContext, Counts, counts_so_far
 
 
@@ -32,6 +33,6 @@ def bulk_chores(name: str, kind: BulkJobKind[Any, Any, Any], context: ChoreConte
         return counts
 
     def prune() -> Counts:
-        return Counts({name: context.delete(kind.bulk_jobs.deletion, {"retention_ms": context.retention_ms})})
+        return Counts({name: context.delete(kind.bulk_jobs.statements.prune, {"retention_ms": context.retention_ms})})
 
     return [Chore(name.replace("_", " "), 1, run), Chore(f"prune_{name}", 3600, prune)]

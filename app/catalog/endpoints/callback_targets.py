@@ -28,7 +28,7 @@ _NAMED = """
      WHERE e.name = ANY (CAST(:names AS TEXT[])) AND e.deleted_at IS NULL"""
 NAMED = statement("callbacks.named", _NAMED)
 # A concurrent deletion waits for this lock, and then finds the new reference.
-LOCK_NAMED = statement("callbacks.lock_named", f"{_NAMED} ORDER BY e.name FOR KEY SHARE OF e")
+LOCK_NAMED = statement("callbacks.lock_named", "{named} ORDER BY e.name FOR KEY SHARE OF e", named=_NAMED)
 CALLERS = statement(
     "callbacks.callers",
     """

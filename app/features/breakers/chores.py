@@ -10,13 +10,13 @@ _ENDPOINTS_KEY = ["target", "endpoint"]
 _IS_OLD = "GREATEST(watched_until, COALESCE(probe_until, open_until, watched_until)) < now() - INTERVAL '1 hour'"
 PRUNE = statement(
     "breaker_pruning.prune",
-    f"""
+    """
     WITH page AS MATERIALIZED (
-      SELECT target FROM breakers WHERE {_IS_OLD} ORDER BY target LIMIT :limit FOR UPDATE SKIP LOCKED),
-    {unlocked_children("breaker_endpoints", _ENDPOINTS_KEY, "target", "page")},
+      SELECT target FROM breakers WHERE {is_old} ORDER BY target LIMIT :limit FOR UPDATE SKIP LOCKED),
+    {unlocked_children},
     gone AS (
-      DELETE FROM breakers AS b WHERE b.target IN (SELECT target FROM page) AND {_IS_OLD}
-         AND NOT {has_locked_child("breaker_endpoints", _ENDPOINTS_KEY, "target", "b")}
+      DELETE FROM breakers AS b WHERE b.target IN (SELECT target FROM page) AND {is_old}
+         AND NOT {has_locked_child}
       RETURNING target, state),
     led AS (DELETE FROM breaker_endpoints WHERE target IN (SELECT target FROM gone) RETURNING target),
     forgotten AS (
@@ -25,11 +25,16 @@ PRUNE = statement(
         FROM gone WHERE state <> 'closed'
       RETURNING target)
     SELECT (SELECT count(*) FROM gone) AS deleted,
-           ARRAY(SELECT {named("breakers", ["target"])} FROM breakers
-                  WHERE {_IS_OLD} AND (SELECT count(*) FROM page) < CAST(:limit AS BIGINT)
+           ARRAY(SELECT {named} FROM breakers
+                  WHERE {is_old} AND (SELECT count(*) FROM page) < CAST(:limit AS BIGINT)
                     AND target NOT IN (SELECT target FROM gone)
-                  ORDER BY target LIMIT {MAX_NAMED}) AS locked
-    """,  # noqa: S608 - a constant of this module
+                  ORDER BY target LIMIT {max_named}) AS locked
+    """,
+    is_old=_IS_OLD,
+    unlocked_children=unlocked_children("breaker_endpoints", _ENDPOINTS_KEY, "target", "page"),
+    has_locked_child=has_locked_child("breaker_endpoints", _ENDPOINTS_KEY, "target", "b"),
+    named=named("breakers", ["target"]),
+    max_named=MAX_NAMED,
 )
 # The breaker of a target that keeps failing stays, but its counts older than the longest window go.
 PRUNE_COUNTS = deletion(

@@ -28,7 +28,7 @@ MAX_SLOTS = 62  # of the longest window, with its first slot
 # that loses the counts of one second at worst.
 PUBLISH = statement(
     "targets.publish",
-    f"""
+    """
     WITH free AS MATERIALIZED (
       SELECT target FROM breakers WHERE target = ANY (CAST(:failing AS TEXT[]))
        ORDER BY target LIMIT 10000 FOR UPDATE SKIP LOCKED),
@@ -48,24 +48,26 @@ PUBLISH = statement(
       ON CONFLICT (target, endpoint) DO NOTHING
       RETURNING target)
     INSERT INTO breaker_counts (target, slot, endpoint, ok, failed)
-    SELECT c.target, {SLOT_NOW} - c.age, c.endpoint, c.ok, c.failed
+    SELECT c.target, {slot_now} - c.age, c.endpoint, c.ok, c.failed
       FROM unnest(CAST(:counted AS TEXT[]), CAST(:ages AS BIGINT[]), CAST(:sources AS TEXT[]),
                   CAST(:ok AS BIGINT[]), CAST(:failed AS BIGINT[])) AS c (target, age, endpoint, ok, failed)
      ORDER BY c.target, c.age DESC, c.endpoint
     ON CONFLICT (target, slot, endpoint) DO UPDATE
        SET ok = breaker_counts.ok + excluded.ok, failed = breaker_counts.failed + excluded.failed
     RETURNING target
-    """,  # noqa: S608 - a constant of this module
+    """,
+    slot_now=SLOT_NOW,
 )
 COUNTED = statement(
     "targets.counted",
-    f"""
+    """
     SELECT b.target, b.revision, c.endpoint, CAST(sum(c.ok) AS BIGINT) AS ok, CAST(sum(c.failed) AS BIGINT) AS failed
       FROM unnest(CAST(:targets AS TEXT[]), CAST(:slots AS BIGINT[])) AS a (target, slots)
       JOIN breakers AS b ON b.target = a.target AND b.state = 'closed'
-      JOIN breaker_counts AS c ON c.target = a.target AND c.slot > {SLOT_NOW} - a.slots
+      JOIN breaker_counts AS c ON c.target = a.target AND c.slot > {slot_now} - a.slots
      GROUP BY b.target, b.revision, c.endpoint
-    """,  # noqa: S608 - a constant of this module
+    """,
+    slot_now=SLOT_NOW,
 )
 NOTABLE = statement(
     "targets.notable",
@@ -86,17 +88,17 @@ NOTABLE = statement(
 _LATER = "now() + CAST(:for_ms AS BIGINT) * INTERVAL '1 millisecond'"
 CHANGE = statement(
     "targets.change",
-    f"""
+    """
     WITH changed AS (
       UPDATE breakers
          SET state = CAST(:to AS TEXT), revision = revision + 1, reason = :reason, changed_at = now(),
              failed = CASE WHEN CAST(:to AS TEXT) <> 'closed' THEN COALESCE(CAST(:failed AS BIGINT), failed) END,
              results = CASE WHEN CAST(:to AS TEXT) <> 'closed' THEN COALESCE(CAST(:results AS BIGINT), results) END,
              open_until = CASE CAST(:to AS TEXT)
-                 WHEN 'open' THEN GREATEST(COALESCE(open_until, now()), {_LATER})
+                 WHEN 'open' THEN GREATEST(COALESCE(open_until, now()), {later})
                  WHEN 'half_open' THEN open_until END,
              probe_worker = CASE CAST(:to AS TEXT) WHEN 'half_open' THEN CAST(:actor AS TEXT) END,
-             probe_until = CASE CAST(:to AS TEXT) WHEN 'half_open' THEN {_LATER} END,
+             probe_until = CASE CAST(:to AS TEXT) WHEN 'half_open' THEN {later} END,
              watched_until = GREATEST(watched_until, now() + CAST(:watch_ms AS BIGINT) * INTERVAL '1 millisecond')
        WHERE target = :target AND revision = CAST(:revision AS BIGINT)
          AND CASE CAST(:to AS TEXT)
@@ -108,40 +110,45 @@ CHANGE = statement(
     INSERT INTO breaker_events (event_id, target, from_state, to_state, reason, actor, open_until)
     SELECT :event_id, target, CAST(:before AS TEXT), state, reason, :actor, until FROM changed
     RETURNING CAST(EXTRACT(EPOCH FROM COALESCE(open_until, now()) - now()) AS DOUBLE PRECISION) AS left_s
-    """,  # noqa: S608 - a constant of this module
+    """,
+    later=_LATER,
 )
 _COLUMNS = """b.target, b.state, b.revision, b.reason, b.failed, b.results, b.changed_at, b.open_until, b.probe_worker,
            b.probe_until, ARRAY(SELECT e.endpoint FROM breaker_endpoints AS e WHERE e.target = b.target
                                  ORDER BY e.endpoint LIMIT 100) AS endpoints"""
 LIST = statement(
     "breakers.list",
-    f"""
-    SELECT {_COLUMNS} FROM breakers AS b
+    """
+    SELECT {columns} FROM breakers AS b
      WHERE (CAST(:state AS TEXT) IS NULL OR b.state = :state)
        AND (CAST(:at AS TIMESTAMPTZ) IS NULL
             OR (b.changed_at, b.target) < (CAST(:at AS TIMESTAMPTZ), CAST(:key AS TEXT)))
      ORDER BY b.changed_at DESC, b.target DESC LIMIT :limit
-    """,  # noqa: S608 - a constant of this module
+    """,
+    columns=_COLUMNS,
 )
 GET = statement(
     "breakers.get",
-    f"SELECT {_COLUMNS} FROM breakers AS b WHERE b.target = :target",  # noqa: S608 - a constant of this module
+    "SELECT {columns} FROM breakers AS b WHERE b.target = :target",
+    columns=_COLUMNS,
 )
 # Ignores breakers that no due execution has probed for a minute: their endpoints may resolve to other targets now.
 _COUNTS = "b.state IN ('open', 'half_open') AND COALESCE(b.probe_until, b.open_until) > now() - INTERVAL '1 minute'"
 OF_ENDPOINT = statement(
     "breakers.of_endpoint",
-    f"""
+    """
     SELECT b.target, b.state, b.reason, b.changed_at, b.open_until
       FROM breaker_endpoints AS e JOIN breakers AS b ON b.target = e.target
-     WHERE e.endpoint = :endpoint AND {_COUNTS}
+     WHERE e.endpoint = :endpoint AND {counts}
        AND NOT EXISTS (SELECT 1 FROM endpoints AS p WHERE p.name = e.endpoint AND p.breaker = CAST('"off"' AS JSONB))
      ORDER BY b.target
-    """,  # noqa: S608 - a constant of this module
+    """,
+    counts=_COUNTS,
 )
 COUNT_BY_STATE = statement(
     "breakers.count_by_state",
-    f"SELECT b.state, count(*) AS n FROM breakers AS b WHERE {_COUNTS} GROUP BY b.state",  # noqa: S608 - as above
+    "SELECT b.state, count(*) AS n FROM breakers AS b WHERE {counts} GROUP BY b.state",
+    counts=_COUNTS,
 )
 EVENTS = statement(
     "breakers.events",

@@ -16,7 +16,7 @@ from app.features.bulk_jobs.store import BULK_OPERATIONS, BulkOperation
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.errors import BulkOperationNotFoundError
-from app.queue.bulk.bulk_job_runner import preview as preview_of
+from app.queue.bulk.bulk_job_kind import preview as preview_of
 from app.queue.jobs.job_creation import Creator
 from app.queue.reading.execution_queries import find_executions
 from app.web.http.bulk_job_schemas import add_operations

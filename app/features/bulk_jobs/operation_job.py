@@ -12,7 +12,7 @@ from app.features.bulk_jobs.store import AFFECTS, BULK_OPERATIONS, WAITING, Bulk
 from app.features.dead_letters.letter_list import LetterFilter, next_letters
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
-from app.queue.bulk.bulk_job_runner import AT_ONCE, FilteredRow
+from app.queue.bulk.bulk_job_kind import AT_ONCE, FilteredRow
 from app.queue.ending.letters import DeadLetter, archive_several
 from app.queue.executions import execution_cancellation, manual_retry, rescheduling
 from app.queue.executions.execution_model import Treated

@@ -9,7 +9,7 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 from app.catalog.endpoints.live_settings_fields import queue_field
 from app.features.bulk_jobs.store import AFFECTS, FILTERS_OF_ARCHIVE, OF_LETTERS, BulkFilter, Parameters
 from app.features.dead_letters.api import MAX_NOTE
-from app.queue.bulk.bulk_job_runner import MAX_COUNTED
+from app.queue.bulk.bulk_job_kind import MAX_COUNTED
 from app.queue.executions.execution_cancellation import IfRunning
 from app.web.executions.execution_schemas import ExecutionSchema
 from app.web.http.bulk_job_schemas import all_field, check_all, rate_field, waits_field

@@ -8,7 +8,8 @@ from typing import Any
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.errors import BulkOperationNotFoundError
-from app.queue.bulk.bulk_job_store import BulkJob, BulkJobStore, loaded_filter, stored_filter
+from app.queue.bulk.bulk_job import BulkJob, loaded_filter, stored_filter
+from app.queue.bulk.bulk_job_store import BulkJobStore
 from app.queue.executions.execution_cancellation import IfRunning
 from schema import tables
 from schema.states import CANCELLABLE, BulkAction, ExecutionStatus

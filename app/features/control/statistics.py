@@ -29,14 +29,16 @@ MAX_LIMITED = 200  # limited endpoints with waiting executions that are read
 _INDEXED = "(limits IS NOT NULL OR breaker IS NOT NULL OR paused_at IS NOT NULL) AND deleted_at IS NULL"
 HOLDING = statement(
     "stats.holding",
-    f"""
+    """
     SELECT name, limits, paused_at IS NOT NULL AS is_paused FROM endpoints
-     WHERE {_INDEXED} AND (limits IS NOT NULL OR paused_at IS NOT NULL) ORDER BY name LIMIT :most
-    """,  # noqa: S608 - a constant of this module
+     WHERE {indexed} AND (limits IS NOT NULL OR paused_at IS NOT NULL) ORDER BY name LIMIT :most
+    """,
+    indexed=_INDEXED,
 )
 PAUSED = statement(
     "stats.paused",
-    f"SELECT count(*) AS n FROM endpoints WHERE {_INDEXED} AND paused_at IS NOT NULL",  # noqa: S608 - as above
+    "SELECT count(*) AS n FROM endpoints WHERE {indexed} AND paused_at IS NOT NULL",
+    indexed=_INDEXED,
 )
 # The index holds the jobs with a next run, earliest first.
 LAG = statement(

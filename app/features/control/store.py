@@ -42,26 +42,30 @@ _COLUMNS = f"""w.worker_id, {_STATE} AS state, w.host, w.pid, w.queues, w.capaci
 # Each process of the last day has one row.
 LIST = statement(
     "stats.workers",
-    f"""
-    SELECT {_COLUMNS}
+    """
+    SELECT {columns}
       FROM workers AS w
-     WHERE (CAST(:state AS TEXT) IS NULL OR {_STATE} = :state)
+     WHERE (CAST(:state AS TEXT) IS NULL OR {state} = :state)
        AND (CAST(:at AS TIMESTAMPTZ) IS NULL
             OR (w.started_at, w.worker_id) < (CAST(:at AS TIMESTAMPTZ), CAST(:key AS TEXT)))
      ORDER BY w.started_at DESC, w.worker_id DESC LIMIT :limit
-    """,  # noqa: S608 - a constant of this module
+    """,
+    columns=_COLUMNS,
+    state=_STATE,
 )
 GET = statement(
     "stats.worker",
-    f"SELECT {_COLUMNS} FROM workers AS w WHERE w.worker_id = :worker",  # noqa: S608 - constants of this module
+    "SELECT {columns} FROM workers AS w WHERE w.worker_id = :worker",
+    columns=_COLUMNS,
 )
 COUNTS = statement(
     "stats.count_workers",
-    f"""
-    SELECT {_STATE} AS state, count(*) AS n, CAST(sum(w.capacity) AS BIGINT) AS capacity,
+    """
+    SELECT {state} AS state, count(*) AS n, CAST(sum(w.capacity) AS BIGINT) AS capacity,
            CAST(sum(w.in_flight) AS BIGINT) AS in_flight
       FROM workers AS w GROUP BY 1
-    """,  # noqa: S608 - a constant of this module
+    """,
+    state=_STATE,
 )
 
 

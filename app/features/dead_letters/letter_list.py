@@ -14,7 +14,7 @@ from app.kernel.db.chunked_scan import CHUNK_SIZE, ListIndex
 from app.kernel.db.paging import Page, PageRequest, Part, Position
 from app.kernel.errors import DeadLetterNotFoundError
 from app.kernel.unreadable import readable
-from app.queue.bulk.bulk_job_runner import FilteredRow
+from app.queue.bulk.bulk_job_kind import FilteredRow
 from app.queue.ending.letters import DeadLetter
 from schema import tables
 

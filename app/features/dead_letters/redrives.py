@@ -12,8 +12,9 @@ from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.kernel.errors import RedriveNotFoundError
-from app.queue.bulk.bulk_job_runner import AT_ONCE, FilteredRow
-from app.queue.bulk.bulk_job_store import BulkJob, BulkJobStore, loaded_filter, stored_filter
+from app.queue.bulk.bulk_job import BulkJob, loaded_filter, stored_filter
+from app.queue.bulk.bulk_job_kind import AT_ONCE, FilteredRow
+from app.queue.bulk.bulk_job_store import BulkJobStore
 from app.queue.ending.letters import DeadLetter
 from app.queue.executions.execution_model import Treated
 from app.queue.executions.manual_retry import redrive_executions

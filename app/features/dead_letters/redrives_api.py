@@ -13,8 +13,8 @@ from app.features.dead_letters.redrives import REDRIVES, Redrive, RedriveJob
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.kernel.errors import EndpointNotFoundError, RedriveNotFoundError
-from app.queue.bulk.bulk_job_runner import MAX_COUNTED
-from app.queue.bulk.bulk_job_runner import preview as preview_of
+from app.queue.bulk.bulk_job_kind import MAX_COUNTED
+from app.queue.bulk.bulk_job_kind import preview as preview_of
 from app.queue.jobs.job_creation import Creator
 from app.web.http.bulk_job_schemas import add_operations, all_field, check_all, rate_field, waits_field
 from app.web.http.conditions import actor

@@ -28,24 +28,28 @@ LONGEST_CALLERS_SECONDS = 600
 # hidden, but not their existence: such a transaction counts as old as the bound.
 HORIZON = statement(
     "events.horizon",
-    f"""
+    """
     SELECT CASE WHEN count(*) FILTER (
                        WHERE query = '<insufficient privilege>'
                          AND pid IN (SELECT pid FROM pg_locks WHERE locktype = 'virtualxid')) > 0
-                THEN now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds'
+                THEN now() - INTERVAL '{longest_transaction_seconds} seconds'
                 ELSE LEAST(now(), min(LEAST(xact_start, query_start)) FILTER (
                        WHERE (xact_start IS NOT NULL OR state = 'active')
-                         AND (LEAST(xact_start, query_start) > now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds'
-                              OR xact_start > now() - INTERVAL '{LONGEST_CALLERS_SECONDS} seconds'
+                         AND (LEAST(xact_start, query_start) > now() - INTERVAL '{longest_transaction_seconds} seconds'
+                              OR xact_start > now() - INTERVAL '{longest_callers_seconds} seconds'
                                  AND pid IN (SELECT pid FROM pg_locks
                                               WHERE relation = to_regclass('jobs') AND mode = 'RowExclusiveLock'))))
                      - INTERVAL '1 second' END AS horizon, now() AS now
       FROM pg_stat_activity
      WHERE datname = current_database() AND usesysid IS NOT NULL
-    """,  # noqa: S608 - constants of this module
+    """,
+    longest_transaction_seconds=LONGEST_TRANSACTION_SECONDS,
+    longest_callers_seconds=LONGEST_CALLERS_SECONDS,
 )
 BEHIND_ALL = statement(
-    "events.behind_all", f"SELECT now() - INTERVAL '{LONGEST_TRANSACTION_SECONDS} seconds' AS horizon, now() AS now"
+    "events.behind_all",
+    "SELECT now() - INTERVAL '{longest_transaction_seconds} seconds' AS horizon, now() AS now",
+    longest_transaction_seconds=LONGEST_TRANSACTION_SECONDS,
 )
 
 # Without `led_to`, a failed attempt was the last one if its execution ended at the same instant. A later manual retry
@@ -155,7 +159,8 @@ _ARMS = (
 )
 PAGE_OF_EVENTS = statement(
     "events.page",
-    f"SELECT * FROM ({' UNION ALL '.join(_ARMS)}) AS found ORDER BY at, source, key LIMIT :limit",  # noqa: S608
+    "SELECT * FROM ({arms}) AS found ORDER BY at, source, key LIMIT :limit",
+    arms=" UNION ALL ".join(_ARMS),
 )
 
 _OF_GROUP = {"attempt": "a", "execution": "ae", "job": "jr", "worker": "st", "breaker": "b", "catalogue": "c"}

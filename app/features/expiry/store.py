@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.kernel.formats import EPOCH
-from app.kernel.sql import of_regions, statement
+from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.ending.outbox_rows import put_ends
 from app.queue.executions.settlement import settle_jobs
@@ -33,21 +33,21 @@ RULES = statement(
 # A plain read: a scan that locks would hide rows from claims.
 LATE = statement(
     "executions.late",
-    f"""
+    """
     SELECT execution_id, job_id, status, expires_at,
            endpoint = ANY (CAST(:endpoints AS TEXT[])) OR queue = ANY (CAST(:queues AS TEXT[])) AS waits FROM executions
      WHERE shard = :shard AND expires_at IS NOT NULL AND status IN ('QUEUED', 'RETRYING')
-       AND (expires_at, execution_id) > (CAST(:at AS TIMESTAMPTZ), :key) AND expires_at <= now(){of_regions()}
+       AND (expires_at, execution_id) > (CAST(:at AS TIMESTAMPTZ), :key) AND expires_at <= now()@regions()
      ORDER BY expires_at, execution_id LIMIT :limit
-    """,  # noqa: S608 - a constant
+    """,
 )
 # Locked executions, and executions of locked jobs, are skipped: a wait for one row would delay all other rows. The
 # next run reads them again. A changed `expires_at` shows that the execution was requested again since it was read.
 EXPIRE = statement(
     "executions.expire",
-    f"""
-    WITH {FREE_EXECUTIONS},
-    {FREE_JOBS}
+    """
+    WITH {free_executions},
+    {free_jobs}
     UPDATE executions AS e SET status = 'FAILED', completed_at = now()
       FROM unnest(CAST(:ids AS TEXT[]), CAST(:jobs AS TEXT[]), CAST(:statuses AS TEXT[]),
                   CAST(:instants AS TIMESTAMPTZ[])) AS late (execution_id, job_id, status, expires_at)
@@ -56,7 +56,9 @@ EXPIRE = statement(
      WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND e.execution_id = late.execution_id
        AND COALESCE(e.status = late.status AND e.expires_at = late.expires_at, false)
     RETURNING e.execution_id, late.status, e.attempt_count
-    """,  # noqa: S608 - constants
+    """,
+    free_executions=FREE_EXECUTIONS,
+    free_jobs=FREE_JOBS,
 )
 START = Position(EPOCH, "")
 

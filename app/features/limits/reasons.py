@@ -34,16 +34,19 @@ _OF_ENDPOINT = "found.shard <> :shard OR found.limit_key <> :limit_key"
 _OF_KEY = "found.shard <> :shard AND found.limit_key = :limit_key"
 SHARED = statement(
     "executions.explain_shared",
-    f"""
-    SELECT EXISTS ({_of_others("QUEUED", _OF_ENDPOINT)}) OR EXISTS ({_of_others("RETRYING", _OF_ENDPOINT)})
-        OR EXISTS ({_of_keys("<")}) OR EXISTS ({_of_keys(">")}) AS is_shared
+    """
+    SELECT EXISTS ({queued}) OR EXISTS ({retrying}) OR EXISTS ({lower_keys}) OR EXISTS ({higher_keys}) AS is_shared
     """,
+    queued=_of_others("QUEUED", _OF_ENDPOINT),
+    retrying=_of_others("RETRYING", _OF_ENDPOINT),
+    lower_keys=_of_keys("<"),
+    higher_keys=_of_keys(">"),
 )
 SHARED_BY_KEY = statement(
     "executions.explain_shared_by_key",
-    f"""
-    SELECT EXISTS ({_of_others("QUEUED", _OF_KEY)}) OR EXISTS ({_of_others("RETRYING", _OF_KEY)}) AS is_shared
-    """,
+    "SELECT EXISTS ({queued}) OR EXISTS ({retrying}) AS is_shared",
+    queued=_of_others("QUEUED", _OF_KEY),
+    retrying=_of_others("RETRYING", _OF_KEY),
 )
 
 

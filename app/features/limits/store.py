@@ -28,42 +28,46 @@ _WINDOWS_KEY = ["gate_id", "slot"]
 # After this idle time no start counts: the longest window and the longest span of a bucket are one day.
 PRUNE = statement(
     "limiters.prune",
-    f"""
+    """
     WITH page AS MATERIALIZED (
       SELECT gate_id, used_at < now() - INTERVAL '2 days' AS is_idle FROM gates
        WHERE gate_id > :after ORDER BY gate_id LIMIT :limit),
     free AS MATERIALIZED (
       SELECT gate_id FROM gates WHERE gate_id IN (SELECT gate_id FROM page WHERE is_idle)
        ORDER BY gate_id LIMIT :limit FOR UPDATE SKIP LOCKED),
-    {unlocked_children("gate_windows", _WINDOWS_KEY, "gate_id", "free")},
+    {unlocked_children},
     gone AS (
       DELETE FROM gates AS g
        WHERE g.gate_id IN (SELECT gate_id FROM free) AND g.used_at < now() - INTERVAL '2 days'
-         AND NOT {has_locked_child("gate_windows", _WINDOWS_KEY, "gate_id", "g")}
+         AND NOT {has_locked_child}
       RETURNING gate_id),
     no_windows AS (DELETE FROM gate_windows WHERE gate_id IN (SELECT gate_id FROM gone) RETURNING gate_id)
     SELECT (SELECT count(*) FROM page) AS seen, (SELECT max(gate_id) FROM page) AS reached,
            (SELECT count(*) FROM gone) AS deleted,
            ARRAY(SELECT gate_id FROM page WHERE is_idle AND gate_id NOT IN (SELECT gate_id FROM gone)
-                  ORDER BY gate_id LIMIT {MAX_NAMED}) AS locked
-    """,  # noqa: S608 - constants of this package
+                  ORDER BY gate_id LIMIT {max_named}) AS locked
+    """,
+    unlocked_children=unlocked_children("gate_windows", _WINDOWS_KEY, "gate_id", "free"),
+    has_locked_child=has_locked_child("gate_windows", _WINDOWS_KEY, "gate_id", "g"),
+    max_named=MAX_NAMED,
 )
 # Running executions are bounded by the slots of all workers; the count still ends at the limit.
 READING = statement(
     "limiters.reading",
-    f"""
+    """
     SELECT c.now, c.now_ns, g.tat_ns,
            (SELECT count(*) FROM (
               SELECT x.execution_id FROM executions AS x
                WHERE x.status = 'RUNNING' AND x.endpoint = :endpoint
                  AND (CAST(:limit_key AS TEXT) = '' OR x.limit_key = :limit_key) LIMIT :most) AS running) AS in_flight,
            (SELECT CAST(COALESCE(sum(w.started), 0) AS BIGINT) FROM gate_windows AS w
-             WHERE w.gate_id = :gate AND w.bucket > c.now_ns - {COUNTED} * CAST(:bucket_ns AS BIGINT)) AS started,
+             WHERE w.gate_id = :gate AND w.bucket > c.now_ns - {counted} * CAST(:bucket_ns AS BIGINT)) AS started,
            (SELECT min(w.bucket) FROM gate_windows AS w
-             WHERE w.gate_id = :gate AND w.bucket > c.now_ns - {COUNTED} * CAST(:bucket_ns AS BIGINT)) AS oldest
+             WHERE w.gate_id = :gate AND w.bucket > c.now_ns - {counted} * CAST(:bucket_ns AS BIGINT)) AS oldest
       FROM (SELECT now() AS now, CAST(EXTRACT(EPOCH FROM now()) * 1000000 AS BIGINT) * 1000 AS now_ns) AS c
       LEFT JOIN gates AS g ON g.gate_id = :gate
-    """,  # noqa: S608 - constants of this package
+    """,
+    counted=COUNTED,
 )
 AT_ONCE = 16  # endpoints in a statement
 # Ordered by an index, so that reading ends with counting: of an endpoint in all queues, of a key in one shard of the
@@ -83,13 +87,14 @@ WAITING_OF_ENDPOINTS = statement(
 )
 WAITING_OF_KEY = statement(
     "limiters.waiting_of_key",
-    f"""
+    """
     SELECT count(*) AS waiting FROM (
       SELECT x.execution_id FROM executions AS x
        WHERE x.queue = :queue AND x.shard = :shard AND x.endpoint = :endpoint AND x.limit_key = :limit_key
-         AND {CLAIMABLE}
+         AND {claimable}
        ORDER BY x.priority, x.run_at, x.execution_id LIMIT :most) AS found
-    """,  # noqa: S608 - a constant of this package
+    """,
+    claimable=CLAIMABLE,
 )
 
 

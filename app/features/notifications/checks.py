@@ -46,11 +46,13 @@ _IS_ORPHANED = {
 COUNT_ORPHANED = [
     statement(
         f"notifications.astray_{table}",
-        f"""
+        """
         SELECT count(*) AS n
-          FROM (SELECT 1 FROM notification_{table} WHERE {_IS_ORPHANED[table]}
-                 ORDER BY {", ".join(key)} LIMIT :limit) AS found
-        """,  # noqa: S608 - as above
+          FROM (SELECT 1 FROM notification_{table} WHERE {is_orphaned} ORDER BY {key} LIMIT :limit) AS found
+        """,
+        table=table,
+        is_orphaned=_IS_ORPHANED[table],
+        key=", ".join(key),
     )
     for table, key in _KEYS.items()
 ]

@@ -20,14 +20,18 @@ _IS_LOST = "status = 'ALIVE' AND lease_expires_at <= now() AND lease_expires_at 
 _IS_OPEN = "state IN ('open', 'half_open')"
 LOST = statement(
     "notifications.lost_workers",
-    f"""
-    SELECT worker_id, host, queues, lease_expires_at FROM workers WHERE {_IS_LOST}
-     ORDER BY lease_expires_at DESC, worker_id LIMIT {MAX_FACTS}
-    """,  # noqa: S608 - constants of this module
+    """
+    SELECT worker_id, host, queues, lease_expires_at FROM workers WHERE {is_lost}
+     ORDER BY lease_expires_at DESC, worker_id LIMIT {max_facts}
+    """,
+    is_lost=_IS_LOST,
+    max_facts=MAX_FACTS,
 )
 OPEN = statement(
     "notifications.open_breakers",
-    f"SELECT target, changed_at FROM breakers WHERE {_IS_OPEN} ORDER BY changed_at DESC, target LIMIT {MAX_FACTS}",  # noqa: S608
+    "SELECT target, changed_at FROM breakers WHERE {is_open} ORDER BY changed_at DESC, target LIMIT {max_facts}",
+    is_open=_IS_OPEN,
+    max_facts=MAX_FACTS,
 )
 ENDPOINTS = statement(
     "notifications.leading_endpoints",
@@ -38,12 +42,13 @@ ENDPOINTS = statement(
 )
 OVERDUE = statement(
     "notifications.overdue_jobs",
-    f"""
+    """
     SELECT job_id, first_version_id, name, endpoint, labels, cron_next_run_at FROM jobs
      WHERE cron_next_run_at IS NOT NULL
        AND cron_next_run_at < now() - CAST(:seconds AS BIGINT) * INTERVAL '1 second'
-     ORDER BY cron_next_run_at, job_id LIMIT {MAX_FACTS}
-    """,  # noqa: S608 - as above
+     ORDER BY cron_next_run_at, job_id LIMIT {max_facts}
+    """,
+    max_facts=MAX_FACTS,
 )
 _HOLDS = {
     _E.WORKER_LOST: f"SELECT 1 FROM workers WHERE worker_id = c.subject AND {_IS_LOST}",  # noqa: S608 - as above
@@ -60,16 +65,18 @@ _HOLDS = {
 ENDED = {
     event: statement(
         f"notifications.ended_{event.value.replace('.', '_')}",
-        f"""
+        """
         WITH ended AS MATERIALIZED (
           SELECT c.rule, c.subject FROM notification_conditions AS c
             JOIN unnest(CAST(:rules AS TEXT[]), CAST(:seconds AS BIGINT[]), CAST(:covers AS BOOLEAN[]))
               AS u (rule, seconds, covers) ON u.rule = c.rule
-           WHERE c.event = '{event.value}' AND (NOT u.covers OR NOT EXISTS ({holds}))
+           WHERE c.event = '{event}' AND (NOT u.covers OR NOT EXISTS ({holds}))
            ORDER BY c.rule, c.subject LIMIT :limit FOR UPDATE OF c SKIP LOCKED)
         DELETE FROM notification_conditions AS c USING ended AS e
-         WHERE c.event = '{event.value}' AND c.rule = e.rule AND c.subject = e.subject
-        """,  # noqa: S608 - as above
+         WHERE c.event = '{event}' AND c.rule = e.rule AND c.subject = e.subject
+        """,
+        event=event.value,
+        holds=holds,
     )
     for event, holds in _HOLDS.items()
 }

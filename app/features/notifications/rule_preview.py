@@ -29,17 +29,19 @@ CLOCK = statement("notifications.clock", "SELECT now() AS now")
 LETTERS = {
     (state, is_one): statement(
         f"notifications.letters_{state}{'_of_endpoint' if is_one else ''}",
-        f"""
+        """
         SELECT d.failed_at, d.letter_id, d.execution_id, d.job_id, d.endpoint, d.labels, e.followed,
                j.trigger_type, j.first_version_id, j.name
           FROM (SELECT failed_at, letter_id, execution_id, job_id, endpoint, labels FROM dead_letters
-                 WHERE resolved_at {condition} {"AND endpoint = :endpoint" if is_one else ""}
+                 WHERE resolved_at {condition} {of_endpoint}
                    AND failed_at >= CAST(:since AS TIMESTAMPTZ)
                  ORDER BY failed_at DESC, letter_id DESC LIMIT :limit) AS d
           LEFT JOIN executions AS e ON e.execution_id = d.execution_id
           LEFT JOIN jobs AS j ON j.job_id = d.job_id
          ORDER BY d.failed_at DESC, d.letter_id DESC
-        """,  # noqa: S608 - constants of this module
+        """,
+        condition=condition,
+        of_endpoint="AND endpoint = :endpoint" if is_one else "",
     )
     for state, condition in (("open", "IS NULL"), ("resolved", "IS NOT NULL"))
     for is_one in (False, True)

@@ -41,7 +41,9 @@ COUNT = statement("notifications.count_rules", "SELECT count(*) AS n FROM notifi
 DELETE_ROWS = [
     statement(
         f"notifications.forget_{table}",
-        f"DELETE FROM notification_{table} WHERE rule = :rule {condition}",  # noqa: S608 - constants of this module
+        "DELETE FROM notification_{table} WHERE rule = :rule {condition}",
+        table=table,
+        condition=condition,
     )
     for table, condition in (
         ("parts", ""),

@@ -80,17 +80,18 @@ LATEST = statement(
 )
 CLOSE = statement(
     "notifications.end_conditions",
-    f"""
+    """
     WITH free AS MATERIALIZED (
       SELECT rule, subject FROM notification_conditions
        WHERE event = :event
          AND (rule, subject) IN (SELECT u.rule, u.subject
                                    FROM unnest(CAST(:rules AS TEXT[]), CAST(:subjects AS TEXT[])) AS u (rule, subject))
-       ORDER BY rule, subject LIMIT {MAX_ALERTS} FOR UPDATE SKIP LOCKED)
+       ORDER BY rule, subject LIMIT {max_alerts} FOR UPDATE SKIP LOCKED)
     DELETE FROM notification_conditions AS c USING free AS f
      WHERE c.event = :event AND c.rule = f.rule AND c.subject = f.subject
     RETURNING c.rule, c.subject
-    """,  # noqa: S608 - constant of this module
+    """,
+    max_alerts=MAX_ALERTS,
 )
 
 Reports = dict[str, list[Occurrence]]

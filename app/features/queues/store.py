@@ -43,14 +43,15 @@ RESUME = statement("queues.resume", "DELETE FROM paused_queues WHERE queue = :qu
 PAUSED = statement("queues.paused", "SELECT queue, paused_at FROM paused_queues ORDER BY queue")
 SERVING = statement(
     "stats.serving",
-    f"""
+    """
     SELECT q.queue, count(*) AS workers
       FROM workers AS w
      CROSS JOIN LATERAL jsonb_array_elements_text(
                           CASE WHEN jsonb_typeof(w.queues) = 'array' THEN w.queues ELSE '[]' END) AS q (queue)
-     WHERE w.status = 'ALIVE' AND w.lease_expires_at > now() AND NOT {IS_DRAINING}
+     WHERE w.status = 'ALIVE' AND w.lease_expires_at > now() AND NOT {is_draining}
      GROUP BY q.queue
-    """,  # noqa: S608 - a constant of ours
+    """,
+    is_draining=IS_DRAINING,
 )
 _SHARD = "CAST(:first AS BIGINT)"
 _CLAIMABLE = "status IN ('QUEUED', 'RETRYING')"

@@ -12,23 +12,25 @@ _KEPT = "result_retention_ms IS NOT NULL AND result_pruned_at IS NULL AND comple
 # Reads the distinct retentions of a shard by the index: there are few, however many executions have each.
 NEXT_RETENTION = statement(
     "results.next_retention",
-    f"""
+    """
     SELECT result_retention_ms FROM executions
-     WHERE shard = :shard AND {_KEPT} AND result_retention_ms > :after
+     WHERE shard = :shard AND {kept} AND result_retention_ms > :after
      ORDER BY result_retention_ms LIMIT 1
-    """,  # noqa: S608 - a constant of this module
+    """,
+    kept=_KEPT,
 )
 
 # Starts behind the previous batch; its old index entries would otherwise be read again.
 EXPIRED = statement(
     "results.expired",
-    f"""
+    """
     SELECT execution_id, completed_at FROM executions
-     WHERE shard = :shard AND {_KEPT} AND result_retention_ms = :retention_ms
+     WHERE shard = :shard AND {kept} AND result_retention_ms = :retention_ms
        AND (completed_at, execution_id) > (CAST(:since AS TIMESTAMPTZ), CAST(:after AS TEXT))
        AND completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
      ORDER BY completed_at, execution_id LIMIT :limit
-    """,  # noqa: S608 - a constant of this module
+    """,
+    kept=_KEPT,
 )
 
 # An execution that was retried manually in between keeps its results until it completes. For COALESCE see CLAIM.

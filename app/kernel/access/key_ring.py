@@ -26,17 +26,18 @@ _KEY = re.compile(r"te_([0-9A-Za-z]+)_.+", re.DOTALL)
 # about the mark; `KeyRing` decides about access, in constant time.
 FIND = statement(
     "api_keys.find",
-    f"""
+    """
     WITH used AS (
       UPDATE api_keys SET last_used_at = now()
        WHERE key_id = :key_id AND key_hash = :key_hash AND revoked_at IS NULL
          AND (expires_at IS NULL OR expires_at > now())
-         AND (last_used_at IS NULL OR last_used_at < now() - {USED_EVERY_SECONDS} * INTERVAL '1 second')
+         AND (last_used_at IS NULL OR last_used_at < now() - {used_every_seconds} * INTERVAL '1 second')
       RETURNING key_id)
     SELECT key_hash, name, scopes, revoked_at IS NOT NULL AS revoked,
            CAST(EXTRACT(EPOCH FROM expires_at - now()) AS DOUBLE PRECISION) AS seconds_left
       FROM api_keys WHERE key_id = :key_id
-    """,  # noqa: S608 - a constant of this module
+    """,
+    used_every_seconds=USED_EVERY_SECONDS,
 )
 
 IDS = statement(

@@ -40,7 +40,8 @@ LATEST = statement("commands.latest", _COMMANDS)
 # No lock: the renewal of the lease updates this row and must not wait for a request.
 ADDRESSEE = statement(
     "commands.addressee",
-    f"SELECT {_IS_ALIVE} AS is_alive FROM workers AS w WHERE w.worker_id = :worker",  # noqa: S608 - as above
+    "SELECT {is_alive} AS is_alive FROM workers AS w WHERE w.worker_id = :worker",
+    is_alive=_IS_ALIVE,
 )
 ASK = statement(
     "commands.ask",

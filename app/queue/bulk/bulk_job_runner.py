@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy.exc import DBAPIError
 
@@ -19,132 +19,16 @@ from app.kernel.db.paging import Position
 from app.kernel.db.retries import explained, is_rows_fault, is_statements_fault
 from app.kernel.errors import ConflictError, LockedError, TaskExecutorError
 from app.kernel.function_types import Hint, Stopping
-from app.queue.bulk.bulk_job_store import BEGINNING, BatchResult, BulkJob, BulkJobStore
+from app.queue.bulk.bulk_job import BatchResult, BulkJob
+from app.queue.bulk.bulk_job_kind import AT_ONCE, BulkJobKind, FilteredRow
 from app.queue.executions.execution_model import Treated
 
 log = logging.getLogger(__name__)
 
-MAX_COUNTED = 10_000  # rows that a preview reads
-SAMPLE = 10
-MAX_RATE = 10_000  # per second
 MAX_RUNNING = 20  # bulk jobs of a kind per round, least recently served first
 TURN_SECONDS = 2.0  # per bulk job and round
-AT_ONCE = 500  # rows per transaction
 
-Q = TypeVar("Q")
 T = TypeVar("T")
-W = TypeVar("W", bound=BulkJob)
-
-
-@dataclass(frozen=True, slots=True)
-class FilteredRow(Generic[T]):
-    """Row of the index that a bulk job reads.
-
-    Attributes:
-        position: Time and key of the row, from which the cursor continues.
-        item: Item to process; None if the filter does not match the row.
-    """
-
-    position: Position
-    item: T | None
-
-
-class BulkJobKind(Protocol[W, Q, T]):
-    """Form of a kind of bulk job: its row is `W`, its filter `Q`, and an item that it processes `T`.
-
-    A scheduler calls the methods on the thread of the kind's chore; web processes call `next` for a preview.
-
-    Attributes:
-        bulk_jobs: Store of the bulk jobs of the kind.
-
-    Example:
-        class RedriveJob:
-            bulk_jobs = REDRIVES
-
-            def __init__(self, creator: Creator) -> None:
-                self._database = creator.database
-
-            def filter_of(self, bulk_job: Redrive) -> LetterFilter:
-                given = loaded_filter(bulk_job.wanted)
-                until = min(given.pop("failed_before", bulk_job.created_at), bulk_job.created_at)
-                return LetterFilter(**given, failed_before=until)
-
-            def next(
-                self, database: Database, wanted: LetterFilter, after: Position, limit: int
-            ) -> list[FilteredRow[DeadLetter]]:
-                return next_letters(database, wanted, after, limit)
-
-            def at_once(self, bulk_job: Redrive) -> int:
-                return AT_ONCE
-
-            def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> Treated:
-                return self._database.transact(
-                    lambda connection: redrive_executions(connection, items, actor=bulk_job.actor)
-                )
-
-
-        chores = bulk_chores("redrives", RedriveJob(creator), context)  # in Feature.chores
-    """
-
-    bulk_jobs: BulkJobStore[W]
-
-    def filter_of(self, bulk_job: W) -> Q:
-        """Return the filter of a bulk job, bounded by the time of its creation.
-
-        Args:
-            bulk_job: Bulk job with its stored filter.
-        """
-
-    def next(self, database: Database, wanted: Q, after: Position, limit: int) -> Sequence[FilteredRow[T]]:
-        """Read the next rows of the index, oldest first, without locks.
-
-        Args:
-            database: Database of the service.
-            wanted: Filter of the bulk job.
-            after: Cursor; only later rows are read.
-            limit: Number of rows.
-
-        Returns:
-            `limit` rows, matching or not; fewer rows at the end of the index.
-        """
-
-    def at_once(self, bulk_job: W) -> int:
-        """Return the maximum number of matching rows per transaction.
-
-        Args:
-            bulk_job: Bulk job with its stored parameters.
-        """
-
-    def process(self, bulk_job: W, items: Sequence[T]) -> Treated:
-        """Process items in the ambient transaction of this thread, which `Database.transact` joins.
-
-        Args:
-            bulk_job: Bulk job with its stored parameters.
-            items: Matching items of the batch, oldest first. An item may have changed since it was read.
-
-        Returns:
-            Number of executions that are due now by queue, and the refused items with their errors.
-
-        Raises:
-            TaskExecutorError: The batch is rolled back and halved, until the failing item is alone and counts as
-                refused. A status from 500 on ends the turn instead.
-            Exception: An error of the code stops the bulk job at the failing item; the log names it.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class BulkPreview(Generic[T]):
-    """Preview of a bulk job.
-
-    Attributes:
-        count: Number of matching rows that were read.
-        sample: The first SAMPLE matching items.
-        is_complete: Whether all rows were read.
-    """
-
-    count: int
-    sample: Sequence[T]
-    is_complete: bool
 
 
 class BulkCounts(NamedTuple):
@@ -161,38 +45,6 @@ class BulkCounts(NamedTuple):
 
 class _NotHeldError(Exception):
     """The bulk job was paused or stopped, or another scheduler has continued it."""
-
-
-def preview(
-    database: Database, kind: BulkJobKind[Any, Q, T], wanted: Q, *, at_once: int = AT_ONCE, most: int = MAX_COUNTED
-) -> BulkPreview[T]:
-    """Preview a bulk job with a filter, without changes.
-
-    Args:
-        database: Database of the service.
-        kind: Kind of the bulk job.
-        wanted: Filter.
-        at_once: Rows per read.
-        most: Largest number of rows to read.
-
-    Returns:
-        Number of matching rows, and the first of them.
-
-    Raises:
-        UnavailableError: The database gives no answer.
-
-    Example:
-        found = preview(database, RedriveJob(creator), LetterFilter(endpoint="mail"))
-    """
-    found, after, read = list[T](), BEGINNING, 0
-    while read < most:
-        places = kind.next(database, wanted, after, at_once)
-        found += [place.item for place in places if place.item is not None]
-        read += len(places)
-        if len(places) < at_once:
-            return BulkPreview(len(found), found[:SAMPLE], is_complete=True)
-        after = places[-1].position
-    return BulkPreview(len(found), found[:SAMPLE], is_complete=not kind.next(database, wanted, after, 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

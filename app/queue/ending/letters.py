@@ -23,14 +23,14 @@ MAX_MESSAGE = 500  # characters of an error that a letter keeps; the attempt has
 # has a reason instead of an error.
 LEAVE = statement(
     "dead_letters.leave",
-    f"""
+    """
     WITH over AS MATERIALIZED (
       SELECT execution_id, job_id, endpoint, endpoint_version, status, attempt_count, completed_at FROM executions
        WHERE execution_id = ANY (CAST(:executions AS TEXT[])) ORDER BY execution_id FOR SHARE)
     INSERT INTO dead_letters (letter_id, execution_id, job_id, endpoint, endpoint_version, labels, error_type, message,
                               attempt_count, failed_at, resolution, resolved_at)
     SELECT u.letter_id, over.execution_id, over.job_id, over.endpoint, over.endpoint_version, j.labels,
-           COALESCE(u.reason, a.error->>'type', 'UNKNOWN'), substr(a.error->>'message', 1, {MAX_MESSAGE}),
+           COALESCE(u.reason, a.error->>'type', 'UNKNOWN'), substr(a.error->>'message', 1, {max_message}),
            u.attempt, u.failed_at,
            CASE WHEN over.status = 'FAILED' AND over.completed_at = u.failed_at THEN NULL ELSE 'RETRIED' END,
            CASE WHEN over.status = 'FAILED' AND over.completed_at = u.failed_at THEN NULL ELSE now() END
@@ -41,7 +41,8 @@ LEAVE = statement(
       JOIN jobs AS j ON j.job_id = over.job_id
       LEFT JOIN attempts AS a ON a.execution_id = u.execution_id AND a.attempt_number = u.attempt
     ON CONFLICT (letter_id) DO NOTHING
-    """,  # noqa: S608 - a constant of this module
+    """,
+    max_message=MAX_MESSAGE,
 )
 RESOLVE_OF_EXECUTIONS = statement(
     "dead_letters.resolve_of_executions",

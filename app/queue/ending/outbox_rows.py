@@ -45,15 +45,16 @@ _ENDED = put_ends_of(
 # For rare operations, which need more than one statement.
 PUT = statement(
     "execution_ends.put",
-    f"""
+    """
     WITH ended AS (
       SELECT e.execution_id, e.shard, e.endpoint, e.status, e.followed, e.completed_at, u.event_id, u.attempt
         FROM unnest(CAST(:events AS TEXT[]), CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]))
              AS u (event_id, execution_id, attempt)
         JOIN executions AS e ON e.execution_id = u.execution_id
        WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND COALESCE(e.completed_at IS NOT NULL, false))
-    {_ENDED}
-    """,  # noqa: S608 - constants of this package
+    {ended}
+    """,
+    ended=_ENDED,
 )
 
 _COLUMNS = """end_id, shard, execution_id, endpoint, status, attempt, followed, is_rejected, reason, ended_at, tries,
@@ -61,15 +62,16 @@ _COLUMNS = """end_id, shard, execution_id, endpoint, status, attempt, followed, 
 # Rows that failed before are tried alone: they may fail again, and the whole batch with them.
 TAKE = statement(
     "execution_ends.take",
-    f"""
+    """
     WITH found AS MATERIALIZED (
       SELECT end_id FROM execution_ends
        WHERE end_id = ANY (CAST(:ids AS TEXT[])) AND tries = 0
        ORDER BY end_id LIMIT :limit FOR UPDATE SKIP LOCKED)
     DELETE FROM execution_ends
      WHERE end_id = ANY (CAST(:ids AS TEXT[])) AND end_id IN (SELECT end_id FROM found) AND tries = 0
-    RETURNING {_COLUMNS}
-    """,  # noqa: S608 - a constant of this module
+    RETURNING {columns}
+    """,
+    columns=_COLUMNS,
 )
 # The writer handles its row at once; other processes leave it alone for a second.
 DUE = statement(
@@ -99,11 +101,12 @@ WAITING = statement(
 )
 LOCK_ONE = statement(
     "execution_ends.lock_one",
-    f"""
+    """
     WITH found AS MATERIALIZED (
-      SELECT {_COLUMNS} FROM execution_ends WHERE end_id = :id ORDER BY end_id LIMIT 1 FOR UPDATE SKIP LOCKED)
+      SELECT {columns} FROM execution_ends WHERE end_id = :id ORDER BY end_id LIMIT 1 FOR UPDATE SKIP LOCKED)
     SELECT * FROM found
-    """,  # noqa: S608 - a constant of this module
+    """,
+    columns=_COLUMNS,
 )
 DELETE_ONE = statement(
     "execution_ends.delete_one", "DELETE FROM execution_ends WHERE end_id = :id AND tries = :tries RETURNING end_id"

@@ -16,16 +16,17 @@ from app.queue.ending.letters import kept_by_a_letter
 # letter stays until the retention after the letter's resolution.
 EXPIRED = statement(
     "executions.expired",
-    f"""
+    """
     WITH page AS MATERIALIZED (
       SELECT execution_id, completed_at FROM executions
        WHERE shard = :shard AND completed_at IS NOT NULL
          AND (completed_at, execution_id) > (CAST(:since AS TIMESTAMPTZ), CAST(:after AS TEXT))
          AND completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
        ORDER BY completed_at, execution_id LIMIT :limit)
-    SELECT page.execution_id, page.completed_at, {kept_by_a_letter("page")} AS is_kept FROM page
+    SELECT page.execution_id, page.completed_at, {kept_by_a_letter} AS is_kept FROM page
      ORDER BY page.completed_at, page.execution_id
-    """,  # noqa: S608 - constants of this package
+    """,
+    kept_by_a_letter=kept_by_a_letter("page"),
 )
 
 _CHILDREN = {
@@ -128,20 +129,22 @@ _IS_ENDED_VERSION = """j.trigger_type IN ('CRON', 'INTERVAL') AND j.status = 'RE
        AND NOT EXISTS (SELECT 1 FROM jobs AS v WHERE v.first_version_id = j.job_id)"""
 PRUNE_VERSIONS = statement(
     "jobs.prune_versions",
-    f"""
+    """
     WITH free AS MATERIALIZED (
       SELECT job_id FROM jobs
        WHERE job_id = ANY (CAST(:jobs AS TEXT[])) ORDER BY job_id LIMIT :count FOR UPDATE SKIP LOCKED),
     gone AS (
       DELETE FROM jobs AS j
-       WHERE j.job_id = ANY (CAST(:jobs AS TEXT[])) AND j.job_id IN (SELECT job_id FROM free) AND {_IS_ENDED_VERSION}
+       WHERE j.job_id = ANY (CAST(:jobs AS TEXT[])) AND j.job_id IN (SELECT job_id FROM free) AND {is_ended_version}
       RETURNING j.job_id)
     SELECT (SELECT count(*) FROM gone) AS deleted,
            ARRAY(SELECT j.job_id FROM jobs AS j
                   WHERE j.job_id = ANY (CAST(:jobs AS TEXT[])) AND j.job_id NOT IN (SELECT job_id FROM gone)
-                    AND {_IS_ENDED_VERSION}
-                  ORDER BY j.job_id LIMIT {MAX_NAMED}) AS locked
-    """,  # noqa: S608 - constants of this module
+                    AND {is_ended_version}
+                  ORDER BY j.job_id LIMIT {max_named}) AS locked
+    """,
+    is_ended_version=_IS_ENDED_VERSION,
+    max_named=MAX_NAMED,
 )
 
 # A worker with claims keeps its row, which explains them; executions of a worker without a row are reclaimed too.

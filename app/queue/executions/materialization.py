@@ -11,7 +11,7 @@ from sqlalchemy import Row
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
-from app.kernel.sql import of_regions, statement
+from app.kernel.sql import statement
 from app.kernel.unreadable import readable
 from app.queue.executions.execution_insertion import OF_JOB_FOR_EXECUTION, insert_executions
 from app.queue.executions.unlocked_rows import FREE_JOBS
@@ -29,20 +29,21 @@ _IS_BUSY = """(EXISTS (SELECT 1 FROM executions AS x WHERE x.job_id = j.job_id A
 # overlap = 'skip' need `busy`.
 DUE = statement(
     "executions.due_jobs",
-    f"""
+    """
     WITH found AS (
       SELECT j.job_id, j.cron_expression, j.cron_timezone, j.interval_ms, j.fixed_delay,
              j.cron_starts_at, j.cron_ends_at, j.created_at, j.cron_next_run_at, j.catch_up, j.max_catch_up, j.overlap,
-             CASE WHEN j.overlap = 'skip' THEN {_IS_BUSY} ELSE false END AS busy
+             CASE WHEN j.overlap = 'skip' THEN {is_busy} ELSE false END AS busy
         FROM jobs AS j
        WHERE j.cron_next_run_at IS NOT NULL
-         AND j.cron_next_run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'{of_regions("j")}
+         AND j.cron_next_run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'@regions(j)
          AND (j.cron_next_run_at, j.job_id) > (CAST(:after_run_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
        ORDER BY j.cron_next_run_at, j.job_id LIMIT :limit)
     SELECT found.*, now() AS now, now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond' AS horizon
       FROM (SELECT 1 AS one) AS always LEFT JOIN found ON true
      ORDER BY found.cron_next_run_at NULLS FIRST, found.job_id NULLS FIRST
-    """,  # noqa: S608 - a constant of this module
+    """,
+    is_busy=_IS_BUSY,
 )
 
 # A missed tick is due now: claims are in order of run_at, so a past run_at would overtake all due executions.
@@ -67,14 +68,14 @@ _INSERT = insert_executions(
 # ignores the locks of foreign key checks.
 MATERIALIZE = statement(
     "executions.materialize",
-    f"""
+    """
     WITH due AS (
       SELECT * FROM unnest(
         CAST(:jobs AS TEXT[]), CAST(:expected AS TIMESTAMPTZ[]), CAST(:nexts AS TIMESTAMPTZ[]),
         CAST(:lasts AS TIMESTAMPTZ[]), CAST(:retires AS BOOLEAN[]), CAST(:exclusives AS BOOLEAN[]),
         CAST(:skipped_catch_up AS BIGINT[]), CAST(:skipped_overlap AS BIGINT[]))
       AS u (job_id, expected, next_run_at, last_tick_at, retires, exclusive, skipped_catch_up, skipped_overlap)),
-    {FREE_JOBS},
+    {free_jobs},
     advanced AS (
       UPDATE jobs AS j
          SET cron_next_run_at = due.next_run_at,
@@ -89,11 +90,11 @@ MATERIALIZE = statement(
         JOIN free_jobs AS free ON free.job_id = due.job_id
        WHERE j.job_id = ANY (CAST(:jobs AS TEXT[]))
          AND j.job_id = due.job_id AND j.cron_next_run_at = due.expected
-         AND j.status = 'ACTIVE' AND (NOT due.exclusive OR NOT {_IS_BUSY})
-      RETURNING {", ".join(f"j.{name}" for name in OF_JOB_FOR_EXECUTION)}, j.status,
+         AND j.status = 'ACTIVE' AND (NOT due.exclusive OR NOT {is_busy})
+      RETURNING {columns}, j.status,
                 due.skipped_catch_up + due.skipped_overlap AS skipped),
     inserted AS (
-      {_INSERT}
+      {insert}
         FROM unnest(
                CAST(:tick_jobs AS TEXT[]), CAST(:ticks AS TIMESTAMPTZ[]), CAST(:executions AS TEXT[]),
                CAST(:shards AS BIGINT[]), CAST(:keys AS TEXT[]), CAST(:places AS BIGINT[]))
@@ -110,7 +111,11 @@ MATERIALIZE = statement(
       LEFT JOIN (SELECT job_id, min(queue) AS queue, count(*) AS executions FROM inserted GROUP BY job_id) AS i
         ON i.job_id = a.job_id
      WHERE free.job_id IS NULL OR a.job_id IS NOT NULL
-    """,  # noqa: S608 - constants of this package
+    """,
+    free_jobs=FREE_JOBS,
+    is_busy=_IS_BUSY,
+    columns=", ".join(f"j.{name}" for name in OF_JOB_FOR_EXECUTION),
+    insert=_INSERT,
 )
 
 

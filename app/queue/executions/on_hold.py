@@ -52,18 +52,19 @@ RETRIES = statement(
 # rows are left to the next run.
 HOLD_RETRIES = statement(
     "executions.hold_retries",
-    f"""
+    """
     WITH paused AS MATERIALIZED (
       SELECT job_id, paused_at FROM jobs
        WHERE job_id = ANY (CAST(:jobs AS TEXT[])) AND paused_at IS NOT NULL
        ORDER BY job_id LIMIT :count FOR SHARE SKIP LOCKED),
-    {FREE_EXECUTIONS}
+    {free_executions}
     UPDATE executions AS e SET status = 'PENDING', on_hold = true
       FROM paused AS j, free
      WHERE e.execution_id = free.execution_id AND e.execution_id = ANY (CAST(:ids AS TEXT[])) AND j.job_id = e.job_id
        AND e.status = 'RETRYING' AND e.created_at <= j.paused_at
     RETURNING e.execution_id, e.attempt_count
-    """,  # noqa: S608 - a constant
+    """,
+    free_executions=FREE_EXECUTIONS,
 )
 
 # Late executions become due now, in order within a batch: see app.queue.executions.promotion. The age of a first
@@ -71,7 +72,7 @@ HOLD_RETRIES = statement(
 _EXPIRES_AT = expires_at("GREATEST(e.run_at, now())", "(SELECT max_age_ms FROM jobs WHERE job_id = :job_id)")
 LET_GO = statement(
     "executions.let_go",
-    f"""
+    """
     WITH held AS MATERIALIZED (
       SELECT execution_id, run_at FROM executions
        WHERE job_id = :job_id AND completed_at IS NULL AND execution_id > :after AND status = 'PENDING' AND on_hold
@@ -80,7 +81,7 @@ LET_GO = statement(
     freed AS (
       UPDATE executions AS e
          SET on_hold = false, run_at = GREATEST(e.run_at, now() + numbered.place * INTERVAL '1 microsecond'),
-             expires_at = CASE WHEN e.attempt_count > 0 THEN e.expires_at ELSE {_EXPIRES_AT} END,
+             expires_at = CASE WHEN e.attempt_count > 0 THEN e.expires_at ELSE {expires_at} END,
              status = CASE WHEN e.run_at > now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'
                            THEN 'PENDING' ELSE 'QUEUED' END
         FROM (SELECT execution_id, row_number() OVER (ORDER BY run_at, execution_id) AS place FROM held) AS numbered
@@ -89,7 +90,8 @@ LET_GO = statement(
     SELECT page.last, freed.execution_id, freed.status, freed.queue, freed.attempt_count
       FROM (SELECT CASE WHEN count(*) = CAST(:limit AS BIGINT) THEN max(execution_id) END AS last FROM held) AS page
       LEFT JOIN freed ON true
-    """,  # noqa: S608 - a constant of this module
+    """,
+    expires_at=_EXPIRES_AT,
 )
 
 # Another request may pause, resume or retire the job between two batches.

@@ -5,18 +5,18 @@ from datetime import datetime
 
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
-from app.kernel.sql import of_regions, statement
+from app.kernel.sql import statement
 
 # run_at stays: workers claim executions due within 50 ms and start them at run_at. Late executions become due now, in
 # the same order: behind all due executions, where claims have not read yet (app.queue.executions.watermark).
 PROMOTE = statement(
     "executions.promote",
-    f"""
+    """
     WITH due AS MATERIALIZED (
       SELECT execution_id, run_at FROM executions
        WHERE shard = :shard AND status = 'PENDING' AND NOT on_hold
          AND run_at >= CAST(:since AS TIMESTAMPTZ)
-         AND run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'{of_regions()}
+         AND run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'@regions()
        ORDER BY run_at, execution_id LIMIT :limit FOR UPDATE SKIP LOCKED),
     promoted AS (
       UPDATE executions AS e
@@ -33,17 +33,17 @@ PROMOTE = statement(
               FROM due) AS seen_up_to
       FROM (SELECT 1 AS one) AS always
       LEFT JOIN (SELECT queue, count(*) AS promoted FROM promoted GROUP BY queue) AS counted ON true
-    """,  # noqa: S608 - a constant
+    """,
 )
 
 # After a full scan, such an execution is locked by another transaction.
 NOT_PROMOTED = statement(
     "executions.not_promoted",
-    f"""
+    """
     SELECT execution_id FROM executions
-     WHERE shard = :shard AND status = 'PENDING' AND NOT on_hold AND run_at <= now(){of_regions()}
+     WHERE shard = :shard AND status = 'PENDING' AND NOT on_hold AND run_at <= now()@regions()
      ORDER BY run_at, execution_id LIMIT :limit
-    """,  # noqa: S608 - a constant
+    """,
 )
 
 

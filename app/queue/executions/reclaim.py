@@ -55,7 +55,7 @@ STUCK = statement("executions.stuck", _CANDIDATES.format(condition=_IS_STUCK + o
 # Tried.most_attempts) raises max_attempts, since no claim takes it otherwise.
 RECLAIM = statement(
     "executions.reclaim",
-    f"""
+    """
     WITH lost AS (
       SELECT * FROM unnest(
         CAST(:ids AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:max_attempts AS BIGINT[]), CAST(:statuses AS TEXT[]),
@@ -92,7 +92,7 @@ RECLAIM = statement(
          AND e.max_attempts = lost.max_attempts
          AND (lost.job_id IS NULL OR free_jobs.job_id IS NOT NULL
               OR lost.status = 'RETRYING' AND e.cancel_requested_at IS NULL)
-         AND CASE WHEN CAST(:stuck_ms AS BIGINT) IS NULL THEN {_IS_LOST} ELSE {_IS_STUCK} END
+         AND CASE WHEN CAST(:stuck_ms AS BIGINT) IS NULL THEN {is_lost} ELSE {is_stuck} END
       RETURNING e.execution_id, e.job_id, e.queue, e.worker_id, e.attempt_count, e.status, e.scheduled_at,
                 e.shard, e.endpoint, e.followed, e.started_at, e.duration_ms, e.output, lost.error, lost.level,
                 lost.message, lost.attempt_id, lost.log_id),
@@ -111,16 +111,8 @@ RECLAIM = statement(
              CASE WHEN taken.status = 'CANCELLED' THEN CAST(:cancelled AS TEXT) ELSE taken.message END
         FROM taken
       RETURNING log_id),
-    settled AS ({settlement_of("taken", at="now()", when="taken.status <> 'RETRYING'")}),
-    put AS ({
-        put_ends_of(
-            "taken",
-            end_id="taken.attempt_id",
-            attempt="taken.attempt_count",
-            at="now()",
-            rejected="COALESCE(CAST(taken.error AS JSONB)->>'rejected' = 'true', false)",
-        )
-    })
+    settled AS ({settlement}),
+    put AS ({put_ends})
     SELECT queue, status, count(*) AS executions, CAST(NULL AS TEXT) AS locked
       FROM taken GROUP BY queue, status
     UNION ALL
@@ -132,7 +124,17 @@ RECLAIM = statement(
       LEFT JOIN taken ON taken.execution_id = lost.execution_id
      WHERE taken.execution_id IS NULL
        AND (free.execution_id IS NULL OR lost.job_id IS NOT NULL AND free_jobs.job_id IS NULL)
-    """,  # noqa: S608 - constants of this package
+    """,
+    is_lost=_IS_LOST,
+    is_stuck=_IS_STUCK,
+    settlement=settlement_of("taken", at="now()", when="taken.status <> 'RETRYING'"),
+    put_ends=put_ends_of(
+        "taken",
+        end_id="taken.attempt_id",
+        attempt="taken.attempt_count",
+        at="now()",
+        rejected="COALESCE(CAST(taken.error AS JSONB)->>'rejected' = 'true', false)",
+    ),
 )
 
 

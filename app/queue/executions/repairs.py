@@ -26,9 +26,9 @@ _IS_EXHAUSTED = """e.status IN ('QUEUED', 'RETRYING') AND e.attempt_count >= e.m
        AND e.run_at < now() - INTERVAL '1 minute'"""
 EXHAUSTED = statement(
     "executions.exhausted",
-    f"""
+    """
     WITH page AS MATERIALIZED (
-      SELECT e.queue, e.shard, e.run_at, e.execution_id, e.job_id, e.status, {_IS_EXHAUSTED} AS is_exhausted
+      SELECT e.queue, e.shard, e.run_at, e.execution_id, e.job_id, e.status, {is_exhausted} AS is_exhausted
         FROM executions AS e
        WHERE e.status IN ('QUEUED', 'RETRYING')
          AND (e.queue, e.shard, e.run_at, e.execution_id)
@@ -40,23 +40,27 @@ EXHAUSTED = statement(
     SELECT p.execution_id, p.job_id, p.status, l.queue, l.shard, l.run_at, l.execution_id AS last
       FROM ended AS l LEFT JOIN page AS p ON p.is_exhausted
      ORDER BY p.execution_id
-    """,  # noqa: S608 - a constant of this module
+    """,
+    is_exhausted=_IS_EXHAUSTED,
 )
 # Skips a locked execution, and an execution of a locked job.
 EXHAUST = statement(
     "executions.exhaust",
-    f"""
-    WITH {FREE_EXECUTIONS},
-    {FREE_JOBS}
+    """
+    WITH {free_executions},
+    {free_jobs}
     UPDATE executions AS e SET status = 'FAILED', completed_at = now()
       FROM unnest(CAST(:ids AS TEXT[]), CAST(:jobs AS TEXT[]), CAST(:statuses AS TEXT[]))
            AS found (execution_id, job_id, status)
       JOIN free ON free.execution_id = found.execution_id
       JOIN free_jobs ON free_jobs.job_id = found.job_id
      WHERE e.execution_id = ANY (CAST(:ids AS TEXT[]))
-       AND e.execution_id = found.execution_id AND e.status = found.status AND {_IS_EXHAUSTED}
+       AND e.execution_id = found.execution_id AND e.status = found.status AND {is_exhausted}
     RETURNING e.execution_id, found.status, e.attempt_count
-    """,  # noqa: S608 - a constant of this module
+    """,
+    free_executions=FREE_EXECUTIONS,
+    free_jobs=FREE_JOBS,
+    is_exhausted=_IS_EXHAUSTED,
 )
 
 # A job of the last minute may not have its execution yet.
@@ -67,15 +71,16 @@ _IS_OPEN = f"""{ONE_SHOT} AND j.status <> 'RETIRED'
 # statistics may be from a quiet time with few unfinished executions.
 SCAN = statement(
     "jobs.scan_one_shot",
-    f"""
+    """
     WITH page AS MATERIALIZED (
-      SELECT j.job_id, j.created_at, {_IS_OPEN} AS is_open FROM jobs AS j
+      SELECT j.job_id, j.created_at, {is_open} AS is_open FROM jobs AS j
        WHERE (j.created_at, j.job_id) < (CAST(:before_at AS TIMESTAMPTZ), CAST(:before_job AS TEXT))
        ORDER BY j.created_at DESC, j.job_id DESC LIMIT :limit)
     SELECT l.created_at, l.job_id,
            ARRAY(SELECT page.job_id FROM page WHERE page.is_open ORDER BY page.job_id) AS open
       FROM (SELECT created_at, job_id FROM page ORDER BY created_at, job_id LIMIT 1) AS l
-    """,  # noqa: S608 - a constant of this package
+    """,
+    is_open=_IS_OPEN,
 )
 SCANNED = 5_000  # jobs that one statement of the scan reads
 RETIRE_BATCH = 500  # jobs that one statement may change
@@ -90,16 +95,18 @@ UNFINISHED = statement(
 _IS_FINISHED = f"""j.job_id = ANY (CAST(:jobs AS TEXT[])) AND {_IS_OPEN}
        AND NOT EXISTS (SELECT 1 FROM executions AS e
                         WHERE e.job_id = j.job_id AND COALESCE(e.completed_at IS NULL, true))"""  # noqa: S608 - as above
-FINISHED = statement("jobs.finished", f"SELECT j.job_id FROM jobs AS j WHERE {_IS_FINISHED}")  # noqa: S608 - as above
+FINISHED = statement("jobs.finished", "SELECT j.job_id FROM jobs AS j WHERE {is_finished}", is_finished=_IS_FINISHED)
 RETIRE = statement(
     "jobs.retire_finished",
-    f"""
-    WITH {FREE_JOBS}
+    """
+    WITH {free_jobs}
     UPDATE jobs AS j SET status = 'RETIRED', retired_at = now(), paused_at = NULL
       FROM free_jobs AS free
-     WHERE free.job_id = j.job_id AND {_IS_FINISHED}
+     WHERE free.job_id = j.job_id AND {is_finished}
     RETURNING j.job_id
-    """,  # noqa: S608 - a constant of this package
+    """,
+    free_jobs=FREE_JOBS,
+    is_finished=_IS_FINISHED,
 )
 _IS_STALLED = """j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS NULL
        AND NOT EXISTS (SELECT 1 FROM executions AS e
@@ -107,25 +114,28 @@ _IS_STALLED = """j.fixed_delay AND j.status = 'ACTIVE' AND j.cron_next_run_at IS
                           AND e.scheduled_at = j.cron_last_tick_at)"""
 STALLED = statement(
     "jobs.stalled",
-    f"""
+    """
     SELECT j.job_id FROM jobs AS j
-     WHERE j.trigger_type IN ('CRON', 'INTERVAL') AND {_IS_STALLED}
+     WHERE j.trigger_type IN ('CRON', 'INTERVAL') AND {is_stalled}
      ORDER BY j.created_at, j.job_id LIMIT :limit
-    """,  # noqa: S608 - a constant of this module
+    """,
+    is_stalled=_IS_STALLED,
 )
 # The delay counts from the end of the last tick's execution.
 RESTART = statement(
     "jobs.restart_stalled",
-    f"""
-    WITH {FREE_JOBS}
+    """
+    WITH {free_jobs}
     UPDATE jobs AS j SET cron_next_run_at = GREATEST(now(), COALESCE(
              (SELECT max(e.completed_at) FROM executions AS e
                WHERE e.job_id = j.job_id AND e.scheduled_at = j.cron_last_tick_at)
              + j.interval_ms * INTERVAL '1 millisecond', now()))
       FROM free_jobs AS free
-     WHERE free.job_id = j.job_id AND j.job_id = ANY (CAST(:jobs AS TEXT[])) AND {_IS_STALLED}
+     WHERE free.job_id = j.job_id AND j.job_id = ANY (CAST(:jobs AS TEXT[])) AND {is_stalled}
     RETURNING j.job_id
-    """,  # noqa: S608 - a constant of this module
+    """,
+    free_jobs=FREE_JOBS,
+    is_stalled=_IS_STALLED,
 )
 
 # Executions on hold whose job is active, or that began before their job was retired: an interrupted change of very many

@@ -27,10 +27,10 @@ LOCK = statement(
 _EXPIRES_AT = expires_at("GREATEST(moved.run_at, now())", "moved.max_age_ms")
 RESCHEDULE = statement(
     "executions.reschedule",
-    f"""
+    """
     UPDATE executions AS e
        SET run_at = GREATEST(moved.run_at, now() + moved.place * INTERVAL '1 microsecond'),
-           expires_at = CASE WHEN e.attempt_count > 0 THEN e.expires_at ELSE {_EXPIRES_AT} END,
+           expires_at = CASE WHEN e.attempt_count > 0 THEN e.expires_at ELSE {expires_at} END,
            scheduled_at = CASE WHEN moved.is_tick OR e.attempt_count > 0 THEN e.scheduled_at
                                ELSE GREATEST(moved.run_at, now()) END,
            status = CASE WHEN e.status = 'RETRYING' THEN 'RETRYING'
@@ -46,7 +46,8 @@ RESCHEDULE = statement(
        AND e.status IN ('PENDING', 'QUEUED', 'RETRYING')
     RETURNING e.execution_id, moved.before, e.status, e.attempt_count, e.queue,
               e.run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond' AND NOT e.on_hold AS is_due
-    """,  # noqa: S608 - a constant of this module
+    """,
+    expires_at=_EXPIRES_AT,
 )
 
 

@@ -38,12 +38,13 @@ def settlement_of(ended: str, *, at: str, when: str = "true") -> str:
 # For rare operations that need several statements.
 SETTLE = statement(
     "executions.settle_jobs",
-    f"""
+    """
     WITH ended AS (
       SELECT job_id, scheduled_at, completed_at FROM executions
        WHERE execution_id = ANY (CAST(:ids AS TEXT[])) AND completed_at IS NOT NULL)
-    {settlement_of("ended", at="ended.completed_at")}
-    """,  # noqa: S608 - constants of this module
+    {settlement}
+    """,
+    settlement=settlement_of("ended", at="ended.completed_at"),
 )
 
 

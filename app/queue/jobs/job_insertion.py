@@ -121,45 +121,57 @@ _ANSWER = "created_at, queue AS execution_queue, priority AS execution_priority,
 
 ONE_SHOT = hot_statement(
     "jobs.create_one_shot",
-    f"""
+    """
     WITH e AS (
-      SELECT {_FLOW} FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
+      SELECT {flow} FROM endpoints e LEFT JOIN payload_specs p ON p.name = e.payload_spec_ref
        WHERE e.name = :endpoint AND e.version = :endpoint_version AND e.deleted_at IS NULL
          AND p.updated_at IS NOT DISTINCT FROM CAST(:spec_updated_at AS TIMESTAMPTZ)
          AND e.flow_revision = :flow_revision
          FOR KEY SHARE OF e),
     j AS (
-      {_insert_jobs(JOB_COLUMNS, _OF_ONE)}
+      {insert_jobs}
         FROM e
       ON CONFLICT DO NOTHING
-      RETURNING {_FOR_EXECUTION})
-    {_insert_executions(_ONE)}
+      RETURNING {for_execution})
+    {insert_executions}
         FROM j CROSS JOIN e
-    RETURNING {_ANSWER}
-    """,  # noqa: S608 - constants of this package
+    RETURNING {answer}
+    """,
+    flow=_FLOW,
+    insert_jobs=_insert_jobs(JOB_COLUMNS, _OF_ONE),
+    for_execution=_FOR_EXECUTION,
+    insert_executions=_insert_executions(_ONE),
+    answer=_ANSWER,
 )
 # Several jobs. The answer omits a job if its endpoint has changed or its key is taken.
 ONE_SHOTS = hot_statement(
     "jobs.create_one_shots",
-    f"""{_of_several(_OF_ONE_SHOT)},
+    """{of_several},
     j AS (
-      {_insert_jobs(JOB_COLUMNS, _OF_SEVERAL)}
+      {insert_jobs}
         FROM u JOIN e ON e.number = u.target
       ON CONFLICT DO NOTHING
-      RETURNING {_FOR_EXECUTION})
-    {_insert_executions(_SEVERAL)}
+      RETURNING {for_execution})
+    {insert_executions}
         FROM j JOIN u ON u.job_id = j.job_id JOIN e ON e.number = u.target
-    RETURNING job_id, {_ANSWER}
+    RETURNING job_id, {answer}
     """,
+    of_several=_of_several(_OF_ONE_SHOT),
+    insert_jobs=_insert_jobs(JOB_COLUMNS, _OF_SEVERAL),
+    for_execution=_FOR_EXECUTION,
+    insert_executions=_insert_executions(_SEVERAL),
+    answer=_ANSWER,
 )
 REPEATING = statement(
     "jobs.create_repeating",
-    f"""{_of_several(_OF_REPEATING)}
-    {_insert_jobs(REPEATING_COLUMNS, _SEVERAL)}
+    """{of_several}
+    {insert_jobs}
         FROM u JOIN e ON e.number = u.target
     ON CONFLICT DO NOTHING
     RETURNING job_id, created_at, paused_at
     """,
+    of_several=_of_several(_OF_REPEATING),
+    insert_jobs=_insert_jobs(REPEATING_COLUMNS, _SEVERAL),
 )
 
 _PLAIN = ("job_id", "trigger_type", "execution_id", "shard")

@@ -50,12 +50,12 @@ _NEWEST_OF_EACH = "\n                    UNION ALL ".join(
 )
 FIGURES = statement(
     "jobs.figures",
-    f"""
+    """
     WITH unfinished AS MATERIALIZED (
       SELECT execution_id, status, started_at, completed_at, attempt_count, created_at FROM executions
        WHERE completed_at IS NULL AND (job_id, execution_id) >= (CAST(:job_id AS TEXT), '')
          AND job_id <= CAST(:job_id AS TEXT)
-       ORDER BY job_id, execution_id LIMIT {OPEN})
+       ORDER BY job_id, execution_id LIMIT {open})
     SELECT a.pending, a.running, s.succeeded, s.failed, s.avg_duration_ms, s.p99_duration_ms,
            l.execution_id, l.status, l.started_at, l.completed_at, l.attempt_count
       FROM (SELECT count(CASE WHEN status <> 'RUNNING' THEN 1 END) AS pending,
@@ -67,15 +67,18 @@ FIGURES = statement(
                    CAST(avg(duration_ms) AS DOUBLE PRECISION) AS avg_duration_ms,
                    percentile_disc(0.99) WITHIN GROUP (ORDER BY duration_ms) AS p99_duration_ms
               FROM (SELECT * FROM (
-                    {_NEWEST_OF_EACH}) AS newest_of_each
+                    {newest_of_each}) AS newest_of_each
                      ORDER BY created_at DESC, execution_id DESC LIMIT :newest) AS newest
              WHERE completed_at > now() - INTERVAL '24 hours') AS s
       LEFT JOIN
            (SELECT * FROM (
-            {_LAST_OF_EACH}
+            {last_of_each}
             UNION ALL SELECT * FROM unfinished WHERE started_at IS NOT NULL) AS last_of_each
              ORDER BY created_at DESC, execution_id DESC LIMIT 1) AS l ON true
-    """,  # noqa: S608 - constants of this module
+    """,
+    open=OPEN,
+    newest_of_each=_NEWEST_OF_EACH,
+    last_of_each=_LAST_OF_EACH,
 )
 
 

@@ -45,12 +45,14 @@ _TAKEN = """SELECT scheduled_at FROM executions
          AND scheduled_at > CAST(:now AS TIMESTAMPTZ) AND scheduled_at <= CAST(:last_tick AS TIMESTAMPTZ)"""
 TAKEN = statement(
     "jobs.last_taken_tick",
-    f"""
+    """
     SELECT max(taken.scheduled_at) AS tick FROM (
-      {_TAKEN.format(of_status="completed_at IS NULL")}
+      {unfinished}
       UNION ALL
-      {_TAKEN.format(of_status="completed_at IS NOT NULL AND status IN ('SUCCESS', 'FAILED', 'CANCELLED')")}) AS taken
-    """,  # noqa: S608 - constants of this module
+      {finished}) AS taken
+    """,
+    unfinished=_TAKEN.format(of_status="completed_at IS NULL"),
+    finished=_TAKEN.format(of_status="completed_at IS NOT NULL AND status IN ('SUCCESS', 'FAILED', 'CANCELLED')"),
 )
 _MARGIN_MS = 60_000
 

@@ -25,17 +25,18 @@ _INSERT = insert_executions(
 )
 EXTRA = statement(
     "executions.extra",
-    f"""
-    {_INSERT}
+    """
+    {insert}
       FROM jobs AS j JOIN endpoints AS e ON e.name = j.endpoint
      WHERE j.job_id = :job_id AND j.status <> 'RETIRED'
     ON CONFLICT (job_id, idempotency_key) DO NOTHING
     """,
+    insert=_INSERT,
 )
 _EXPIRES_AT = expires_at("now()", "(SELECT max_age_ms FROM jobs WHERE job_id = :job_id)")
 BRING_FORWARD = statement(
     "executions.bring_forward",
-    f"""
+    """
     WITH waiting AS MATERIALIZED (
       SELECT execution_id, status FROM executions
        WHERE job_id = :job_id AND completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')
@@ -43,12 +44,13 @@ BRING_FORWARD = statement(
     UPDATE executions AS e SET run_at = now(), on_hold = false,
                                scheduled_at = CASE WHEN e.attempt_count > 0 THEN e.scheduled_at
                                                    ELSE LEAST(e.scheduled_at, now()) END,
-                               expires_at = CASE WHEN e.attempt_count > 0 THEN e.expires_at ELSE {_EXPIRES_AT} END,
+                               expires_at = CASE WHEN e.attempt_count > 0 THEN e.expires_at ELSE {expires_at} END,
                                status = CASE WHEN e.status = 'RETRYING' THEN 'RETRYING' ELSE 'QUEUED' END
       FROM waiting
      WHERE e.execution_id = waiting.execution_id AND e.status IN ('PENDING', 'QUEUED', 'RETRYING')
     RETURNING e.execution_id, waiting.status AS before, e.status, e.attempt_count
-    """,  # noqa: S608 - a constant of this module
+    """,
+    expires_at=_EXPIRES_AT,
 )
 
 

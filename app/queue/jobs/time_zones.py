@@ -40,8 +40,8 @@ JOBS = statement(
 )
 MOVE = statement(
     "jobs.move_next_runs",
-    f"""
-    WITH {FREE_JOBS},
+    """
+    WITH {free_jobs},
     moved AS (
       UPDATE jobs AS j SET cron_next_run_at = u.next_run_at
         FROM unnest(CAST(:jobs AS TEXT[]), CAST(:expected AS TIMESTAMPTZ[]), CAST(:nexts AS TIMESTAMPTZ[]))
@@ -53,7 +53,8 @@ MOVE = statement(
     SELECT (SELECT count(*) FROM moved) AS moved,
            ARRAY(SELECT job_id FROM unnest(CAST(:jobs AS TEXT[])) AS u (job_id)
                   WHERE job_id NOT IN (SELECT job_id FROM free_jobs) ORDER BY job_id) AS locked
-    """,  # noqa: S608 - a constant of this package
+    """,
+    free_jobs=FREE_JOBS,
 )
 
 

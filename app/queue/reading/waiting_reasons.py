@@ -40,32 +40,39 @@ FACTS = statement(
 _PARTITION = "o.queue = :queue AND o.shard = :shard AND o.endpoint = :endpoint AND o.limit_key = :limit_key"
 AHEAD = statement(
     "executions.explain_queue",
-    f"""
+    """
     SELECT (SELECT count(*) FROM workers AS w
-             WHERE w.status = 'ALIVE' AND w.lease_expires_at > now() AND NOT {IS_DRAINING}
+             WHERE w.status = 'ALIVE' AND w.lease_expires_at > now() AND NOT {is_draining}
                AND w.queues @> jsonb_build_array(CAST(:queue AS TEXT))) AS workers,
            (SELECT count(*) FROM (
               SELECT o.execution_id FROM executions AS o
-               WHERE {_PARTITION} AND o.priority = :priority AND {CLAIMABLE}
+               WHERE {partition} AND o.priority = :priority AND {claimable}
                  AND (o.run_at, o.execution_id) < (CAST(:run_at AS TIMESTAMPTZ), CAST(:execution_id AS TEXT))
                ORDER BY o.run_at, o.execution_id LIMIT :most) AS ahead) AS ahead
-    """,  # noqa: S608 - constants of this package
+    """,
+    is_draining=IS_DRAINING,
+    partition=_PARTITION,
+    claimable=CLAIMABLE,
 )
 HIGHER = statement(
     "executions.explain_higher",
-    f"""
-    SELECT o.priority FROM executions AS o WHERE {_PARTITION} AND o.priority > :priority AND {CLAIMABLE}
+    """
+    SELECT o.priority FROM executions AS o WHERE {partition} AND o.priority > :priority AND {claimable}
      ORDER BY o.priority, o.run_at, o.execution_id LIMIT 1
-    """,  # noqa: S608 - constants of this package
+    """,
+    partition=_PARTITION,
+    claimable=CLAIMABLE,
 )
 DUE = statement(
     "executions.explain_due",
-    f"""
+    """
     SELECT count(*) AS due FROM (
       SELECT o.execution_id FROM executions AS o
-       WHERE {_PARTITION} AND o.priority = :priority AND {CLAIMABLE} AND o.run_at <= now()
+       WHERE {partition} AND o.priority = :priority AND {claimable} AND o.run_at <= now()
        ORDER BY o.run_at, o.execution_id LIMIT :most) AS due
-    """,  # noqa: S608 - constants of this package
+    """,
+    partition=_PARTITION,
+    claimable=CLAIMABLE,
 )
 
 

@@ -6,8 +6,10 @@ from typing import Any, TypeVar
 from marshmallow import Schema, ValidationError, fields, validate
 
 from app.kernel.errors import ConflictError, NotFoundError
-from app.queue.bulk.bulk_job_runner import MAX_RATE, MAX_RUNNING
-from app.queue.bulk.bulk_job_store import BulkJob, BulkJobStore
+from app.queue.bulk.bulk_job import BulkJob
+from app.queue.bulk.bulk_job_kind import MAX_RATE
+from app.queue.bulk.bulk_job_runner import MAX_RUNNING
+from app.queue.bulk.bulk_job_store import BulkJobStore
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.openapi.resource import Resource
 from app.web.services import services

@@ -12,7 +12,8 @@ from app.features.bulk_jobs.operation_job import OperationJob, selection_of
 from app.features.bulk_jobs.store import BULK_OPERATIONS, BulkFilter, BulkOperation, Parameters
 from app.features.dead_letters import letter_list
 from app.kernel.db import Database
-from app.queue.bulk.bulk_job_runner import AT_ONCE, BulkCounts, BulkJobRunner, preview
+from app.queue.bulk.bulk_job_kind import AT_ONCE, preview
+from app.queue.bulk.bulk_job_runner import BulkCounts, BulkJobRunner
 from app.queue.executions import manual_retry
 from app.queue.executions.execution_cancellation import IfRunning, cancel_execution
 from app.queue.jobs.job_creation import Creator

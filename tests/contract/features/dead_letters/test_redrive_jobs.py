@@ -14,7 +14,7 @@ from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.kernel.errors import ConflictError, UnavailableError
 from app.kernel.sql import REGISTRY
-from app.queue.bulk.bulk_job_runner import FilteredRow
+from app.queue.bulk.bulk_job_kind import FilteredRow
 from app.queue.ending.letters import archive
 from app.queue.executions.execution_model import Treated
 from app.queue.jobs.job_creation import Creator
@@ -217,7 +217,8 @@ def test_scheduler_stalled_past_its_hold_changes_nothing(
     execution_ids = add_letters(database, 10)
     where = "write" if "without" in way else "read"
     if where == "write":
-        monkeypatch.setattr(REDRIVES, "_lock", text(REGISTRY["redrives.lock"].text.replace("FOR UPDATE", "")))
+        unlocked = text(REGISTRY["redrives.lock"].text.replace("FOR UPDATE", ""))
+        monkeypatch.setattr(REDRIVES, "statements", REDRIVES.statements._replace(lock=unlocked))
     redrive = begin(database, rate=rate, to=rows.add_endpoint(database, "other"))
     with schedulers(database_url, way) as (slow, quick), ThreadPoolExecutor(1) as thread:
         stalled = Stalled(creator(slow), where)

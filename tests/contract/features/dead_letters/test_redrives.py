@@ -11,8 +11,8 @@ from app.features.dead_letters.redrive import Replacement, redrive
 from app.features.dead_letters.redrives import REDRIVES
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
-from app.queue.bulk.bulk_job_runner import preview
-from app.queue.bulk.bulk_job_store import BEGINNING
+from app.queue.bulk.bulk_job import BEGINNING
+from app.queue.bulk.bulk_job_kind import preview
 from app.queue.ending.letters import archive
 from app.queue.executions.manual_retry import retry_execution
 from schema.states import BulkJobStatus
