@@ -10,7 +10,7 @@ from functools import partial
 from app.queue.executions import on_hold
 from app.queue.executions.promotion import not_promoted, promote
 from app.queue.executions.watermark import LowWater
-from app.queue.jobs import time_zones, unfinished_changes
+from app.queue.jobs import moved_schedules, unfinished_changes
 from app.scheduler.chore import ChoreContext, Counts, counts_so_far
 from app.scheduler.finding import SafetyNet
 
@@ -73,7 +73,7 @@ class Upkeep:
         """Move next runs that other time zone rules computed; once, because a process reads the rules once."""
         if self._follows_zones:
             return Counts()
-        moved, locked = time_zones.follow_rules(
+        moved, locked = moved_schedules.follow_rules(
             self._context.database,
             ahead_ms=self._context.ahead_ms,
             limit=self._context.batch,

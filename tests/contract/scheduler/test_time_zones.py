@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from app.kernel.db import Database
-from app.queue.jobs import time_zones
+from app.queue.jobs import moved_schedules
 from app.schedule import zone_rules
 from tests.contract.scheduler.conftest import chores
 from tests.contract.scheduler.upkeep_rows import shifted, store
@@ -24,7 +24,7 @@ def test_next_runs_move_to_the_instants_of_the_current_rules(database: Database)
     assert chores(database, batch=2).follow_time_zones()["moved"] == len(jobs)
     assert {job_id: job(database, job_id).cron_next_run_at for job_id in jobs} == jobs
     assert {job_id: job(database, job_id).cron_next_run_at for job_id in before} == before
-    (stored,) = database.fetch(time_zones.STORED)
+    (stored,) = database.fetch(moved_schedules.STORED)
     assert stored.digest == zone_rules.digest()
 
 

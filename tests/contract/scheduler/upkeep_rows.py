@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 
 from app.kernel.db import Database
-from app.queue.jobs import time_zones
+from app.queue.jobs import moved_schedules
 from tests import rows
 from tests.cron_jobs import add_cron_job, job
 
@@ -41,4 +41,4 @@ def shifted(database: Database, by: timedelta) -> tuple[str, datetime]:
 
 
 def store(database: Database, digest: str) -> None:
-    database.fetch(time_zones.STORE, {"digest": digest})
+    database.fetch(moved_schedules.STORE, {"digest": digest})
