@@ -7,8 +7,8 @@ TOOLS  := .tools
 LOCKED  = $$(sed -n 's/==.*//p' requirements.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo dev test fuzz test-retries test-cockroach check lint types imports docs client messages sql \
-  bench lock licences sbom audit clean
+.PHONY: help install demo dev test fuzz test-retries test-cockroach test-postgresql check lint types imports docs \
+  client messages sql bench lock licences sbom audit clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,11 @@ test-retries: $(STAMP)  ## run the tests of work in the database while statement
 
 test-cockroach: $(STAMP)  ## run the same tests as on CockroachDB, on a PostgreSQL that stands in for it
 	TEST_AS=cockroachdb $(BIN)/pytest -n 3 --dist loadfile tests/contract tests/integration -m "not fuzz"
+
+POSTGRESQL ?= /usr/lib/postgresql/15/bin
+
+test-postgresql: $(STAMP)  ## run contract and integration tests on the oldest supported PostgreSQL, in $POSTGRESQL
+	TEST_POSTGRESQL_BIN=$(POSTGRESQL) $(BIN)/pytest -n 3 --dist loadfile tests/contract tests/integration -m "not fuzz"
 
 check: lint types imports docs test  ## lint, types, import contracts, the site of the documents, tests
 
@@ -72,7 +77,7 @@ bench-%: $(STAMP)
 
 lock: $(STAMP)  ## write requirements.lock, the hashes of what the image installs, anew
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==0.13.9
-	echo setuptools | $(BIN)/uv pip compile --quiet --no-config --no-annotate --universal --python-version 3.12 \
+	echo setuptools | $(BIN)/uv pip compile --quiet --no-config --no-annotate --universal --python-version 3.11 \
 	  --default-index https://pypi.org/simple --generate-hashes -c constraints.txt \
 	  --custom-compile-command 'make lock' --extra all -o requirements.lock pyproject.toml -
 

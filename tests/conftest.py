@@ -1,6 +1,7 @@
 """Fixtures of all rings: real servers, started on first use and shared by the session, and a database per test.
 
 `TEST_DATABASE_URL` runs the suite on an existing PostgreSQL or CockroachDB whose user may create databases.
+`TEST_POSTGRESQL_BIN=/usr/lib/postgresql/15/bin` runs it on the PostgreSQL of that folder instead of the wheel's.
 `TEST_AS=cockroachdb` runs it on a PostgreSQL that stands in for CockroachDB.
 """
 
@@ -14,7 +15,7 @@ import pytest
 
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres, Tansu, Valkey
-from tests.servers import Cluster, Copies, ReusedDatabases, start_or_skip
+from tests.servers import Cluster, Copies, ReusedDatabases, given_programs, start_or_skip
 from tests.turns import spread
 
 # Tests start hundreds of processes: share compiled bytecode among them, as an installation does. For pytest, which
@@ -46,7 +47,7 @@ def _file(item: pytest.Item) -> str:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """Shared PostgreSQL without durability; a test that kills its server starts a separate server."""
-    with start_or_skip(Postgres(fast=True)) as server:
+    with start_or_skip(Postgres(fast=True, programs=given_programs())) as server:
         yield server
 
 

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
@@ -42,6 +43,12 @@ def start_or_skip(server: S) -> S:
             raise
         pytest.skip(f"no {server.name}: {error}")
     return server
+
+
+def given_programs() -> Path | None:
+    """Return the folder of the programs of PostgreSQL that the session is to use; None for the wheel's programs."""
+    folder = os.environ.get("TEST_POSTGRESQL_BIN")
+    return Path(folder) if folder else None
 
 
 class Cluster:

