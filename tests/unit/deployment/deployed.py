@@ -8,6 +8,9 @@ from app.kernel.config import Settings
 
 ROOT = Path(__file__).parents[3]
 READ_SECRETS = {"api", "worker"}
+# Locked and not installed by the tests: pip builds the project by the first, and only Python before 3.11.3, such as
+# Debian 12's, needs the second.
+NOT_INSTALLED = {"setuptools", "async-timeout"}
 SETTINGS = {item.metadata["env"] for item in fields(Settings)}
 
 
