@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.contenders import peer, variants
-from benchmarks.measures import create, drain, flight, latency, lists, prune, soak, transports
+from benchmarks.measures import create, drain, flight, latency, lists, prune, sizes, soak, transports
 from benchmarks.measures.flow.parts import parts as flow
 from benchmarks.measures.flow.sizes import SIZES
 from benchmarks.report import markdown
@@ -115,6 +115,11 @@ def _soak(run: Run, options: Options) -> None:
         soak.measure(run, system, options.minutes, options.executions)
 
 
+def _sizes(run: Run, options: Options) -> None:
+    with _running(options) as system:
+        sizes.measure(run, system, options.seconds)
+
+
 def _all(run: Run, options: Options) -> None:
     with _running(options, *peer.QUEUES, "aiohttp") as system:
         drain.measure(run, system.contenders, system.arrivals, options.executions, options.rounds)
@@ -146,6 +151,7 @@ _COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {
     "history": (_history, "drain, create, latency, lists and prune over a long history, beside a small database"),
     "flow": (_flow, "isolation, limits, priorities and overload, beside pgqueuer"),
     "flight": (_flight, "many deliveries that wait for their answers at once"),
+    "sizes": (_sizes, "cores and memory of each process at 10, 100 and 1,000 jobs a second"),
     "soak": (_soak, "minutes of steady load, to find growth"),
     "together": (_together, "several commands over one system, to check that they work"),
 }

@@ -34,14 +34,14 @@ def measure(run: Run, system: System, seconds: float, rounds: int) -> Section:
             plan = create.plan_for(ours, min(seconds, 4.0))
             capacity = float(create.load_with(system, plan)["rate"])
             flood = Flood(plan.address, plan.path, plan.key, plan.template, _TIMES * capacity, seconds)
-            _add_results(section, ours.name, capacity, seconds, _flood(system, flood))
+            _add_results(section, ours.name, capacity, seconds, flood_with(system, flood))
             backlog.clear(ours.stack.database_url)
             print(f"  overload: {ours.name} taken", flush=True)
     run.calibrate()
     return section
 
 
-def _flood(system: System, flood: Flood) -> Any:
+def flood_with(system: System, flood: Flood) -> Any:
     file, answer = system.logs / "plan.json", system.logs / "answer.json"
     file.write_text(json.dumps(asdict(flood)))
     system.processes.run(("benchmarks.flood", str(file), str(answer)))
