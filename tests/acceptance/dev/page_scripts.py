@@ -1,0 +1,54 @@
+"""README, tutorials and how-tos as shell scripts: the blocks that run against the stack of `make dev`."""
+
+import subprocess
+from pathlib import Path
+
+from app.dev.process.ports import free_port
+from tests.code_blocks import DOCS, ROOT, blocks_of, script_of
+
+# The blocks of each page that run here, in the order of the pages. The last page changes the key of the secrets.
+PAGES = {
+    "tutorial/first-job.md": slice(1, None),  # after `make dev`
+    "tutorial/django.md": slice(1, None),  # after the installation
+    "how-to/celery.md": slice(None),
+    "how-to/qstash.md": slice(None),
+    "how-to/callbacks.md": slice(1),
+    "how-to/notifications.md": slice(1),
+    "how-to/bulk.md": slice(None),
+    "how-to/operations.md": slice(None),
+    "how-to/simulate.md": slice(None),
+    "how-to/rotate-keys.md": slice(None),
+}
+ARRIVED = [
+    '"status":"SUCCESS"',
+    "/ok/welcome",
+    "/ok/reminder",
+    "SUCCESS\n",
+    '{"welcomes": ["ada@example.org", "bob@example.org"]}',
+    "no card\n",
+]
+# curl fails at a refused request, and the client and the receiver come from this checkout.
+PREFACE = f"""
+set -euo pipefail
+te() {{ curl -sS --fail-with-body -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' "$@"; }}
+export PYTHONPATH={ROOT}:{ROOT}/client:{ROOT}/receiver
+trap 'kill $(jobs -p) 2> /dev/null' EXIT
+"""
+
+
+def run(exports: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run all pages in one shell, below an empty folder; `exports` is the block that `make dev` prints."""
+    (folder / "checkout").mkdir()
+    scripts = [exports, PREFACE, f"cd {folder}/checkout", _first_steps()]
+    for page, chosen in PAGES.items():
+        scripts += [f"echo '--- {page}'", script_of(*blocks_of(DOCS / page)[chosen])]
+    scripts.insert(-1, "flask --app app doctor")
+    script = "\n".join(scripts).replace("127.0.0.1:8000", f"127.0.0.1:{free_port()}")
+    return subprocess.run(["bash", "-c", script], text=True, capture_output=True, timeout=300, check=False)
+
+
+def _first_steps() -> str:
+    """Return the steps in README, whose blocks stand in the cells of a table."""
+    curl = [block for block in blocks_of(ROOT / "README.md") if block.text.startswith("te $TE")]
+    assert len(curl) == 1
+    return script_of(*curl)
