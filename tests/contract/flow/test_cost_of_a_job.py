@@ -42,6 +42,7 @@ BOUNDS = {
     "limited": Cost(round_trips=4, rows=13, entries=26, wal_bytes=4_700, request_calls=1_040, worker_calls=146),
     "keyed": Cost(round_trips=4, rows=13, entries=26, wal_bytes=4_700, request_calls=1_040, worker_calls=146),
     "breaker": Cost(round_trips=4, rows=11, entries=24, wal_bytes=4_400, request_calls=1_040, worker_calls=138),
+    "inline": Cost(round_trips=4, rows=11, entries=24, wal_bytes=4_700, request_calls=1_080, worker_calls=140),
     "followed": Cost(round_trips=15, rows=27, entries=54, wal_bytes=11_600, request_calls=1_600, worker_calls=400),
 }
 SETTINGS: Mapping[str, Mapping[str, object]] = {
@@ -50,6 +51,7 @@ SETTINGS: Mapping[str, Mapping[str, object]] = {
     "breaker": {"breaker": {"mode": "on"}},
 }
 FIELDS: Mapping[str, dict[str, Any]] = {"followed": {"callbacks": {"on_success": "plain"}}}
+MAX_INLINE = 1.1  # times the cost of a named endpoint, if the definition is known
 ALONE = 3  # jobs, one after another: each has every message and row of its own
 ROUNDS = 5
 JITTER_BYTES = 64  # of WAL, by alignment and by the length of rows; an index entry takes more
@@ -63,8 +65,10 @@ SET = text(
 class Jobs:
     """A worker and the API on one database, through a proxy that counts their messages."""
 
-    def __init__(self, database: Database, url: str, proxy: RecordingProxy, features: Sequence[Feature]) -> None:
-        self._database, self._proxy, self._numbers = database, proxy, count()
+    def __init__(
+        self, database: Database, url: str, proxy: RecordingProxy, features: Sequence[Feature], target: str
+    ) -> None:
+        self._database, self._proxy, self._numbers, self._url = database, proxy, count(), target
         self._prefix = f"{len(features):02}"
         self._calls = Calls()
         settings = Settings(database_url=proxy.url(url), worker_poll_interval_ms=500)
@@ -76,7 +80,7 @@ class Jobs:
         self._worker.start()
         threading.setprofile(None)  # type: ignore[arg-type]
         self._client = create_app(settings).test_client()
-        key = api_keys.create(database, f"key of {len(features)}", [Scope.JOBS_WRITE], None)
+        key = api_keys.create(database, f"key of {len(features)}", [Scope.JOBS_WRITE, Scope.JOBS_SEND], None)
         self._headers = {"Authorization": f"Bearer {key}"}
 
     def stop(self) -> None:
@@ -121,8 +125,11 @@ class Jobs:
 
     def _job(self, kind: str) -> dict[str, Any]:
         number = next(self._numbers)
-        own = {"endpoint": kind, "idempotency_key": f"{self._prefix}-{number:04}"}
-        return own | {"trigger": "IMMEDIATE", "input": {"n": number, "tenant": "a"}} | FIELDS.get(kind, {})
+        key, data = f"{self._prefix}-{number:04}", {"n": number, "tenant": "a"}
+        if kind == "inline":
+            return {"url": self._url, "headers": {"X-Shop": "a"}, "idempotency_key": key, "body": data}
+        own = {"endpoint": kind, "idempotency_key": key}
+        return own | {"trigger": "IMMEDIATE", "input": data} | FIELDS.get(kind, {})
 
     def _wait(self) -> None:
         """Wait until all jobs and their callbacks have ended."""
@@ -151,7 +158,7 @@ def own_log() -> Iterator[None]:
 @pytest.fixture
 def endpoints(database: Database, receiver: Receiver) -> Database:
     database.fetch(text("CREATE EXTENSION pg_walinspect"))
-    for kind in BOUNDS:
+    for kind in BOUNDS.keys() - {"inline"}:
         rows.add_endpoint(database, kind, spec={"url": receiver.url(f"/ok/{kind}"), "method": "POST"})
         settings = {name: json.dumps(value) for name, value in SETTINGS.get(kind, {}).items()}
         database.fetch(SET, {"name": kind, "limits": None, "breaker": None} | settings)
@@ -159,9 +166,9 @@ def endpoints(database: Database, receiver: Receiver) -> Database:
 
 
 @contextmanager
-def running(database: Database, url: str, features: Sequence[Feature]) -> Iterator[Jobs]:
+def running(database: Database, url: str, features: Sequence[Feature], target: str) -> Iterator[Jobs]:
     with own_log(), RecordingProxy(urlsplit(url).port or 5432) as proxy:
-        jobs = Jobs(database, url, proxy, features)
+        jobs = Jobs(database, url, proxy, features, target)
         try:
             yield jobs
         finally:
@@ -179,14 +186,16 @@ def least_cost(jobs: Jobs, kind: str) -> Cost:
 
 
 def test_job_of_each_kind_costs_no_more_than_its_bound_and_unused_features_nothing(
-    endpoints: Database, database_url: str
+    endpoints: Database, database_url: str, receiver: Receiver
 ) -> None:
-    with running(endpoints, database_url, FEATURES) as jobs:
+    target = receiver.url("/ok/inline")
+    with running(endpoints, database_url, FEATURES, target) as jobs:
         costs = {kind: least_cost(jobs, kind) for kind in BOUNDS}
     assert not {kind: cost for kind, cost in costs.items() if cost.exceeds(BOUNDS[kind])}, costs
-    with running(endpoints, database_url, ()) as jobs:
+    with running(endpoints, database_url, (), target) as jobs:
         alone = least_cost(jobs, "plain")
     plain = costs["plain"]
+    assert all(inline <= MAX_INLINE * named for inline, named in zip(costs["inline"], plain, strict=True)), costs
     assert plain[:3] == alone[:3]
     assert abs(plain.wal_bytes - alone.wal_bytes) <= JITTER_BYTES
     assert plain.worker_calls <= alone.worker_calls * 1.05
