@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.catalog.endpoints.inline_names import is_inline
 from app.features.breakers import store
 from app.features.breakers.rules import PROBE_SLACK_MS, BreakerSettings, Counted, Reason, Standing, Transition
 from app.kernel.db import Database
@@ -54,7 +55,7 @@ class WorkerBreakers:
         settings = BreakerSettings.of(endpoint, stored)
         if settings.is_off or not name:
             return NO_TARGET
-        key = settings.key_of(name)
+        key = settings.key_of(name, is_inline=is_inline(endpoint))
         with self._lock:
             target = self._targets.get(key)
             if target is None:

@@ -118,12 +118,17 @@ class BreakerSettings:
         """Return the number of slots that cover a window beginning anywhere in its first slot."""
         return ceil(self.window_ms / (SLOT_SECONDS * 1000)) + 1
 
-    def key_of(self, target: str) -> str:
-        """Return the key of the breaker of a target; endpoints with equal custom settings share a separate breaker."""
+    def key_of(self, target: str, *, is_inline: bool = False) -> str:
+        """Return the key of the breaker of a target.
+
+        Endpoints with equal custom settings share a separate breaker, and so do inline endpoints: whoever may send to
+        any URL must not open the breaker of a registered endpoint.
+        """
+        key = f"{target}~inline" if is_inline else target
         if self == _DEFAULTS:
-            return target
+            return key
         digest = hashlib.blake2b(repr(self).encode(), digest_size=4).hexdigest()
-        return f"{target}~{digest}"
+        return f"{key}~{digest}"
 
     def opened_by(self, by_endpoint: Mapping[str, Counts]) -> Transition | None:
         """Return the change to open if the results of a window demand it.

@@ -11,6 +11,7 @@ from sqlalchemy import event, text
 from app.features.breakers.rules import BreakerSettings
 from app.features.breakers.store import close
 from app.kernel.db import Database, connect
+from schema.inline_bounds import INLINE_PREFIX
 from tests.contract.conftest import worker_process
 from tests.contract.features.breakers.breaking import (
     LIMIT,
@@ -158,6 +159,24 @@ def test_endpoint_with_its_own_settings_has_a_separate_breaker_and_off_disables_
     assert [worker.capacity(endpoint) for endpoint in ("strict", "off", "endpoint")] == [0, LIMIT, LIMIT]
     (found,) = database.fetch(text("SELECT target FROM breakers"))
     assert found.target == BreakerSettings.of("strict", strict).key_of(NAME)
+
+
+def test_failing_inline_endpoints_do_not_open_the_breaker_of_registered_endpoints(
+    database: Database, new_worker: NewWorker
+) -> None:
+    """A key with only `jobs:send` chooses path and timeout of any URL, so it can make all of its deliveries fail."""
+    worker = new_worker()
+    first, second = (INLINE_PREFIX + digit * 32 for digit in "ab")
+    worker.succeed(1)
+    for _ in range(6):
+        for name in (first, second):
+            worker.bind(name).failed(name)
+    worker.bind(first).failed(first, retry_after_ms=60_000)
+    worker.sync()
+    assert [worker.capacity(name) for name in (first, second, "endpoint")] == [0, 0, LIMIT]
+    assert worker.bindings.sharing[NAME] == {first, second, "endpoint"}, "they share the connections of the host"
+    (found,) = database.fetch(text("SELECT target FROM breakers WHERE state = 'open'"))
+    assert found.target == f"{NAME}~inline"
 
 
 def test_changed_settings_move_an_endpoint_to_another_breaker(database: Database) -> None:

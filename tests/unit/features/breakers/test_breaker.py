@@ -43,6 +43,8 @@ def test_endpoint_with_different_settings_has_a_separate_breaker() -> None:
     assert keys[0] == keys[1] == "http:host:80"
     assert keys[2] == keys[3]
     assert len(set(keys)) == 3
+    inline = [BreakerSettings.of("endpoint", stored).key_of("http:host:80", is_inline=True) for stored in (None, SHOWN)]
+    assert inline == ["http:host:80~inline"] * 2
 
 
 @pytest.mark.parametrize(
