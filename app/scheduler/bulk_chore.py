@@ -23,7 +23,11 @@ def bulk_chores(name: str, kind: BulkJobKind[Any, Any, Any], context: ChoreConte
         return bulk_chores("redrives", RedriveJob(creator), context)
     """
     runner = BulkJobRunner(
-        database=context.database, kind=kind, who=ids.process_id(), hint=context.hint, stopping=context.stopping
+        database=context.database,
+        kind=kind,
+        scheduler_id=ids.process_id(),
+        hint=context.hint,
+        stopping=context.stopping,
     )
 
     def run() -> Counts:

@@ -94,7 +94,7 @@ BULK_OPERATIONS = BulkJobStore(
     key="operation_id",
     done="changed",
     noun="bulk operation",
-    missing=BulkOperationNotFoundError.of,
+    missing=BulkOperationNotFoundError,
 )
 
 

@@ -39,7 +39,7 @@ REDRIVES = BulkJobStore(
     key="redrive_id",
     done="redriven",
     noun="redrive",
-    missing=RedriveNotFoundError.of,
+    missing=RedriveNotFoundError,
 )
 
 

@@ -154,10 +154,10 @@ def preview(
     """
     found, after, read = list[T](), BEGINNING, 0
     while read < most:
-        places = kind.next(database, wanted, after, at_once)
-        found += [place.item for place in places if place.item is not None]
-        read += len(places)
-        if len(places) < at_once:
+        rows = kind.next(database, wanted, after, at_once)
+        found += [row.item for row in rows if row.item is not None]
+        read += len(rows)
+        if len(rows) < at_once:
             return BulkPreview(len(found), found[:SAMPLE], is_complete=True)
-        after = places[-1].position
+        after = rows[-1].position
     return BulkPreview(len(found), found[:SAMPLE], is_complete=not kind.next(database, wanted, after, 1))

@@ -54,7 +54,7 @@ class BulkJobRunner:
     Attributes:
         database: Database of the service.
         kind: Kind of the bulk jobs.
-        who: Id of the scheduler process.
+        scheduler_id: Id of the scheduler process.
         hint: Wakes the workers of a queue.
         stopping: Returns True once the process shuts down; asked between batches.
         at_once: Rows per read.
@@ -63,7 +63,7 @@ class BulkJobRunner:
 
     database: Database
     kind: BulkJobKind[Any, Any, Any]
-    who: str
+    scheduler_id: str
     hint: Hint
     stopping: Stopping
     at_once: int = AT_ONCE
@@ -87,7 +87,7 @@ class BulkJobRunner:
             if self.stopping():
                 break
             try:
-                if store.hold(self.database, bulk_job_id, self.who):
+                if store.hold(self.database, bulk_job_id, self.scheduler_id):
                     turn = _Turn(self, store.get(self.database, bulk_job_id), bulk_job_id, counts)
                     total = total.plus(turn.take())
             except Exception as error:  # noqa: BLE001 - raised below
@@ -111,12 +111,12 @@ class _Turn:
     def take(self) -> BulkCounts:
         """Process batches until the rate, TURN_SECONDS or the end is reached, or the hold is lost."""
         kind, at_once, rate = self.runner.kind, self.runner.at_once, self.bulk_job.rate
-        wanted, most = kind.filter_of(self.bulk_job), kind.at_once(self.bulk_job)
+        wanted, max_matches = kind.filter_of(self.bulk_job), kind.at_once(self.bulk_job)
         after, until, total = self.bulk_job.reached, time.monotonic() + TURN_SECONDS, BulkCounts()
         while not self.runner.stopping():
-            places = kind.next(self.runner.database, wanted, after, at_once)
-            taken = up_to(places, min(rate - total.rows, most))
-            is_last = len(taken) == len(places) < at_once
+            rows = kind.next(self.runner.database, wanted, after, at_once)
+            taken = first_matches(rows, min(rate - total.rows, max_matches))
+            is_last = len(taken) == len(rows) < at_once
             try:
                 total = total.plus(self._process(after, taken, is_last=is_last))
             except _NotHeldError:
@@ -126,11 +126,11 @@ class _Turn:
             after = taken[-1].position
         return total
 
-    def _process(self, after: Position, places: Sequence[FilteredRow[Any]], *, is_last: bool) -> BulkCounts:
+    def _process(self, after: Position, rows: Sequence[FilteredRow[Any]], *, is_last: bool) -> BulkCounts:
         """Process the matching rows, in one transaction if possible."""
-        items = [place.item for place in places if place.item is not None]
+        items = [row.item for row in rows if row.item is not None]
         try:
-            return self._step(after, places, is_last=is_last)
+            return self._step(after, rows, is_last=is_last)
         except _NotHeldError:
             raise
         except Exception as error:
@@ -140,21 +140,21 @@ class _Turn:
                 raise
             if len(items) == 1:
                 if refusal is None:
-                    error.add_note(f"at {next(place.position.key for place in places if place.item is not None)}")
+                    error.add_note(f"at {next(row.position.key for row in rows if row.item is not None)}")
                     raise
-                key = next(place.position.key for place in places if place.item is not None)
+                key = next(row.position.key for row in rows if row.item is not None)
                 log.warning("bulk job %s: cannot process %s: %s", self.bulk_job_id, key, explained(error))
-                return self._step(after, places, Treated(refused={"": refusal}), is_last=is_last)
-        half = len(places) // 2
-        first = self._process(after, places[:half], is_last=False)
-        return first.plus(self._process(places[half - 1].position, places[half:], is_last=is_last))
+                return self._step(after, rows, Treated(refused={"": refusal}), is_last=is_last)
+        half = len(rows) // 2
+        first = self._process(after, rows[:half], is_last=False)
+        return first.plus(self._process(rows[half - 1].position, rows[half:], is_last=is_last))
 
     def _step(
-        self, after: Position, places: Sequence[FilteredRow[Any]], refused: Treated | None = None, *, is_last: bool
+        self, after: Position, rows: Sequence[FilteredRow[Any]], refused: Treated | None = None, *, is_last: bool
     ) -> BulkCounts:
         """Process the matching rows, unless they are refused, and move the cursor behind all rows."""
-        items = [place.item for place in places if place.item is not None]
-        reached = places[-1].position if places else after
+        items = [row.item for row in rows if row.item is not None]
+        reached = rows[-1].position if rows else after
         database, kind = self.runner.database, self.runner.kind
 
         def body() -> tuple[Treated, BulkCounts]:
@@ -165,7 +165,7 @@ class _Turn:
             counts = BulkCounts(len(items) - len(treated.refused), len(treated.refused))
             refusal = next((error.message for error in [*treated.refused.values()][::-1]), None)
             step = BatchResult(reached, counts.done, counts.refused, refusal, is_last=is_last)
-            if not kind.bulk_jobs.advance(database, self.bulk_job_id, self.runner.who, after, step):
+            if not kind.bulk_jobs.advance(database, self.bulk_job_id, self.runner.scheduler_id, after, step):
                 raise _NotHeldError
             return treated, counts
 
@@ -187,16 +187,16 @@ def _refusal(error: Exception) -> TaskExecutorError | None:
     return ConflictError(f"A stored row is invalid ({type(error).__name__}): repair or archive it.")
 
 
-def up_to(places: Sequence[FilteredRow[T]], most: int) -> Sequence[FilteredRow[T]]:
-    """Return the first rows with at most `most` matches, and the rows without a match behind the last match.
+def first_matches(rows: Sequence[FilteredRow[T]], max_matches: int) -> Sequence[FilteredRow[T]]:
+    """Return the first rows with at most `max_matches` matches, and the rows without a match behind them.
 
     Args:
-        places: Rows in the order of the index.
-        most: Largest number of matching rows.
+        rows: Rows in the order of the index.
+        max_matches: Largest number of matching rows.
     """
     matches = 0
-    for number, place in enumerate(places):
-        matches += place.item is not None
-        if matches > most:
-            return places[:number]
-    return places
+    for number, row in enumerate(rows):
+        matches += row.item is not None
+        if matches > max_matches:
+            return rows[:number]
+    return rows

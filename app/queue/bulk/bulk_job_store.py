@@ -4,7 +4,6 @@ A scheduler holds a bulk job and runs it (app.queue.bulk.bulk_job_runner). One t
 counts them and stores the cursor, so after a kill -9 the next scheduler starts behind the last processed row.
 """
 
-from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Table, and_, false, func, not_, select
@@ -34,7 +33,7 @@ class BulkJobStore(Generic[W]):
         key: Name of the key's column.
         done: Name of the column with the number of processed rows.
         noun: Name of the kind in messages.
-        missing: Returns the error of an unknown id.
+        missing: Error of an unknown id.
 
     Example:
         REDRIVES = BulkJobStore(
@@ -43,13 +42,13 @@ class BulkJobStore(Generic[W]):
             key="redrive_id",
             done="redriven",
             noun="redrive",
-            missing=RedriveNotFoundError.of,
+            missing=RedriveNotFoundError,
         )
         redrive = REDRIVES.begin(database, ids.redrive_id(), wanted=stored_filter({"endpoint": "mail"}), rate=10)
     """
 
     def __init__(
-        self, table: Table, make: type[W], *, key: str, done: str, noun: str, missing: Callable[[str], NotFoundError]
+        self, table: Table, make: type[W], *, key: str, done: str, noun: str, missing: type[NotFoundError]
     ) -> None:
         self.key, self.done, self.noun = key, done, noun
         self._table, self._columns, self._make, self._missing = table, table.c, make, missing
@@ -80,7 +79,7 @@ class BulkJobStore(Generic[W]):
         """
         rows = database.fetch(select(*self._columns, self._waits).where(self._columns[self.key] == bulk_job_id))
         if not rows:
-            raise self._missing(bulk_job_id)
+            raise self._missing.of(bulk_job_id)
         return self._make.from_row(rows[0])
 
     def page(self, database: Database, wanted: PageRequest) -> Page[W]:
@@ -113,18 +112,18 @@ class BulkJobStore(Generic[W]):
         """Read the ids of running bulk jobs, least recently served first."""
         return [row.id for row in database.fetch(self.statements.running, {"limit": limit})]
 
-    def hold(self, database: Database, bulk_job_id: str, who: str) -> bool:
+    def hold(self, database: Database, bulk_job_id: str, scheduler_id: str) -> bool:
         """Hold a bulk job for HELD_SECONDS, or renew the hold.
 
         Args:
             database: Database of the service.
             bulk_job_id: Id of the bulk job.
-            who: Id of the scheduler process.
+            scheduler_id: Id of the scheduler process.
 
         Returns:
             False if another scheduler holds the bulk job, or if it is not RUNNING.
         """
-        params = {"id": bulk_job_id, "holder": who, "seconds": HELD_SECONDS}
+        params = {"id": bulk_job_id, "holder": scheduler_id, "seconds": HELD_SECONDS}
         return bool(database.fetch_unless_locked(self.statements.hold, params))
 
     def lock(self, database: Database, bulk_job_id: str, before: Position) -> bool:
@@ -140,13 +139,15 @@ class BulkJobStore(Generic[W]):
         """
         return bool(database.fetch(self.statements.lock, {"id": bulk_job_id} | _cursor(before)))
 
-    def advance(self, database: Database, bulk_job_id: str, who: str, before: Position, result: BatchResult) -> bool:
+    def advance(
+        self, database: Database, bulk_job_id: str, scheduler_id: str, before: Position, result: BatchResult
+    ) -> bool:
         """Store the counts and cursor of a batch in the ambient transaction, after its rows are processed.
 
         Args:
             database: Database with the transaction.
             bulk_job_id: Id of the bulk job.
-            who: Id of the scheduler process.
+            scheduler_id: Id of the scheduler process.
             before: Cursor behind which the batch begins.
             result: Counts and new cursor.
 
@@ -155,7 +156,7 @@ class BulkJobStore(Generic[W]):
         """
         params = _cursor(before) | {
             "id": bulk_job_id,
-            "holder": who,
+            "holder": scheduler_id,
             "done": result.done,
             "refused": result.refused,
             "refusal": result.refusal and result.refusal[:_MAX_REFUSAL],

@@ -39,7 +39,12 @@ def runner(
     at_once: int = AT_ONCE,
 ) -> BulkJobRunner:
     return BulkJobRunner(
-        database=database, kind=kind(database), who=scheduler, hint=hint, stopping=lambda: False, at_once=at_once
+        database=database,
+        kind=kind(database),
+        scheduler_id=scheduler,
+        hint=hint,
+        stopping=lambda: False,
+        at_once=at_once,
     )
 
 

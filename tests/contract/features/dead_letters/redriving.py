@@ -31,7 +31,7 @@ def runner(
     return BulkJobRunner(
         database=database,
         kind=kind or redrive_job(database),
-        who=scheduler,
+        scheduler_id=scheduler,
         hint=hint,
         stopping=lambda: False,
         **bounds,

@@ -15,7 +15,9 @@ from tests.integration.registered import created, one_shot, register
 def run(database: Database) -> None:
     """Run all batches of the bulk jobs, as the scheduler does every second."""
     kind = OperationJob(Creator(database, shards=1, look_ahead_ms=0))
-    BulkJobRunner(database=database, kind=kind, who="one", hint=lambda _queue: None, stopping=lambda: False).run()
+    BulkJobRunner(
+        database=database, kind=kind, scheduler_id="one", hint=lambda _queue: None, stopping=lambda: False
+    ).run()
 
 
 def test_bulk_operation_is_previewed_started_paused_and_resumed(api: Api, database: Database) -> None:

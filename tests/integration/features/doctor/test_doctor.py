@@ -58,7 +58,11 @@ def test_stalled_bulk_jobs_are_reported(api: Api, cli: Cli, database: Database) 
     database.fetch(text(ago.format("""wanted = '{"failed_after": "?"}'""")), {"id": failing})
     creator = Creator(database, shards=1, look_ahead_ms=0)
     runner = BulkJobRunner(
-        database=database, kind=RedriveJob(creator), who="sched", hint=lambda _queue: None, stopping=lambda: False
+        database=database,
+        kind=RedriveJob(creator),
+        scheduler_id="sched",
+        hint=lambda _queue: None,
+        stopping=lambda: False,
     )
     is_over = threading.Event()
 
