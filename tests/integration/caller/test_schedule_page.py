@@ -11,11 +11,11 @@ PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "schedule.md"
 
 
 def test_calls_of_the_page_work_in_their_order(address: str, shared_api: Api) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    calls = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     with Client(address, shared_api.key or "") as te:
         names = {"te": te}
-        for block in blocks:
-            exec(compile(block, PAGE.name, "exec"), names)
-        assert len(blocks) == 6
+        for call in calls:
+            exec(compile(call, PAGE.name, "exec"), names)
+        assert len(calls) == 6
         assert te.jobs.list(name="Daily report").first()["status"] == "RETIRED"
         assert te.jobs.list(name="Poll the supplier").first()["status"] == "ACTIVE"
