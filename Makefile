@@ -4,11 +4,13 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 TOOLS  := .tools
+COMPILE = uv pip compile --quiet --no-config --no-annotate --universal --default-index https://pypi.org/simple \
+  --generate-hashes -c constraints.txt
 LOCKED  = $$(sed -n 's/==.*//p' requirements.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo dev test fuzz test-retries test-cockroach test-postgresql check lint types imports docs \
-  client messages sql bench lock licences sbom audit clean
+.PHONY: help install demo dev unit test fuzz test-retries test-cockroach test-postgresql check lint types imports docs \
+  client messages sql bench lock licences sbom dist audit clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +28,9 @@ demo: $(STAMP)  ## start the whole stack, run jobs of every trigger and transpor
 
 dev: $(STAMP)  ## start the same stack without the scripted jobs
 	@$(BIN)/python -m app.dev serve
+
+unit: $(STAMP)  ## run the tests that need no server
+	$(BIN)/pytest -n 3 --dist loadfile tests/unit
 
 test: $(STAMP)  ## run the whole test suite on real servers
 	$(BIN)/pytest -n 3 --dist loadfile
@@ -75,15 +80,14 @@ bench: $(STAMP)  ## measure beside other task queues in the same run; bench-drai
 bench-%: $(STAMP)
 	$(BIN)/python -m benchmarks $* --keep
 
-lock: $(STAMP)  ## write requirements.lock, the hashes of what the image installs, anew
-	$(BIN)/pip install --quiet --disable-pip-version-check uv==0.13.9
-	echo setuptools | $(BIN)/uv pip compile --quiet --no-config --no-annotate --universal --python-version 3.11 \
-	  --default-index https://pypi.org/simple --generate-hashes -c constraints.txt \
-	  --custom-compile-command 'make lock' --extra all -o requirements.lock pyproject.toml -
+lock: $(TOOLS)/.installed  ## write requirements.lock, the hashes of what the image installs, anew
+	echo setuptools | $(TOOLS)/bin/$(COMPILE) --python-version 3.11 --custom-compile-command 'make lock' --extra all \
+	  -o requirements.lock pyproject.toml -
 
 $(TOOLS)/.installed: Makefile
 	$(PYTHON) -m venv $(TOOLS)
-	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0 pip-audit==2.10.1 pip-licenses==5.5.5
+	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check build==1.6.1 cyclonedx-bom==7.5.0 \
+	  pip-audit==2.10.1 pip-licenses==5.5.5 twine==7.0.0 uv==0.13.9
 	@touch $@
 
 licences: $(STAMP) $(TOOLS)/.installed  ## write docs/reference/licences.md, the licences of what requirements.lock names, anew
@@ -91,10 +95,26 @@ licences: $(STAMP) $(TOOLS)/.installed  ## write docs/reference/licences.md, the
 	  $(TOOLS)/bin/pip-licenses --python $(BIN)/python --format markdown --packages $(LOCKED)) > docs/reference/licences.new
 	@mv docs/reference/licences.new docs/reference/licences.md
 
-sbom: $(TOOLS)/.installed  ## write dist/sbom.json (CycloneDX), what requirements.lock installs, with hashes
+sbom: $(TOOLS)/.installed  ## write dist/*.cdx.json (CycloneDX): dependencies of service, client and receiver, with hashes
 	@mkdir -p dist
-	$(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --validate \
-	  -o dist/sbom.json requirements.lock
+	@bom() { $(TOOLS)/bin/cyclonedx-py requirements --pyproject $$1/pyproject.toml --output-reproducible --validate \
+	    -o dist/$$2.cdx.json -; }; \
+	set -e; bom . task-executor < requirements.lock; \
+	for part in client receiver; do \
+	  $(TOOLS)/bin/$(COMPILE) --python-version 3.11 --all-extras $$part/pyproject.toml | bom $$part task-executor-$$part; \
+	done
+
+# From the last commit: setuptools would also take what earlier builds left beside the sources.
+dist: $(TOOLS)/.installed  ## build wheels and sdists of service, client and receiver in dist/, with SBOMs and hashes
+	@rm -rf dist
+	@set -e; source=$$(mktemp -d); trap "rm -rf $$source" EXIT; git archive HEAD | tar -x -C $$source; \
+	for part in . client receiver; do \
+	  SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(TOOLS)/bin/python -m build --outdir dist $$source/$$part \
+	    > $$source/log 2>&1 || { cat $$source/log; exit 1; }; \
+	done
+	$(TOOLS)/bin/twine check --strict dist/*
+	@$(MAKE) --no-print-directory sbom
+	cd dist && sha256sum * > SHA256SUMS
 
 # --strict, since a package that pypi.org does not know counts as sound without it: of a mirror without advisories, all do.
 audit: $(TOOLS)/.installed  ## look for known vulnerabilities of what requirements.lock names; asks pypi.org
@@ -105,4 +125,4 @@ audit: $(TOOLS)/.installed  ## look for known vulnerabilities of what requiremen
 	rm $$log; exit $$status
 
 clean:  ## remove what these targets made
-	rm -rf $(VENV) $(TOOLS) .dev .site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache *.egg-info
+	rm -rf $(VENV) .venv-* $(TOOLS) .dev .site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache dist *.egg-info

@@ -1,4 +1,4 @@
-"""Wheels of the product and its client, and environments with one extra of a wheel, made without a package index.
+"""Wheels of product, client and receiver, and environments with one extra of a wheel, made without a package index.
 
 An extra gets the packages that pip would install: declared by the wheel and its libraries, in the versions of
 constraints.txt. Their files are hard links to the environment of the tests, which takes a second and no network.
@@ -16,19 +16,25 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[2]
 SOURCES = ["actors", "app", "brokers", "schema", "pyproject.toml", "README.md", "LICENSE"]
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+SDIST = "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])"
 # The Python of the wheel must not import from the checkout.
 ISOLATED = {"PYTHONPATH": ""}
 
 
-def run(*command: str | Path) -> None:
+def run(*command: str | Path, cwd: Path | None = None) -> None:
     """Run a command; fail the test unless the command succeeds."""
-    done = subprocess.run(command, text=True, capture_output=True, check=False, env=os.environ | ISOLATED)
+    done = subprocess.run(command, text=True, capture_output=True, check=False, env=os.environ | ISOLATED, cwd=cwd)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def built(source: Path, folder: Path) -> Path:
-    """Build a wheel from a copy of the sources, because setuptools leaves files beside the sources."""
-    run(*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, source)
+    """Build the sdist from a copy of the sources, and the wheel from the sdist, as `make dist` does.
+
+    setuptools leaves files beside the sources.
+    """
+    run(sys.executable, "-c", SDIST, folder, cwd=source)
+    (sdist,) = folder.glob("*.tar.gz")
+    run(*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, sdist)
     (wheel,) = folder.glob("*.whl")
     return wheel
 

@@ -1,6 +1,6 @@
 """The wheel with each of its extras: each process runs in a separate environment, and writes no file.
 
-Another extra runs the verifier. The wheel contains no demo and no tests. The client's wheel is tested separately.
+Another extra runs the verifier. The wheel contains no demo and no tests. Client and receiver have wheels of their own.
 """
 
 import os

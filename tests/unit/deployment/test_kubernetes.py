@@ -84,7 +84,7 @@ def test_example_overlay_renders_valid_objects_with_its_own_values() -> None:
         if document["kind"] in {"Deployment", "Job"}
         for container in document["spec"]["template"]["spec"]["containers"]
     }
-    assert images == {"registry.example.com/task-executor:0.1.0"}
+    assert images == {"registry.example.com/task-executor:1.0.0"}
     (configured,) = (document["data"] for document in objects if document["kind"] == "ConfigMap")
     assert set(configured) <= SETTINGS
     Settings.from_env(configured | {"TE_DATABASE_URL": "postgresql://db/te"})

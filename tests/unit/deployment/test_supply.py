@@ -1,9 +1,10 @@
-"""Dependencies of an installation: their licences, and an audit that fails if it could not check them."""
+"""Distributions: their versions, the licences of dependencies, and an audit that fails if it could not check them."""
 
 import os
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,11 @@ def test_audit_that_could_not_check_fails(says: str, strict_status: int, words: 
     )
     assert (done.returncode == 0) is (strict_status == 0)
     assert words in done.stderr
+
+
+def test_all_distributions_and_the_changelog_have_the_same_version() -> None:
+    folders = (ROOT, ROOT / "client", ROOT / "receiver")
+    found = {tomllib.loads((folder / "pyproject.toml").read_text())["project"]["version"] for folder in folders}
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest
+    assert found == {newest[1]}
