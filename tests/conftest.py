@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 
 import pytest
+from hypothesis import settings
 
 from app.dev.receiver import Receiver
 from app.dev.servers import Postgres, Tansu, Valkey
@@ -22,6 +23,10 @@ from tests.turns import spread
 # compiles assertions, it takes half of the time of a collection.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A busy machine must fail no test: Hypothesis allows each example 200 ms by default.
+settings.register_profile("project", deadline=None)
+settings.load_profile("project")
 
 Lend = Callable[[], AbstractContextManager[str]]
 
