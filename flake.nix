@@ -1,74 +1,26 @@
 {
   description = "Task Executor: setTimeout and setInterval as a service";
 
-  # NixOS 25.05 at one commit. `nix flake lock` adds its hash; there is no flake.lock yet, because it takes Nix to write it.
+  # NixOS 25.05 at one commit, as in flake.lock.
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/ac62194c3917d5f474c1a844b6fd6da2db95077d";
 
-  # Not evaluated on the machine this was written on (it has no store of Nix).
+  # A shell for the Makefile, which installs the pinned wheels into .venv. No package: docs/how-to/deployment.md.
   outputs =
-    { self, nixpkgs }:
+    { nixpkgs, ... }:
     let
       systems = [ "x86_64-linux" "aarch64-linux" "x86_64-darwin" "aarch64-darwin" ];
-      each = of: nixpkgs.lib.genAttrs of;
-      of = system: nixpkgs.legacyPackages.${system};
-      # What wheels with compiled parts look for at run time.
-      libraries = pkgs: [ pkgs.stdenv.cc.cc.lib pkgs.zlib pkgs.openssl ];
+      shell =
+        pkgs:
+        pkgs.mkShell {
+          packages = [ pkgs.python312 pkgs.gnumake pkgs.curl pkgs.jq ];
+          # Wheels with compiled parts load these at run time.
+          LD_LIBRARY_PATH = pkgs.lib.makeLibraryPath [ pkgs.stdenv.cc.cc.lib pkgs.zlib pkgs.openssl ];
+          shellHook = ''
+            echo "make demo | make check | make help"
+          '';
+        };
     in
     {
-      # The product as the Dockerfile installs it: what the tests ran with, by the hashes of requirements.lock, and not
-      # what nixpkgs happens to have.
-      packages = each [ "x86_64-linux" "aarch64-linux" ] (
-        system:
-        let
-          pkgs = of system;
-          python = pkgs.python312;
-          wheels = pkgs.stdenvNoCC.mkDerivation {
-            name = "task-executor-wheels";
-            src = ./requirements.lock;
-            dontUnpack = true;
-            nativeBuildInputs = [ python.pkgs.pip ];
-            SSL_CERT_FILE = "${pkgs.cacert}/etc/ssl/certs/ca-bundle.crt";
-            buildPhase = "pip download --no-cache-dir --only-binary :all: --require-hashes -r $src -d $out";
-            dontInstall = true;
-            outputHashMode = "recursive";
-            outputHashAlgo = "sha256";
-            # The first build says which it is, for each system and each requirements.lock; all files are pinned by theirs.
-            outputHash = pkgs.lib.fakeHash;
-          };
-        in
-        {
-          default = pkgs.stdenv.mkDerivation {
-            name = "task-executor";
-            src = self;
-            nativeBuildInputs = [ python pkgs.autoPatchelfHook ];
-            buildInputs = libraries pkgs;
-            buildPhase = ''
-              ${python.interpreter} -m venv $out
-              $out/bin/pip install --no-index --find-links ${wheels} --require-hashes -r requirements.lock
-              $out/bin/pip install --no-index --no-deps --no-build-isolation .
-              $out/bin/pip uninstall --yes setuptools pip
-            '';
-            dontInstall = true;
-            meta.mainProgram = "flask";
-          };
-        }
-      );
-
-      # A shell with what the Makefile wants; the Makefile then installs the pinned wheels into .venv.
-      devShells = each systems (
-        system:
-        let
-          pkgs = of system;
-        in
-        {
-          default = pkgs.mkShell {
-            packages = [ pkgs.python312 pkgs.gnumake pkgs.curl pkgs.jq ];
-            LD_LIBRARY_PATH = pkgs.lib.makeLibraryPath (libraries pkgs);
-            shellHook = ''
-              echo "make demo | make check | make help"
-            '';
-          };
-        }
-      );
+      devShells = nixpkgs.lib.genAttrs systems (system: { default = shell nixpkgs.legacyPackages.${system}; });
     };
 }
