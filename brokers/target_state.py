@@ -61,7 +61,8 @@ class Target:
         self._failed_last = endpoint
         now = time.monotonic()
         if retry_after_ms:
-            self.wait_until = max(self.wait_until, now + retry_after_ms / 1000)
+            with self._lock:
+                self.wait_until = max(self.wait_until, now + retry_after_ms / 1000)
         if retry_after_ms or (self.failures >= self.settings.min_results and now >= self.publish_at):
             self._hurry.set()
 
@@ -111,6 +112,8 @@ class Target:
         """Apply the state of the row; returns whether it has changed."""
         with self._lock:
             before, self.standing = self.standing, standing
+            if standing.state is BreakerState.OPEN and self.wait_until <= standing.until + RETRY_AFTER_SLACK_SECONDS:
+                self.wait_until = 0.0  # the row holds it, by the database's clock
             if (standing.state, standing.revision) == (before.state, before.revision):
                 return False
             self.is_open = standing.state is not BreakerState.CLOSED

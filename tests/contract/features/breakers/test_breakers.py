@@ -110,6 +110,9 @@ def test_retry_after_opens_the_breaker_for_its_duration(database: Database, thre
     assert (found.state, found.reason) == ("open", "RETRY_AFTER")
     assert found.open_until - database_now(database) > timedelta(seconds=3590)
     assert [worker.capacity() for worker in three] == [0] * 3
+    set_past(database, "open_until")
+    sync_all(three)
+    assert reasons(database) == ["RETRY_AFTER"], "the row decides when the wait ends, by the database's clock"
 
 
 def test_retry_after_extends_an_open_breaker(database: Database, three: list[Worker]) -> None:
