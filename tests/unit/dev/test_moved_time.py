@@ -1,0 +1,24 @@
+"""Clock of the stack for tests of users: the product can be moved by functions, and has no part in it."""
+
+import re
+from pathlib import Path
+
+from app.dev.testing.leftovers import KEPT, TABLES
+from schema.tables.columns import metadata
+
+ROOT = Path(__file__).parents[3]
+# Keywords, and functions of the machine's time that te_clock does not replace.
+FIXED = re.compile(r"(?i)\b(current_(timestamp|date|time)|localtimestamp|timeofday|pg_catalog\.now|te_clock)\b")
+
+
+def test_product_reads_its_time_by_functions_that_the_stack_can_replace() -> None:
+    files = [path for part in ("actors", "app", "brokers", "schema") for path in (ROOT / part).rglob("*.*")]
+    product = [path for path in files if path.suffix in {".py", ".sql", ".lua"} and "app/dev/" not in path.as_posix()]
+    assert len(product) > 200
+    assert {path.name: found[0] for path in product if (found := FIXED.search(path.read_text()))} == {}
+
+
+def test_each_table_is_kept_or_emptied_after_a_test() -> None:
+    names = {table.name for table in metadata.sorted_tables}
+    assert KEPT | set(TABLES) == names
+    assert TABLES.index("attempts") < TABLES.index("executions") < TABLES.index("jobs")
