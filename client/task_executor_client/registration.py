@@ -246,11 +246,11 @@ def _meant(name: str, value: Any, type_: str) -> Any:
         case "callbacks":
             return {event: endpoint for event, endpoint in (value or {}).items() if endpoint is not None}
         case "result_retention":
-            return _milliseconds(value)
+            return milliseconds(value)
     return value
 
 
-def _milliseconds(duration: Any) -> Any:
+def milliseconds(duration: Any) -> Any:
     """Return a duration in milliseconds, so that `24h` equals `1d`; other values unchanged."""
     match = _DURATION.fullmatch(duration) if isinstance(duration, str) else None
     return int(match[1]) * _UNITS[match[2]] if match else duration
