@@ -26,9 +26,10 @@ from app.queue.executions.verdict import Verdict
 from app.queue.reading.explanation import explain
 from tests import rows
 from tests.contract.scheduler.conftest import chores
-from tests.integration.client import administrator, running, services
+from tests.integration.client import Api, running, services
 from tests.integration.command_line import flask_app
 from tests.integration.executions.worker import ERROR, WORKER, claim, end
+from tests.integration.http import document
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "extend.md"
@@ -40,6 +41,7 @@ NIGHT, DAY = datetime(2030, 1, 1, 23, tzinfo=UTC), datetime(2030, 1, 2, 7, tzinf
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Write the modules of the page and import the package; forget them afterwards."""
+    document.document()  # of the application that all tests share, which must not have the feature
     folder = tmp_path_factory.mktemp("page")
     for block in (block for language, block in BLOCKS if language == "python"):
         path = folder / block.split("\n", 1)[0].removeprefix("# ")
@@ -102,11 +104,12 @@ def test_reason_explains_the_wait_until_the_morning(database: Database) -> None:
     assert reason(DAY) == ("NEXT_IN_QUEUE", None)
 
 
-def test_handler_chore_and_operation_share_a_table(failed: str, database: Database, api: Any) -> None:
+def test_handler_chore_and_operation_share_a_table(failed: str, database: Database, api: Api) -> None:
     (noted,) = database.fetch(text("SELECT * FROM failed_texts"))
     assert (noted.execution_id, noted.endpoint) == (failed, "text-otp")
     with running(services(api.app).settings) as app:
-        assert administrator(app).get("/failed-texts").json == {"number": 1}
+        answer = app.test_client().get("/failed-texts", headers={"Authorization": f"Bearer {api.key}"})
+        assert answer.json == {"number": 1}
     assert chores(database).prune_failed_texts() == {"failed_texts": 0}
     database.fetch(text("UPDATE failed_texts SET ended_at = now() - INTERVAL '31 days'"))
     assert chores(database).prune_failed_texts() == {"failed_texts": 1}
