@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from math import inf
 
-from app.features.breakers.rules import SLOT_SECONDS, BreakerSettings, Counted, Reason, Standing
+from app.features.breakers.rules import SLOT_SECONDS, BreakerSettings, Counted, Reason, StoredBreaker
 from schema.states import BreakerState
 
 MAX_NAMED = 50  # endpoints of a slot with a row each; all further endpoints share a row
@@ -35,7 +35,7 @@ class Target:
         self.timeout_ms = 0  # the longest of its endpoints
         self.endpoints = set[str]()
         self.reported = set[str]()  # endpoints that the database knows
-        self.standing = Standing(key)
+        self.standing = StoredBreaker(key)
         self.is_open = False  # open or half open
         self.failures = 0  # since results were last written
         self.publish_at = 0.0
@@ -108,7 +108,7 @@ class Target:
             self.outcome = _OUTCOMES[failed]
         self._hurry.set()
 
-    def learn(self, standing: Standing, worker_id: str) -> bool:
+    def learn(self, standing: StoredBreaker, worker_id: str) -> bool:
         """Apply the state of the row; returns whether it has changed."""
         with self._lock:
             before, self.standing = self.standing, standing

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.catalog.endpoints.inline_names import is_inline
 from app.features.breakers import store
-from app.features.breakers.rules import PROBE_SLACK_MS, BreakerSettings, Counted, Reason, Standing, Transition
+from app.features.breakers.rules import PROBE_SLACK_MS, BreakerSettings, Counted, Reason, StoredBreaker, Transition
 from app.kernel.db import Database
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
@@ -47,7 +47,7 @@ class WorkerBreakers:
         self._publish_seconds = publish_seconds
         self._yield_seconds = yield_seconds
         self._targets: dict[str, Target] = {}
-        self._standings: Mapping[str, Standing] = {}  # open, half-open and watched breakers, as last read
+        self._standings: Mapping[str, StoredBreaker] = {}  # open, half-open and watched breakers, as last read
         self._lock = threading.Lock()
 
     def of(self, endpoint: str, name: str, stored: Any) -> Target:
@@ -83,7 +83,7 @@ class WorkerBreakers:
                 if key not in standings:
                     target.reported.clear()  # the rows may be deleted
                 # A breaker that is neither open nor watched is closed.
-                standing = standings.get(key) or Standing(key, revision=target.standing.revision)
+                standing = standings.get(key) or StoredBreaker(key, revision=target.standing.revision)
                 if target.learn(standing, self._worker_id):
                     self.change = object()
 
@@ -156,7 +156,7 @@ class WorkerBreakers:
             target.reported.add(endpoint)
         return failing
 
-    def _change(self, target: Target, before: Standing, to: Transition) -> bool:
+    def _change(self, target: Target, before: StoredBreaker, to: Transition) -> bool:
         after = store.change(self._database, before, to, self._worker_id, watch_ms=target.settings.window_ms)
         if after is None:
             return False  # another process was faster, or the answer was lost: the next beat reads the state

@@ -30,7 +30,7 @@ Check = Callable[[Connection, str, Any, bool], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedRow:
     """Named row; `value` is None if the table hides values."""
 
     name: str
@@ -61,12 +61,12 @@ class NamedTable:
     check: Check | None = None
     forget: Callable[[Connection, str], None] | None = None
 
-    def create(self, database: Database, name: str, value: Any, change: AuditedChange) -> Named:
+    def create(self, database: Database, name: str, value: Any, change: AuditedChange) -> NamedRow:
         """Add a row; raises ConflictError when the name is taken, and the errors of the checks."""
         if self.check_value is not None:
             self.check_value(value)
 
-        def body(connection: Connection) -> Named:
+        def body(connection: Connection) -> NamedRow:
             if self.check is not None:
                 self.check(connection, name, value, True)
             statement = insert(self.table).values({"name": name, self.value.name: value})
@@ -80,12 +80,12 @@ class NamedTable:
 
         return change.make(database, body, again=partial(self._read, name=name))
 
-    def replace(self, database: Database, name: str, value: Any, change: AuditedChange) -> Named:
+    def replace(self, database: Database, name: str, value: Any, change: AuditedChange) -> NamedRow:
         """Change the value of a row; raises `not_found`, PreconditionFailedError, and the errors of the checks."""
         if self.check_value is not None:
             self.check_value(value)
 
-        def body(connection: Connection) -> Named:
+        def body(connection: Connection) -> NamedRow:
             if self.check is not None:
                 # Lock the references before the row, as in `create`, to avoid deadlocks.
                 self.check(connection, name, value, False)
@@ -121,11 +121,11 @@ class NamedTable:
 
         change.make(database, body)
 
-    def get(self, database: Database, name: str) -> Named:
+    def get(self, database: Database, name: str) -> NamedRow:
         rows = database.fetch(select(*self._shown()).where(self.table.c.name == name))
         return self._named(self._found(rows[0] if rows else None, name))
 
-    def page(self, database: Database, wanted: PageRequest) -> Page[Named]:
+    def page(self, database: Database, wanted: PageRequest) -> Page[NamedRow]:
         query = newest_first(select(*self._shown()), self.table.c.created_at, self.table.c.name, wanted)
         return page_of(database.fetch(query), "created_at", "name", wanted, self._named)
 
@@ -160,7 +160,7 @@ class NamedTable:
             if self.is_kept and before is not None:
                 superseded_configs.keep(connection, before.name, number, before.value)
 
-    def _read(self, connection: Connection, name: str) -> Named:
+    def _read(self, connection: Connection, name: str) -> NamedRow:
         row = connection.execute(select(*self._columns()).where(self.table.c.name == name)).first()
         return self._named(self._found(row, name))
 
@@ -178,9 +178,9 @@ class NamedTable:
             raise self.not_found(f"There is no {self.noun} named {name!r}.")
         return row
 
-    def _named(self, row: Row[Any]) -> Named:
+    def _named(self, row: Row[Any]) -> NamedRow:
         value = None if self.is_hidden else row.value
-        return Named(row.name, value, tag_of(row.created_at, row.revision), row.created_at, row.updated_at)
+        return NamedRow(row.name, value, tag_of(row.created_at, row.revision), row.created_at, row.updated_at)
 
 
 # A change of a payload spec affects jobs created from then on.

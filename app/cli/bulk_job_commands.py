@@ -31,7 +31,7 @@ INSTANT = Value("time", Instant())
 
 
 @dataclass(frozen=True, slots=True)
-class Shown(Generic[W]):
+class BulkJobOutput(Generic[W]):
     """Output of bulk jobs of one kind; `shape` returns the fields of the API, `about` a short description."""
 
     bulk_jobs: BulkJobStore[W]
@@ -94,7 +94,7 @@ def _written(value: Any) -> Any:
     return rfc3339(value) if isinstance(value, datetime) else value
 
 
-def add_commands(group: ServiceGroup, shown: Shown[W]) -> None:
+def add_commands(group: ServiceGroup, shown: BulkJobOutput[W]) -> None:
     """Add the shared commands to a group."""
     _add_readers(group, shown)
     bulk_jobs = shown.bulk_jobs
@@ -109,7 +109,7 @@ def add_commands(group: ServiceGroup, shown: Shown[W]) -> None:
         )
 
 
-def _add_readers(group: ServiceGroup, shown: Shown[W]) -> None:
+def _add_readers(group: ServiceGroup, shown: BulkJobOutput[W]) -> None:
     bulk_jobs = shown.bulk_jobs
 
     @group.command("list", help=f"List each {bulk_jobs.noun}, newest first.")
@@ -132,7 +132,7 @@ def _add_readers(group: ServiceGroup, shown: Shown[W]) -> None:
             shown.tell(database, bulk_jobs.get(database, key[bulk_jobs.key]), wait=wait, as_json=as_json)
 
 
-def _change(shown: Shown[W], verb: str, status: BulkJobStatus) -> Callable[..., None]:
+def _change(shown: BulkJobOutput[W], verb: str, status: BulkJobStatus) -> Callable[..., None]:
     bulk_jobs = shown.bulk_jobs
 
     def change(as_json: bool, yes: bool = True, **key: str) -> None:

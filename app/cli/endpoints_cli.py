@@ -33,7 +33,7 @@ group = ServiceGroup("endpoints", help="Endpoints: try one.")
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedRequest:
     """Rendered request of an endpoint with masked secrets; `missing` names secrets that do not exist."""
 
     endpoint: Endpoint
@@ -79,7 +79,7 @@ def test(name: str, input_: dict[str, Any], send: bool, as_json: bool) -> None:
         raise click.exceptions.Exit(FAILED)
 
 
-def _render(database: Database, name: str, input_: dict[str, Any]) -> Rendered:
+def _render(database: Database, name: str, input_: dict[str, Any]) -> RenderedRequest:
     endpoint = versions.get(database, name)
     config = CONFIGS.get(database, endpoint.config).value if endpoint.config else {}
     template = compile_spec(endpoint.type, endpoint.spec)
@@ -88,7 +88,7 @@ def _render(database: Database, name: str, input_: dict[str, Any]) -> Rendered:
     # If a URL begins with a secret, only the secret determines the target.
     target = None if whole else _target(endpoint.type, template, config, spec)
     missing = [each for each in sorted(template.secret_refs) if not _exists(database, each)]
-    return Rendered(endpoint, target, _shown(spec, whole.values()), missing)
+    return RenderedRequest(endpoint, target, _shown(spec, whole.values()), missing)
 
 
 def _target(
@@ -147,7 +147,7 @@ def _send(database: Database, endpoint: Endpoint, input_: dict[str, Any]) -> Exe
     return get_execution(database, execution.execution_id)
 
 
-def _show(rendered: Rendered) -> None:
+def _show(rendered: RenderedRequest) -> None:
     endpoint = rendered.endpoint
     about = {"endpoint": endpoint.name, "version": endpoint.version, "type": endpoint.type}
     show_fields(about | {"target": rendered.target, "queue": endpoint.queue_in_effect})
@@ -156,7 +156,7 @@ def _show(rendered: Rendered) -> None:
         show_line(line)
 
 
-def _shape(rendered: Rendered, sent: ExecutionWithInput | None) -> dict[str, Any]:
+def _shape(rendered: RenderedRequest, sent: ExecutionWithInput | None) -> dict[str, Any]:
     endpoint = rendered.endpoint
     shaped = {"endpoint": endpoint.name, "version": endpoint.version, "type": endpoint.type}
     shaped |= {"target": rendered.target, "spec": rendered.spec, "sent": None}

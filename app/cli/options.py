@@ -38,7 +38,7 @@ class Value(click.ParamType[Any]):
             self.fail(" ".join(fault for _, fault in marshmallow_faults(error.messages)), param, ctx)
 
 
-class Moment(click.ParamType[datetime]):
+class InstantOrAge(click.ParamType[datetime]):
     """Instant, absolute or as an age."""
 
     name = "time"
@@ -108,8 +108,10 @@ limit_option = click.option(
 def created_options(command: F) -> F:
     """Declare the options --created-after, --created-before and --limit."""
     command = limit_option(command)
-    command = click.option("--created-before", type=Moment(), help="age (30m, 2h, 7d) or time with offset")(command)
-    return click.option("--created-after", type=Moment(), help="age (30m, 2h, 7d) or time with offset")(command)
+    command = click.option("--created-before", type=InstantOrAge(), help="age (30m, 2h, 7d) or time with offset")(
+        command
+    )
+    return click.option("--created-after", type=InstantOrAge(), help="age (30m, 2h, 7d) or time with offset")(command)
 
 
 def gather(read_page: Callable[[PageRequest], Page[T]], limit: int) -> tuple[list[T], bool]:

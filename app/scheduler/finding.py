@@ -61,7 +61,7 @@ class SafetyNet:
         """Repair all rows in batches, until none is left or the process stops; return their number."""
         return context.until_short(partial(self.repair_batch, context), MAX_COUNTED)
 
-    def noted(self, context: ChoreContext, noun: str, done: repairs.Repaired) -> int:
+    def noted(self, context: ChoreContext, noun: str, done: repairs.RepairCounts) -> int:
         """Return the number of repaired rows; the log names rows that stay locked from run to run."""
         context.skipped(f"repairs: {self.done}", "its repair waits", {f"{noun} {each}" for each in done.skipped})
         return done.number
@@ -75,7 +75,7 @@ class SafetyNet:
                 repaired += 1
             except LockedError:
                 locked.add(job_id)
-        return self.noted(context, "one of the executions of job", repairs.Repaired(repaired, locked))
+        return self.noted(context, "one of the executions of job", repairs.RepairCounts(repaired, locked))
 
 
 def counted(number: int, noun: str) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from app.queue.ending.handler import Handler
-from app.queue.ending.outbox_processor import BATCH, Handled, OutboxProcessor
+from app.queue.ending.outbox_processor import BATCH, OutboxProcessor, OutboxResult
 from app.queue.ending.outbox_rows import DueEvent, Waiting, due_ends, waiting
 from app.queue.executions.watermark import LowWater
 from app.scheduler.chore import ChoreContext, Counts
@@ -33,7 +33,7 @@ class Outbox:
 
     def handle(self) -> Counts:
         """Handle events that have been due for a second; no shard waits for all events of another shard."""
-        done, ends_at, failed_before = Handled(), time.monotonic() + self._run_seconds, list[DueEvent]()
+        done, ends_at, failed_before = OutboxResult(), time.monotonic() + self._run_seconds, list[DueEvent]()
         found = self._find()
         random.shuffle(found.shards)
         for shard in found.shards:
@@ -65,9 +65,9 @@ class Outbox:
             self._marks[shard].advance(found.until, began, time.monotonic())
         return found
 
-    def _handle_new(self, shard: int, until: datetime, ends_at: float) -> tuple[Handled, list[DueEvent]]:
+    def _handle_new(self, shard: int, until: datetime, ends_at: float) -> tuple[OutboxResult, list[DueEvent]]:
         """Handle events of a shard that were never tried; return also the first MAX_RETRIED events that failed."""
-        mark, done, failed, began = self._marks[shard], Handled(), list[DueEvent](), time.monotonic()
+        mark, done, failed, began = self._marks[shard], OutboxResult(), list[DueEvent](), time.monotonic()
         after = DueEvent(mark.since, "", 0)
         while not self._context.stopping() and time.monotonic() < ends_at:
             found = due_ends(self._context.database, shard, after=after, limit=BATCH)
@@ -81,6 +81,6 @@ class Outbox:
             after = found[-1]
         return done, failed
 
-    def _report(self, done: Handled) -> Counts:
+    def _report(self, done: OutboxResult) -> Counts:
         self._context.hint_all(done.queues)
         return Counts(ends=done.ends, defer=done.defer)

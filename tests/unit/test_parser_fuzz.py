@@ -19,7 +19,7 @@ import tests.worker_environment  # noqa: F401 - first
 from actors.dispatch.http import retry_after_ms
 from actors.dispatch.http1.request import read_url
 from actors.dispatch.resp import RefusedError, ReplyReader, UnreadableError
-from app.catalog.retry_policy.matchers import Observed, matchers_field, read_list
+from app.catalog.retry_policy.matchers import AttemptOutcome, matchers_field, read_list
 from app.catalog.specs import compile_spec
 from app.catalog.specs.channels import divide
 from app.catalog.specs.kafka import parse_servers
@@ -64,7 +64,7 @@ def template(text: str) -> None:
 def matcher(text: str) -> None:
     (given_,) = matchers_field("").deserialize([{"pointer": text, "equals": 1}])
     body = json.dumps({"a": [1, {"~/": 1}], "": 1})
-    Observed(None, 200, body).is_named_by(read_list([given_]))
+    AttemptOutcome(None, 200, body).is_named_by(read_list([given_]))
 
 
 def cursor(text: str) -> None:

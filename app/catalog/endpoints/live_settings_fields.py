@@ -5,7 +5,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from app.catalog.specs.spec_fields import Described, IntegerInOrder
+from app.catalog.specs.spec_fields import DescribedValue, IntegerInOrder
 from app.kernel.formats import duration_ms, show_duration
 from app.kernel.suggestions import StrictSchema
 from schema.job_bounds import MAX_PRIORITY, QUEUE_NAME
@@ -43,7 +43,7 @@ def _most(**options: Any) -> fields.Integer:
     return IntegerInOrder(strict=True, validate=[validate.Range(1, error=_PAUSE), validate.Range(max=MOST)], **options)
 
 
-def _duration(shortest_ms: int, longest_ms: int, **options: Any) -> Described:
+def _duration(shortest_ms: int, longest_ms: int, **options: Any) -> DescribedValue:
     bounds = f"from {show_duration(shortest_ms)} to {show_duration(longest_ms)}"
     spelt = f"Must be a duration {bounds}: a whole number and ms, s, m, h or d, such as 5m."
 
@@ -53,10 +53,10 @@ def _duration(shortest_ms: int, longest_ms: int, **options: Any) -> Described:
             raise ValidationError(spelt)
 
     type_: Any = ["string", "null"] if options.get("allow_none") else "string"
-    return Described(check, {"type": type_, "pattern": "^[0-9]{1,12}(ms|s|m|h|d)$"}, **options)
+    return DescribedValue(check, {"type": type_, "pattern": "^[0-9]{1,12}(ms|s|m|h|d)$"}, **options)
 
 
-def retention_field(**options: Any) -> Described:
+def retention_field(**options: Any) -> DescribedValue:
     """Declare the retention of results; null: as long as executions."""
     return _duration(_MINUTE, _LONGEST_RETENTION, **options)
 

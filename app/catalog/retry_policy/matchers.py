@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from marshmallow import ValidationError, fields, validate
 
 from app.catalog.specs import TRANSPORTS
-from app.catalog.specs.spec_fields import Described
+from app.catalog.specs.spec_fields import DescribedValue
 from app.kernel.suggestions import MAX_SUGGESTED, did_you_mean
 from schema.inline_bounds import JSON_POINTER, MAX_MATCHED_CHARACTERS, MAX_MATCHED_VALUES, MAX_MATCHERS
 
@@ -59,7 +59,7 @@ def shown_list(matchers: Sequence[Matcher]) -> list[Any]:
     return [dict(matcher.given) if isinstance(matcher, InAnswer) else matcher for matcher in matchers]
 
 
-class Observed:
+class AttemptOutcome:
     """Result of an attempt for matchers: the type of its error, if any, and the answer, if any."""
 
     def __init__(self, error_type: str | None, status: int | None, body: str | None) -> None:
@@ -101,7 +101,7 @@ class Observed:
 
 
 def matchers_field(description: str) -> fields.List[Any]:
-    item = Described(_check, _SCHEMA)
+    item = DescribedValue(_check, _SCHEMA)
     return fields.List(item, validate=validate.Length(max=MAX_MATCHERS), metadata={"description": description})
 
 

@@ -11,7 +11,7 @@ from app.catalog.specs.spec_fields import (
     NOT_SOLE_SECRET,
     RESERVED_METADATA,
     SOLE_SECRET,
-    Described,
+    DescribedValue,
     TextInOrder,
     header_map,
     matches,
@@ -137,7 +137,7 @@ class KafkaSpec(StrictSchema):
     headers = templated(header_map(RESERVED_METADATA, are_tokens=False), FieldKind.LINE, ALL)
     # TEXT rather than LINE: certificates have several lines.
     properties = templated(
-        Described(_check_properties, _PROPERTIES_SCHEMA, load_default={}), FieldKind.TEXT, CONFIG | SECRET
+        DescribedValue(_check_properties, _PROPERTIES_SCHEMA, load_default={}), FieldKind.TEXT, CONFIG | SECRET
     )
     acks = fields.String(validate=validate.OneOf(ACKS), load_default="all")
     timeout_ms = milliseconds(load_default=10_000)

@@ -8,7 +8,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 from app.catalog.specs import channels
 from app.catalog.specs.channel_presets import SCHEMES
 from app.catalog.specs.http import SigningSpec
-from app.catalog.specs.spec_fields import Described, milliseconds, soft_milliseconds, templated
+from app.catalog.specs.spec_fields import DescribedValue, milliseconds, soft_milliseconds, templated
 from app.catalog.specs.transport import Example, Outcome, Transport
 from app.catalog.templates.compilation import CONFIG, INPUT, SECRET, FieldKind
 from app.catalog.templates.nodes import STAND_IN, Array, Constant, Node, SpecTemplate, UrlNode, as_text, resolve
@@ -33,7 +33,7 @@ class NotificationSpec(StrictSchema):
     """`spec` of a notification endpoint."""
 
     url = templated(
-        Described(
+        DescribedValue(
             _check_urls,
             _URLS_SCHEMA,
             required=True,

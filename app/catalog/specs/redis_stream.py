@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields, validates_schema
 
 from app.catalog.specs.spec_fields import (
     RESERVED_METADATA,
-    Described,
+    DescribedValue,
     Flag,
     milliseconds,
     soft_milliseconds,
@@ -47,8 +47,12 @@ class RedisStreamSpec(StrictSchema):
 
     redis_url = target_url("redis", CONFIG | SECRET)
     stream = templated(text(required=True), FieldKind.LINE, CONFIG)
-    fields_template = templated(Described(_check_some_fields, _SOME_FIELDS_SCHEMA, required=True), FieldKind.VALUE, ALL)
-    max_len = templated(Described(_check_count_or_placeholder, _COUNT_OR_PLACEHOLDER_SCHEMA), FieldKind.COUNT, CONFIG)
+    fields_template = templated(
+        DescribedValue(_check_some_fields, _SOME_FIELDS_SCHEMA, required=True), FieldKind.VALUE, ALL
+    )
+    max_len = templated(
+        DescribedValue(_check_count_or_placeholder, _COUNT_OR_PLACEHOLDER_SCHEMA), FieldKind.COUNT, CONFIG
+    )
     approximate_trimming = Flag(load_default=True)
     metadata = Flag(
         load_default=False,

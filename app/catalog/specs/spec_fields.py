@@ -28,7 +28,7 @@ def matches(pattern: str | re.Pattern[str], message: str) -> validate.Regexp:
     return validate.Regexp(pattern, error=message.translate(_BRACES))
 
 
-class Described(fields.Raw):
+class DescribedValue(fields.Raw):
     """Value checked by a function; `json_schema` describes the check in the OpenAPI document."""
 
     def __init__(self, check: Callable[[Any], None], json_schema: Mapping[str, Any], **options: Any) -> None:
@@ -109,13 +109,13 @@ def target_url(scheme: str, namespaces: frozenset[str]) -> fields.String:
     return templated(url, FieldKind.URL, namespaces, frozenset({scheme, f"{scheme}s"}))
 
 
-def header_map(reserved: re.Pattern[str], *, are_tokens: bool) -> Described:
+def header_map(reserved: re.Pattern[str], *, are_tokens: bool) -> DescribedValue:
     """Declare headers, an object of strings; `reserved` matches the lower-case names that the service sets.
 
     With `are_tokens`, names are HTTP tokens and case-insensitive.
     """
     names = {"pattern": HEADER_NAME.pattern} if are_tokens else {"minLength": 1}
-    return Described(
+    return DescribedValue(
         partial(_check_headers, reserved=reserved, are_tokens=are_tokens),
         {"type": "object", "additionalProperties": {"type": "string"}, "propertyNames": names},
         load_default={},

@@ -16,7 +16,7 @@ _GRAIN = timedelta(milliseconds=1)
 _SCAN = 5000
 
 
-class Sightings(Record):
+class ArrivalRecord(Record):
     """Record of HTTP requests that keeps only the fields that are judged, so that a long run fits into memory."""
 
     def __init__(self) -> None:

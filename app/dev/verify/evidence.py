@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedJob:
     """A job that the API accepted."""
 
     job_id: str
@@ -190,7 +190,7 @@ class Span:
 class Evidence:
     """Everything that a run observed."""
 
-    accepted: tuple[Accepted, ...]
+    accepted: tuple[AcceptedJob, ...]
     contradictions: tuple[str, ...] = ()
     """Idempotency keys for which the API returned two jobs."""
     jobs: frozenset[str]

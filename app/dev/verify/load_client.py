@@ -11,7 +11,7 @@ from typing import Any
 import requests
 
 from app.dev.stack.stack_client import Api
-from app.dev.verify.evidence import Accepted, Conduct
+from app.dev.verify.evidence import AcceptedJob, Conduct
 from schema.states import Trigger
 
 ANSWER_SECONDS = 40.0  # longer than any answer of a working API
@@ -30,7 +30,7 @@ class LoadClient:
         self._sessions = threading.local()
         self._opened: list[Api] = []
         self._lock = threading.Lock()
-        self._accepted: dict[str, Accepted] = {}
+        self._accepted: dict[str, AcceptedJob] = {}
         self._refused: list[str] = []
         self._unanswered = self._repeats = 0
         self._slowest_answer = 0.0
@@ -38,7 +38,7 @@ class LoadClient:
         self.stopping = threading.Event()
 
     @property
-    def accepted(self) -> tuple[Accepted, ...]:
+    def accepted(self) -> tuple[AcceptedJob, ...]:
         with self._lock:
             return tuple(self._accepted.values())
 
@@ -73,20 +73,20 @@ class LoadClient:
 
     def create(
         self, body: dict[str, Any], *, step: timedelta | None = None, is_stormed: bool = False
-    ) -> Accepted | None:
+    ) -> AcceptedJob | None:
         """Create a job whose input contains its key and record it; a second job for a key is a contradiction."""
         key = body["idempotency_key"]
         answer = self.ask("/jobs", body | {"input": {**body.get("input", {}), "key": key}})
         if answer is None:
             return None
         first_tick = datetime.fromisoformat(answer["next_run_at"]).astimezone(UTC) if step else None
-        job = Accepted(
+        job = AcceptedJob(
             answer["job_id"], key, Trigger(body["trigger"]), first_tick=first_tick, step=step, is_stormed=is_stormed
         )
         self.accept(job)
         return job
 
-    def accept(self, job: Accepted) -> None:
+    def accept(self, job: AcceptedJob) -> None:
         """Record an accepted job; a second job for its key is a contradiction."""
         with self._lock:
             known = self._accepted.setdefault(job.key, job)

@@ -13,7 +13,7 @@ from app.dev.verify.ending.ending_checks import (
     one_letter_per_failure,
 )
 from app.dev.verify.events.event_checks import each_change_is_an_event, events_in_order
-from app.dev.verify.evidence import Accepted, Arrival, AttemptRow, Evidence, ExecutionRow, grouped
+from app.dev.verify.evidence import AcceptedJob, Arrival, AttemptRow, Evidence, ExecutionRow, grouped
 from app.dev.verify.flow.breaker_checks import breakers_hold
 from app.dev.verify.flow.limit_checks import never_above_a_rate, never_above_max_in_flight
 from app.dev.verify.flow.order_checks import due_first, higher_priorities_first, no_endpoint_without_progress
@@ -84,7 +84,7 @@ def one_execution_each(evidence: Evidence) -> Iterator[str]:
             yield f"{job.job_id}: runs although the API said that it was cancelled"
 
 
-def _ticks(job: Accepted, ticks: Counter[datetime]) -> Iterator[str]:
+def _ticks(job: AcceptedJob, ticks: Counter[datetime]) -> Iterator[str]:
     """Find ticks that ran twice; missing and wrong ticks; of a stormed job the lack of a tick after its last resume."""
     yield from (f"{job.job_id}: {number} executions of the tick {tick}" for tick, number in ticks.items() if number > 1)
     if job.resumed_at is not None and not any(tick > job.resumed_at for tick in ticks):

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from app.dev.verify import stored
-from app.dev.verify.evidence import Accepted
+from app.dev.verify.evidence import AcceptedJob
 from app.dev.verify.load_client import LoadClient
 from app.dev.verify.verify_endpoints import VerifyEndpoints
 from app.kernel.db import Database
@@ -33,7 +33,7 @@ class RepeatingJobs:
         self._seed = seed
         self._has_storm = has_storm
         self._calm = threading.Event()
-        self._jobs: list[Accepted] = []
+        self._jobs: list[AcceptedJob] = []
         self._threads: list[threading.Thread] = []
         self.pauses = Counter[str]()
         """Number of pauses by the key of the job."""
@@ -89,7 +89,7 @@ class RepeatingJobs:
         if job is not None:
             self._jobs.append(job)
 
-    def _toss(self, job: Accepted) -> None:
+    def _toss(self, job: AcceptedJob) -> None:
         dice = random.Random(f"{self._seed}-{job.key}")
         while not self._calm.wait(dice.uniform(0.0, _LONGEST_PAUSE_SECONDS)):
             for verb in ("pause", "resume"):

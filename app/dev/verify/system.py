@@ -14,7 +14,7 @@ from app.dev.stack.receiver_targets import LocalTargets, local_targets
 from app.dev.stack.runner import Stack
 from app.dev.terminal import Terminal
 from app.dev.verify import clock
-from app.dev.verify.arrival_record import Sightings
+from app.dev.verify.arrival_record import ArrivalRecord
 from app.dev.verify.verify_options import FaultKind, Options
 
 LEASE_SECONDS = 4.0
@@ -37,7 +37,7 @@ class System:
 
     stack: Stack
     targets: LocalTargets
-    sightings: Sightings
+    sightings: ArrivalRecord
     postgres: Postgres
     """Not started if the caller gave a database."""
     proxies: Mapping[str, Proxy]
@@ -54,7 +54,7 @@ class System:
 @contextmanager
 def running(options: Options, logs: Path, terminal: Terminal) -> Iterator[System]:
     """Start everything and stop it at the end."""
-    sightings, postgres, proxies = Sightings(), Postgres(), dict[str, Proxy]()
+    sightings, postgres, proxies = ArrivalRecord(), Postgres(), dict[str, Proxy]()
     with ExitStack() as opened:
         targets = opened.enter_context(local_targets(terminal.step, record=sightings))
         if options.database_url is None:

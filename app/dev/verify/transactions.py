@@ -8,7 +8,7 @@ from typing import TypeVar
 import psycopg2
 
 from app.dev.verify import stored
-from app.dev.verify.evidence import Accepted
+from app.dev.verify.evidence import AcceptedJob
 from app.dev.verify.load_client import LoadClient
 from app.dev.verify.verify_endpoints import VerifyEndpoints
 from app.kernel.db import Database
@@ -69,7 +69,7 @@ class Transactions(BackgroundThread):
         job_id = self._until_answered(lambda: self._commit(arguments, open_seconds))
         visible_at = self._until_answered(lambda: stored.now(self._database))
         if job_id is not None:
-            self._client.accept(Accepted(job_id, key, Trigger.IMMEDIATE, visible_at=visible_at))
+            self._client.accept(AcceptedJob(job_id, key, Trigger.IMMEDIATE, visible_at=visible_at))
 
     def _abandon(self, arguments: tuple[str, ...], open_seconds: float) -> None:
         self.rolled_back.add(self._call(arguments))

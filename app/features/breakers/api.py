@@ -8,7 +8,7 @@ from app.features.breakers import store
 from app.features.breakers.rules import Reason
 from app.kernel.db import Database
 from app.kernel.errors import BreakerNotFoundError, ConflictError
-from app.queue.reading.waiting_reasons import Explanation, Facts, Line, WaitingReason, at
+from app.queue.reading.waiting_reasons import Explanation, Facts, QueuePosition, WaitingReason, at
 from app.web.http.conditions import actor
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Instant
@@ -99,7 +99,13 @@ def close(target: str) -> dict[str, Any]:
 class BreakerReason(WaitingReason):
     """The target of the endpoint gets no deliveries except probes."""
 
-    def explain(self, database: Database, facts: Facts, line: Line, details: dict[str, Any]) -> Explanation | None:  # noqa: ARG002
+    def explain(
+        self,
+        database: Database,
+        facts: Facts,
+        line: QueuePosition,  # noqa: ARG002
+        details: dict[str, Any],
+    ) -> Explanation | None:
         found = store.of_endpoint(database, facts.endpoint)
         if not found:
             return None

@@ -61,7 +61,7 @@ class Counts(NamedTuple):
     failed: int
 
 
-class Standing(NamedTuple):
+class StoredBreaker(NamedTuple):
     """Stored state of a breaker, which may be probed from `until` (on `time.monotonic()`) on.
 
     Of an open breaker, in all processes: `failing` is the endpoint with most failures; `is_shared` is true if several

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from app.features.breakers.rules import SLOT_SECONDS, Counted, Counts, Reason, Standing, Transition
+from app.features.breakers.rules import SLOT_SECONDS, Counted, Counts, Reason, StoredBreaker, Transition
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, page_of
@@ -162,11 +162,11 @@ EVENTS = statement(
 )
 
 
-def notable(database: Database) -> list[Standing]:
+def notable(database: Database) -> list[StoredBreaker]:
     """Read the open, half-open and watched breakers, which are few."""
     asked_at = time.monotonic()
     return [
-        Standing(
+        StoredBreaker(
             *(row.target, BreakerState(row.state), row.revision, asked_at + row.left_s, row.probe_worker),
             *(row.failing, bool(row.shared)),
         )
@@ -189,18 +189,18 @@ def publish(
     database.fetch(PUBLISH, {name: array_literal(values) for name, values in lists.items()}, repeatable=False)
 
 
-def counted(database: Database, slots: Mapping[str, int]) -> dict[Standing, dict[str, Counts]]:
+def counted(database: Database, slots: Mapping[str, int]) -> dict[StoredBreaker, dict[str, Counts]]:
     """Return the results of all processes by endpoint, for closed targets; `slots` is the number of slots to count."""
-    found: dict[Standing, dict[str, Counts]] = {}
+    found: dict[StoredBreaker, dict[str, Counts]] = {}
     for row in database.fetch(COUNTED, {"targets": array_literal(slots), "slots": array_literal(slots.values())}):
-        standing = Standing(row.target, revision=row.revision)
+        standing = StoredBreaker(row.target, revision=row.revision)
         found.setdefault(standing, {})[row.endpoint] = Counts(row.ok, row.failed)
     return found
 
 
 def change(
-    database: Database, before: Standing, to: Transition, actor: str | None, *, watch_ms: int = 0
-) -> Standing | None:
+    database: Database, before: StoredBreaker, to: Transition, actor: str | None, *, watch_ms: int = 0
+) -> StoredBreaker | None:
     """Change a breaker unless it changed since its read; None if it did, or if the answer was lost."""
     asked_at = time.monotonic()
     of_row = {"target": before.target, "revision": before.revision, "before": before.state}
@@ -209,7 +209,7 @@ def change(
     if not rows:
         return None
     prober = actor if to.to is BreakerState.HALF_OPEN else None
-    return Standing(before.target, to.to, before.revision + 1, asked_at + rows[0].left_s, prober)
+    return StoredBreaker(before.target, to.to, before.revision + 1, asked_at + rows[0].left_s, prober)
 
 
 def page(database: Database, state: BreakerState | None, wanted: PageRequest) -> Page[dict[str, Any]]:
@@ -249,7 +249,7 @@ def close(database: Database, target: str, actor: str) -> dict[str, Any]:
         found = get(database, target)
         if found["state"] is BreakerState.CLOSED:
             return found
-        before = Standing(target, found["state"], found["revision"])
+        before = StoredBreaker(target, found["state"], found["revision"])
         change(database, before, Transition(BreakerState.CLOSED, Reason.CLOSED_BY_HAND), actor)
     raise ConflictError("Workers keep changing this breaker. Retry later.")
 

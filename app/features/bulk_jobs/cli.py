@@ -7,7 +7,7 @@ import click
 
 from app.cli.bulk_job_commands import (
     INSTANT,
-    Shown,
+    BulkJobOutput,
     add_commands,
     counted,
     dry_run_option,
@@ -18,7 +18,7 @@ from app.cli.bulk_job_commands import (
 )
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option
-from app.cli.options import LABELS, QUEUE, TEXT, Duration, Moment, enum_option
+from app.cli.options import LABELS, QUEUE, TEXT, Duration, InstantOrAge, enum_option
 from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS
 from app.features.bulk_jobs.api import begin_in, preview_in, shape
 from app.features.bulk_jobs.schemas import BulkOperationSchema, BulkPreviewSchema, NewBulkOperationSchema
@@ -39,7 +39,7 @@ def _about(operation: BulkOperation) -> str:
     return f"{operation.action} {wanted or 'all'}"
 
 
-SHOWN = Shown(BULK_OPERATIONS, lambda operation: BulkOperationSchema().dump(shape(operation)), _about)
+SHOWN = BulkJobOutput(BULK_OPERATIONS, lambda operation: BulkOperationSchema().dump(shape(operation)), _about)
 add_commands(group, SHOWN)
 _COLUMNS = {"EXECUTION": "execution_id", "STATUS": "status", "DUE": "run_at", "ENDPOINT": "endpoint", "JOB": "job_id"}
 _AGO = "30m, 2h, 7d ago, or a time with offset"
@@ -55,13 +55,13 @@ _AGO = "30m, 2h, 7d ago, or a time with offset"
 @click.option("--name", type=TEXT, help="only executions of jobs with this name")
 @click.option("--labels", type=LABELS, help="only executions of jobs with all these labels: team=billing,env=prod")
 @click.option("--idempotency-key-prefix", type=TEXT, help="only executions of jobs whose key has this prefix")
-@click.option("--created-after", type=Moment(), help=_AGO)
-@click.option("--created-before", type=Moment(), help=_AGO)
-@click.option("--scheduled-after", type=Moment(), help=_AGO)
-@click.option("--scheduled-before", type=Moment(), help=_AGO)
+@click.option("--created-after", type=InstantOrAge(), help=_AGO)
+@click.option("--created-before", type=InstantOrAge(), help=_AGO)
+@click.option("--scheduled-after", type=InstantOrAge(), help=_AGO)
+@click.option("--scheduled-before", type=InstantOrAge(), help=_AGO)
 @click.option("--error-type", type=TEXT, help="archive: only failures with this error, such as HTTP_ERROR")
-@click.option("--failed-after", type=Moment(), help=f"archive: {_AGO}")
-@click.option("--failed-before", type=Moment(), help=f"archive: {_AGO}")
+@click.option("--failed-after", type=InstantOrAge(), help=f"archive: {_AGO}")
+@click.option("--failed-before", type=InstantOrAge(), help=f"archive: {_AGO}")
 @click.option("--all", "all_", is_flag=True, help="required if --status is the only filter")
 @enum_option("--if-running", IfRunning, "cancel: request or abort running executions")
 @click.option("--run-at", type=INSTANT, help="reschedule: new due time; a time in the past means now")

@@ -15,8 +15,8 @@ from app.kernel.db.paging import Position
 from app.queue.bulk.bulk_job_kind import AT_ONCE, FilteredRow
 from app.queue.ending.letters import DeadLetter, archive_several
 from app.queue.executions import execution_cancellation, manual_retry, rescheduling
-from app.queue.executions.execution_model import Treated
-from app.queue.executions.rescheduling import Moved
+from app.queue.executions.execution_model import OperationResult
+from app.queue.executions.rescheduling import NewDueTime
 from app.queue.jobs.job_creation import Creator
 from app.queue.reading.execution_list import Selection, next_selected
 from schema.states import BulkAction, ExecutionStatus
@@ -46,14 +46,14 @@ class OperationJob:
     def at_once(self, _bulk_job: BulkOperation) -> int:
         return AT_ONCE
 
-    def process(self, bulk_job: BulkOperation, items: Sequence[Item]) -> Treated:
+    def process(self, bulk_job: BulkOperation, items: Sequence[Item]) -> OperationResult:
         return self._database.transact(lambda connection: self._process(connection, bulk_job, items))
 
-    def _process(self, connection: Connection, bulk_job: BulkOperation, items: Sequence[Item]) -> Treated:
+    def _process(self, connection: Connection, bulk_job: BulkOperation, items: Sequence[Item]) -> OperationResult:
         given, actor = bulk_job.given, bulk_job.actor
         if bulk_job.action is BulkAction.ARCHIVE:
             letters = [item.letter_id for item in items if isinstance(item, DeadLetter)]
-            return Treated(refused=archive_several(connection, letters, note=given.note or "", actor=actor))
+            return OperationResult(refused=archive_several(connection, letters, note=given.note or "", actor=actor))
         executions = [execution_of(item) for item in items]
         if bulk_job.action is BulkAction.RETRY:
             return manual_retry.retry_executions(connection, executions, actor=actor)
@@ -63,7 +63,7 @@ class OperationJob:
         _, refused = execution_cancellation.cancel_executions(
             connection, executions, if_running=given.if_running, actor=actor, only_changes=True
         )
-        return Treated(refused=refused)
+        return OperationResult(refused=refused)
 
 
 def execution_of(item: Item) -> str:
@@ -104,13 +104,13 @@ def selection_of(action: BulkAction, wanted: BulkFilter, parameters: Parameters,
     )
 
 
-def moved_to(parameters: Parameters, began_at: datetime) -> Moved:
+def moved_to(parameters: Parameters, began_at: datetime) -> NewDueTime:
     """Return the target of a rescheduling; without an instant it spreads executions from its start on."""
     delay, spread = (timedelta(seconds=each or 0) for each in (parameters.delay_seconds, parameters.spread_seconds))
     run_at = parameters.run_at
     if run_at is None and parameters.delay_seconds is None:
         run_at = began_at
-    return Moved(run_at, delay, spread)
+    return NewDueTime(run_at, delay, spread)
 
 
 def _statuses_of(action: BulkAction, wanted: BulkFilter, parameters: Parameters) -> tuple[ExecutionStatus, ...]:

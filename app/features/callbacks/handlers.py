@@ -16,7 +16,7 @@ from app.kernel import ids
 from app.kernel.errors import clause
 from app.kernel.formats import rfc3339
 from app.kernel.sql import statement
-from app.queue.ending.handler import Brought, Handler
+from app.queue.ending.handler import Handler, HandlerResult
 from app.queue.ending.outbox_rows import End
 from app.queue.jobs import job_insertion
 from app.queue.jobs.endpoint_cache import CachedEndpoint, read_targets
@@ -77,7 +77,7 @@ def events_of(end: End) -> list[CallbackEvent]:
     return [event for event, has_happened in happened.items() if has_happened]
 
 
-def call_back(connection: Connection, ends: Sequence[End]) -> Brought:
+def call_back(connection: Connection, ends: Sequence[End]) -> HandlerResult:
     """Create the callback jobs of these completion events, and log them."""
     calls = _calls(connection, ends)
     targets = read_targets(connection, {call.name for call in calls})
@@ -110,7 +110,7 @@ def call_back(connection: Connection, ends: Sequence[End]) -> Brought:
             "messages": [message for _, _, message in lines],
         }
         connection.execute(TELL, params)
-    return Brought({row.execution_queue for row in rows})
+    return HandlerResult({row.execution_queue for row in rows})
 
 
 def outcome_of(end: End, event: CallbackEvent, facts: Row[Any]) -> dict[str, Any]:

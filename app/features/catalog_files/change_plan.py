@@ -11,7 +11,7 @@ from werkzeug.datastructures import ETags
 from app.catalog import routing
 from app.catalog.check_spec import check_retry_policy, check_spec
 from app.catalog.endpoints import versions
-from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, Named, NamedTable
+from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, NamedRow, NamedTable
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.routing import Route
 from app.cli.commands import CommandError, actor
@@ -154,7 +154,7 @@ def _check_sections(document: Document, endpoints: Collection[str]) -> None:
 
 
 def _changes(
-    table: NamedTable | EndpointTable, wanted: Mapping[str, Any], stored: Mapping[str, Named]
+    table: NamedTable | EndpointTable, wanted: Mapping[str, Any], stored: Mapping[str, NamedRow]
 ) -> Iterator[CatalogChange]:
     for name, value in wanted.items():
         now = stored.get(name)
@@ -165,7 +165,7 @@ def _changes(
 
 
 def _deletions(
-    table: NamedTable | EndpointTable, stored: Mapping[str, Named], names: Iterable[str]
+    table: NamedTable | EndpointTable, stored: Mapping[str, NamedRow], names: Iterable[str]
 ) -> Iterator[CatalogChange]:
     for name in names:
         yield CatalogChange("delete", table.noun, name, stored[name].value, None, stored[name].tag, table)

@@ -14,7 +14,7 @@ from app.catalog.endpoints import versions
 from app.catalog.endpoints.endpoint_rows import Endpoint
 from app.catalog.endpoints.live_settings_fields import DEFAULT_PRIORITY
 from app.catalog.json_schema import check_schema
-from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, SECRETS, Named
+from app.catalog.named_table import CONFIGS, PAYLOAD_SPECS, SECRETS, NamedRow
 from app.catalog.routing import Routing
 from app.cli.catalog_section import CatalogSection
 from app.cli.commands import CommandError
@@ -30,7 +30,7 @@ from app.web.http.request_fields import Body, Name, SecretName
 from app.web.services import services
 from schema.states import KeepResponse, RouteSource
 
-T = TypeVar("T", Named, Endpoint)
+T = TypeVar("T", NamedRow, Endpoint)
 LIVE_SETTINGS = ("queue", "priority", "limits", "breaker", "result_retention")
 MAX_DEFINITIONS = 100_000  # of each kind
 _MAX_FAULTS = 20
@@ -75,12 +75,12 @@ class Document:
 class StoredCatalog:
     """Stored definitions with their entity tags."""
 
-    payload_specs: Mapping[str, Named]
-    configs: Mapping[str, Named]
+    payload_specs: Mapping[str, NamedRow]
+    configs: Mapping[str, NamedRow]
     secrets: list[str]
-    endpoints: Mapping[str, Named]
+    endpoints: Mapping[str, NamedRow]
     routing: Routing
-    sections: Mapping[str, Mapping[str, Named]]
+    sections: Mapping[str, Mapping[str, NamedRow]]
 
     @classmethod
     def read(cls, database: Database) -> "StoredCatalog":
@@ -187,11 +187,11 @@ def _named(read_page: Callable[[PageRequest], Page[T]]) -> dict[str, T]:
     return {each.name: each for each in sorted(found, key=lambda each: each.name)}
 
 
-def _written(endpoint: Endpoint) -> Named:
+def _written(endpoint: Endpoint) -> NamedRow:
     """Return the fields of an endpoint that differ from their default, as a named value."""
     definition = {name: getattr(endpoint, name) for name in ("type", "spec", *_OPTIONAL)}
     value = without_defaults(definition | {name: getattr(endpoint, name) for name in LIVE_SETTINGS})
-    return Named(endpoint.name, value, endpoint.tag, endpoint.created_at, endpoint.updated_at)
+    return NamedRow(endpoint.name, value, endpoint.tag, endpoint.created_at, endpoint.updated_at)
 
 
 def _plain(path: tuple[str, ...]) -> list[str]:

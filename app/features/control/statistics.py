@@ -12,7 +12,7 @@ from app.features.breakers import store as breakers
 from app.features.control import store
 from app.features.control.store import Workers
 from app.features.dead_letters import metrics as dead_letters
-from app.features.dead_letters.metrics import LATE_SECONDS, Unseen
+from app.features.dead_letters.metrics import LATE_SECONDS, UnseenLetters
 from app.features.limits.rules import limiters_of
 from app.features.limits.store import read_limiter, waiting_of_endpoints
 from app.features.queues import store as queues
@@ -79,7 +79,7 @@ class ServiceStatistics:
     breakers: Mapping[BreakerState, int]
     workers: Workers
     seconds_behind: float  # age of the most overdue tick
-    unseen: Sequence[Unseen]
+    unseen: Sequence[UnseenLetters]
     late_ends: int
 
     @classmethod

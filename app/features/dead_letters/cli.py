@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from app.cli.bulk_job_commands import (
-    Shown,
+    BulkJobOutput,
     add_commands,
     counted,
     dry_run_option,
@@ -19,7 +19,7 @@ from app.cli.bulk_job_commands import (
 )
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
-from app.cli.options import LABELS, TEXT, Moment, Value, enum_option, gather, limit_option, show_list
+from app.cli.options import LABELS, TEXT, InstantOrAge, Value, enum_option, gather, limit_option, show_list
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.features.dead_letters.api import (
     ArchiveSchema,
@@ -50,8 +50,8 @@ group = ServiceGroup("dead-letters", help="Dead letters: failed executions until
 def _filter_options(command: F) -> F:
     """Declare the options that filter dead letters."""
     for option in (
-        click.option("--failed-before", type=Moment(), help=_AGO),
-        click.option("--failed-after", type=Moment(), help=_AGO),
+        click.option("--failed-before", type=InstantOrAge(), help=_AGO),
+        click.option("--failed-after", type=InstantOrAge(), help=_AGO),
         click.option("--labels", type=LABELS, help="only letters of jobs with all these labels: team=billing,env=prod"),
         click.option("--error-type", type=TEXT, help="only letters with this error, such as HTTP_ERROR"),
         click.option("--endpoint", type=TEXT, **OF_ENDPOINTS, help="only letters of this endpoint"),
@@ -153,7 +153,7 @@ def _about(redrive: Redrive) -> str:
     return f"{' '.join(f'{name}={value}' for name, value in redrive.wanted.items()) or 'all'}{to}"
 
 
-SHOWN = Shown(REDRIVES, lambda redrive: RedriveOfSeveralSchema().dump(asdict(redrive)), _about)
+SHOWN = BulkJobOutput(REDRIVES, lambda redrive: RedriveOfSeveralSchema().dump(asdict(redrive)), _about)
 add_commands(redrives_group, SHOWN)
 _COLUMNS = {"LETTER": "letter_id", "FAILED": "failed_at", "ENDPOINT": "endpoint", "ERROR": "error_type"}
 

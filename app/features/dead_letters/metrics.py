@@ -37,23 +37,23 @@ LATE_ENDS = statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class UnseenLetters:
     """Number of open letters of an endpoint, up to MOST_LETTERS."""
 
     endpoint: str
     letters: int
 
 
-def unseen(database: Database) -> list[Unseen]:
+def unseen(database: Database) -> list[UnseenLetters]:
     """Count open letters by endpoint, for the first MOST_ENDPOINTS endpoints by name."""
-    found: list[Unseen] = []
+    found: list[UnseenLetters] = []
     while len(found) < MOST_ENDPOINTS:
         after = found[-1].endpoint if found else ""
         row = next(iter(database.fetch(NEXT_ENDPOINT, {"after": after})), None)
         if row is None:
             break
         (counted,) = database.fetch(OPEN_LETTERS, {"endpoint": row.endpoint, "most": MOST_LETTERS})
-        found.append(Unseen(row.endpoint, counted.n))
+        found.append(UnseenLetters(row.endpoint, counted.n))
     return found
 
 

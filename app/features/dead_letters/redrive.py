@@ -10,7 +10,7 @@ from app.kernel.errors import ConflictError, JobNotFoundError, TaskExecutorError
 from app.kernel.tracing.context import TraceContext
 from app.queue.ending import letters as dead_letters_store
 from app.queue.ending.letters import DeadLetter
-from app.queue.executions.execution_model import Treated
+from app.queue.executions.execution_model import OperationResult
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.jobs.job_batch import create_many
 from app.queue.jobs.job_creation import Creator
@@ -64,7 +64,9 @@ def _as_new_job(creator: Creator, letter_id: str, new: NewJob, actor: str | None
     return execution.queue
 
 
-def redrive_as_new_jobs(creator: Creator, each: Sequence[DeadLetter], endpoint: str, *, actor: str | None) -> Treated:
+def redrive_as_new_jobs(
+    creator: Creator, each: Sequence[DeadLetter], endpoint: str, *, actor: str | None
+) -> OperationResult:
     """Create a new job for an endpoint from each open letter, in the ambient transaction of this thread.
 
     Refusals are returned by letter.
@@ -86,7 +88,7 @@ def redrive_as_new_jobs(creator: Creator, each: Sequence[DeadLetter], endpoint: 
             made[letter.letter_id] = outcome.job.execution.execution_id
             queues[outcome.job.execution.queue] += 1
     database.transact(lambda connection: dead_letters_store.resolve_as(connection, made, actor=actor))
-    return Treated(queues, refused)
+    return OperationResult(queues, refused)
 
 
 def _key_taken(letter_id: str, job: Job) -> ConflictError:

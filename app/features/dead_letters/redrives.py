@@ -16,7 +16,7 @@ from app.queue.bulk.bulk_job import BulkJob, loaded_filter, stored_filter
 from app.queue.bulk.bulk_job_kind import AT_ONCE, FilteredRow
 from app.queue.bulk.bulk_job_store import BulkJobStore
 from app.queue.ending.letters import DeadLetter
-from app.queue.executions.execution_model import Treated
+from app.queue.executions.execution_model import OperationResult
 from app.queue.executions.manual_retry import redrive_executions
 from app.queue.jobs.job_creation import Creator
 from schema import tables
@@ -73,7 +73,7 @@ class RedriveJob:
     def at_once(self, bulk_job: Redrive) -> int:
         return AT_ONCE if bulk_job.to_endpoint is None else NEW_JOBS_AT_ONCE
 
-    def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> Treated:
+    def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> OperationResult:
         if bulk_job.to_endpoint is None:
             return self._creator.database.transact(
                 lambda connection: redrive_executions(connection, items, actor=bulk_job.actor)

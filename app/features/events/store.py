@@ -168,7 +168,7 @@ _HIDDEN = frozenset({"api_key"})  # API keys concern administrators only
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadEvents:
     """Events in order, the position behind them, and whether the end was reached."""
 
     events: list[Event]
@@ -195,14 +195,14 @@ def read(
     *,
     limit: int = PAGE,
     labelled: bool = False,
-) -> Read:
+) -> ReadEvents:
     """Read a page of events of some groups behind a position and before an instant; with labels if `labelled`."""
     params = params_of(after, until, groups, limit=limit, labelled=labelled)
     rows = database.fetch(PAGE_OF_EVENTS, params)
     events = [_event(row) for row in rows if row.details.get("resource_type") not in _HIDDEN]
     if len(rows) == limit:
-        return Read(events, EventPosition(rows[-1].at, rows[-1].source, rows[-1].key), is_end=False)
-    return Read(events, max(after, EventPosition(until), key=lambda place: place.at), is_end=True)
+        return ReadEvents(events, EventPosition(rows[-1].at, rows[-1].source, rows[-1].key), is_end=False)
+    return ReadEvents(events, max(after, EventPosition(until), key=lambda place: place.at), is_end=True)
 
 
 def params_of(

@@ -8,7 +8,7 @@ from app.kernel.db import Database
 from app.kernel.sql import statement
 from app.queue.claiming.arms import CLAIMABLE
 from app.queue.claiming.endpoint_rules import readable_limits
-from app.queue.reading.waiting_reasons import MAX_AHEAD, Explanation, Facts, Line, WaitingReason, at
+from app.queue.reading.waiting_reasons import MAX_AHEAD, Explanation, Facts, QueuePosition, WaitingReason, at
 
 
 # Keys take turns at the limiter of their endpoint, and shards at the limiter of a key. Reading a part of the waiting
@@ -53,7 +53,9 @@ SHARED_BY_KEY = statement(
 class LimitReason(WaitingReason):
     """The limiter of the endpoint or key has no capacity or no tokens left."""
 
-    def explain(self, database: Database, facts: Facts, line: Line, details: dict[str, Any]) -> Explanation | None:
+    def explain(
+        self, database: Database, facts: Facts, line: QueuePosition, details: dict[str, Any]
+    ) -> Explanation | None:
         """Explain by the first limit that is reached; the limit of the key comes before the limit of the endpoint."""
         limits = readable_limits(facts.limits, facts.endpoint)
         limiters = [] if limits is None else limiters_of(limits, facts.endpoint, facts.limit_key, most_ahead=1)
@@ -63,7 +65,7 @@ class LimitReason(WaitingReason):
 
 
 def _explained(
-    database: Database, facts: Facts, line: Line, reading: LimiterReading, details: dict[str, Any]
+    database: Database, facts: Facts, line: QueuePosition, reading: LimiterReading, details: dict[str, Any]
 ) -> Explanation | None:
     limiter, rate, until = reading.limiter, reading.limiter.rate, reading.next_at(line.counted + 1)
     if not reading.is_full and until is None:

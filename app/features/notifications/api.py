@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import Schema, fields
 from sqlalchemy import Row, select
 
-from app.catalog.named_table import Named
+from app.catalog.named_table import NamedRow
 from app.features.notifications import store as notifications_store
 from app.features.notifications.grouping import EventGroup
 from app.features.notifications.message import MAX_SUBJECTS, MESSAGE_SCHEMA, sample_message, title_of
@@ -205,7 +205,7 @@ def preview_stored(name: str) -> dict[str, Any]:
     return shape_preview(rule, Preview(services().database, rule))
 
 
-def shape(row: Named) -> dict[str, Any]:
+def shape(row: NamedRow) -> dict[str, Any]:
     """Return a stored rule with its defaults, as answered."""
     value = {"name": row.name, **DEFAULTS, **row.value, "created_at": row.created_at, "updated_at": row.updated_at}
     return value | {"min_severity": Severity(value["min_severity"])}

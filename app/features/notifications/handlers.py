@@ -15,7 +15,7 @@ from app.features.notifications import store as notifications_store
 from app.features.notifications.metrics import NOTIFICATION_EVENTS, NOTIFICATIONS_FAILED
 from app.features.notifications.rules import Occurrence, Rule, execution_failed, job_subject
 from app.kernel.sql import statement
-from app.queue.ending.handler import Brought, Handler
+from app.queue.ending.handler import Handler, HandlerResult
 from app.queue.ending.outbox_rows import End
 from schema.states import ExecutionStatus, Followed, NotificationEvent, Trigger
 
@@ -52,7 +52,7 @@ def _concerns(end: End) -> bool:
     return end.status is ExecutionStatus.FAILED and not end.is_rejected
 
 
-def _note(connection: Connection, ends: Sequence[End]) -> Brought:
+def _note(connection: Connection, ends: Sequence[End]) -> HandlerResult:
     """Store event batches of failures; failures of notifications themselves are only counted."""
     reportable = [end for end in ends if Followed.NOTIFICATION not in end.followed]
     counts = {NOTIFICATIONS_FAILED: len(ends) - len(reportable)}
@@ -76,7 +76,7 @@ def _note(connection: Connection, ends: Sequence[End]) -> Brought:
         for rule, failure in _new_alerts(connection, rules, repeating.values()):
             matched[rule.name].append(failure)
         counts[NOTIFICATION_EVENTS] = notifications_store.add_batches(connection, matched)
-    return Brought(counts=counts)
+    return HandlerResult(counts=counts)
 
 
 def _new_alerts(

@@ -40,7 +40,7 @@ class BriefSession(requests.Session):
         return response
 
 
-class SeldomSaid(logging.Filter):
+class RareLines(logging.Filter):
     """Passes each kind of line once a minute, and cuts long lines: the exporter would log each failed batch."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Sdk:
         self.ids = Ids()
         # The SDK's own timeout bounds each request.
         self._exporter = OTLPSpanExporter(session=BriefSession())
-        logging.getLogger(OTLPSpanExporter.__module__).filters[:] = [SeldomSaid()]
+        logging.getLogger(OTLPSpanExporter.__module__).filters[:] = [RareLines()]
         own = {"service.name": service, "service.version": version(), "host.name": socket.gethostname()}
         # Attributes from the environment have precedence.
         self._resource = Resource.create({**own, **OTELResourceDetector().detect().attributes})

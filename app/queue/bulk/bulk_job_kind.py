@@ -8,7 +8,7 @@ from app.kernel.db import Database
 from app.kernel.db.paging import Position
 from app.queue.bulk.bulk_job import BEGINNING, BulkJob
 from app.queue.bulk.bulk_job_store import BulkJobStore
-from app.queue.executions.execution_model import Treated
+from app.queue.executions.execution_model import OperationResult
 
 MAX_COUNTED = 10_000  # rows that a preview reads
 SAMPLE = 10
@@ -61,7 +61,7 @@ class BulkJobKind(Protocol[W, Q, T]):
             def at_once(self, bulk_job: Redrive) -> int:
                 return AT_ONCE
 
-            def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> Treated:
+            def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> OperationResult:
                 return self._database.transact(
                     lambda connection: redrive_executions(connection, items, actor=bulk_job.actor)
                 )
@@ -99,7 +99,7 @@ class BulkJobKind(Protocol[W, Q, T]):
             bulk_job: Bulk job with its stored parameters.
         """
 
-    def process(self, bulk_job: W, items: Sequence[T]) -> Treated:
+    def process(self, bulk_job: W, items: Sequence[T]) -> OperationResult:
         """Process items in the ambient transaction of this thread, which `Database.transact` joins.
 
         Args:

@@ -21,7 +21,7 @@ from app.kernel.errors import ConflictError, LockedError, TaskExecutorError
 from app.kernel.function_types import Hint, Stopping
 from app.queue.bulk.bulk_job import BatchResult, BulkJob
 from app.queue.bulk.bulk_job_kind import AT_ONCE, BulkJobKind, FilteredRow
-from app.queue.executions.execution_model import Treated
+from app.queue.executions.execution_model import OperationResult
 
 log = logging.getLogger(__name__)
 
@@ -144,24 +144,29 @@ class _Turn:
                     raise
                 key = next(row.position.key for row in rows if row.item is not None)
                 log.warning("bulk job %s: cannot process %s: %s", self.bulk_job_id, key, explained(error))
-                return self._step(after, rows, Treated(refused={"": refusal}), is_last=is_last)
+                return self._step(after, rows, OperationResult(refused={"": refusal}), is_last=is_last)
         half = len(rows) // 2
         first = self._process(after, rows[:half], is_last=False)
         return first.plus(self._process(rows[half - 1].position, rows[half:], is_last=is_last))
 
     def _step(
-        self, after: Position, rows: Sequence[FilteredRow[Any]], refused: Treated | None = None, *, is_last: bool
+        self,
+        after: Position,
+        rows: Sequence[FilteredRow[Any]],
+        refused: OperationResult | None = None,
+        *,
+        is_last: bool,
     ) -> BulkCounts:
         """Process the matching rows, unless they are refused, and move the cursor behind all rows."""
         items = [row.item for row in rows if row.item is not None]
         reached = rows[-1].position if rows else after
         database, kind = self.runner.database, self.runner.kind
 
-        def body() -> tuple[Treated, BulkCounts]:
+        def body() -> tuple[OperationResult, BulkCounts]:
             database.transact(hardly_wait)
             if not kind.bulk_jobs.lock(database, self.bulk_job_id, after):
                 raise _NotHeldError
-            treated = refused or (kind.process(self.bulk_job, items) if items else Treated())
+            treated = refused or (kind.process(self.bulk_job, items) if items else OperationResult())
             counts = BulkCounts(len(items) - len(treated.refused), len(treated.refused))
             refusal = next((error.message for error in [*treated.refused.values()][::-1]), None)
             step = BatchResult(reached, counts.done, counts.refused, refusal, is_last=is_last)

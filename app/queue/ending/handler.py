@@ -10,7 +10,7 @@ from app.queue.ending.outbox_rows import End
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class HandlerResult:
     """Result of a handler, applied once its transaction is committed.
 
     Attributes:
@@ -38,12 +38,12 @@ class Handler:
         name: Name in the log and the metrics. It is stored with deferred events, so it must not change.
         concerns: Returns whether the handler has work for an event; without I/O.
         apply: Does the work for up to 200 events, all of which it concerns.
-        counters: Counters without labels in `Brought.counts`.
+        counters: Counters without labels in `HandlerResult.counts`.
 
     Example:
-        def _note(connection: Connection, ends: Sequence[End]) -> Brought:
+        def _note(connection: Connection, ends: Sequence[End]) -> HandlerResult:
             connection.execute(NOTE, {"ids": sorted(end.execution_id for end in ends)})
-            return Brought()
+            return HandlerResult()
 
 
         NOTES = Handler("notes", lambda end: end.status is ExecutionStatus.FAILED, _note)
@@ -51,5 +51,5 @@ class Handler:
 
     name: str
     concerns: Callable[[End], bool]
-    apply: Callable[[Connection, Sequence[End]], Brought]
+    apply: Callable[[Connection, Sequence[End]], HandlerResult]
     counters: Sequence[Series] = ()

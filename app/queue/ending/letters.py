@@ -12,7 +12,7 @@ from app.kernel.db.paging import Position
 from app.kernel.db.rows import RowValue
 from app.kernel.errors import ConflictError, DeadLetterNotFoundError, TaskExecutorError
 from app.kernel.sql import statement
-from app.queue.ending.handler import Brought, Handler
+from app.queue.ending.handler import Handler, HandlerResult
 from app.queue.ending.outbox_rows import End
 from schema.states import ExecutionStatus, Resolution
 
@@ -127,7 +127,7 @@ def _concerns(end: End) -> bool:
     return end.status is ExecutionStatus.FAILED and not end.is_rejected
 
 
-def _leave(connection: Connection, ends: Sequence[End]) -> Brought:
+def _leave(connection: Connection, ends: Sequence[End]) -> HandlerResult:
     params = {
         "letters": [end.end_id for end in ends],
         "executions": [end.execution_id for end in ends],
@@ -136,7 +136,7 @@ def _leave(connection: Connection, ends: Sequence[End]) -> Brought:
         "instants": [end.ended_at for end in ends],
     }
     connection.execute(LEAVE, params)
-    return Brought()
+    return HandlerResult()
 
 
 DEAD_LETTERS = Handler("dead_letters", _concerns, _leave)

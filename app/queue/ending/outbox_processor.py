@@ -36,7 +36,7 @@ LONGEST_WAIT_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Handled:
+class OutboxResult:
     """Numbers of events that are done and deferred, and the queues in which executions became due."""
 
     ends: int = 0
@@ -44,8 +44,8 @@ class Handled:
     queues: frozenset[str] = frozenset()
     counts: Counter[Series] = field(default_factory=Counter, compare=False)  # of handlers, until they are committed
 
-    def __add__(self, other: "Handled") -> "Handled":
-        return Handled(self.ends + other.ends, self.defer + other.defer, self.queues | other.queues)
+    def __add__(self, other: "OutboxResult") -> "OutboxResult":
+        return OutboxResult(self.ends + other.ends, self.defer + other.defer, self.queues | other.queues)
 
 
 class _HandlerError(Exception):
@@ -88,7 +88,7 @@ class OutboxProcessor:
         for counter in (counter for handler in handlers for counter in handler.counters):
             values.begin(counter)
 
-    def handle(self, end_ids: Sequence[str]) -> Handled:
+    def handle(self, end_ids: Sequence[str]) -> OutboxResult:
         """Handle events that no other process handles and that have not failed before.
 
         Args:
@@ -100,7 +100,7 @@ class OutboxProcessor:
         Raises:
             UnavailableError: The database cannot be reached; some events may be left.
         """
-        done = Handled()
+        done = OutboxResult()
         for start in range(0, len(end_ids), BATCH):
             if self._stopping():
                 break
@@ -114,7 +114,7 @@ class OutboxProcessor:
                     done += self.handle_alone(end_id)
         return done
 
-    def handle_alone(self, end_id: str) -> Handled:
+    def handle_alone(self, end_id: str) -> OutboxResult:
         """Handle one event, and defer it for handlers that fail.
 
         Args:
@@ -137,45 +137,45 @@ class OutboxProcessor:
                 log.error("handler %s of completion event %s failed: %s; retrying", name, end_id, _explained(error))  # noqa: TRY400
             except ValueError as error:  # the row has a value that only another release knows
                 report(f"completion event {end_id}", error)
-                return Handled()
+                return OutboxResult()
             except UnavailableError:
                 # If the database accepts this, only the event fails: another session may have locked its rows.
                 every = {handler.name for handler in self._handlers}
                 return self._database.transact(partial(self._try_alone, end_id, every))
 
-    def _counted(self, done: Handled) -> Handled:
+    def _counted(self, done: OutboxResult) -> OutboxResult:
         """Add committed counts to the metrics; a transaction may have run several times."""
         self._values.add(series.ENDS_HANDLED, amount=done.ends)
         for one, amount in done.counts.items():
             self._values.add(one, amount=amount)
         return done
 
-    def _try_batch(self, end_ids: Collection[str], connection: Connection) -> Handled:
+    def _try_batch(self, end_ids: Collection[str], connection: Connection) -> OutboxResult:
         hardly_wait(connection)  # else one locked row would keep all events
         ends = outbox_rows.take(connection, end_ids)
-        return self._run(connection, ends, Handled(len(ends)))
+        return self._run(connection, ends, OutboxResult(len(ends)))
 
-    def _try_alone(self, end_id: str, failed: Collection[str], connection: Connection) -> Handled:
+    def _try_alone(self, end_id: str, failed: Collection[str], connection: Connection) -> OutboxResult:
         """Run the handlers of an event except the `failed` handlers, for which it is deferred."""
         hardly_wait(connection)
         end = outbox_rows.lock_one(connection, end_id)
         if end is None:
-            return Handled()
+            return OutboxResult()
         left = {handler.name for handler in self._handlers if handler.name in failed and _remains(handler, end)}
         left |= set(end.effects_left or ()) - {handler.name for handler in self._handlers}  # of another release
         if not outbox_rows.leave(connection, end, left, wait_ms(end.tries)):
-            return Handled()
-        return self._run(connection, [end], Handled(int(not left), int(bool(left))), without=failed, is_alone=True)
+            return OutboxResult()
+        return self._run(connection, [end], OutboxResult(int(not left), int(bool(left))), without=failed, is_alone=True)
 
     def _run(
         self,
         connection: Connection,
         ends: Sequence[End],
-        done: Handled,
+        done: OutboxResult,
         *,
         without: Collection[str] = (),
         is_alone: bool = False,
-    ) -> Handled:
+    ) -> OutboxResult:
         """Run the handlers of events except the handlers `without`; return `done` with their results."""
         queues, counts = set[str](), Counter[Series]()
         for handler in self._handlers:

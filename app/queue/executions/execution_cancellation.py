@@ -92,7 +92,7 @@ class CancellationScope:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancelled:
+class CancellationCounts:
     """Counts of executions that ended and that were asked to end; more of the job follow after `last`, if any."""
 
     ended: int
@@ -102,14 +102,14 @@ class Cancelled:
 
 def cancel_execution(
     database: Database, execution_id: str, *, if_running: IfRunning | None, actor: str | None
-) -> Cancelled:
+) -> CancellationCounts:
     """Cancel one execution, and retire its job if it is one-shot; a cancelled execution stays as it is.
 
     A running execution gets the request `if_running`. Raises ExecutionNotFoundError, or ExecutionNotCancellableError
     for an execution that has succeeded or failed, or is running and `if_running` is None.
     """
 
-    def body(connection: Connection) -> Cancelled:
+    def body(connection: Connection) -> CancellationCounts:
         done, refused = cancel_executions(connection, [execution_id], if_running=if_running, actor=actor)
         for error in refused.values():
             raise error
@@ -125,7 +125,7 @@ def cancel_executions(
     if_running: IfRunning | None,
     actor: str | None,
     only_changes: bool = False,
-) -> tuple[Cancelled, dict[str, TaskExecutorError]]:
+) -> tuple[CancellationCounts, dict[str, TaskExecutorError]]:
     """Cancel several executions; returns counts and errors by id. With `only_changes`, no change is an error too."""
     found = {row.execution_id: row for row in connection.execute(LOCK, {"ids": sorted(execution_ids)})}
     errors = {each: _refusal(each, found.get(each), if_running, only_changes=only_changes) for each in execution_ids}
@@ -149,7 +149,9 @@ def _refusal(
     return None if row.status in CANCELLABLE else not_cancellable(execution_id, row.status)
 
 
-def cancel_executions_of(connection: Connection, job_id: str, scope: CancellationScope, after: str = "") -> Cancelled:
+def cancel_executions_of(
+    connection: Connection, job_id: str, scope: CancellationScope, after: str = ""
+) -> CancellationCounts:
     """Cancel a batch of a job's executions, in id order after `after`."""
     running = scope.running is not None
     params = {"job_id": job_id, "begun": scope.begun, "running": running, "after": after, "limit": BATCH}
@@ -162,11 +164,11 @@ def cancel_the_rest(
     database: Database,
     job_id: str,
     scope: CancellationScope,
-    first: Cancelled,
+    first: CancellationCounts,
     *,
     stopping: Stopping = never,
     hardly_waits: bool = False,
-) -> Cancelled:
+) -> CancellationCounts:
     """Cancel the batches after the first, one transaction each, until `stopping`; returns the total counts."""
     transact = database.transact_unless_locked if hardly_waits else database.transact
     ended, asked, last = first.ended, first.asked, first.last
@@ -174,7 +176,7 @@ def cancel_the_rest(
         database.commit_jointly()
         done = transact(partial(cancel_executions_of, job_id=job_id, scope=scope, after=last))
         ended, asked, last = ended + done.ended, asked + done.asked, done.last
-    return Cancelled(ended, asked)
+    return CancellationCounts(ended, asked)
 
 
 def not_cancellable(execution_id: str, status: str) -> ExecutionNotCancellableError:
@@ -185,7 +187,7 @@ def _is_asked(row: Row[Any], request: IfRunning) -> bool:
     return getattr(row, _REQUESTS[request][1]) is not None
 
 
-def _cancel(connection: Connection, found: Sequence[Row[Any]], scope: CancellationScope) -> Cancelled:
+def _cancel(connection: Connection, found: Sequence[Row[Any]], scope: CancellationScope) -> CancellationCounts:
     waiting = [row for row in found if row.status in CANCELLABLE]
     running = [row for row in found if row.status == ExecutionStatus.RUNNING]
     followed = _change(connection, CANCEL, waiting, ExecutionStatus.CANCELLED, scope)
@@ -195,7 +197,7 @@ def _cancel(connection: Connection, found: Sequence[Row[Any]], scope: Cancellati
         unasked = [row for row in running if not _is_asked(row, scope.running)]
         _change(connection, request, unasked, ExecutionStatus.RUNNING, replace(scope, reason=reason))
     settle_jobs(connection, [change.execution_id for change, _ in followed])
-    return Cancelled(len(followed), len(running))
+    return CancellationCounts(len(followed), len(running))
 
 
 def _change(

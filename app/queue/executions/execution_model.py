@@ -173,7 +173,7 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Treated:
+class OperationResult:
     """Result of an operation on several executions: the number due now by queue, and errors by id."""
 
     queues: Counter[str] = field(default_factory=Counter)

@@ -16,7 +16,7 @@ from app.kernel.tracing.context import TraceContext
 from app.queue.ending import letters
 from app.queue.ending.execution_events import ChangeReason, StateChange, record, recorded
 from app.queue.ending.letters import DeadLetter
-from app.queue.executions.execution_model import Treated
+from app.queue.executions.execution_model import OperationResult
 from schema.states import ExecutionStatus, JobStatus, Resolution
 
 LOCK = statement(
@@ -113,7 +113,7 @@ def retry_execution(
     return database.transact(body)
 
 
-def retry_executions(connection: Connection, execution_ids: Sequence[str], *, actor: str | None) -> Treated:
+def retry_executions(connection: Connection, execution_ids: Sequence[str], *, actor: str | None) -> OperationResult:
     """Retry several executions in this order; executions that cannot be retried are unchanged."""
     found = _lock(connection, execution_ids)
     missing = {each: ExecutionNotFoundError.of(each) for each in execution_ids if each not in found}
@@ -121,7 +121,7 @@ def retry_executions(connection: Connection, execution_ids: Sequence[str], *, ac
     return replace(done, refused=missing | dict(done.refused))
 
 
-def redrive_executions(connection: Connection, each: Sequence[DeadLetter], *, actor: str | None) -> Treated:
+def redrive_executions(connection: Connection, each: Sequence[DeadLetter], *, actor: str | None) -> OperationResult:
     """Redrive the executions of several open letters in this order and resolve the letters; errors are by letter."""
     found = _lock(connection, [letter.execution_id for letter in each])
     is_open, refused = letters.lock_several(connection, [letter.letter_id for letter in each])
@@ -152,7 +152,7 @@ def _retry(
     actor: str | None,
     trace: TraceContext | None = None,
     resolution: Resolution = Resolution.RETRIED,
-) -> Treated:
+) -> OperationResult:
     """Retry locked executions in this order; `event_id` is for a single execution."""
     failed = {row.execution_id: row.completed_at for row in locked if row.status == ExecutionStatus.FAILED}
     # A redrive has already locked its letters.
@@ -177,7 +177,7 @@ def _retry(
     if event_id is not None:
         changes = [replace(change, event_id=event_id) for change in changes]
     record(connection, changes, actor=actor, reason=ChangeReason.RETRIED_BY_HAND)
-    return Treated(
+    return OperationResult(
         Counter(row.queue for row in rows), {each: error for each, error in refusals.items() if error is not None}
     )
 

@@ -120,7 +120,7 @@ MATERIALIZE = statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Materialized:
+class MaterializedTicks:
     """Counts of one statement, the queues of the new executions, and the ids of jobs skipped as locked."""
 
     queues: frozenset[str] = frozenset()
@@ -166,13 +166,13 @@ def _due_job(row: Row[Any]) -> DueJob:
     )
 
 
-def materialize(database: Database, advances: Sequence[Advance], *, shards: int) -> Materialized:
+def materialize(database: Database, advances: Sequence[Advance], *, shards: int) -> MaterializedTicks:
     """Insert the executions of all ticks and advance their jobs; skips jobs that are locked or already advanced."""
     if not advances:
-        return Materialized()
+        return MaterializedTicks()
     found = database.fetch(MATERIALIZE, _params(advances, shards))
     rows = [row for row in found if not row.is_locked]
-    return Materialized(
+    return MaterializedTicks(
         queues=frozenset(row.queue for row in rows if row.executions),
         jobs=len(rows),
         executions=sum(row.executions for row in rows),

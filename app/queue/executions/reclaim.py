@@ -168,7 +168,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Reclaimed:
+class ReclaimCounts:
     """Counts of reclaimed executions by next state; `queues` are the queues of retries.
 
     `ignored` counts errors that the retry policy turns into a success. `ends` are the ids of the attempts of all
@@ -197,14 +197,14 @@ def candidates(
     return [_candidate(row, _reason(stuck_ms)) for row in database.fetch(LOST if stuck_ms is None else STUCK, params)]
 
 
-def reclaim(database: Database, found: Sequence[Candidate], *, stuck_ms: int | None = None) -> Reclaimed:
+def reclaim(database: Database, found: Sequence[Candidate], *, stuck_ms: int | None = None) -> ReclaimCounts:
     """End the attempts of candidates that still meet the condition of `candidates`."""
     params = _params(found, stuck_ms)
     rows = database.fetch(RECLAIM, params) if found else ()
     counts = Counter[str]()
     for row in rows:
         counts[row.status] += row.executions
-    return Reclaimed(
+    return ReclaimCounts(
         queues=frozenset(row.queue for row in rows if row.status == "RETRYING"),
         retrying=counts["RETRYING"],
         failed=counts["FAILED"],

@@ -176,18 +176,18 @@ def exhausted(database: Database, *, limit: int, stopping: Stopping = never, pag
     return found[:limit]
 
 
-class Repaired(NamedTuple):
+class RepairCounts(NamedTuple):
     """Number of repaired rows, and the ids of found rows that were locked or have changed."""
 
     number: int
     skipped: Set[str] = frozenset()
 
 
-def fail_exhausted(database: Database, *, limit: int, stopping: Stopping = never) -> Repaired:
+def fail_exhausted(database: Database, *, limit: int, stopping: Stopping = never) -> RepairCounts:
     """Fail waiting executions without an attempt left, unless they or their jobs are locked."""
     found = exhausted(database, limit=limit, stopping=stopping)
     if not found:
-        return Repaired(0)
+        return RepairCounts(0)
     params: dict[str, object] = {
         "ids": [row.execution_id for row in found],
         "jobs": [row.job_id for row in found],
@@ -195,12 +195,12 @@ def fail_exhausted(database: Database, *, limit: int, stopping: Stopping = never
         "count": len(found),
     }
 
-    def body(connection: Connection) -> Repaired:
+    def body(connection: Connection) -> RepairCounts:
         changes = StateChange.of_rows(connection.execute(EXHAUST, params), after=ExecutionStatus.FAILED)
         record(connection, changes, actor=None, reason=ChangeReason.NO_ATTEMPTS_LEFT)
         put_ends(connection, changes, ChangeReason.NO_ATTEMPTS_LEFT)
         settle_jobs(connection, [change.execution_id for change in changes])
-        return Repaired(len(changes), {row.execution_id for row in found} - {each.execution_id for each in changes})
+        return RepairCounts(len(changes), {row.execution_id for row in found} - {each.execution_id for each in changes})
 
     return database.transact(body)
 
@@ -221,11 +221,11 @@ def finished(database: Database, *, limit: int, stopping: Stopping, page: int = 
     return found[:limit]
 
 
-def retire(database: Database, jobs: Sequence[str]) -> Repaired:
+def retire(database: Database, jobs: Sequence[str]) -> RepairCounts:
     """Retire one-shot jobs that are older than a minute, have no unfinished execution and are not locked."""
     batches = [jobs[start : start + RETIRE_BATCH] for start in range(0, len(jobs), RETIRE_BATCH)]
     retired = {row.job_id for each in batches for row in database.fetch(RETIRE, {"jobs": each, "count": len(each)})}
-    return Repaired(len(retired), {*jobs} - retired)
+    return RepairCounts(len(retired), {*jobs} - retired)
 
 
 def stalled(database: Database, *, limit: int) -> list[str]:
@@ -233,10 +233,10 @@ def stalled(database: Database, *, limit: int) -> list[str]:
     return [row.job_id for row in database.fetch(STALLED, {"limit": limit})]
 
 
-def restart_stalled(database: Database, jobs: Sequence[str]) -> Repaired:
+def restart_stalled(database: Database, jobs: Sequence[str]) -> RepairCounts:
     """Set the next run of jobs that still have none and are not locked."""
     restarted = {row.job_id for row in database.fetch(RESTART, {"jobs": jobs, "count": len(jobs)})} if jobs else set()
-    return Repaired(len(restarted), {*jobs} - restarted)
+    return RepairCounts(len(restarted), {*jobs} - restarted)
 
 
 def orphaned_on_hold(database: Database, *, limit: int) -> dict[str, ChangeReason | None]:

@@ -12,7 +12,7 @@ from app.kernel.errors import ConflictError, ExecutionNotFoundError, TaskExecuto
 from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.executions.execution_insertion import expires_at
-from app.queue.executions.execution_model import Treated
+from app.queue.executions.execution_model import OperationResult
 from schema.states import CANCELLABLE, ExecutionStatus
 
 LOCK = statement(
@@ -52,7 +52,7 @@ RESCHEDULE = statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class NewDueTime:
     """New due time: an instant, or the present due time, plus a delay and a share of `spread` derived from the id."""
 
     run_at: datetime | None = None
@@ -65,15 +65,15 @@ class Moved:
 
 
 def reschedule(
-    connection: Connection, execution_ids: Sequence[str], moved: Moved, *, ahead_ms: int, actor: str | None
-) -> Treated:
+    connection: Connection, execution_ids: Sequence[str], moved: NewDueTime, *, ahead_ms: int, actor: str | None
+) -> OperationResult:
     """Change when executions are due, never into the past; executions that are not waiting are refused."""
     found = {row.execution_id: row for row in connection.execute(LOCK, {"ids": sorted(execution_ids)})}
     refusals = {each: _refusal(each, found[each].status if each in found else None) for each in execution_ids}
     refused = {each: error for each, error in refusals.items() if error is not None}
     rows = [found[each] for each in execution_ids if each not in refused]
     if not rows:
-        return Treated(refused=refused)
+        return OperationResult(refused=refused)
     params = {
         "ids": [row.execution_id for row in rows],
         "befores": [row.status for row in rows],
@@ -87,7 +87,7 @@ def reschedule(
         for row in done
     ]
     record(connection, changes, actor=actor, reason=ChangeReason.RESCHEDULED)
-    return Treated(Counter(row.queue for row in done if row.is_due), refused)
+    return OperationResult(Counter(row.queue for row in done if row.is_due), refused)
 
 
 def _refusal(execution_id: str, status: str | None) -> TaskExecutorError | None:

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 from app.catalog.retry_policy import RetryPolicy, delay_ms
-from app.catalog.retry_policy.matchers import Observed
+from app.catalog.retry_policy.matchers import AttemptOutcome
 from app.queue.executions.execution_model import DeliveryError
 from schema.states import ExecutionStatus
 
@@ -26,7 +26,7 @@ def outcome(error: DeliveryError | None, answer: Mapping[str, Any], policy: Retr
     `answer` may have a `status_code` and a `body`, which is the received body, neither scrubbed nor clipped. Without an
     error, only the matchers of the answer apply. An error that a `retry_on` omits fails.
     """
-    seen = Observed(error.type if error else None, answer.get("status_code"), answer.get("body"))
+    seen = AttemptOutcome(error.type if error else None, answer.get("status_code"), answer.get("body"))
     for action in RetryAction:
         if seen.is_named_by(getattr(policy, action.value)):
             return action

@@ -16,7 +16,7 @@ from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions.execution_cancellation import CancellationScope
 from app.queue.jobs import job_cancellation, job_insertion, job_queries
 from app.queue.jobs.endpoint_cache import CachedEndpoint
-from app.queue.jobs.job_cancellation import Settled
+from app.queue.jobs.job_cancellation import RetirementBatch
 from app.queue.jobs.job_creation import MAX_TRIES, Creator
 from app.queue.jobs.job_model import Job, NewJob
 from app.schedule.timetable import DEFAULT_MAX_CATCH_UP, Timetable
@@ -100,11 +100,11 @@ def _replace(
     scope: CancellationScope,
     *,
     trace: TraceContext | None,
-) -> Settled:
+) -> RetirementBatch:
     """Replace the old version by the new version; raises _EndpointChangedError."""
     job_id, new_id = ids_
 
-    def body(connection: Connection) -> Settled:
+    def body(connection: Connection) -> RetirementBatch:
         locked, now = job_queries.lock_job(connection, job_id)
         if locked.replaced_by_id == new_id:
             # An earlier run of this transaction was committed, but its answer was lost.

@@ -21,7 +21,7 @@ from app.kernel.sql import statement
 from app.kernel.unreadable import report
 from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions import execution_cancellation, on_hold
-from app.queue.executions.execution_cancellation import CancellationScope, Cancelled, IfRunning
+from app.queue.executions.execution_cancellation import CancellationCounts, CancellationScope, IfRunning
 
 BEGIN = statement(
     "unfinished_changes.begin",
@@ -116,6 +116,6 @@ def _go_on(database: Database, row: Row[Any], ahead_ms: int, stopping: Stopping)
             running = IfRunning.REQUEST if row.running else None
             scope = CancellationScope(actor=row.actor, begun=row.begun, running=running, reason=reason)
             execution_cancellation.cancel_the_rest(
-                database, row.job_id, scope, Cancelled(0, 0, last=""), stopping=stopping, hardly_waits=True
+                database, row.job_id, scope, CancellationCounts(0, 0, last=""), stopping=stopping, hardly_waits=True
             )
             return let_go(0, retired_by=reason)

@@ -125,7 +125,7 @@ def at(instant: datetime) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class QueuePosition:
     """Number of workers that serve the queue, and of executions ahead in the same partition."""
 
     workers: int
@@ -143,7 +143,9 @@ class Line:
 class WaitingReason:
     """Port of features: a reason why a due execution waits although workers serve its queue."""
 
-    def explain(self, database: Database, facts: Facts, line: Line, details: dict[str, Any]) -> Explanation | None:
+    def explain(
+        self, database: Database, facts: Facts, line: QueuePosition, details: dict[str, Any]
+    ) -> Explanation | None:
         """Return an explanation if the reason applies to the execution; adds facts to `details`."""
         raise NotImplementedError
 
@@ -178,7 +180,7 @@ def explain_due(
     return Explanation(status, "NEXT_IN_QUEUE", text, since, None, details)
 
 
-def _line(database: Database, facts: Facts) -> Line:
+def _line(database: Database, facts: Facts) -> QueuePosition:
     partition = {
         "queue": facts.queue,
         "shard": facts.shard,
@@ -195,4 +197,4 @@ def _line(database: Database, facts: Facts) -> Line:
             break
         partition["priority"] = higher[0].priority
         ahead += database.fetch(DUE, partition | {"most": MAX_AHEAD + 1 - ahead})[0].due
-    return Line(found.workers, ahead)
+    return QueuePosition(found.workers, ahead)

@@ -32,7 +32,7 @@ from app.kernel.errors import (
 from app.web.http.conditions import change, tagged, unless_known
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Body, CallbacksSchema, Instant, Name, callbacks_field
-from app.web.openapi.any_of import AnyOf, Checked
+from app.web.openapi.any_of import AnyOf, CheckedObject
 from app.web.openapi.resource import Resource, same_name
 from app.web.services import services, wake
 from schema.inline_bounds import INLINE_PREFIX
@@ -68,7 +68,7 @@ class EndpointSchema(Schema):
     )
     priority = fields.Integer(required=True)
     limits = AnyOf(LIMITS, required=True, allow_none=True, metadata={"description": "as given"})
-    breaker = Checked(BREAKER, OFF, required=True, allow_none=True, metadata={"description": "as given"})
+    breaker = CheckedObject(BREAKER, OFF, required=True, allow_none=True, metadata={"description": "as given"})
     result_retention = retention_field(
         required=True,
         allow_none=True,
@@ -110,8 +110,10 @@ class FlowSchema(Body):
             "example": DEFAULT_PRIORITY,
         },
     )
-    limits = Checked(LIMITS, allow_none=True, metadata={"description": "limits over all workers; none when absent"})
-    breaker = Checked(
+    limits = CheckedObject(
+        LIMITS, allow_none=True, metadata={"description": "limits over all workers; none when absent"}
+    )
+    breaker = CheckedObject(
         BREAKER, OFF, allow_none=True, metadata={"description": "the default breaker when absent, none when `off`"}
     )
     result_retention = retention_field(

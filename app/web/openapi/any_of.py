@@ -8,7 +8,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
-from app.catalog.specs.spec_fields import Described, rule_of
+from app.catalog.specs.spec_fields import DescribedValue, rule_of
 
 
 class AnyOf(fields.Dict):
@@ -23,7 +23,7 @@ class AnyOf(fields.Dict):
         return value
 
 
-class Checked(AnyOf):
+class CheckedObject(AnyOf):
     """Object with one schema, validated here, or one of a few words."""
 
     def __init__(self, shape: Schema, *words: str, **options: Any) -> None:
@@ -48,10 +48,12 @@ def describe(converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> M
         ret.pop("type")
         ret.pop("additionalProperties")
         options = [converter.resolve_nested_schema(shape) for shape in field.shapes]
-        options += [{"type": "string", "enum": list(field.words)}] if isinstance(field, Checked) and field.words else []
+        options += (
+            [{"type": "string", "enum": list(field.words)}] if isinstance(field, CheckedObject) and field.words else []
+        )
         options += [{"type": "null"}] if field.allow_none else []
         return {"anyOf": options} if len(options) > 1 else options[0]
-    own = field.json_schema if isinstance(field, Described) else {}
+    own = field.json_schema if isinstance(field, DescribedValue) else {}
     return {**own, **_variables(field, ret.get("description", ""))}
 
 

@@ -20,7 +20,7 @@ from app.dev.receiver import Receiver
 from app.kernel import db
 from app.kernel.config import Settings
 from app.kernel.db import Database
-from app.queue.executions.execution_cancellation import Cancelled, IfRunning, cancel_execution
+from app.queue.executions.execution_cancellation import CancellationCounts, IfRunning, cancel_execution
 from app.queue.jobs.job_pause import pause_job
 from brokers.attempt import Attempt
 from brokers.broker import ExecutionsBroker
@@ -201,7 +201,7 @@ def test_cancel_request_for_a_claimed_delivery_takes_effect_only_if_the_worker_s
     (execution_id,) = rows.add_executions(database, endpoint="quick", due_in=due_in, shards=shards)
     running.start(ahead_ms=FAR_AHEAD_MS)
     running.wait_until_taken(1)
-    assert cancel_execution(database, execution_id, if_running=IfRunning.REQUEST, actor=None) == Cancelled(
+    assert cancel_execution(database, execution_id, if_running=IfRunning.REQUEST, actor=None) == CancellationCounts(
         ended=0, asked=1
     )
     if stops:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 
 from app.kernel import ids
 from app.kernel.db import Database
-from app.queue.ending.handler import Brought, Handler
+from app.queue.ending.handler import Handler, HandlerResult
 from app.queue.ending.outbox_rows import End
 from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_model import Claim, DeliveryError
@@ -31,12 +31,12 @@ def counting_handler(
     """
     database.fetch(text("CREATE TABLE IF NOT EXISTS counted (name TEXT NOT NULL, end_id TEXT NOT NULL)"))
 
-    def apply(connection: Connection, ends: Sequence[End]) -> Brought:
+    def apply(connection: Connection, ends: Sequence[End]) -> HandlerResult:
         for end in ends:
             connection.execute(text("INSERT INTO counted VALUES (:name, :id)"), {"name": name, "id": end.end_id})
         if failing() & {end.execution_id for end in ends}:  # type: ignore[operator]
             raise LookupError("nothing there")
-        return Brought(["http"])
+        return HandlerResult(["http"])
 
     return Handler(name, lambda _end: True, apply)
 

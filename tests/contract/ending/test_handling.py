@@ -17,7 +17,7 @@ from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from app.kernel.processes import worker_lease
 from app.queue.ending import outbox_rows
-from app.queue.ending.outbox_processor import Handled, OutboxProcessor
+from app.queue.ending.outbox_processor import OutboxProcessor, OutboxResult
 from app.queue.ending.subscriptions import is_followed, may_be_followed
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.executions.verdict import RetryAction, Tried, Verdict, decide
@@ -112,7 +112,7 @@ def test_failure_leaves_a_dead_letter_unless_the_policy_rejected_it(database: Da
     assert (letter.endpoint, letter.attempt_count) == ("target", 1)
     assert letter.failed_at == rows.execution(database, failed[0].execution_id).completed_at
     assert outbox_events(database) == []
-    assert OutboxProcessor(database, handlers=HANDLERS).handle(event_ids) == Handled()
+    assert OutboxProcessor(database, handlers=HANDLERS).handle(event_ids) == OutboxResult()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -145,16 +145,16 @@ def test_failing_handler_delays_no_other_event_and_no_other_handler(database: Da
     values = Values()
     handlers = [counting_handler(database, "failing", lambda: failing), counting_handler(database, "other")]
     processor = OutboxProcessor(database, handlers=handlers, values=values)
-    assert processor.handle(event_ids) == Handled(8, 1, frozenset({"http"}))
+    assert processor.handle(event_ids) == OutboxResult(8, 1, frozenset({"http"}))
     assert len(counted_events(database, "failing")) == 8
     assert counted_events(database, "other") == event_ids
     (left,) = database.fetch(text("SELECT end_id, tries, effects_left, due_at > now() AS waits FROM execution_ends"))
     assert (left.tries, left.effects_left, left.waits) == (1, ["failing"], True)
     assert values.totals() == {"outbox_ends_handled_total": 8, "outbox_effects_failed_total": 1}
 
-    assert processor.handle(event_ids) == Handled(), "a failed event is handled alone from now on"
+    assert processor.handle(event_ids) == OutboxResult(), "a failed event is handled alone from now on"
     failing.clear()
-    assert processor.handle_alone(left.end_id) == Handled(1, 0, frozenset({"http"}))
+    assert processor.handle_alone(left.end_id) == OutboxResult(1, 0, frozenset({"http"}))
     assert counted_events(database, "failing") == event_ids
     assert counted_events(database, "other") == event_ids
     assert outbox_events(database) == []
@@ -166,11 +166,11 @@ def test_locked_execution_delays_no_other_event(database: Database, database_url
     claims = claimed(database, worker, 3)
     event_ids = complete_claims(database, claims)
     with locked(database, claims[1]):
-        assert OutboxProcessor(hasty, handlers=HANDLERS).handle(event_ids) == Handled(2, 1)
+        assert OutboxProcessor(hasty, handlers=HANDLERS).handle(event_ids) == OutboxResult(2, 1)
     assert set(dead_letters(database)) == {claims[0].execution_id, claims[2].execution_id}
     with database.engine.connect() as locking, locking.begin():
         locking.execute(text("SELECT 1 FROM execution_ends FOR UPDATE"))
-        assert OutboxProcessor(hasty, handlers=HANDLERS).handle_alone(event_ids[1]) == Handled(), (
+        assert OutboxProcessor(hasty, handlers=HANDLERS).handle_alone(event_ids[1]) == OutboxResult(), (
             "another process is handling the event"
         )
     hasty.close()
@@ -198,13 +198,13 @@ def test_handler_of_a_later_release_stays_pending(database: Database, worker: st
     (claim,) = claimed(database, worker)
     event_ids = complete_claims(database, [claim])
     database.fetch(text("UPDATE execution_ends SET reason = 'LATER'"))
-    assert OutboxProcessor(database, handlers=HANDLERS).handle(event_ids) == Handled(1)
+    assert OutboxProcessor(database, handlers=HANDLERS).handle(event_ids) == OutboxResult(1)
     (letter,) = database.fetch(text("SELECT error_type FROM dead_letters"))
     assert letter.error_type == "LATER"
 
     (other,) = complete_claims(database, claimed(database, worker))
     database.fetch(text('UPDATE execution_ends SET tries = 1, effects_left = \'["dead_letters", "later"]\''))
-    assert OutboxProcessor(database, handlers=HANDLERS).handle_alone(other) == Handled(0, 1)
+    assert OutboxProcessor(database, handlers=HANDLERS).handle_alone(other) == OutboxResult(0, 1)
     assert len(dead_letters(database)) == 2
     (left,) = database.fetch(text("SELECT tries, effects_left FROM execution_ends"))
     assert (left.tries, left.effects_left) == (2, ["later"])

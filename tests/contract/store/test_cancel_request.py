@@ -10,7 +10,7 @@ from app.kernel.db import Database
 from app.queue.claiming.release import Release, release
 from app.queue.executions import reclaim
 from app.queue.executions.completion import Completion, complete
-from app.queue.executions.execution_cancellation import Cancelled, IfRunning, cancel_execution
+from app.queue.executions.execution_cancellation import CancellationCounts, IfRunning, cancel_execution
 from app.queue.executions.execution_model import Claim, DeliveryError, LogLine
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.executions.verdict import Verdict
@@ -54,10 +54,10 @@ def recorded(database: Database) -> list[tuple[str, str, int, str | None, str]]:
 
 def test_cancel_request_changes_no_status_and_a_second_request_changes_nothing(process: WorkerProcess) -> None:
     claim = running(process)
-    assert request_cancel(process.database, claim) == Cancelled(ended=0, asked=1)
+    assert request_cancel(process.database, claim) == CancellationCounts(ended=0, asked=1)
     first = rows.execution(process.database, claim.execution_id)
     assert (first.status, first.cancel_requested_at is None) == ("RUNNING", False)
-    assert request_cancel(process.database, claim) == Cancelled(ended=0, asked=1)
+    assert request_cancel(process.database, claim) == CancellationCounts(ended=0, asked=1)
     assert rows.execution(process.database, claim.execution_id) == first
     assert recorded(process.database) == [("RUNNING", "RUNNING", 1, "ops", "CANCEL_REQUESTED")]
     assert rows.job_of(process.database, claim.execution_id).status == "ACTIVE"
@@ -66,7 +66,7 @@ def test_cancel_request_changes_no_status_and_a_second_request_changes_nothing(p
 def test_abort_request_after_a_cancel_request_is_recorded_once(process: WorkerProcess) -> None:
     claim = running(process)
     for if_running in (IfRunning.REQUEST, IfRunning.ABORT, IfRunning.ABORT, IfRunning.REQUEST):
-        assert request_cancel(process.database, claim, if_running) == Cancelled(ended=0, asked=1)
+        assert request_cancel(process.database, claim, if_running) == CancellationCounts(ended=0, asked=1)
     assert [event[-1] for event in recorded(process.database)] == ["CANCEL_REQUESTED", "ABORT_REQUESTED"]
     row = rows.execution(process.database, claim.execution_id)
     assert row.cancel_requested_at < row.abort_requested_at

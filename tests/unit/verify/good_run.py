@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from app.dev.verify.evidence import Accepted, Arrival, AttemptRow, Evidence, ExecutionRow, TransitionRow
+from app.dev.verify.evidence import AcceptedJob, Arrival, AttemptRow, Evidence, ExecutionRow, TransitionRow
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, Trigger
 
 S = ExecutionStatus
@@ -20,7 +20,7 @@ CHANGES = (
     TransitionRow("e1", S.RETRYING, S.RUNNING, 1, 2, "w1", "w2", True),
     TransitionRow("e1", S.RUNNING, S.SUCCESS, 2, 2, "w2", "w2"),
 )
-CRON = Accepted("j2", "tick", Trigger.CRON, first_tick=DUE, step=MINUTE, ended_at=DUE + MINUTE + MS)
+CRON = AcceptedJob("j2", "tick", Trigger.CRON, first_tick=DUE, step=MINUTE, ended_at=DUE + MINUTE + MS)
 
 
 def tick(name: str, at: datetime) -> ExecutionRow:
@@ -28,7 +28,7 @@ def tick(name: str, at: datetime) -> ExecutionRow:
 
 
 GOOD = Evidence(
-    accepted=(Accepted("j1", "k1", Trigger.IMMEDIATE), CRON),
+    accepted=(AcceptedJob("j1", "k1", Trigger.IMMEDIATE), CRON),
     jobs=frozenset({"j1", "j2"}),
     executions=(EXECUTION, tick("t1", DUE), tick("t2", DUE + MINUTE)),
     attempts=(FIRST, SECOND),

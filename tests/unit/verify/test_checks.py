@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from app.dev.verify.evidence import (
-    Accepted,
+    AcceptedJob,
     Arrival,
     AttemptRow,
     Conduct,
@@ -61,7 +61,7 @@ def in_stream(execution_id: str = "e1") -> Arrival:
 
 
 def with_storm(*ticks: ExecutionRow, resumed_at: datetime = DUE) -> Evidence:
-    stormed = Accepted("j2", "tick", Trigger.INTERVAL, is_stormed=True, resumed_at=resumed_at)
+    stormed = AcceptedJob("j2", "tick", Trigger.INTERVAL, is_stormed=True, resumed_at=resumed_at)
     return replace(GOOD, accepted=(GOOD.accepted[0], stormed), executions=(*GOOD.executions, *ticks), transitions=None)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from app.dev.verify.evidence import (
-    Accepted,
+    AcceptedJob,
     Arrival,
     AttemptRow,
     BreakerChange,
@@ -48,7 +48,7 @@ class Run:
 
     def evidence(self, **changes: object) -> Evidence:
         evidence = Evidence(
-            accepted=tuple(Accepted(row.job_id, row.job_id, Trigger.IMMEDIATE) for row in self.executions),
+            accepted=tuple(AcceptedJob(row.job_id, row.job_id, Trigger.IMMEDIATE) for row in self.executions),
             jobs=frozenset(row.job_id for row in self.executions),
             executions=tuple(self.executions),
             attempts=tuple(self.attempts),

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from app.features.breakers import store as breakers_store
-from app.features.breakers.rules import BreakerSettings, Counted, Counts, Reason, Standing, Transition
+from app.features.breakers.rules import BreakerSettings, Counted, Counts, Reason, StoredBreaker, Transition
 from app.kernel.db import Database
 from schema.states import BreakerState
 from tests.contract.races.racing import schedulers
@@ -29,23 +29,25 @@ def workers(request: pytest.FixtureRequest, database_url: str) -> Iterator[list[
         yield databases
 
 
-def standing(database: Database) -> Standing:
+def standing(database: Database) -> StoredBreaker:
     (found,) = breakers_store.notable(database)
     return found
 
 
-def race(workers: list[Database], wanted: Transition, before: Standing | None = None) -> list[Standing | None]:
+def race(
+    workers: list[Database], wanted: Transition, before: StoredBreaker | None = None
+) -> list[StoredBreaker | None]:
     """Request the same change in each worker, based on the row that it reads or on `before`."""
 
-    def body(number: int) -> Standing | None:
+    def body(number: int) -> StoredBreaker | None:
         database = workers[number]
         return breakers_store.change(database, before or standing(database), wanted, f"wrk_{number}")
 
-    bodies: list[Callable[[], Standing | None]] = [partial(body, number) for number in range(WORKERS)]
+    bodies: list[Callable[[], StoredBreaker | None]] = [partial(body, number) for number in range(WORKERS)]
     return at_once(*bodies)
 
 
-def winner(results: list[Standing | None]) -> int:
+def winner(results: list[StoredBreaker | None]) -> int:
     (number,) = [number for number, result in enumerate(results) if result is not None]
     return number
 
@@ -119,13 +121,13 @@ def test_results_of_all_processes_are_added(workers: list[Database]) -> None:
 
     def counted(number: int) -> Transition | None:
         (found,) = breakers_store.counted(workers[number], {TARGET: 7}).items()
-        assert found[0] == Standing(TARGET)
+        assert found[0] == StoredBreaker(TARGET)
         return BreakerSettings(min_results=4 * WORKERS).opened_by(found[1])
 
     found = at_once(*(partial(publish, number) for number in range(WORKERS)))
     assert any(found)
     each = {"a": Counts(0, 2 * WORKERS), "b": Counts(0, 2 * WORKERS)}
-    assert breakers_store.counted(workers[0], {TARGET: 7}) == {Standing(TARGET): each}
+    assert breakers_store.counted(workers[0], {TARGET: 7}) == {StoredBreaker(TARGET): each}
 
 
 def test_locked_breaker_delays_no_result_of_other_targets(workers: list[Database]) -> None:
@@ -137,5 +139,5 @@ def test_locked_breaker_delays_no_result_of_other_targets(workers: list[Database
         breakers_store.publish(workers[1], {locked: 90_000, other: 90_000}, results)
     assert {found.target for found in breakers_store.notable(workers[2])} == {locked, other}
     assert breakers_store.counted(workers[2], {locked: 7, other: 7}) == {
-        Standing(target): {"a": Counts(0, 1)} for target in (locked, other)
+        StoredBreaker(target): {"a": Counts(0, 1)} for target in (locked, other)
     }

@@ -16,7 +16,7 @@ from app.kernel.errors import ConflictError, UnavailableError
 from app.kernel.sql import REGISTRY
 from app.queue.bulk.bulk_job_kind import FilteredRow
 from app.queue.ending.letters import archive
-from app.queue.executions.execution_model import Treated
+from app.queue.executions.execution_model import OperationResult
 from app.queue.jobs.job_creation import Creator
 from schema.states import BulkJobStatus
 from tests import rows
@@ -139,7 +139,7 @@ class FailsAfterTwoBatches(RedriveJob):
 
     left = 2
 
-    def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> Treated:
+    def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> OperationResult:
         """Redrive letters."""
         if not self.left:
             raise OSError("the disk is full")
@@ -197,7 +197,7 @@ class Stalled(RedriveJob):
         self._stop_at("read")
         return found
 
-    def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> Treated:
+    def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> OperationResult:
         """Redrive letters."""
         self._stop_at("write")
         return super().process(bulk_job, items)

@@ -14,7 +14,7 @@ from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.manual_retry import retry_execution
 from app.queue.executions.promotion import promote
-from app.queue.executions.rescheduling import Moved, reschedule
+from app.queue.executions.rescheduling import NewDueTime, reschedule
 from app.queue.executions.verdict import Tried, decide
 from app.queue.jobs.job_batch import create_many
 from app.queue.jobs.job_creation import Creator
@@ -87,7 +87,7 @@ def run_now(database: Database, execution_id: str) -> None:
 
 
 def move_later(database: Database, execution_id: str) -> None:
-    later = Moved(run_at=rows.database_now(database) + AGO)
+    later = NewDueTime(run_at=rows.database_now(database) + AGO)
     database.transact(lambda connection: reschedule(connection, [execution_id], later, ahead_ms=0, actor=None))
 
 

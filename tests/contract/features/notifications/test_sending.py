@@ -28,7 +28,7 @@ from app.kernel.errors import ConflictError, UnavailableError
 from app.kernel.function_types import never
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.values import Values
-from app.queue.ending.handler import Brought, Handler
+from app.queue.ending.handler import Handler, HandlerResult
 from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.ending.outbox_rows import End
 from app.scheduler.chore import ChoreContext
@@ -188,11 +188,11 @@ def test_event_is_counted_once_when_the_transaction_is_repeated(database: Databa
     found = fail(database, 3) + fail(database, 2, endpoint=CHANNEL, followed=int(Followed.NOTIFICATION))
     values, runs = Values(), list[int]()
 
-    def repeat(connection: Connection, ends: Sequence[End]) -> Brought:
+    def repeat(connection: Connection, ends: Sequence[End]) -> HandlerResult:
         runs.append(len(ends))
         if len(runs) < 3:
             connection.execute(text("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$"))
-        return Brought()
+        return HandlerResult()
 
     handlers = [NOTIFICATIONS, Handler("repeat", lambda _end: True, repeat)]
     assert OutboxProcessor(database, handlers=handlers, values=values).handle(found).ends == 5

@@ -13,7 +13,7 @@ from app.features import FEATURES
 from app.features.callbacks import handlers as callbacks_handlers
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from app.queue.ending.outbox_processor import Handled, OutboxProcessor
+from app.queue.ending.outbox_processor import OutboxProcessor, OutboxResult
 from app.queue.executions.execution_model import Claim
 from app.queue.executions.repairs import fail_exhausted
 from app.queue.executions.verdict import RetryAction, Tried, Verdict, decide
@@ -271,7 +271,9 @@ def test_locked_callback_endpoint_delays_callbacks_but_not_the_dead_letter(calle
     (found,) = [row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends"))]
     with database.engine.connect() as other, other.begin():
         other.execute(text("SELECT 1 FROM endpoints WHERE name = 'alarm' FOR UPDATE"))
-        assert OutboxProcessor(database, handlers=completion_handlers(FEATURES)).handle_alone(found) == Handled(0, 1)
+        assert OutboxProcessor(database, handlers=completion_handlers(FEATURES)).handle_alone(found) == OutboxResult(
+            0, 1
+        )
     (letter,) = caller.get("/dead-letters").json["items"]
     assert (letter["letter_id"], callback_jobs(caller)) == (found, [])
     assert OutboxProcessor(database, handlers=completion_handlers(FEATURES)).handle_alone(found).ends == 1
