@@ -12,19 +12,29 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect, Rule
 from werkzeug.test import TestResponse
 
+from app.features import FEATURES
 from app.kernel.config import Settings
 from app.web.application import create_app
 
 
-@cache
 def application() -> Flask:
-    """Build the application with default settings, once, since this takes longer than most tests."""
+    """Return an application with default settings, built once for the features of FEATURES, which takes a while."""
+    return _application(len(FEATURES))
+
+
+@cache
+def _application(_features: int) -> Flask:
     return create_app(Settings(database_url="postgresql://nobody@127.0.0.1:1/none"))
 
 
-@cache
 def document() -> dict[str, Any]:
-    found: dict[str, Any] = application().test_client().get("/openapi.json").json
+    """Return the document of an application with all features, to which a test may have added one."""
+    return _document(application())
+
+
+@cache
+def _document(app: Flask) -> dict[str, Any]:
+    found: dict[str, Any] = app.test_client().get("/openapi.json").json
     return found
 
 
