@@ -22,7 +22,7 @@ ESCAPES = "[red]\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE}"
     [
         ("{bad", "Expecting property name"),
         ('{"a": 1, "a": 2}', "same key twice"),
-        ("[" * 3000, "nested deeper"),
+        ("[" * 3000 + "]" * 3000, "nested deeper"),
         ('{"a": "\\u0000"}', "NUL"),
         (f"@{sys.executable}", "is not UTF-8"),
         ("@/nowhere", "cannot be read"),
