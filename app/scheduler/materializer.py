@@ -3,18 +3,36 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import datetime, timedelta
+from functools import partial
+from typing import NamedTuple
 
 from app.kernel.unreadable import report
 from app.queue.claiming.depth import Depths
-from app.queue.executions.materialization import DuePosition, due, materialize
+from app.queue.executions.materialization import (
+    HOLD_BRIEFLY,
+    DuePosition,
+    Materialized,
+    due,
+    materialize,
+)
 from app.queue.executions.watermark import LowWater
 from app.schedule.due_ticks import Advance, DueJob, choose_ticks, makes_up_for_all, may_wait
 from app.scheduler.chore import LATE_PER_PASS, ChoreContext, Counts, counts_so_far, report_progress
 from app.scheduler.locked_rows import LockedRow, LockedRows
 
 MAX_TICKS = 500  # executions per statement
+
+
+class _Page(NamedTuple):
+    """Page of due jobs, each with the ticks that it takes now, and the result of their insertion."""
+
+    now: datetime  # the database's clock
+    following: DuePosition | None
+    jobs: Sequence[DueJob]
+    choices: Sequence[tuple[DueJob, Advance | None]]
+    done: Materialized
 
 
 class CatchUpPace:
@@ -53,6 +71,10 @@ class CatchUpPace:
         self._count(advance.job, -advance.late_ticks)
         self._next_ticks[advance.job.job_id] = advance.job.next_run_at
 
+    def wait_for(self, job: DueJob) -> None:
+        """Keep the next tick of a job that another transaction has locked."""
+        self._next_ticks[job.job_id] = job.next_run_at
+
     def continues(self, advance: Advance, jobs: int) -> bool:
         """Return whether a job has more ticks in this pass than fitted into its statement."""
         job, following = advance.job, advance.next_run_at
@@ -88,55 +110,80 @@ class Materializer:
         start: DuePosition | None = None  # None: the mark
         pace = CatchUpPace(settings.cron_tick_interval_seconds, self._context.late_per_pass)
         depths = Depths(self._context.database, self._context.served.count)
-        locked = set[LockedRow]()
+        locked, seen = set[LockedRow](), set[str]()
         behind = False  # True if a job of this scan has more ticks in this pass than fitted into its statement
         while not self._context.stopping():
-            jobs, now, following = due(
-                self._context.database,
-                ahead_ms=self._context.ahead_ms,
-                limit=batch,
-                after=start or DuePosition(self._ticks.since),
+            page = self._context.database.transact_jointly(
+                partial(self._take, start or DuePosition(self._ticks.since), batch, pace, depths)
             )
-            moved = self._move(self._advances(jobs, pace, depths), pace, counts, locked)
-            behind = behind or any(pace.continues(advance, len(jobs)) for advance in moved)
+            seen.update(job.job_id for job in page.jobs)
+            moved = self._note(page, pace, counts, locked)
+            behind = behind or any(pace.continues(advance, len(page.jobs)) for advance in moved)
             report_progress()
-            if following is not None:
-                start = following
+            if page.following is not None:
+                start = page.following
             elif behind:
                 start, behind = None, False
             else:
-                self._ticks.advance(pace.reached(now), began, time.monotonic())
+                self._note_skipped(pace, seen, locked)
+                self._ticks.advance(pace.reached(page.now), began, time.monotonic())
                 self._locked_jobs.note(locked)
                 break
         return counts
 
-    def _move(
-        self, advances: Sequence[Advance], pace: CatchUpPace, counts: Counts, locked: set[LockedRow]
-    ) -> list[Advance]:
-        """Advance jobs; add locked jobs to `locked`, and return the advances of all other jobs."""
-        done = materialize(self._context.database, advances, shards=self._context.shards)
+    def _take(self, after: DuePosition, limit: int, pace: CatchUpPace, depths: Depths) -> _Page:
+        """Take a page of due jobs, which other schedulers skip, and insert their ticks: one transaction."""
+        database, ahead_ms = self._context.database, self._context.ahead_ms
+        jobs, now, following = due(database, ahead_ms=ahead_ms, limit=limit, after=after, takes=True)
+        if not jobs:
+            return _Page(now, following, [], [], Materialized())
+        database.fetch(HOLD_BRIEFLY)
+        choices = self._choices(jobs, pace, depths)
+        advances = [advance for _, advance in choices if advance is not None]
+        done = materialize(database, advances, shards=self._context.shards)
+        return _Page(now, following, jobs, choices, done)
+
+    def _note(self, page: _Page, pace: CatchUpPace, counts: Counts, locked: set[LockedRow]) -> list[Advance]:
+        """Count a page; add locked jobs to `locked`, and return the advances of all other jobs."""
+        done, moved = page.done, list[Advance]()
         self._context.hint_all(done.queues)
         counts.update(ticks=done.executions, retired=done.retired, skipped=done.skipped)
-        for advance in advances:
-            if advance.job.job_id in done.locked:
+        for job, advance in page.choices:
+            pace.note(job, advance)
+            if advance is not None and job.job_id in done.locked:
                 pace.put_back(advance)
-                locked.add(LockedRow(f"job {advance.job.job_id}", advance.job.next_run_at))
-        return [advance for advance in advances if advance.job.job_id not in done.locked]
+                locked.add(LockedRow(f"job {job.job_id}", job.next_run_at))
+            elif advance is not None:
+                moved.append(advance)
+        return moved
 
-    def _advances(self, jobs: Sequence[DueJob], pace: CatchUpPace, depths: Depths) -> list[Advance]:
+    def _note_skipped(self, pace: CatchUpPace, seen: Set[str], locked: set[LockedRow]) -> None:
+        """Keep the mark before the first due jobs that this pass has skipped, because others had locked them."""
+        left, _, _ = due(
+            self._context.database,
+            ahead_ms=self._context.ahead_ms,
+            limit=self._context.settings.cron_batch_size,
+            after=DuePosition(self._ticks.since),
+        )
+        for job in left:
+            if job.job_id not in seen:
+                pace.wait_for(job)
+                locked.add(LockedRow(f"job {job.job_id}", job.next_run_at))
+
+    def _choices(
+        self, jobs: Sequence[DueJob], pace: CatchUpPace, depths: Depths
+    ) -> list[tuple[DueJob, Advance | None]]:
         portions = {job.job_id: pace.portion(job, len(jobs)) for job in jobs}
         grace = timedelta(seconds=self._context.settings.misfire_grace_seconds)
         deep = depths.deep([job.job_id for job in jobs if makes_up_for_all(job, grace)])
         ready = sum(job.next_run_at > job.now or portions[job.job_id] > 0 for job in jobs)
         limit = max(1, MAX_TICKS // max(1, ready))
-        advances: list[Advance | None] = []
+        choices = list[tuple[DueJob, Advance | None]]()
         for job in jobs:
             try:
                 is_deferred = job.job_id in deep and may_wait(job, pace.least(job))
-                advance = choose_ticks(job, limit, grace, 0 if is_deferred else portions[job.job_id])
-                pace.note(job, advance)
-                advances.append(advance)
+                choices.append((job, choose_ticks(job, limit, grace, 0 if is_deferred else portions[job.job_id])))
             except Exception as error:  # noqa: BLE001 - a row may hold anything
                 # Valid when it was stored, but this machine's time zones may be older. Other jobs continue.
                 report(f"job {job.job_id}", error)
-        return [found for found in advances if found is not None]
+        return choices

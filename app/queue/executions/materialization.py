@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row
+from sqlalchemy import Row, text
 
 from app.kernel import ids
 from app.kernel.db import Database
@@ -25,26 +25,28 @@ _IS_BUSY = """(EXISTS (SELECT 1 FROM executions AS x WHERE x.job_id = j.job_id A
                 OR EXISTS (SELECT 1 FROM jobs AS v JOIN executions AS x ON x.job_id = v.job_id
                             WHERE v.first_version_id = j.first_version_id AND x.completed_at IS NULL))"""
 
-# Reads without locks, which would end with this statement; the compare-and-set of MATERIALIZE decides. Only jobs with
-# overlap = 'skip' need `busy`.
-DUE = statement(
-    "executions.due_jobs",
-    """
-    WITH found AS (
-      SELECT j.job_id, j.cron_expression, j.cron_timezone, j.interval_ms, j.fixed_delay,
-             j.cron_starts_at, j.cron_ends_at, j.created_at, j.cron_next_run_at, j.catch_up, j.max_catch_up, j.overlap,
-             CASE WHEN j.overlap = 'skip' THEN {is_busy} ELSE false END AS busy
+
+# Only jobs with overlap = 'skip' need `busy`.
+_DUE = """
+    WITH page AS MATERIALIZED (
+      SELECT job_id, first_version_id, cron_expression, cron_timezone, interval_ms, fixed_delay, cron_starts_at,
+             cron_ends_at, created_at, cron_next_run_at, catch_up, max_catch_up, overlap
         FROM jobs AS j
-       WHERE j.cron_next_run_at IS NOT NULL
-         AND j.cron_next_run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'@regions(j)
-         AND (j.cron_next_run_at, j.job_id) > (CAST(:after_run_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
-       ORDER BY j.cron_next_run_at, j.job_id LIMIT :limit)
-    SELECT found.*, now() AS now, now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond' AS horizon
-      FROM (SELECT 1 AS one) AS always LEFT JOIN found ON true
-     ORDER BY found.cron_next_run_at NULLS FIRST, found.job_id NULLS FIRST
-    """,
-    is_busy=_IS_BUSY,
-)
+       WHERE cron_next_run_at IS NOT NULL
+         AND cron_next_run_at <= now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond'@regions(j)
+         AND (cron_next_run_at, job_id) > (CAST(:after_run_at AS TIMESTAMPTZ), CAST(:after_job AS TEXT))
+       ORDER BY cron_next_run_at, job_id LIMIT :limit{lock})
+    SELECT j.*, CASE WHEN j.overlap = 'skip' THEN {is_busy} ELSE false END AS busy,
+           now() AS now, now() + CAST(:ahead_ms AS BIGINT) * INTERVAL '1 millisecond' AS horizon
+      FROM (SELECT 1 AS one) AS always LEFT JOIN page AS j ON true
+     ORDER BY j.cron_next_run_at NULLS FIRST, j.job_id NULLS FIRST
+    """
+DUE = statement("executions.due_jobs", _DUE, is_busy=_IS_BUSY, lock="")
+# Schedulers divide the due jobs: the locks of a page last until its ticks are inserted, and other schedulers skip its
+# jobs. The locks are only an optimisation; the compare-and-set of MATERIALIZE decides.
+TAKE_DUE = statement("executions.take_due_jobs", _DUE, is_busy=_IS_BUSY, lock=" FOR NO KEY UPDATE SKIP LOCKED")
+# A scheduler that is frozen with the locks of a page delays no tick: its look-ahead is longer.
+HOLD_BRIEFLY = text("SET LOCAL idle_in_transaction_session_timeout = '2s'")
 
 # A missed tick is due now: claims are in order of run_at, so a past run_at would overtake all due executions.
 # Microseconds keep the missed ticks of a job in order.
@@ -142,14 +144,15 @@ DUE_FIRST = DuePosition(EPOCH)
 
 
 def due(
-    database: Database, *, ahead_ms: int, limit: int, after: DuePosition = DUE_FIRST
+    database: Database, *, ahead_ms: int, limit: int, after: DuePosition = DUE_FIRST, takes: bool = False
 ) -> tuple[list[DueJob], datetime, DuePosition | None]:
     """Read the jobs with due ticks, longest due first, from a position on.
 
-    Returns also the database's clock, and the position of the next page, if there may be one.
+    With `takes` it skips locked jobs, and locks all others until the end of the transaction. Returns also the
+    database's clock, and the position of the next page, if there may be one.
     """
     params = {"ahead_ms": ahead_ms, "limit": limit, "after_run_at": after.run_at, "after_job": after.job_id}
-    rows = database.fetch(DUE, params)
+    rows = database.fetch(TAKE_DUE if takes else DUE, params)
     found = [row for row in rows if row.job_id is not None]
     last = DuePosition(found[-1].cron_next_run_at, found[-1].job_id) if len(found) == limit else None
     return readable(_due_job, found, lambda row: f"job {row.job_id}"), rows[0].now, last

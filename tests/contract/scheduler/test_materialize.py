@@ -28,7 +28,7 @@ HUNDREDTH = timedelta(milliseconds=10)
 def test_ten_minutes_of_downtime_yield_every_tick_once_with_three_schedulers(
     database: Database, database_url: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    strip_locks(monkeypatch, way, materialization, "MATERIALIZE")
+    strip_locks(monkeypatch, way, materialization, "TAKE_DUE", "MATERIALIZE")
     begin = rows.database_now(database)
     zones = ["UTC", "Asia/Kathmandu", "America/New_York"]
     jobs = {add_cron_job(database, "* * * * *", timezone=z, missed=timedelta(minutes=10)): z for z in zones * 8}
@@ -43,6 +43,23 @@ def test_ten_minutes_of_downtime_yield_every_tick_once_with_three_schedulers(
         assert found[-1] - begin > timedelta(minutes=-1)
         assert row.cron_next_run_at == found[-1] + timedelta(minutes=1)
     assert total(counts, "ticks") == sum(len(scheduled(database, job_id)) for job_id in jobs)
+
+
+def test_schedulers_divide_the_due_jobs_and_hold_them_briefly(database: Database, scheduler_database: Database) -> None:
+    """Each job is read by one scheduler; a frozen scheduler loses its locks before its jobs are late."""
+    for number in range(20):
+        add_interval_job(database, HOUR, missed=number * HUNDREDTH)
+
+    def take(*databases: Database) -> list[str]:
+        pages = [materialization.due(each, ahead_ms=0, limit=10, takes=True)[0] for each in databases]
+        return [due.job_id for page in pages for due in page]
+
+    taken = database.transact_jointly(lambda: take(database, scheduler_database))
+    assert len(set(taken)) == len(taken) == 20
+    sent: list[str] = []
+    event.listen(scheduler_database.engine, "before_cursor_execute", lambda *given: sent.append(given[2].split()[0]))
+    assert chores(scheduler_database).materialize()["ticks"] == 20
+    assert sent == ["WITH", "SET", "WITH", "WITH"], "take, hold briefly, insert, read the rest"
 
 
 def test_execution_has_the_fields_of_its_job_and_its_tick(database: Database) -> None:

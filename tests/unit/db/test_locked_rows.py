@@ -93,7 +93,7 @@ SKIPS = {
     "test_locked_job_delays_no_other_next_run_by_new_time_zone_rules": ["jobs.move_next_runs"],
     "test_locked_job_delays_no_other_restart_of_a_fixed_delay": ["jobs.restart_stalled"],
     "test_locked_job_delays_no_other_retirement": ["jobs.retire_finished"],
-    "test_locked_job_delays_no_tick_of_other_jobs": ["executions.materialize"],
+    "test_locked_job_delays_no_tick_of_other_jobs": ["executions.materialize", "executions.take_due_jobs"],
     "test_locked_row_delays_no_other_end_of_an_exhausted_execution": ["executions.exhaust"],
     "test_locked_row_delays_no_other_expiry": ["executions.expire"],
     "test_locked_row_delays_no_other_retry_of_a_paused_job": ["executions.hold_retries"],
