@@ -13,7 +13,7 @@ from app.queue.claiming.depth import Depths
 from app.queue.executions.materialization import (
     HOLD_BRIEFLY,
     DuePosition,
-    Materialized,
+    MaterializedTicks,
     due,
     materialize,
 )
@@ -32,7 +32,7 @@ class _Page(NamedTuple):
     following: DuePosition | None
     jobs: Sequence[DueJob]
     choices: Sequence[tuple[DueJob, Advance | None]]
-    done: Materialized
+    done: MaterializedTicks
 
 
 class CatchUpPace:
@@ -136,7 +136,7 @@ class Materializer:
         database, ahead_ms = self._context.database, self._context.ahead_ms
         jobs, now, following = due(database, ahead_ms=ahead_ms, limit=limit, after=after, takes=True)
         if not jobs:
-            return _Page(now, following, [], [], Materialized())
+            return _Page(now, following, [], [], MaterializedTicks())
         database.fetch(HOLD_BRIEFLY)
         choices = self._choices(jobs, pace, depths)
         advances = [advance for _, advance in choices if advance is not None]
