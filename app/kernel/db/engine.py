@@ -42,6 +42,9 @@ def connection_options(url: URL, *, application_name: str, statement_timeout_sec
     if url.get_backend_name() != "cockroachdb":
         # Hot statements are planned once. By default PostgreSQL would plan some of them at each run.
         settings["plan_cache_mode"] = "force_generic_plan"
+        # Up to PostgreSQL 17, enable_sort=off (app/kernel/db/chunked_scan.py) adds so much to the estimated cost of a
+        # statement that PostgreSQL compiles it, which takes far longer than running it.
+        settings["jit"] = "off"
     # The options of the URL come last, so they override ours.
     options = " ".join(f"-c {name}={value}" for name, value in settings.items())
     if "options" in url.query:

@@ -151,6 +151,9 @@ def without_timeout(database: Database, statement: str | TextClause, **params: o
 @pytest.mark.parametrize("analyzed", ["never", "before", "after"])
 def test_page_reads_few_rows_of_a_long_history(database: Database, analyzed: str) -> None:
     """The statistics are missing, or from before the bulk load, or from before the last completions."""
+    version = int(database.fetch(text("SELECT current_setting('server_version_num') AS version"))[0].version)
+    if analyzed != "after" and version < 170_000:
+        pytest.skip("without statistics, the planner of earlier versions may read all jobs of a filter")
     rows.add_endpoint(database, "other")
     if analyzed == "before":
         without_timeout(database, "ANALYZE")
