@@ -98,11 +98,11 @@ licences: $(STAMP) $(TOOLS)/.installed  ## write docs/reference/licences.md, the
 sbom: $(TOOLS)/.installed  ## write dist/*.cdx.json (CycloneDX): dependencies of service, client and receiver, with hashes
 	@mkdir -p dist
 	@bom() { $(TOOLS)/bin/cyclonedx-py requirements --pyproject $$1/pyproject.toml --output-reproducible --validate \
-	    -o dist/$$2.cdx.json -; }; \
-	set -e; bom . task-executor < requirements.lock; \
-	for part in client receiver; do \
-	  $(TOOLS)/bin/$(COMPILE) --python-version 3.11 --all-extras $$part/pyproject.toml | bom $$part task-executor-$$part; \
-	done
+	    -o dist/$$2.cdx.json $$3; }; \
+	lock() { $(TOOLS)/bin/$(COMPILE) --python-version 3.11 $$2 $$1/pyproject.toml -o $$locked/$$1; }; \
+	set -e; locked=$$(mktemp -d); trap "rm -rf $$locked" EXIT; \
+	lock client "--extra async"; lock receiver --all-extras; bom . task-executor requirements.lock; \
+	for part in client receiver; do bom $$part task-executor-$$part $$locked/$$part; done
 
 # From the last commit: setuptools would also take what earlier builds left beside the sources.
 dist: $(TOOLS)/.installed  ## build wheels and sdists of service, client and receiver in dist/, with SBOMs and hashes
