@@ -45,9 +45,10 @@ test-cockroach: $(STAMP)  ## run the same tests as on CockroachDB, on a PostgreS
 	TEST_AS=cockroachdb $(BIN)/pytest -n 3 --dist loadfile tests/contract tests/integration -m "not fuzz"
 
 POSTGRESQL ?= /usr/lib/postgresql/15/bin
+TESTS ?= tests/contract tests/integration
 
-test-postgresql: $(STAMP)  ## run contract and integration tests on the oldest supported PostgreSQL, in $POSTGRESQL
-	TEST_POSTGRESQL_BIN=$(POSTGRESQL) $(BIN)/pytest -n 3 --dist loadfile tests/contract tests/integration -m "not fuzz"
+test-postgresql: $(STAMP)  ## run contract and integration tests on the oldest supported PostgreSQL, in $$POSTGRESQL
+	TEST_POSTGRESQL_BIN=$(POSTGRESQL) $(BIN)/pytest -n 3 --dist loadfile $(TESTS) -m "not fuzz"
 
 check: lint types imports docs test  ## lint, types, import contracts, the site of the documents, tests
 

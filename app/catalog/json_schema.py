@@ -11,6 +11,7 @@ from jsonschema_specifications import REGISTRY
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
+from app.catalog.schema_fault_words import place_and_words
 from app.catalog.validation import MAX_FAULTS, BoundedValidator, Budget, TooCostlyError, regex, short
 from app.kernel.errors import Detail, InvalidSchemaError
 from app.kernel.formats import pointer
@@ -46,7 +47,7 @@ def check_schema(schema: Any) -> None:
     try:
         with Budget():
             found = itertools.islice(_METASCHEMA.iter_errors(schema), MAX_FAULTS)
-            _refuse([(pointer(fault.absolute_path), _worded(fault)) for fault in found])
+            _refuse([_worded(fault) for fault in found])
             _refuse(list(itertools.islice(_faults(schema), MAX_FAULTS)))
         # An endless schema refers to itself without descending into the input, so any input shows it.
         with Budget():
@@ -58,11 +59,12 @@ def check_schema(schema: Any) -> None:
         _refuse([("", "The schema is nested too deeply, or refers to itself without end.")])
 
 
-def _worded(fault: ValidationError) -> str:
-    if fault.validator != "anyOf" or list(fault.absolute_path)[-1:] != ["type"]:
-        return f"{fault.message}."
-    remedy = did_you_mean(fault.instance, _TYPES) or f" Use one of {', '.join(_TYPES)}, or a list of them."
-    return f"{fault.instance!r} is not a type.{remedy}"
+def _worded(fault: ValidationError) -> tuple[str, str]:
+    path, words = place_and_words(fault)
+    if fault.validator == "anyOf" and list(path)[-1:] == ["type"]:
+        remedy = did_you_mean(fault.instance, _TYPES) or f" Use one of {', '.join(_TYPES)}, or a list of them."
+        words = f"{fault.instance!r} is not a type.{remedy}"
+    return pointer(path), words
 
 
 def _check_outside(schema: Any) -> None:

@@ -20,6 +20,7 @@ import re2
 from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema_specifications import REGISTRY
 
+from app.catalog.schema_fault_words import additional, place_and_words
 from app.catalog.validation_fast_path import accepts
 from app.kernel.errors import Detail
 from app.kernel.formats import pointer
@@ -53,10 +54,8 @@ class Validator:
         try:
             with Budget():
                 found = itertools.islice(self._validator.iter_errors(instance), MAX_FAULTS)
-                return [
-                    {"pointer": pointer(e.absolute_path)[:MAX_MESSAGE], "message": short(f"{e.message}.")}
-                    for e in found
-                ]
+                placed = [place_and_words(fault) for fault in found]
+                return [{"pointer": pointer(path)[:MAX_MESSAGE], "message": short(words)} for path, words in placed]
         except TooCostlyError:
             return [{"pointer": "", "message": "Checking this input against the payload spec takes too long."}]
         except RecursionError:
@@ -147,7 +146,7 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
         if name in named or any(_search(pattern, name) for pattern in patterns):
             continue
         if allowed is False:
-            yield ValidationError(f"Additional property {name!r} is not allowed")
+            yield ValidationError(additional(name))
         else:
             yield from validator.descend(instance[name], allowed, path=name)
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from app.kernel.fault_words import worded
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
@@ -15,16 +17,6 @@ _ISO_DURATION = re.compile(r"P(?=.)(?:([0-9]{1,6})D)?(?:T(?=.)(?:([0-9]{1,7})H)?
 MAX_LEVELS = 500  # of stored JSON; a request may have a fifth of them
 MAX_DIGITS = 38  # of an integer; longer integers overflow a double, the type of numbers in most readers
 
-# marshmallow's words for a value of another type, in the shape of all other messages.
-_OWN_WORDS = {
-    "Invalid input type.": "Must be an object.",
-    "Not a valid boolean.": "Must be true or false.",
-    "Not a valid integer.": "Must be a whole number.",
-    "Not a valid list.": "Must be a list.",
-    "Not a valid mapping type.": "Must be an object.",
-    "Not a valid number.": "Must be a number.",
-    "Not a valid string.": "Must be a string.",
-}
 _CONTAINERS = frozenset({dict, list})
 
 compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -136,7 +128,7 @@ def marshmallow_faults(messages: Any, path: tuple[str, ...] = ()) -> Iterator[tu
         for message in messages:
             yield from marshmallow_faults(message, path)
     else:
-        yield path, _OWN_WORDS.get(str(messages), str(messages))
+        yield path, worded(str(messages))
 
 
 class _TooLargeError(Exception):

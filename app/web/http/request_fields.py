@@ -23,7 +23,7 @@ OF_UNREADABLE = '`{"unreadable": "reason"}` replaces a value that SQL has stored
 class Body(StrictSchema):
     """A request body or query; unknown fields are refused."""
 
-    error_messages = {"type": "Must be a JSON object."}  # noqa: RUF012 - marshmallow declares it of an instance
+    error_messages = {"type": "Must be an object."}  # noqa: RUF012 - marshmallow declares it of an instance
 
 
 class Name(fields.String):

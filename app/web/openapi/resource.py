@@ -36,7 +36,7 @@ from app.web.openapi import examples
 View = TypeVar("View", bound=Callable[..., Any])
 Errors = Sequence[type[TaskExecutorError]]
 
-_EXAMPLE_DETAIL: Detail = {"pointer": "/name", "message": "Missing data for required field."}
+_EXAMPLE_DETAIL: Detail = {"pointer": "/name", "message": "Required."}
 _RETRY_AFTER: dict[str, Any] = {"description": "seconds to wait", "schema": {"type": "integer", "minimum": 1}}
 _NUMBER = {"description": "present while a limit is set", "schema": {"type": "integer", "minimum": 0}}
 _AUTHENTICATE = {"description": "how to authenticate", "schema": {"type": "string"}}
