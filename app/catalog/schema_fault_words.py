@@ -8,6 +8,7 @@ from jsonschema import ValidationError
 from app.kernel.formats import compact_json
 from app.kernel.suggestions import did_you_mean
 
+_MAX_KNOWN = 100  # names of a schema that are compared with an unknown name: a comparison takes 20 µs
 _NOUNS = {
     "array": "a list",
     "boolean": "true or false",
@@ -37,23 +38,16 @@ _WORDS: dict[str, Callable[[Any], str]] = {
 
 def place_and_words(fault: ValidationError) -> tuple[Sequence[str | int], str]:
     """Return the path of a fault in the input, and its message."""
-    path, wanted, instance = list(fault.absolute_path), fault.validator_value, fault.instance
+    path, wanted = list(fault.absolute_path), fault.validator_value
     if fault.validator == "required":
         missing = next((name for name in wanted if fault.message.startswith(repr(name))), None)
         if missing is not None:
             return [*path, missing], "Required."
     if fault.validator == "additionalProperties" and wanted is False:
-        known = sorted(fault.schema.get("properties", {})) if isinstance(fault.schema, dict) else []
-        unknown = next((name for name in instance if fault.message == additional(name)), None)
-        if unknown is not None:
-            return [*path, unknown], f"Unknown property.{did_you_mean(unknown, known)}"
+        known = fault.schema.get("properties", {}) if isinstance(fault.schema, dict) else {}
+        return path, f"Unknown property.{did_you_mean(path[-1], known) if len(known) <= _MAX_KNOWN else ''}"
     words = _WORDS.get(str(fault.validator))
     return path, f"{fault.message}." if words is None else words(wanted)
-
-
-def additional(name: str) -> str:
-    """Return the message of a property that the schema excludes."""
-    return f"Additional property {name!r} is not allowed"
 
 
 def _types(wanted: str | Sequence[str]) -> str:

@@ -20,7 +20,7 @@ import re2
 from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema_specifications import REGISTRY
 
-from app.catalog.schema_fault_words import additional, place_and_words
+from app.catalog.schema_fault_words import place_and_words
 from app.catalog.validation_fast_path import accepts
 from app.kernel.errors import Detail
 from app.kernel.formats import pointer
@@ -146,7 +146,7 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
         if name in named or any(_search(pattern, name) for pattern in patterns):
             continue
         if allowed is False:
-            yield ValidationError(additional(name))
+            yield ValidationError(f"{name!r} is unknown", path=[name])
         else:
             yield from validator.descend(instance[name], allowed, path=name)
 

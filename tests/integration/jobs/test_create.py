@@ -148,7 +148,7 @@ def test_unknown_endpoint_is_404(api: Api) -> None:
 
 def test_input_must_match_the_payload_spec(api: Api) -> None:
     register_all(api)
-    for input_, pointer in (({}, "/input"), ({"user_id": 7}, "/input/user_id"), (None, "/input")):
+    for input_, pointer in (({}, "/input/user_id"), ({"user_id": 7}, "/input/user_id"), (None, "/input/user_id")):
         error = problem(api.post("/jobs", one_shot("k", input=input_)), 422, "INPUT_VALIDATION_FAILED")
         assert pointers(error) == [pointer]
     problem(api.post("/jobs", cron(input={})), 422, "INPUT_VALIDATION_FAILED")

@@ -45,7 +45,7 @@ def test_supported_schema_is_accepted(schema: dict[str, Any]) -> None:
     [
         (True, "", "object"),
         ({"type": "banana"}, "/type", "banana"),
-        ({"required": "a"}, "/required", "array"),
+        ({"required": "a"}, "/required", "a list"),
         ({"$schema": 7}, "/$schema", "2020-12"),
         ({"$schema": "https://json-schema.org/draft/2019-09/schema"}, "/$schema", "2020-12"),
         ({"items": {"$ref": "https://e.example/other.json"}}, "/items/$ref", "not fetched"),
@@ -81,7 +81,7 @@ def test_unsupported_schema_is_refused_with_its_pointer(schema: Any, where: str,
 def test_faults_carry_pointers_and_are_short() -> None:
     schema = {"properties": {"a": {"type": "string"}, "b/~": {"type": "integer"}}, "required": ["z"]}
     faults = validation.compiled(schema).faults({"a": 1, "b/~": "x" * 10_000})
-    assert {fault["pointer"] for fault in faults} == {"", "/a", "/b~1~0"}
+    assert {fault["pointer"] for fault in faults} == {"/z", "/a", "/b~1~0"}
     assert all(len(fault["message"]) <= validation.MAX_MESSAGE for fault in faults)
 
 
@@ -228,3 +228,31 @@ def test_input_that_is_too_deep_for_the_schema_is_a_fault() -> None:
         [],
         ["This input and the payload spec are nested too deeply together."],
     )
+
+
+@pytest.mark.parametrize(
+    ("schema", "instance", "place", "message"),
+    [
+        ({"required": ["amount"]}, {}, "/amount", "Required."),
+        ({"required": ["a", "ab"]}, {"a": 1}, "/ab", "Required."),
+        (
+            {"properties": {"amount": True}, "additionalProperties": False},
+            {"amuont": 1},
+            "/amuont",
+            "Unknown property. Did you mean 'amount'?",
+        ),
+        ({"type": "object"}, [], "", "Must be an object."),
+        ({"properties": {"n": {"type": ["integer", "null"]}}}, {"n": "x"}, "/n", "Must be a whole number or null."),
+        ({"enum": ["a", 1]}, "b", "", 'Must be one of: "a", 1.'),
+        ({"const": {"a": 1}}, 1, "", 'Must be {"a":1}.'),
+        ({"minimum": 5}, 4, "", "Must be at least 5."),
+        ({"exclusiveMaximum": 5}, 5, "", "Must be below 5."),
+        ({"maxLength": 2}, "abc", "", "Must have at most 2 characters."),
+        ({"minItems": 1}, [], "", "Must have at least 1 items."),
+        ({"pattern": "^a{2}$"}, "b", "", "Must match the pattern ^a{2}$."),
+        ({"uniqueItems": True}, [1, 1], "", "Must have no equal items."),
+        ({"not": {"type": "string"}}, "x", "", "'x' should not be valid under {'type': 'string'}."),
+    ],
+)
+def test_fault_has_a_place_and_the_allowed_values(schema: Any, instance: Any, place: str, message: str) -> None:
+    assert validation.compiled(schema).faults(instance) == [{"pointer": place, "message": message}]

@@ -228,7 +228,7 @@ def test_endpoint_test_shows_the_request_with_masked_secrets(filled: Api, cli: C
     assert shown["sent"] is None
     assert "s3cret" not in cli.run("endpoints", "test", "target", "--input", '{"user_id": "u_9"}').output
     assert database.fetch(text("SELECT 1 FROM jobs")) == []
-    assert "/input: 'user_id' is a required property" in cli.run("endpoints", "test", "target", expect=1).stderr
+    assert "/input/user_id: Required" in cli.run("endpoints", "test", "target", expect=1).stderr
     cli.run("endpoints", "test", "nope", expect=3)
     assert "JSON" in cli.run("endpoints", "test", "target", "--input", "[1]", expect=2).stderr
     database.fetch(text("DELETE FROM secrets"))

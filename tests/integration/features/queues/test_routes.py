@@ -137,7 +137,7 @@ def test_invalid_route_is_refused_with_its_field(shared_api: Api, route: Any, po
 
 def test_bare_list_of_routes_is_refused(shared_api: Api) -> None:
     error = problem(shared_api.put("/routes", BILLING), 400, "INVALID_REQUEST")
-    assert error["details"] == [{"pointer": "", "message": "Must be a JSON object."}]
+    assert error["details"] == [{"pointer": "", "message": "Must be an object."}]
 
 
 def test_number_of_routes_is_from_1_to_200(shared_api: Api) -> None:
