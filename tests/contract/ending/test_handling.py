@@ -130,7 +130,9 @@ def test_concurrent_processes_handle_each_event_once(
         def handle_each_alone(processor: OutboxProcessor) -> int:
             return sum(processor.handle_alone(event_id).ends for event_id in event_ids[:10])
 
-        assert sum(at_once(*(partial(handle_each_alone, processor) for processor in processors))) == 10
+        # A process whose answer is lost does not report its event: only the recorded events prove the number.
+        assert sum(at_once(*(partial(handle_each_alone, processor) for processor in processors))) <= 10
+        assert counted_events(database) == event_ids[:10]
         at_once(*(partial(processor.handle, event_ids[n:] + event_ids[:n]) for n, processor in enumerate(processors)))
         for processor in processors:  # events of a rolled-back transaction are still in the outbox
             processor.handle(event_ids)
