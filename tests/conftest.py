@@ -30,6 +30,9 @@ settings.load_profile("project")
 
 Lend = Callable[[], AbstractContextManager[str]]
 
+SECONDS_WITH_MIGRATION = 1800
+"""Timeout of a test on a CockroachDB cluster, where each index is a job of the server."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep our order of files in pytest-xdist: its default runs files with few tests last, which take longest."""
@@ -37,7 +40,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spread the slow files; refuse duplicate test names, because pytest-xdist would run only one of the tests."""
+    """Spread the slow files; refuse duplicate test names, because pytest-xdist would run only one of the tests.
+
+    The timeout of a test includes its fixtures, so it needs time for a migration on a CockroachDB cluster.
+    """
+    if os.environ.get("TEST_DATABASE_URL", "").startswith("cockroachdb"):
+        for item in items:
+            item.add_marker(pytest.mark.timeout(SECONDS_WITH_MIGRATION), append=False)
     turns = spread(dict.fromkeys(map(_file, items)))
     items.sort(key=lambda item: turns[_file(item)])
     twice = [name for name, count in Counter(item.nodeid for item in items).items() if count > 1]
