@@ -32,7 +32,7 @@ def test_locked_row_delays_no_other_row(database: Database, impatient: Database,
             later = running.claim(5)
             running.end(*later)
             running.wait_for(*later)
-        assert running.finalizer.pending() == {locked_claim.key}
+        eventually(lambda: running.finalizer.pending() == {locked_claim.key}, what="the answers to all other writes")
     assert running.finalizer.flush(60)
     assert running.ended(locked_claim)
     assert running.values.totals() == {"worker_jobs_completed_total": 75, "tasks_executed_total": 75}
@@ -67,6 +67,6 @@ def test_locked_release_delays_no_other_release_and_no_result(
         running.end(ended)
         running.wait_for(ended)
         eventually(lambda: rows.execution(database, released.execution_id).status == "QUEUED")
-        assert running.finalizer.pending() == {locked_claim.key}
+        eventually(lambda: running.finalizer.pending() == {locked_claim.key}, what="the answers to all other writes")
     assert running.finalizer.flush(60)
     assert rows.execution(database, locked_claim.execution_id).attempt_count == 0

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -134,25 +134,26 @@ def test_locked_bulk_job_stops_no_other(database: Database) -> None:
     assert runner(database).run() == (1, 0)
 
 
-class FailsAfterTwoBatches(RedriveJob):
-    """Redrives that fail after two batches."""
+class FailingRedriveJob(RedriveJob):
+    """Redrives that fail at the letters of some executions."""
 
-    left = 2
+    def __init__(self, creator: Creator, failing: Collection[str]) -> None:
+        super().__init__(creator)
+        self._failing = failing
 
     def process(self, bulk_job: Redrive, items: Sequence[DeadLetter]) -> OperationResult:
         """Redrive letters."""
-        if not self.left:
+        if any(item.execution_id in self._failing for item in items):
             raise OSError("the disk is full")
-        self.left -= 1
         return super().process(bulk_job, items)
 
 
 def test_error_that_no_letter_caused_refuses_no_letter_and_keeps_finished_batches(database: Database) -> None:
-    add_letters(database, 6)
+    execution_ids = add_letters(database, 6)
     redrive = begin(database, rate=100)
     counts = Counter[str]()
     with pytest.raises(OSError, match="full"):
-        runner(database, kind=FailsAfterTwoBatches(creator(database)), at_once=2).run(counts)
+        runner(database, kind=FailingRedriveJob(creator(database), execution_ids[4:]), at_once=2).run(counts)
     assert counts == {"processed": 4, "refused": 0}
     found = REDRIVES.get(database, redrive.redrive_id)
     assert (found.status, found.redriven, found.refused) == (BulkJobStatus.RUNNING, 4, 0)
