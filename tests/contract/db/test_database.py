@@ -34,6 +34,7 @@ def runs(database: Database) -> Callable[[], int]:
     return lambda: int(database.fetch(text("SELECT last_value FROM runs"))[0].last_value)
 
 
+@pytest.mark.own_faults  # counts the tries
 @pytest.mark.parametrize(
     ("state", "tries", "error"),
     [

@@ -16,6 +16,7 @@ from app.kernel.db.retries import MAX_LOCK_WAITS, MAX_TRIES, is_rows_fault
 from app.kernel.errors import UnavailableError
 from app.kernel.sql import HotStatement
 
+pytestmark = pytest.mark.own_faults  # counts the runs of statements, most of which fail
 PREPARED = text("SELECT name, generic_plans FROM pg_prepared_statements ORDER BY name")
 VALUES = """
     SELECT CAST(:one AS TEXT) AS one, CAST(:many AS TEXT[]) AS many, CAST(:number AS BIGINT) AS number,

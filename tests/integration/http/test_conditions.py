@@ -132,6 +132,7 @@ def test_document_describes_tags_and_conditions() -> None:
         assert "ETag" in document()["paths"][path]["post"]["responses"]["201"]["headers"]
 
 
+@pytest.mark.own_faults
 @EACH_RESOURCE
 def test_change_is_made_once_if_the_answer_of_its_commit_is_lost(
     api: Api, database: Database, monkeypatch: pytest.MonkeyPatch, path: str, one: Any, two: Any

@@ -153,6 +153,7 @@ def test_stored_key_contains_no_secret_and_no_plain_hash_of_a_secret(api: Api, d
     assert api.key.rpartition("_")[2] not in one.whole  # type: ignore[union-attr]
 
 
+@pytest.mark.own_faults  # a repeated transaction finds its own answer and wakes nobody: workers find the job by a poll
 def test_workers_are_woken_once_after_the_commit(
     app: Flask, api: Api, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
