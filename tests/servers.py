@@ -167,6 +167,11 @@ class ReusedDatabases:
         return url
 
 
+def libpq_url(url: str) -> str:
+    """Return a URL for psycopg2, which refuses the scheme cockroachdb; CockroachDB speaks PostgreSQL's protocol."""
+    return urlunsplit(urlsplit(url)._replace(scheme="postgresql"))
+
+
 def clear(cursor: Any) -> None:
     """Leave the rows of a new database: referring tables first, and no TRUNCATE, a schema change on CockroachDB."""
     for table in reversed(metadata.sorted_tables):
@@ -181,8 +186,7 @@ def _schema(cursor: Any) -> set[tuple[str, ...]]:
 
 
 def _connected(url: str) -> Any:
-    # psycopg2 accepts only the scheme postgresql; CockroachDB speaks the same protocol.
-    connection = psycopg2.connect(urlunsplit(urlsplit(url)._replace(scheme="postgresql")))
+    connection = psycopg2.connect(libpq_url(url))
     connection.autocommit = True
     return connection
 

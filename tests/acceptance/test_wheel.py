@@ -38,6 +38,7 @@ from tests.acceptance.installing import (
 )
 from tests.acceptance.jobs import deliver_one, wait_for_end
 from tests.parts import PACKAGES, PARTS, PROBE, imports_of, modules_of
+from tests.servers import libpq_url
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
@@ -268,7 +269,7 @@ def left_by_verify(database_url: str) -> dict[str, int]:
         "schemas": "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'verify%'",
     }
     found = {}
-    with closing(psycopg2.connect(database_url)) as connection, connection.cursor() as cursor:
+    with closing(psycopg2.connect(libpq_url(database_url))) as connection, connection.cursor() as cursor:
         for kind, query in queries.items():
             cursor.execute(query)
             found[kind] = cursor.fetchall()[0][0]

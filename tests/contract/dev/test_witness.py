@@ -13,6 +13,7 @@ from tests.claiming import release, take
 S = ExecutionStatus
 
 
+@pytest.mark.postgresql_only
 def test_witness_records_each_change_and_can_be_removed(database: Database) -> None:
     witness = Witness(database, "test")
     witness.install()

@@ -25,8 +25,8 @@ Attempting = Callable[..., list[dict[str, str]]]
 
 
 @pytest.fixture
-def settings(database_url: str) -> Settings:
-    return Settings(database_url=database_url)
+def settings(database_url: str, shards: int) -> Settings:
+    return Settings(database_url=database_url, queue_shards=shards)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Reasons for which a due execution waits: explained in one sentence, from bounded reads."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from sqlalchemy import TextClause, text
 
 from app.features.limits import reasons as limits_reasons
 from app.features.limits import store as limits_store
+from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.kernel.processes import worker_lease
@@ -17,6 +19,12 @@ from tests.integration.registered import created, one_shot, register
 from tests.integration.statements import Statements
 
 RATE = {"count": 2, "per": "10m", "burst": 2}
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Settings with one shard, because executions ahead are counted in the shard of an execution."""
+    return replace(settings, queue_shards=1)
 
 
 @pytest.fixture(autouse=True)

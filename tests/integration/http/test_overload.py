@@ -13,6 +13,7 @@ import requests
 
 from tests.integration.http.web_process import Web, key_for
 from tests.integration.registered import http_endpoint, one_shot
+from tests.servers import libpq_url
 from tests.waiting import HUNG_SECONDS, eventually
 
 THREADS = 2
@@ -37,7 +38,7 @@ def web(module_database_url: str, key: str) -> Iterator[Web]:
 @contextmanager
 def held_endpoint(url: str) -> Iterator[None]:
     """Lock the row of the endpoint, for which every new job waits."""
-    with closing(psycopg2.connect(url.replace("+psycopg2", ""))) as connection:
+    with closing(psycopg2.connect(libpq_url(url))) as connection:
         connection.cursor().execute("SELECT 1 FROM endpoints WHERE name = 'target' FOR UPDATE")
         yield
 
