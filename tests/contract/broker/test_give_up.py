@@ -44,7 +44,9 @@ def publish():
     print(process.values.total(LOST_LEASES), flush=True)
 
 process = worker_process(database, database, publish)
-threading.Thread(target=process.give_up, args=["the test says so"]).start()
+first = threading.Thread(target=process.give_up, args=["the test says so"])
+first.start()
+first.join()  # Python 3.12 starts no further thread once the main thread has ended
 """
 
 
