@@ -74,11 +74,17 @@ def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str |
     Raises JobNotFoundError, or ConflictError for a retired job.
     """
 
+    has_retired = False
+
     def body(connection: Connection) -> tuple[Counter[str], str | None, str | None]:
+        nonlocal has_retired
         job, now = job_queries.lock_job(connection, job_id)
-        _refuse_retired(job, "resumed")
+        if not has_retired:  # else an earlier run of this transaction was committed, but its answer was lost
+            _refuse_retired(job, "resumed")
         if job.status is JobStatus.PAUSED:
-            connection.execute(RESUME, {"job_id": job_id} | _next(connection, job, now))
+            end = _next(connection, job, now)
+            has_retired = bool(end["over"])
+            connection.execute(RESUME, {"job_id": job_id} | end)
         queues, last = on_hold.let_go(connection, job_id, look_ahead_ms, actor)
         scope = CancellationScope(actor=actor, begun=False)
         return queues, last, unfinished_changes.begin(connection, job_id, Change.RESUME, scope, last)

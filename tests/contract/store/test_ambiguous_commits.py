@@ -21,6 +21,7 @@ from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions import reclaim
 from app.queue.executions.completion import Completion
 from app.queue.executions.execution_model import Claim
+from app.queue.jobs import job_pause
 from app.scheduler.chore import Counts
 from brokers.attempt import Stage
 from brokers.finalizer import Finalizer
@@ -32,7 +33,7 @@ from tests.claiming import take
 from tests.contract.broker.delivering import Attempts
 from tests.contract.conftest import worker_process
 from tests.contract.scheduler.conftest import chores
-from tests.cron_jobs import add_cron_job, daily, scheduled
+from tests.cron_jobs import add_cron_job, daily, job, scheduled
 from tests.pg_proxy import FAULTS, Fault, PgProxy
 from tests.verdicts import success
 
@@ -135,6 +136,15 @@ def test_tick_is_materialised_once(database: Database, faulty: Database, proxy: 
     run_until_it_succeeds(chores(faulty).materialize)
     assert proxy.fired == 1
     assert len(scheduled(database, job_id)) == 1
+
+
+def test_resume_that_retires_a_job_succeeds(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
+    job_id = add_cron_job(database, daily(database), ends_at=rows.database_now(database) + timedelta(seconds=1))
+    job_pause.pause_job(database, job_id)
+    proxy.arm("NO_TICK_LEFT", fault)
+    job_pause.resume_job(faulty, job_id, 5000)
+    assert proxy.fired == 1
+    assert job(database, job_id).end_reason == "NO_TICK_LEFT"
 
 
 def test_promotion_happens_once(database: Database, faulty: Database, proxy: PgProxy, fault: Fault) -> None:
