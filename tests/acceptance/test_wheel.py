@@ -168,7 +168,7 @@ def test_wheel_contains_the_product_and_the_modules_of_the_verifier(wheel: Path)
     tops = {name.split("/")[0] for name in names if not name.startswith("task_executor-")}
     assert tops == {"actors", "app", "brokers", "schema"}
     development = {name.split("/")[2] for name in names if name.startswith("app/dev/") and name.count("/") > 2}
-    assert development == {"process", "receiver", "servers", "stack", "verify"}
+    assert development == {"process", "receiver", "servers", "stack", "testing", "verify"}
     assert "actors/dispatch/xadd_once.lua" in names
     assert {path.relative_to(ROOT).as_posix() for path in (ROOT / "schema").rglob("*.sql")} <= set(names)
 

@@ -7,9 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
-
-from app.dev.process.child import family
 
 pytestmark = pytest.mark.acceptance
 
@@ -40,7 +39,8 @@ def test_tests_of_the_page_and_of_a_user_pass_on_one_stack(tmp_path: Path) -> No
     done = run(tmp_path, "-p", "project")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "9 passed" in done.stdout
-    assert family(os.getpid()) == [os.getpid()]
+    commands = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
+    assert not any("app.dev.testing" in command for command in commands)
 
 
 def test_stack_that_does_not_start_is_reported_with_its_output(tmp_path: Path) -> None:

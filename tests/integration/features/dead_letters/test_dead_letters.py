@@ -181,7 +181,7 @@ def test_refused_redrive_leaves_the_letter_open(api: Api, database: Database, le
     problem(api.post(path, {"endpoint": "nope"}), 404, "ENDPOINT_NOT_FOUND")
     api.post("/payload-specs", {"name": "strict", "schema": {"required": ["order"]}})
     register(api, "strict", payload_spec="strict")
-    assert pointers(problem(api.post(path, {"endpoint": "strict"}), 422, "INPUT_VALIDATION_FAILED")) == ["/input"]
+    assert pointers(problem(api.post(path, {"endpoint": "strict"}), 422, "INPUT_VALIDATION_FAILED")) == ["/input/order"]
     problem(api.post(path, {"when": "now"}), 400, "INVALID_REQUEST")
     database.fetch(text("UPDATE endpoints SET deleted_at = now() WHERE name = 'target'"))
     assert "target" in problem(api.post(path, {}), 409, "CONFLICT")["message"]
