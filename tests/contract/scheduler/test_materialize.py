@@ -145,9 +145,7 @@ def test_choosing_ticks_for_longer_than_a_transaction_may_idle_stops_no_job(
 
     monkeypatch.setattr(materializer, "choose_ticks", slowly)
     monkeypatch.setattr(materializer, "MAX_CHOOSING_SECONDS", 0.1)
-    monkeypatch.setattr(
-        materializer, "HOLD_BRIEFLY", text("SET LOCAL idle_in_transaction_session_timeout = '400ms'")
-    )
+    monkeypatch.setattr(materializer, "HOLD_BRIEFLY", text("SET LOCAL idle_in_transaction_session_timeout = '400ms'"))
     jobs = [add_interval_job(database, HOUR, missed=number * HUNDREDTH) for number in range(8)]
     assert chores(database).materialize()["ticks"] == 8
     assert all(len(scheduled(database, job_id)) == 1 for job_id in jobs)
