@@ -142,7 +142,11 @@ def adopt(database: Database, routes: Sequence[Route]) -> None:
     """Store the routes of the environment, unless they were set through the API.
 
     Updates the endpoints even if the routes are unchanged: a process of an earlier version may have added endpoints.
+    Takes no lock without a change: a transaction that has called `te_send` may hold it for longer than a process may
+    take to start.
     """
+    if _is_adopted(database, routes):
+        return
 
     def body(connection: Connection) -> None:
         (known,) = connection.execute(LOCK).one()
@@ -154,6 +158,18 @@ def adopt(database: Database, routes: Sequence[Route]) -> None:
             _store(connection, routed, RouteSource.ENVIRONMENT, known)
 
     database.transact(body)
+
+
+def _is_adopted(database: Database, routes: Sequence[Route]) -> bool:
+    stored = load(database)
+    if stored.source is not RouteSource.API and tuple(routes) != stored.routes:
+        return False
+    after = ""
+    while page := database.fetch(ENDPOINTS, {"after": after, "limit": STRIDE}):
+        if any(row.routed_queue != _routed(stored.routes, row.name) for row in page):
+            return False
+        after = page[-1].name
+    return True
 
 
 def moves(database: Database, routes: Sequence[Route]) -> Iterator[Move]:

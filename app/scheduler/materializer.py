@@ -23,6 +23,9 @@ from app.scheduler.chore import LATE_PER_PASS, ChoreContext, Counts, counts_so_f
 from app.scheduler.locked_rows import LockedRow, LockedRows
 
 MAX_TICKS = 500  # executions per statement
+# Choosing takes up to 150 ms for a job that missed thousands of ticks, and HOLD_BRIEFLY ends a transaction that is idle
+# for 2 s.
+MAX_CHOOSING_SECONDS = 0.5
 
 
 class _Page(NamedTuple):
@@ -138,7 +141,10 @@ class Materializer:
         if not jobs:
             return _Page(now, following, [], [], MaterializedTicks())
         database.fetch(HOLD_BRIEFLY)
-        choices = self._choices(jobs, pace, depths)
+        choices, considered = self._choices(jobs, pace, depths)
+        if considered < len(jobs):
+            jobs = jobs[:considered]
+            following = DuePosition(jobs[-1].next_run_at, jobs[-1].job_id)
         advances = [advance for _, advance in choices if advance is not None]
         done = materialize(database, advances, shards=self._context.shards)
         return _Page(now, following, jobs, choices, done)
@@ -172,18 +178,21 @@ class Materializer:
 
     def _choices(
         self, jobs: Sequence[DueJob], pace: CatchUpPace, depths: Depths
-    ) -> list[tuple[DueJob, Advance | None]]:
+    ) -> tuple[list[tuple[DueJob, Advance | None]], int]:
+        """Choose the ticks of as many jobs as time allows, at least one; returns also the number of these jobs."""
         portions = {job.job_id: pace.portion(job, len(jobs)) for job in jobs}
         grace = timedelta(seconds=self._context.settings.misfire_grace_seconds)
         deep = depths.deep([job.job_id for job in jobs if makes_up_for_all(job, grace)])
         ready = sum(job.next_run_at > job.now or portions[job.job_id] > 0 for job in jobs)
         limit = max(1, MAX_TICKS // max(1, ready))
-        choices = list[tuple[DueJob, Advance | None]]()
-        for job in jobs:
+        choices, ends_at = list[tuple[DueJob, Advance | None]](), time.monotonic() + MAX_CHOOSING_SECONDS
+        for considered, job in enumerate(jobs, 1):
             try:
                 is_deferred = job.job_id in deep and may_wait(job, pace.least(job))
                 choices.append((job, choose_ticks(job, limit, grace, 0 if is_deferred else portions[job.job_id])))
             except Exception as error:  # noqa: BLE001 - a row may hold anything
                 # Valid when it was stored, but this machine's time zones may be older. Other jobs continue.
                 report(f"job {job.job_id}", error)
-        return choices
+            if time.monotonic() > ends_at:
+                return choices, considered
+        return choices, len(jobs)

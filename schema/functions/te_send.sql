@@ -123,12 +123,12 @@ BEGIN
       SELECT m.key AS name, CASE
           WHEN jsonb_typeof(m.value) <> 'string' THEN 'must be a string'
           WHEN m.key !~ '{header_name}' THEN 'must be a valid header name'
-          WHEN lower(m.key) ~ '{reserved_header}' THEN 'the service sets this header; leave it out'
+          WHEN lower(m.key COLLATE "C") ~ '{reserved_header}' THEN 'the service sets this header; leave it out'
           WHEN m.value #>> '{}' ~ '[{][{]|[}][}]' THEN 'must not be a template: register an endpoint for it'
-          WHEN m.key ~* '{secret_header}' OR m.value #>> '{}' ~* '{credentials}' THEN
+          WHEN m.key COLLATE "C" ~* '{secret_header}' OR m.value #>> '{}' ~* '{credentials}' THEN
             'must not hold a secret in clear text: store a secret, and register an endpoint that names it'
           WHEN m.value #>> '{}' ~ '[\x01-\x1f\x7f]' THEN 'must not contain a control character'
-          WHEN count(*) OVER (PARTITION BY lower(m.key)) > 1 THEN 'is given more than once'
+          WHEN count(*) OVER (PARTITION BY lower(m.key COLLATE "C")) > 1 THEN 'is given more than once'
         END AS fault FROM jsonb_each(given -> 'headers') AS m) AS h WHERE h.fault IS NOT NULL LIMIT 1;
   END IF;
   IF v_fault IS NULL AND given ? 'signing' THEN
@@ -182,10 +182,11 @@ BEGIN
     INSERT INTO {schema}.endpoint_versions (endpoint, version, endpoint_type, secret_refs, spec, retry_policy)
       VALUES (v_endpoint.name, v_endpoint.version, v_endpoint.endpoint_type, v_secrets, v_endpoint.spec,
         v_endpoint.retry_policy);
-    INSERT INTO {schema}.audit_log (audit_id, actor_name, action, resource_type, resource, after_hash)
+    -- As of the job, the instant is not the start of the transaction: readers of events may have passed that.
+    INSERT INTO {schema}.audit_log (audit_id, occurred_at, actor_name, action, resource_type, resource, after_hash)
       VALUES ('aud_' || lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000), 16, '0')
           || left(md5(gen_random_uuid()::text), 16),
-        session_user, 'create', 'endpoint', v_endpoint.name,
+        clock_timestamp(), session_user, 'create', 'endpoint', v_endpoint.name,
         encode(sha256(convert_to({schema}.te_canonical_json(jsonb_build_object(
           'endpoint_type', v_endpoint.endpoint_type, 'payload_spec_ref', NULL, 'config_ref', NULL,
           'spec', v_endpoint.spec, 'retry_policy', v_endpoint.retry_policy, 'keep_response', v_endpoint.keep_response,

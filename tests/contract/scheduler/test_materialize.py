@@ -1,8 +1,10 @@
 """Materialising cron ticks: every tick once and in order, with any number of schedulers."""
 
 import logging
+import time
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from sqlalchemy import event, text
@@ -11,7 +13,8 @@ from app.kernel.db import Database
 from app.queue.claiming.depth import DEEP
 from app.queue.executions import materialization
 from app.queue.executions.watermark import ScanPace
-from app.schedule.due_ticks import Advance
+from app.schedule.due_ticks import Advance, choose_ticks
+from app.scheduler import materializer
 from schema.states import EndpointType
 from tests import rows
 from tests.claiming import AT_ONCE, NEVER
@@ -129,6 +132,23 @@ def test_each_of_many_late_jobs_catches_up(database: Database) -> None:
     jobs = [add_cron_job(database, missed=timedelta(minutes=minutes)) for minutes in range(10, 70, 10)]
     assert chores(database, cron_batch_size=2, late_per_pass=4).materialize()["ticks"] == 4 + 4
     assert min(len(scheduled(database, job_id)) for job_id in jobs) == 1
+
+
+def test_choosing_ticks_for_longer_than_a_transaction_may_idle_stops_no_job(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a long outage, choosing the ticks of a full page takes several seconds."""
+
+    def slowly(*given: Any) -> Advance | None:
+        time.sleep(0.11)
+        return choose_ticks(*given)
+
+    monkeypatch.setattr(materializer, "choose_ticks", slowly)
+    monkeypatch.setattr(materializer, "MAX_CHOOSING_SECONDS", 0.1)
+    monkeypatch.setattr(materializer, "HOLD_BRIEFLY", text("SET LOCAL idle_in_transaction_session_timeout = '400ms'"))
+    jobs = [add_interval_job(database, HOUR, missed=number * HUNDREDTH) for number in range(8)]
+    assert chores(database).materialize()["ticks"] == 8
+    assert all(len(scheduled(database, job_id)) == 1 for job_id in jobs)
 
 
 def test_late_ticks_wait_only_while_their_own_partition_is_deep(database: Database) -> None:

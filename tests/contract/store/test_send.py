@@ -1,5 +1,6 @@
 """te_send: registers the same inline endpoint and creates the same job as `POST /jobs` with a `url`."""
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -136,6 +137,22 @@ def test_deleted_inline_endpoint_gets_another_version(database: Database, connec
     connection.commit()
     (row,) = database.fetch(text("SELECT version, deleted_at FROM endpoints WHERE name LIKE 'inline-%'"))
     assert tuple(row) == (2, None)
+
+
+def test_open_transaction_of_a_new_definition_lets_a_web_process_start(database: Database, connection: Any) -> None:
+    send(connection, URL)
+    began = time.monotonic()
+    routing.adopt(database, [])
+    assert time.monotonic() - began < 1
+
+
+def test_audited_instant_is_that_of_the_call(database: Database, connection: Any) -> None:
+    """Readers of events may have passed the start of the transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT now(), pg_sleep(0.2)")
+        send(connection, URL)
+        cursor.execute("SELECT occurred_at > now() + INTERVAL '200 ms' FROM audit_log WHERE action = 'create'")
+        assert cursor.fetchall() == [(True,)]
 
 
 def test_key_and_time_are_those_of_te_enqueue(database: Database, connection: Any) -> None:
