@@ -38,6 +38,7 @@ RESUME = statement(
      WHERE job_id = :job_id AND status = 'PAUSED'
     """,
 )
+RAN_OUT = statement("jobs.ran_out", "SELECT 1 FROM jobs WHERE job_id = :job_id AND end_reason = 'NO_TICK_LEFT'")
 # A fixed-delay job with an unfinished execution gets its next tick when that execution ends.
 UNFINISHED = statement(
     "jobs.unfinished_tick",
@@ -79,7 +80,8 @@ def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str |
     def body(connection: Connection) -> tuple[Counter[str], str | None, str | None]:
         nonlocal has_retired
         job, now = job_queries.lock_job(connection, job_id)
-        if not has_retired:  # else an earlier run of this transaction was committed, but its answer was lost
+        # An earlier run of this transaction may have been committed, but its answer was lost.
+        if not (has_retired and connection.execute(RAN_OUT, {"job_id": job_id}).first()):
             _refuse_retired(job, "resumed")
         if job.status is JobStatus.PAUSED:
             end = _next(connection, job, now)
