@@ -28,11 +28,12 @@ CREATE FUNCTION te_clock.{name}() RETURNS timestamptz LANGUAGE plpgsql {volatili
 """
 # The first schema is the schema of new tables, so it stays `public`.
 _PATH = "public, te_clock, pg_catalog"
-# te_enqueue has a search path of its own.
-_OF_FUNCTION = """
-DO $$ BEGIN
-  EXECUTE (SELECT format('ALTER FUNCTION %s SET search_path = te_clock, pg_catalog, pg_temp', oid::regprocedure)
-             FROM pg_proc WHERE proname = 'te_enqueue');
+# These functions have search paths of their own.
+_OF_FUNCTIONS = """
+DO $$ DECLARE named regprocedure; BEGIN
+  FOR named IN SELECT oid FROM pg_proc WHERE proname IN ('te_enqueue', 'te_register_inline') LOOP
+    EXECUTE format('ALTER FUNCTION %s SET search_path = te_clock, pg_catalog, pg_temp', named);
+  END LOOP;
 END $$
 """
 # No time passes for the processes, so the leases of workers end as much later. The revision makes workers forget until
@@ -66,7 +67,7 @@ class MovedClock:
 
     def reach_functions(self) -> None:
         """Make the functions of the product use this clock; call it after the migration."""
-        self.run(_OF_FUNCTION)
+        self.run(_OF_FUNCTIONS)
 
     def now(self) -> datetime:
         """Return the moved time."""

@@ -110,6 +110,7 @@ class Stack:
         """
         self.deliveries.clear()
         self.ask("clear")
+        self.deliveries.clear()  # of deliveries that arrived before their jobs were deleted
 
     def close(self) -> None:
         """Stop the program, all processes of the stack and the receiver."""

@@ -27,9 +27,10 @@ def written(folder: Path) -> set[str]:
     return {name for name, _ in found}
 
 
-def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(folder), "-q", *options]
-    return subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    environment = ENVIRONMENT | variables
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_tests_of_the_page_and_of_a_user_pass_on_one_stack(tmp_path: Path) -> None:
@@ -49,8 +50,7 @@ def test_stack_that_does_not_start_is_reported_with_its_output(tmp_path: Path) -
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho no service here >&2\nexit 1\n")
     python.chmod(0o755)
-    ENVIRONMENT["TASK_EXECUTOR_PYTHON"] = str(python)
-    done = run(tmp_path, "test_start.py")
+    done = run(tmp_path, "test_start.py", TASK_EXECUTOR_PYTHON=str(python))
     assert done.returncode == 1
     assert "StackError: the stack for tests has ended" in done.stdout
     assert "no service here" in done.stdout

@@ -2,8 +2,13 @@
 
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
-from app.dev.testing.leftovers import KEPT, TABLES
+import pytest
+from psycopg2 import errors
+
+from app.dev.testing.leftovers import DELETE, KEPT, TABLES
+from app.dev.testing.movable_stack import MovableStack
 from schema.tables.columns import metadata
 
 ROOT = Path(__file__).parents[3]
@@ -22,3 +27,12 @@ def test_each_table_is_kept_or_emptied_after_a_test() -> None:
     names = {table.name for table in metadata.sorted_tables}
     assert KEPT | set(TABLES) == names
     assert TABLES.index("attempts") < TABLES.index("executions") < TABLES.index("jobs")
+
+
+@pytest.mark.parametrize("error", [errors.ForeignKeyViolation, errors.DeadlockDetected])
+def test_completion_of_a_worker_during_the_deletion_ends_no_stack(error: type[Exception]) -> None:
+    clock = Mock()
+    clock.run.side_effect = [error(), None]
+    MovableStack(Mock(), clock, Mock()).clear()
+    assert [call.args for call in clock.run.call_args_list] == [(DELETE,), (DELETE,)]
+    clock.go_back.assert_called_once()
