@@ -28,7 +28,7 @@ BLOCKS = {
     "how-to/notifications.md": [STACK, "tests/unit/features/notifications/test_notifications_page.py"],
     "how-to/operations.md": [STACK],
     "how-to/qstash.md": [STACK],
-    "how-to/rotate-keys.md": [STACK, STACK],
+    "how-to/rotate-keys.md": [STACK, STACK, STACK],
     "how-to/schedule.md": ["tests/integration/caller/test_schedule_page.py"] * 6,
     "how-to/simulate.md": [STACK],
     "how-to/systemd.md": [DEBIAN] * 5,
