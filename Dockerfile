@@ -1,8 +1,8 @@
 # One image for web, worker, scheduler and migrations; the command chooses.
-# Neither built nor run on the machine this was written on (it has no Docker engine). The base image is pinned by its
-# digest, what is installed by the hashes in requirements.lock: to update either is a commit. The registry could not be
-# asked for the digest either; several public projects record it as that of the tag (2026-09), and a wrong one fails the
-# build: `docker buildx imagetools inspect python:3.12.14-slim-bookworm` tells today's.
+# docs/how-to/deployment.md says where it was built and run. The base image is pinned by its digest, all packages by the
+# hashes in requirements.lock: to update either is a commit. The registry could not be asked for the digest; several
+# public projects record it as the digest of the tag (2026-09), and a wrong digest fails the build:
+# `docker buildx imagetools inspect python:3.12.14-slim-bookworm` prints today's digest.
 ARG PYTHON=python:3.12.14-slim-bookworm@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254
 
 FROM ${PYTHON} AS build
