@@ -25,7 +25,6 @@ _IS_BUSY = """(EXISTS (SELECT 1 FROM executions AS x WHERE x.job_id = j.job_id A
                 OR EXISTS (SELECT 1 FROM jobs AS v JOIN executions AS x ON x.job_id = v.job_id
                             WHERE v.first_version_id = j.first_version_id AND x.completed_at IS NULL))"""
 
-
 # Only jobs with overlap = 'skip' need `busy`.
 _DUE = """
     WITH page AS MATERIALIZED (
@@ -45,7 +44,8 @@ DUE = statement("executions.due_jobs", _DUE, is_busy=_IS_BUSY, lock="")
 # Schedulers divide the due jobs: the locks of a page last until its ticks are inserted, and other schedulers skip its
 # jobs. The locks are only an optimisation; the compare-and-set of MATERIALIZE decides.
 TAKE_DUE = statement("executions.take_due_jobs", _DUE, is_busy=_IS_BUSY, lock=" FOR NO KEY UPDATE SKIP LOCKED")
-# A scheduler that is frozen with the locks of a page delays no tick: its look-ahead is longer.
+# A scheduler that is frozen with the locks of a page delays its ticks by 2 s less the look-ahead, which is longer by
+# default.
 HOLD_BRIEFLY = text("SET LOCAL idle_in_transaction_session_timeout = '2s'")
 
 # A missed tick is due now: claims are in order of run_at, so a past run_at would overtake all due executions.
