@@ -6,12 +6,13 @@ transaction.
 
 import fnmatch
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
@@ -164,22 +165,24 @@ def _is_adopted(database: Database, routes: Sequence[Route]) -> bool:
     stored = load(database)
     if stored.source is not RouteSource.API and tuple(routes) != stored.routes:
         return False
-    after = ""
-    while page := database.fetch(ENDPOINTS, {"after": after, "limit": STRIDE}):
-        if any(row.routed_queue != _routed(stored.routes, row.name) for row in page):
-            return False
-        after = page[-1].name
-    return True
+    return all(
+        row.routed_queue == _routed(stored.routes, row.name) for row in chain.from_iterable(_pages(database.fetch))
+    )
 
 
 def moves(database: Database, routes: Sequence[Route]) -> Iterator[Move]:
+    for row in chain.from_iterable(_pages(database.fetch)):
+        now = row.queue or row.routed_queue or row.default_queue
+        then = row.queue or _routed(routes, row.name) or row.default_queue
+        if now != then:
+            yield Move(row.name, now, then)
+
+
+def _pages(read: Callable[..., Iterable[Row[Any]]]) -> Iterator[Sequence[Row[Any]]]:
+    """Read the live endpoints in the order of their names."""
     after = ""
-    while page := database.fetch(ENDPOINTS, {"after": after, "limit": STRIDE}):
-        for row in page:
-            now = row.queue or row.routed_queue or row.default_queue
-            then = row.queue or _routed(routes, row.name) or row.default_queue
-            if now != then:
-                yield Move(row.name, now, then)
+    while page := list(read(ENDPOINTS, {"after": after, "limit": STRIDE})):
+        yield page
         after = page[-1].name
 
 
@@ -200,10 +203,8 @@ def _store(connection: Connection, routes: Sequence[Route], source: RouteSource,
 
 def _move_all(connection: Connection, routes: Sequence[Route]) -> None:
     """Update `routed_queue` of all live endpoints, in the order of their names."""
-    after = ""
-    while page := connection.execute(ENDPOINTS, {"after": after, "limit": STRIDE}).all():
+    for page in _pages(connection.execute):
         queues = {row.name: _routed(routes, row.name) for row in page}
         moved = [row.name for row in page if row.routed_queue != queues[row.name]]
         if moved:
             connection.execute(MOVE, {"names": moved, "queues": [queues[name] for name in moved]})
-        after = page[-1].name
