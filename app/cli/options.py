@@ -108,10 +108,9 @@ limit_option = click.option(
 def created_options(command: F) -> F:
     """Declare the options --created-after, --created-before and --limit."""
     command = limit_option(command)
-    command = click.option("--created-before", type=InstantOrAge(), help="age (30m, 2h, 7d) or time with offset")(
-        command
-    )
-    return click.option("--created-after", type=InstantOrAge(), help="age (30m, 2h, 7d) or time with offset")(command)
+    for name in ("--created-before", "--created-after"):
+        command = click.option(name, type=InstantOrAge(), help="age (30m, 2h, 7d) or time with offset")(command)
+    return command
 
 
 def gather(read_page: Callable[[PageRequest], Page[T]], limit: int) -> tuple[list[T], bool]:

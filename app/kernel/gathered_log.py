@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar, TextIO, TypeVar
+from typing import Any, ClassVar, TextIO, TypeVar, cast
 
 from app.kernel.log import JsonFormatter, LineKind, TextFormatter
 from app.kernel.threads import BackgroundThread
@@ -43,7 +43,7 @@ class GatheringHandler(logging.Handler):
             self.handleError(record)
 
     def add(self, line: _Later) -> None:
-        """Add a line that `flush` formats, without a lock."""
+        """Add a line that `flush` formats by a formatter of the product, without a lock."""
         self._lines.append(line)
         if len(self._lines) >= MAX_LINES:
             self.flush()
@@ -68,9 +68,7 @@ class GatheringHandler(logging.Handler):
             return line
         created, kind, subject = line
         try:
-            if isinstance(self.formatter, JsonFormatter | TextFormatter):
-                return self.formatter.line(created, kind, subject)
-            return kind.message(subject)
+            return cast("JsonFormatter | TextFormatter", self.formatter).line(created, kind, subject)
         except Exception as error:  # noqa: BLE001 - the other lines must be written
             return f"cannot format a line of {kind.logger.name}: {type(error).__name__}"
 
