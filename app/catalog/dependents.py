@@ -7,39 +7,41 @@ with which they were created, which may be older.
 from sqlalchemy import Connection, TextClause
 
 from app.kernel.errors import ConflictError, Detail
-from app.kernel.sql import statement
+from app.kernel.sql import NamedStatement, statement
 
 SHOWN = 10
 
 # Unfinished executions either wait or run; both predicates are predicates of partial indexes, so only such rows are
 # read. Each part of the query has its own limit and no order, so that it stops after the first few rows.
 _WAITS, _RUNS = "completed_at IS NULL AND status IN ('PENDING', 'QUEUED', 'RETRYING')", "status = 'RUNNING'"
-_OF_VERSIONS = f"""
-    WITH v AS (SELECT endpoint, version FROM endpoint_versions WHERE {{refers}}),
+_OF_VERSIONS = """
+    WITH v AS (SELECT endpoint, version FROM endpoint_versions WHERE {refers}),
     found AS (
       (SELECT 'endpoint' AS what, e.name AS id FROM endpoints e
-         JOIN v ON v.endpoint = e.name AND v.version = e.version WHERE e.deleted_at IS NULL LIMIT {SHOWN + 1})
+         JOIN v ON v.endpoint = e.name AND v.version = e.version WHERE e.deleted_at IS NULL LIMIT {shown})
       UNION
       (SELECT 'job', j.job_id FROM jobs j
          JOIN v ON v.endpoint = j.endpoint AND v.version = j.endpoint_version
-        WHERE j.trigger_type IN ('CRON', 'INTERVAL') AND j.status <> 'RETIRED' LIMIT {SHOWN + 1})
+        WHERE j.trigger_type IN ('CRON', 'INTERVAL') AND j.status <> 'RETIRED' LIMIT {shown})
       UNION
       (SELECT 'job', x.job_id FROM executions x
          JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version
-        WHERE x.{_WAITS} LIMIT {SHOWN + 1})
+        WHERE x.{waits} LIMIT {shown})
       UNION
       (SELECT 'job', x.job_id FROM executions x
          JOIN v ON v.endpoint = x.endpoint AND v.version = x.endpoint_version
-        WHERE x.{_RUNS} LIMIT {SHOWN + 1}))
-    SELECT what, id FROM found ORDER BY what, id LIMIT {SHOWN + 1}
-    """  # noqa: S608 - constants of this module
+        WHERE x.{runs} LIMIT {shown}))
+    SELECT what, id FROM found ORDER BY what, id LIMIT {shown}
+    """
 
-OF_PAYLOAD_SPEC = statement("dependents.of_payload_spec", _OF_VERSIONS.format(refers="payload_spec_ref = :name"))
-OF_CONFIG = statement("dependents.of_config", _OF_VERSIONS.format(refers="config_ref = :name"))
-OF_SECRET = statement(
-    "dependents.of_secret",
-    _OF_VERSIONS.format(refers="secret_refs @> jsonb_build_array(CAST(:name AS TEXT))"),
-)
+
+def _of_versions(name: str, refers: str) -> NamedStatement:
+    return statement(name, _OF_VERSIONS, refers=refers, waits=_WAITS, runs=_RUNS, shown=SHOWN + 1)
+
+
+OF_PAYLOAD_SPEC = _of_versions("dependents.of_payload_spec", "payload_spec_ref = :name")
+OF_CONFIG = _of_versions("dependents.of_config", "config_ref = :name")
+OF_SECRET = _of_versions("dependents.of_secret", "secret_refs @> jsonb_build_array(CAST(:name AS TEXT))")
 OF_ENDPOINT = statement(
     "dependents.of_endpoint",
     """

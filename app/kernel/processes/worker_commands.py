@@ -28,15 +28,19 @@ IS_DRAINING = """EXISTS (SELECT 1 FROM worker_commands AS d
                    WHERE d.worker_id = w.worker_id AND d.command = 'drain' AND d.acknowledged_at IS NOT NULL)"""
 _IS_ALIVE = "w.status = 'ALIVE' AND w.lease_expires_at > now()"
 # An expired lease is never renewed, so a command that expired with its worker stays expired.
-_COMMANDS = f"""
+LATEST = statement(
+    "commands.latest",
+    """
     SELECT c.command_id, c.worker_id, c.command, c.asked_by, c.asked_at, c.expires_at, c.acknowledged_at,
            CASE WHEN c.acknowledged_at IS NOT NULL THEN 'ACKNOWLEDGED'
                 WHEN c.expires_at > now()
-                 AND EXISTS (SELECT 1 FROM workers AS w WHERE w.worker_id = c.worker_id AND {_IS_ALIVE}) THEN 'PENDING'
+                 AND EXISTS (SELECT 1 FROM workers AS w WHERE w.worker_id = c.worker_id AND {is_alive}) THEN 'PENDING'
                 ELSE 'EXPIRED' END AS state
       FROM worker_commands AS c WHERE c.worker_id = :worker
-     ORDER BY c.asked_at DESC, c.command_id DESC LIMIT :most"""  # noqa: S608 - constants of this module
-LATEST = statement("commands.latest", _COMMANDS)
+     ORDER BY c.asked_at DESC, c.command_id DESC LIMIT :most
+    """,
+    is_alive=_IS_ALIVE,
+)
 # No lock: the renewal of the lease updates this row and must not wait for a request.
 ADDRESSEE = statement(
     "commands.addressee",
