@@ -9,7 +9,7 @@ from app.kernel.metrics import series
 from app.queue.claiming.admission import AdmissionRule, Room
 from app.queue.claiming.claim import claim, claims_of
 from app.queue.claiming.endpoint_rules import FlowRules
-from app.queue.claiming.partition import ClaimRequest, Partition, Wanted
+from app.queue.claiming.partition import ClaimRequest, Partition, PartitionQuota
 from app.queue.claiming.release import Release
 from app.queue.executions.database_clock import DatabaseClock
 from brokers.attempt import Attempt
@@ -38,7 +38,7 @@ class Choice:
         self._now = 0.0  # of this claim
         self._closed: dict[Partition, Room] = {}  # by this claim
 
-    def choose(self, now: float) -> list[Wanted]:
+    def choose(self, now: float) -> list[PartitionQuota]:
         """Open the partitions that rules open, then choose partitions and reserve slots for them.
 
         Partitions that a rule closes are replaced.
@@ -143,31 +143,33 @@ class Claimer:
             process.finalizer.submit(Release(orphan))
         process.values.add(series.ORPHANS, amount=len(orphans))
 
-    def _by_owner(self, wanted: Sequence[Wanted]) -> dict[AdmissionRule | None, list[Wanted]]:
+    def _by_owner(self, wanted: Sequence[PartitionQuota]) -> dict[AdmissionRule | None, list[PartitionQuota]]:
         """Group partitions by the rule that claims from them with its own statement, if any."""
-        parts: dict[AdmissionRule | None, list[Wanted]] = {}
+        parts: dict[AdmissionRule | None, list[PartitionQuota]] = {}
         for one in wanted:
             owner = next((rule for rule in self.rules if rule.claims(one.partition)), None)
             parts.setdefault(owner, []).append(one)
         return parts
 
-    def _ask(self, rule: AdmissionRule | None, wanted: Sequence[Wanted], revision: int, claimed: list[Attempt]) -> None:
+    def _ask(
+        self, rule: AdmissionRule | None, wanted: Sequence[PartitionQuota], revision: int, claimed: list[Attempt]
+    ) -> None:
         """Claim from partitions with one statement, and process its answer."""
         process, database, asked_at = self._process, self._process.database, time.monotonic()
         request = ClaimRequest(self._queue, process.worker_id, process.settings.claim_ahead_ms, revision, self._clock)
-        taken = claim(database, wanted, request) if rule is None else rule.claim(database, wanted, request)
-        if taken.flow_revision > revision:
-            process.rules.refresh(taken.flow_revision)
+        answer = claim(database, wanted, request) if rule is None else rule.claim(database, wanted, request)
+        if answer.flow_revision > revision:
+            process.rules.refresh(answer.flow_revision)
             return  # the claim took nothing and reported nothing: it is repeated by the new rules
-        claimed += [Attempt(one, process.finalizer, process.shares) for one in taken.claims]
+        claimed += [Attempt(one, process.finalizer, process.shares) for one in answer.claims]
         now = time.monotonic()
-        process.on_revision(taken.catalog_revision)
+        process.on_revision(answer.catalog_revision)
         self._seconds[bisect_left(series.CLAIM_SECONDS.buckets, now - asked_at) + 1] += 1
         self._seconds[0] += now - asked_at
-        self._rows[bisect_left(series.CLAIM_ROWS.buckets, len(taken.claims)) + 1] += 1
-        self._rows[0] += len(taken.claims)
-        self._partitions.claimed(wanted, taken.found, taken.now, now)
-        if all(taken.found[partition].rows < quota for partition, quota, _ in wanted):
-            self._discovery.drained(len(taken.claims), asked_at, now)
+        self._rows[bisect_left(series.CLAIM_ROWS.buckets, len(answer.claims)) + 1] += 1
+        self._rows[0] += len(answer.claims)
+        self._partitions.claimed(wanted, answer.found, answer.now, now)
+        if all(answer.found[partition].rows < quota for partition, quota, _ in wanted):
+            self._discovery.drained(len(answer.claims), asked_at, now)
         if rule is not None:
-            rule.answered(database, wanted, taken, now)
+            rule.answered(database, wanted, answer, now)

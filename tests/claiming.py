@@ -11,8 +11,8 @@ from app.kernel.db import Database
 from app.kernel.formats import EPOCH
 from app.queue.claiming import release as releases
 from app.queue.claiming.arms import parameters
-from app.queue.claiming.claim import Taken, claim
-from app.queue.claiming.partition import ClaimRequest, Partition, Wanted
+from app.queue.claiming.claim import ClaimAnswer, claim
+from app.queue.claiming.partition import ClaimRequest, Partition, PartitionQuota
 from app.queue.claiming.poll import poll
 from app.queue.executions.execution_model import ClaimKey
 from app.queue.executions.watermark import ScanPace
@@ -42,10 +42,10 @@ def take(
     queue: str = "http",
     ahead_ms: int = 0,
     since: datetime = EPOCH,
-) -> Taken:
+) -> ClaimAnswer:
     """Claim up to `limit` executions of each given partition, or of each partition that a poll finds."""
     named = partitions or partitions_of(database, queue=queue, horizon_ms=ahead_ms) or [TARGET]
-    wanted = [Wanted(partition, limit, since) for partition in named]
+    wanted = [PartitionQuota(partition, limit, since) for partition in named]
     return claim(database, wanted, ClaimRequest(queue, worker_id, ahead_ms))
 
 
@@ -59,7 +59,7 @@ def release(
 
 def asking(worker_id: str, limit: int, *, partition: Partition = TARGET, since: datetime = EPOCH) -> dict[str, object]:
     """Return the parameters of CLAIM_1."""
-    return parameters([Wanted(partition, limit, since)], 1, ClaimRequest("http", worker_id, 50))
+    return parameters([PartitionQuota(partition, limit, since)], 1, ClaimRequest("http", worker_id, 50))
 
 
 def partitions_of(database: Database, *, queue: str = "http", horizon_ms: int = 0) -> list[Partition]:

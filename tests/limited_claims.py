@@ -8,11 +8,11 @@ from sqlalchemy import text
 
 from app.catalog.endpoints.limits import EndpointLimits
 from app.features.limits import store as limits_store
-from app.features.limits.limited_claim import LimitedTaken, claim_limited
+from app.features.limits.limited_claim import LimitedClaimAnswer, claim_limited
 from app.features.limits.rules import Limiter, limiters_of
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
-from app.queue.claiming.partition import ANY_RULES, ClaimRequest, Partition, Wanted
+from app.queue.claiming.partition import ANY_RULES, ClaimRequest, Partition, PartitionQuota
 from tests.claiming import TARGET
 
 
@@ -39,10 +39,10 @@ def take_limited(
     since: datetime = EPOCH,
     most_ahead: int = 0,
     flow_revision: int = ANY_RULES,
-) -> LimitedTaken:
+) -> LimitedClaimAnswer:
     """Claim up to `limit` executions of each partition as far as its limiters admit, and only due executions."""
     opened = limiters_of_partitions(partitions, limits, most_ahead=most_ahead)
-    wanted = [Wanted(partition, limit, since) for partition in partitions]
+    wanted = [PartitionQuota(partition, limit, since) for partition in partitions]
     return claim_limited(database, wanted, opened, ClaimRequest("http", worker_id, 0, flow_revision))
 
 

@@ -62,7 +62,7 @@ def test(name: str, input_: dict[str, Any], send: bool, as_json: bool) -> None:
     """
     with ready_database() as database:
         # Validate the input against the payload spec, as at the creation of a job.
-        services().creator.targets.fitting(name, input_)
+        services().creator.targets.accepting(name, input_)
         rendered = _render(database, name, input_)
         if not as_json:
             _show(rendered)

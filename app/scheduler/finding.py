@@ -154,7 +154,7 @@ class OnHold(SafetyNet):
                 context.ahead_ms,
                 retired_by=found[job_id],
                 stopping=context.stopping,
-                hardly_waits=True,
+                unless_locked=True,
             )
             context.hint_all(freed)
 
@@ -174,7 +174,7 @@ class NotHeld(SafetyNet):
         return len(repairs.not_held(context.database, limit=MAX_COUNTED))
 
     def repair_batch(self, context: ChoreContext) -> int:
-        hold = partial(on_hold.hold_the_rest, context.database, stopping=context.stopping, hardly_waits=True)
+        hold = partial(on_hold.hold_the_rest, context.database, stopping=context.stopping, unless_locked=True)
         return self.repair_each(context, repairs.not_held(context.database, limit=MAX_COUNTED), hold)
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from math import inf
 
 from app.kernel.formats import EPOCH
-from app.queue.claiming.partition import Partition, Wanted
+from app.queue.claiming.partition import Partition, PartitionQuota
 from app.queue.executions.watermark import SLACK
 from brokers.sharing.ready_partitions import Known, Ready, Take
 
@@ -114,7 +114,7 @@ class KnownPartitions:
         self._ready.close(endpoint, until)
         self.event_at = min(self.event_at, until)
 
-    def pick(self, now: float, take: Take, arms: int = 16, most: int = MAX_PER_CLAIM) -> list[Wanted]:
+    def pick(self, now: float, take: Take, arms: int = 16, most: int = MAX_PER_CLAIM) -> list[PartitionQuota]:
         """Choose the partitions of the next claim and reserve their slots, `most` in all; `take` reserves.
 
         Pick again after an empty pick at `pick_at`, or when a rule that refused has capacity.
@@ -127,10 +127,14 @@ class KnownPartitions:
         known = self._known
         slots = self._ready.pick(take, known, arms=arms, most=most)
         self.pick_at = -inf if slots else now + REFUSED_SECONDS
-        return [Wanted(partition, quota, known[partition].since) for partition, quota in slots.items()]
+        return [PartitionQuota(partition, quota, known[partition].since) for partition, quota in slots.items()]
 
     def claimed(
-        self, wanted: Sequence[Wanted], found: Mapping[Partition, tuple[int, datetime]], db_now: datetime, now: float
+        self,
+        wanted: Sequence[PartitionQuota],
+        found: Mapping[Partition, tuple[int, datetime]],
+        db_now: datetime,
+        now: float,
     ) -> None:
         """Apply the answer to a claim: by partition, the number of rows found and the instant up to which all were."""
         self.start = db_now - SLACK

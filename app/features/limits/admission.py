@@ -12,9 +12,9 @@ from app.features.limits.rules import UNBOUNDED, Limiter, LimiterState, limiters
 from app.features.limits.store import add
 from app.kernel.db import Database
 from app.queue.claiming.admission import OPEN, AdmissionRule, Opened, Room
-from app.queue.claiming.claim import Taken
+from app.queue.claiming.claim import ClaimAnswer
 from app.queue.claiming.endpoint_rules import FlowRules, Rules
-from app.queue.claiming.partition import ClaimRequest, Partition, Wanted
+from app.queue.claiming.partition import ClaimRequest, Partition, PartitionQuota
 
 NS = 1_000_000_000
 # For limiters that open when a running execution ends. Ends in other processes are only found by polling.
@@ -93,15 +93,15 @@ class LimitAdmission(AdmissionRule):
     def claims(self, partition: Partition) -> bool:
         return bool(self._limiters(partition))
 
-    def claim(self, database: Database, wanted: Sequence[Wanted], request: ClaimRequest) -> Taken:
-        taken = claim_limited(database, wanted, self._limiters_of_all(wanted), request)
-        self.found = taken.limiters
-        return taken
+    def claim(self, database: Database, wanted: Sequence[PartitionQuota], request: ClaimRequest) -> ClaimAnswer:
+        answer = claim_limited(database, wanted, self._limiters_of_all(wanted), request)
+        self.found = answer.limiters
+        return answer
 
-    def answered(self, database: Database, wanted: Sequence[Wanted], taken: Taken, now: float) -> None:
+    def answered(self, database: Database, wanted: Sequence[PartitionQuota], answer: ClaimAnswer, now: float) -> None:
         """Apply `found`, the states of limiters before the claims, and insert missing rows of limiters."""
         used: Counter[str] = Counter()
-        for claim in taken.claims:
+        for claim in answer.claims:
             used.update({claim.endpoint, claim.endpoint + claim.limit_key})
         missing = list[str]()
         for limiter in self._limiters_of_all(wanted):
@@ -127,7 +127,7 @@ class LimitAdmission(AdmissionRule):
             return []
         return limiters_of(rules.limits, partition.endpoint, partition.limit_key, most_ahead=self._max_ahead)
 
-    def _limiters_of_all(self, wanted: Sequence[Wanted]) -> list[Limiter]:
+    def _limiters_of_all(self, wanted: Sequence[PartitionQuota]) -> list[Limiter]:
         found = {limiter.gate_id: limiter for one in wanted for limiter in self._limiters(one.partition)}
         return list(found.values())
 

@@ -10,21 +10,21 @@ from app.features.limits.limited_claim_statement import CLAIM_LIMITED_1, CLAIM_L
 from app.features.limits.rules import Limiter, LimiterState
 from app.kernel.db import Database
 from app.queue.claiming.arms import MAX_ARMS, parameters
-from app.queue.claiming.claim import Found, Taken
-from app.queue.claiming.partition import ClaimRequest, Partition, Wanted
+from app.queue.claiming.claim import ClaimAnswer, FoundRows
+from app.queue.claiming.partition import ClaimRequest, Partition, PartitionQuota
 from app.queue.executions.execution_model import Claim
 
 
 @dataclass(frozen=True, slots=True)
-class LimitedTaken(Taken):
+class LimitedClaimAnswer(ClaimAnswer):
     """Result of a limited claim, with the state of each limiter before it."""
 
     limiters: dict[str, LimiterState] = field(default_factory=dict)
 
 
 def claim_limited(
-    database: Database, wanted: Sequence[Wanted], limiters: Sequence[Limiter], request: ClaimRequest
-) -> LimitedTaken:
+    database: Database, wanted: Sequence[PartitionQuota], limiters: Sequence[Limiter], request: ClaimRequest
+) -> LimitedClaimAnswer:
     """Claim as `claim` does, from at most MAX_ARMS partitions, as much as their limiters admit.
 
     A claim may be due later than its `run_at`, by up to `ahead_ns` of a limiter from now. A partition is not reported
@@ -33,10 +33,12 @@ def claim_limited(
     asked_at = time.monotonic()
     statement = CLAIM_LIMITED_1 if len(wanted) == 1 else CLAIM_LIMITED_16
     rows = database.fetch(statement, parameters_of(wanted, limiters, request), repeatable=False)
-    return limited(Taken.of(rows, wanted, request, asked_at), rows, wanted, limiters)
+    return limited(ClaimAnswer.of(rows, wanted, request, asked_at), rows, wanted, limiters)
 
 
-def parameters_of(wanted: Sequence[Wanted], limiters: Sequence[Limiter], request: ClaimRequest) -> dict[str, object]:
+def parameters_of(
+    wanted: Sequence[PartitionQuota], limiters: Sequence[Limiter], request: ClaimRequest
+) -> dict[str, object]:
     """Return the parameters of the statement: by partition, and by limiter."""
     # Runs of wanted partitions with the same priority have the same rank.
     ranks = [0]
@@ -64,32 +66,34 @@ def parameters_of(wanted: Sequence[Wanted], limiters: Sequence[Limiter], request
     }
 
 
-def limited(taken: Taken, rows: Sequence[Any], wanted: Sequence[Wanted], limiters: Sequence[Limiter]) -> LimitedTaken:
+def limited(
+    answer: ClaimAnswer, rows: Sequence[Any], wanted: Sequence[PartitionQuota], limiters: Sequence[Limiter]
+) -> LimitedClaimAnswer:
     """Add the states of limiters, found in any of the rows, to the result of a claim."""
     windows = [(each.gate_id, each.rate.bucket_ns) for each in limiters if each.rate and each.rate.is_sliding]
     waits = {row.execution_id: row.wait_ns / 1e9 for row in rows if row.execution_id is not None}
     claims = list[Claim]()
-    for claim in taken.claims:
+    for claim in answer.claims:
         counting = [window for window in windows if window[0] in (claim.endpoint, claim.endpoint + claim.limit_key)]
         due_in = max(claim.due_in_seconds, waits[claim.execution_id])
         claims.append(claim._replace(due_in_seconds=due_in, windows=tuple(counting)))
     (listed,) = (row.limiters for row in rows if row.limiters is not None)
     states = {gate_id: LimiterState(*state) for gate_id, *state in listed}
-    found = _found(rows, wanted, taken, {gate_id for gate_id, state in states.items() if not state.is_ours})
-    return LimitedTaken(claims, taken.now, taken.catalog_revision, taken.flow_revision, found, states)
+    found = _found(rows, wanted, answer, {gate_id for gate_id, state in states.items() if not state.is_ours})
+    return LimitedClaimAnswer(claims, answer.now, answer.catalog_revision, answer.flow_revision, found, states)
 
 
 def _found(
-    rows: Sequence[Any], wanted: Sequence[Wanted], taken: Taken, contended: Collection[str]
-) -> dict[Partition, Found]:
+    rows: Sequence[Any], wanted: Sequence[PartitionQuota], answer: ClaimAnswer, contended: Collection[str]
+) -> dict[Partition, FoundRows]:
     """Return the rows found per partition; a full or contended limiter makes its partition full."""
     claimed: dict[int, list[Any]] = {number: [] for number in range(len(wanted))}
     for row in rows:
         if row.execution_id is not None:
             claimed[row.counted_arm].append(row.run_at)
-    found = dict(taken.found)
+    found = dict(answer.found)
     for number, (partition, quota, since) in enumerate(wanted):
         is_contended = partition.endpoint in contended or partition.endpoint + partition.limit_key in contended
         if is_contended or len(claimed[number]) < found[partition].rows:
-            found[partition] = Found(quota, max(claimed[number], default=since))
+            found[partition] = FoundRows(quota, max(claimed[number], default=since))
     return found

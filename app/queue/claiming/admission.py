@@ -9,8 +9,8 @@ from math import inf
 from typing import NamedTuple
 
 from app.kernel.db import Database
-from app.queue.claiming.claim import Taken
-from app.queue.claiming.partition import ClaimRequest, Partition, Wanted
+from app.queue.claiming.claim import ClaimAnswer
+from app.queue.claiming.partition import ClaimRequest, Partition, PartitionQuota
 
 UNBOUNDED = 1_000_000
 
@@ -124,7 +124,7 @@ class AdmissionRule:
         """
         return False
 
-    def claim(self, database: Database, wanted: Sequence[Wanted], request: ClaimRequest) -> Taken:
+    def claim(self, database: Database, wanted: Sequence[PartitionQuota], request: ClaimRequest) -> ClaimAnswer:
         """Claim from the rule's own partitions.
 
         Args:
@@ -140,13 +140,13 @@ class AdmissionRule:
         """
         raise NotImplementedError
 
-    def answered(self, database: Database, wanted: Sequence[Wanted], taken: Taken, now: float) -> None:
+    def answered(self, database: Database, wanted: Sequence[PartitionQuota], answer: ClaimAnswer, now: float) -> None:
         """Process the answer to the rule's own claim.
 
         Args:
             database: Database of the service.
             wanted: Partitions of the claim.
-            taken: Answer of the claim.
+            answer: Answer of the claim.
             now: Instant after the answer.
 
         Raises:

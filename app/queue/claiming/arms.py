@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from app.kernel.sql import of_regions
-from app.queue.claiming.partition import ClaimRequest, Wanted
+from app.queue.claiming.partition import ClaimRequest, PartitionQuota
 
 MAX_ARMS = 16
 
@@ -82,7 +82,7 @@ def answer(columns: str = "") -> str:
       LEFT JOIN claimed ON claimed.arm = counted.arm"""  # noqa: S608 - as above
 
 
-def parameters(wanted: Sequence[Wanted], count: int, request: ClaimRequest) -> dict[str, object]:
+def parameters(wanted: Sequence[PartitionQuota], count: int, request: ClaimRequest) -> dict[str, object]:
     """Return the parameters of a claim with `count` arms; an arm without a wanted partition takes nothing."""
     params = dict(_IDLE[count])
     for names, (partition, quota, since) in zip(_NAMES, wanted, strict=False):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from app.kernel.db import Database
 from app.kernel.sql import hot_statement, statement
 from app.queue.claiming.arms import MAX_ARMS, answer, arms, parameters, take
-from app.queue.claiming.partition import ClaimRequest, Partition, Wanted
+from app.queue.claiming.partition import ClaimRequest, Partition, PartitionQuota
 from app.queue.executions.database_clock import DatabaseClock
 from app.queue.executions.execution_model import Claim, ClaimKey
 
@@ -32,7 +32,7 @@ CLAIMS_OF = statement(
 )
 
 
-class Found(NamedTuple):
+class FoundRows(NamedTuple):
     """Executions that a claim has found in a partition, and the `run_at` up to which no more wait there."""
 
     rows: int
@@ -40,7 +40,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ClaimAnswer:
     """Answer to a claim: the executions, in no order, and the rows found in each wanted partition.
 
     `now` is the database's clock. A partition in which fewer rows were found than wanted has no other due executions.
@@ -50,16 +50,18 @@ class Taken:
     now: datetime
     catalog_revision: int
     flow_revision: int
-    found: dict[Partition, Found] = field(default_factory=dict)
+    found: dict[Partition, FoundRows] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rows: Sequence[Any], wanted: Sequence[Wanted], request: ClaimRequest, asked_at: float) -> "Taken":
+    def of(
+        cls, rows: Sequence[Any], wanted: Sequence[PartitionQuota], request: ClaimRequest, asked_at: float
+    ) -> "ClaimAnswer":
         """Read the rows of an answer to a statement that was sent at `asked_at`."""
         first, last = rows[0], rows[-1]
         now: datetime = first.db_now
         clock = request.clock or DatabaseClock()
         claimed_here = clock.here(now, last.answered_at, asked_at=asked_at, answered_at=time.monotonic())
-        claims, found = [], dict.fromkeys((partition for partition, _, _ in wanted), Found(0, now))
+        claims, found = [], dict.fromkeys((partition for partition, _, _ in wanted), FoundRows(0, now))
         number = None
         for row in rows:
             if row.counted_arm is None:
@@ -67,7 +69,7 @@ class Taken:
             if row.counted_arm != number:
                 number = row.counted_arm
                 partition, quota, _ = wanted[number]
-                found[partition] = Found(row.found, row.seen if row.found >= quota else now)
+                found[partition] = FoundRows(row.found, row.seen if row.found >= quota else now)
             if row.execution_id is None:
                 continue
             due_in = (row.run_at - now).total_seconds()
@@ -101,7 +103,7 @@ class Taken:
         return cls(claims, now, first.revision or 0, first.flow_revision or 0, found)
 
 
-def claim(database: Database, wanted: Sequence[Wanted], request: ClaimRequest) -> Taken:
+def claim(database: Database, wanted: Sequence[PartitionQuota], request: ClaimRequest) -> ClaimAnswer:
     """Claim from up to MAX_ARMS partitions in one statement.
 
     After an UnavailableError the database may have claimed nevertheless: see `claims_of`.
@@ -109,7 +111,7 @@ def claim(database: Database, wanted: Sequence[Wanted], request: ClaimRequest) -
     few = len(wanted)
     count, statement = (1, CLAIM_1) if few == 1 else (4, CLAIM_4) if few <= 4 else (MAX_ARMS, CLAIM_16)
     params, asked_at = parameters(wanted, count, request), time.monotonic()
-    return Taken.of(database.fetch(statement, params, repeatable=False), wanted, request, asked_at)
+    return ClaimAnswer.of(database.fetch(statement, params, repeatable=False), wanted, request, asked_at)
 
 
 def claims_of(database: Database, worker_id: str, queue: str) -> set[ClaimKey]:

@@ -17,7 +17,7 @@ class Partition(NamedTuple):
     priority: int
 
 
-class Wanted(NamedTuple):
+class PartitionQuota(NamedTuple):
     """A partition from which to claim up to `quota` executions; none of them is due before `since`."""
 
     partition: Partition

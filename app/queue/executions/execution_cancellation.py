@@ -167,10 +167,10 @@ def cancel_the_rest(
     first: CancellationCounts,
     *,
     stopping: Stopping = never,
-    hardly_waits: bool = False,
+    unless_locked: bool = False,
 ) -> CancellationCounts:
     """Cancel the batches after the first, one transaction each, until `stopping`; returns the total counts."""
-    transact = database.transact_unless_locked if hardly_waits else database.transact
+    transact = database.transact_unless_locked if unless_locked else database.transact
     ended, asked, last = first.ended, first.asked, first.last
     while last is not None and not stopping():
         database.commit_jointly()

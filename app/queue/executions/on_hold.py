@@ -114,10 +114,10 @@ def hold_the_rest(
     actor: str | None = None,
     *,
     stopping: Stopping = never,
-    hardly_waits: bool = False,
+    unless_locked: bool = False,
 ) -> None:
     """Put the executions after `after` on hold in batches while the job is paused, until `stopping`."""
-    transact = database.transact_unless_locked if hardly_waits else database.transact
+    transact = database.transact_unless_locked if unless_locked else database.transact
 
     def body(connection: Connection, after: str) -> str | None:
         if connection.execute(STATUS, {"job_id": job_id}).scalar() != JobStatus.PAUSED:
@@ -180,10 +180,10 @@ def let_the_rest_go(
     after: str | None = "",
     retired_by: ChangeReason | None = None,
     stopping: Stopping = never,
-    hardly_waits: bool = False,
+    unless_locked: bool = False,
 ) -> Counter[str]:
     """Release the executions after `after` in batches unless the job is paused, until `stopping`."""
-    transact = database.transact_unless_locked if hardly_waits else database.transact
+    transact = database.transact_unless_locked if unless_locked else database.transact
 
     def body(connection: Connection, after: str) -> tuple[Counter[str], str | None]:
         if connection.execute(STATUS, {"job_id": job_id}).scalar() == JobStatus.PAUSED:

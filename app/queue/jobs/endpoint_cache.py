@@ -95,7 +95,7 @@ class EndpointCache:
         self._targets: LRUCache[str, CachedEndpoint] = LRUCache(max_entries)
         self._lock = threading.Lock()
 
-    def fitting(self, name: str, input_: object) -> CachedEndpoint:
+    def accepting(self, name: str, input_: object) -> CachedEndpoint:
         """Return an endpoint that accepts the input, re-read before a refusal; raises as `checked` does."""
         with self._lock:
             target = self._targets.get(name)

@@ -81,7 +81,7 @@ class Creator:
 
     def _create(self, new: NewJob, *, together: bool, attempts: int | None) -> Created:
         new, job_id = scheduled(new, self.now()) if new.timetable else new, ids.job_id()
-        target = self.targets.fitting(new.endpoint, new.input) if new.inline is None else self.target_of(new)
+        target = self.targets.accepting(new.endpoint, new.input) if new.inline is None else self.target_of(new)
         if new.callbacks:
             callback_targets.check(self.database.fetch, new.endpoint, new.callbacks)
         for tried in range(MAX_TRIES):
@@ -120,7 +120,7 @@ class Creator:
         """
         if new.inline is not None and self._inline is not None:
             self._inline.check_on()
-        look_up = self.targets.checked if again else self.targets.fitting
+        look_up = self.targets.checked if again else self.targets.accepting
         try:
             return look_up(new.endpoint, new.input)
         except EndpointNotFoundError:

@@ -75,7 +75,7 @@ def update_job(
     scope = CancellationScope(actor=actor, begun=False, reason=ChangeReason.JOB_UPDATED)
     old = _updatable(job_queries.get_job(database, job_id), new_id)
     wanted = next_version(old, changes)
-    target = creator.targets.fitting(wanted.endpoint, wanted.input)
+    target = creator.targets.accepting(wanted.endpoint, wanted.input)
     callback_targets.check(database.fetch, wanted.endpoint, wanted.callbacks)
     for _ in range(MAX_TRIES):
         try:

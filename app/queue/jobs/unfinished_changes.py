@@ -102,12 +102,12 @@ def finish(
 def _go_on(database: Database, row: Row[Any], ahead_ms: int, stopping: Stopping) -> Counter[str]:
     """Finish a change; returns the queues in which executions became claimable."""
     let_go = partial(
-        on_hold.let_the_rest_go, database, row.job_id, actor=row.actor, stopping=stopping, hardly_waits=True
+        on_hold.let_the_rest_go, database, row.job_id, actor=row.actor, stopping=stopping, unless_locked=True
     )
     change = Change(row.change)
     match change:
         case Change.PAUSE:
-            on_hold.hold_the_rest(database, row.job_id, "", row.actor, stopping=stopping, hardly_waits=True)
+            on_hold.hold_the_rest(database, row.job_id, "", row.actor, stopping=stopping, unless_locked=True)
             return Counter()
         case Change.RESUME:
             return let_go(ahead_ms)
@@ -116,6 +116,6 @@ def _go_on(database: Database, row: Row[Any], ahead_ms: int, stopping: Stopping)
             running = IfRunning.REQUEST if row.running else None
             scope = CancellationScope(actor=row.actor, begun=row.begun, running=running, reason=reason)
             execution_cancellation.cancel_the_rest(
-                database, row.job_id, scope, CancellationCounts(0, 0, last=""), stopping=stopping, hardly_waits=True
+                database, row.job_id, scope, CancellationCounts(0, 0, last=""), stopping=stopping, unless_locked=True
             )
             return let_go(0, retired_by=reason)

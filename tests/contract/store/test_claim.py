@@ -8,14 +8,14 @@ from sqlalchemy import TextClause, text
 
 from app.kernel.db import Database
 from app.kernel.processes import worker_lease
-from app.queue.claiming.claim import Taken, claims_of
+from app.queue.claiming.claim import ClaimAnswer, claims_of
 from app.queue.claiming.shards import CLAIMABLE_BEYOND, STORED_BEYOND
 from brokers.worker_process import WorkerProcess
 from tests import rows
 from tests.claiming import release, take
 
 
-def claim(process: WorkerProcess, limit: int = 10, ahead_ms: int = 0) -> Taken:
+def claim(process: WorkerProcess, limit: int = 10, ahead_ms: int = 0) -> ClaimAnswer:
     return take(process.database, process.worker_id, limit, ahead_ms=ahead_ms)
 
 
@@ -109,7 +109,7 @@ def test_release_can_defer_an_execution_but_not_bring_it_forward(process: Worker
     due = timedelta(seconds=600)
     (now_due,), (later_due,) = rows.add_executions(process.database), rows.add_executions(process.database, due_in=due)
     planned = rows.execution(process.database, later_due).run_at
-    claims = {taken.execution_id: taken.key for taken in claim(process, ahead_ms=3_600_000).claims}
+    claims = {answer.execution_id: answer.key for answer in claim(process, ahead_ms=3_600_000).claims}
     delays_ms = dict.fromkeys(claims.values(), 60_000)
     assert release(process.database, process.worker_id, list(claims.values()), defer_ms=delays_ms) == 2
     wait = rows.execution(process.database, now_due).run_at - rows.database_now(process.database)

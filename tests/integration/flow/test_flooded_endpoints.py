@@ -36,7 +36,7 @@ WAITING = text(
 def open_job_creation(database: Database) -> Iterator[None]:
     """Create a job in an open transaction. A flood is a sequence of such transactions, each overlapping the next."""
     creator = Creator(database, shards=1, look_ahead_ms=5000)
-    target = creator.targets.fitting("target", {})
+    target = creator.targets.accepting("target", {})
     new = NewJob(endpoint="target", trigger=Trigger.IMMEDIATE, input={}, idempotency_key="flood")
     params = job_insertion.params_of(new, target, "job_flood", 1) | {"look_ahead_ms": 5000}
     with database.engine.connect() as connection, connection.begin():

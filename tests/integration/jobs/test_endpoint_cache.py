@@ -92,9 +92,9 @@ def test_cache_is_bounded(api: Api, database: Database, statements: Statements) 
     cache = EndpointCache(database, max_entries=2)
     for name in ("a", "b", "c"):
         register(api, name)
-        cache.fitting(name, INPUT)
+        cache.accepting(name, INPUT)
     statements.clear()
-    cache.fitting("c", INPUT)
+    cache.accepting("c", INPUT)
     assert statements.texts == []
-    cache.fitting("a", INPUT)
+    cache.accepting("a", INPUT)
     assert len(statements.texts) == 1

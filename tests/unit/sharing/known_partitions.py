@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from app.queue.claiming.partition import Partition, Wanted
+from app.queue.claiming.partition import Partition, PartitionQuota
 from brokers.sharing.partitions import MAX_PER_CLAIM, KnownPartitions
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,7 +31,7 @@ def at(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def answer(partitions: KnownPartitions, wanted: Sequence[Wanted], now: float, *counts: int) -> None:
+def answer(partitions: KnownPartitions, wanted: Sequence[PartitionQuota], now: float, *counts: int) -> None:
     """Record the answer of a claim: `counts` executions found per partition, by default a full batch."""
     found = dict.fromkeys((claim.partition for claim in wanted), (MAX_PER_CLAIM, at(now)))
     found.update((claim.partition, (count, at(now))) for claim, count in zip(wanted, counts, strict=False))

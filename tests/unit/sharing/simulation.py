@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import Any
 
-from app.queue.claiming.partition import Partition, Wanted
+from app.queue.claiming.partition import Partition, PartitionQuota
 from app.queue.executions.execution_model import Claim, ClaimKey
 from brokers.inbox import Inboxes
 from brokers.sharing.fair_shares import Shares
@@ -131,7 +131,7 @@ class Simulation:
         elif next_at(self.partitions) < inf:
             self._poll_at(max(self.now, next_at(self.partitions)))
 
-    def _answer(self, wanted: list[Wanted], asked_at: float) -> None:
+    def _answer(self, wanted: list[PartitionQuota], asked_at: float) -> None:
         found, attempts, reserved = {}, [], Counter[str]()
         db_now = START + timedelta(seconds=self.now)
         for partition, quota, _ in sorted(wanted, key=lambda claim: -claim.partition.priority):

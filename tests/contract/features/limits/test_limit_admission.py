@@ -11,9 +11,9 @@ from app.features.limits.admission import LimitAdmission
 from app.features.limits.rules import LimiterState
 from app.features.queues.admission import PauseAdmission
 from app.kernel.db import Database
-from app.queue.claiming.claim import Found, Taken
+from app.queue.claiming.claim import ClaimAnswer, FoundRows
 from app.queue.claiming.endpoint_rules import FlowRules
-from app.queue.claiming.partition import Partition, Wanted
+from app.queue.claiming.partition import Partition, PartitionQuota
 from brokers.claimer import Choice
 from brokers.sharing.fair_shares import Shares
 from brokers.sharing.partitions import KnownPartitions
@@ -41,12 +41,12 @@ class Side:
     def add_due(self, *partitions: Partition) -> None:
         self.partitions.found([(partition, NOW - timedelta(seconds=1)) for partition in partitions], NOW, 0.0)
 
-    def pick(self, now: float) -> list[Wanted]:
+    def pick(self, now: float) -> list[PartitionQuota]:
         return self.choice.choose(now)
 
-    def claim_nothing(self, wanted: list[Wanted], state: LimiterState, now: float) -> None:
+    def claim_nothing(self, wanted: list[PartitionQuota], state: LimiterState, now: float) -> None:
         """Process the result of a claim that found executions but claimed none, with all limiters in `state`."""
-        found = {partition: Found(quota, since) for partition, quota, since in wanted}
+        found = {partition: FoundRows(quota, since) for partition, quota, since in wanted}
         limiters = {
             gate_id: state
             for partition in found
@@ -54,7 +54,7 @@ class Side:
         }
         self.partitions.claimed(wanted, found, NOW, now)
         self.limits.found = limiters
-        self.limits.answered(self.database, wanted, Taken([], NOW, 0, 0), now)
+        self.limits.answered(self.database, wanted, ClaimAnswer([], NOW, 0, 0), now)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from app.features.limits.limited_claim import limited, parameters_of
 from app.features.limits.limited_claim_statement import CLAIM_LIMITED_1
 from app.features.limits.rules import Limiter, LimiterState, limiters_of
 from app.kernel.formats import EPOCH
-from app.queue.claiming.claim import Taken, claim
-from app.queue.claiming.partition import ClaimRequest, Partition, Wanted
+from app.queue.claiming.claim import ClaimAnswer, claim
+from app.queue.claiming.partition import ClaimRequest, Partition, PartitionQuota
 from app.queue.claiming.release import Release, release
 from brokers.worker_process import WorkerProcess
 from tests import rows
@@ -20,30 +20,30 @@ HOUR = {"count": 3, "per": "1h", "burst": 3}
 KEYS = [Partition(0, "target", f"={name}", 128) for name in "abcd"]
 
 
-def ids(taken: object) -> list[str]:
-    return [claim.execution_id for claim in taken.claims]  # type: ignore[attr-defined]
+def ids(answer: object) -> list[str]:
+    return [claim.execution_id for claim in answer.claims]  # type: ignore[attr-defined]
 
 
 def test_limiter_without_a_row_is_reported_missing_and_admits_nothing(process: WorkerProcess) -> None:
     add_to(process.database, TARGET)
     limits = {"max_in_flight": 1}
-    taken = take_limited(process.database, process.worker_id, limits)
-    assert (taken.claims, taken.limiters["target"].is_missing) == ([], True)
+    answer = take_limited(process.database, process.worker_id, limits)
+    assert (answer.claims, answer.limiters["target"].is_missing) == ([], True)
     add_limiters(process.database, [TARGET], limits)
-    taken = take_limited(process.database, process.worker_id, limits)
-    assert (len(taken.claims), taken.limiters["target"].is_missing) == (1, False)
+    answer = take_limited(process.database, process.worker_id, limits)
+    assert (len(answer.claims), answer.limiters["target"].is_missing) == (1, False)
 
 
 def test_claim_result_is_read_in_any_order_of_its_rows(process: WorkerProcess) -> None:
     """SQL promises no order, and only one row has the states of the limiters."""
     add_to(process.database, TARGET, 3)
     add_limiters(process.database, [TARGET], {"max_in_flight": 3})
-    wanted, limiters = [Wanted(TARGET, 3, EPOCH)], limiters_of_partitions([TARGET], {"max_in_flight": 3})
+    wanted, limiters = [PartitionQuota(TARGET, 3, EPOCH)], limiters_of_partitions([TARGET], {"max_in_flight": 3})
     request = ClaimRequest("http", process.worker_id, 0)
     found = process.database.fetch(CLAIM_LIMITED_1, parameters_of(wanted, limiters, request), repeatable=False)
     assert len(found) == 3
     for rows_read in (found, found[::-1]):
-        result = limited(Taken.of(rows_read, wanted, request, 0.0), rows_read, wanted, limiters)
+        result = limited(ClaimAnswer.of(rows_read, wanted, request, 0.0), rows_read, wanted, limiters)
         assert (len(result.claims), result.limiters["target"].is_ours) == (3, True)
 
 
@@ -68,14 +68,14 @@ def test_oldest_executions_are_claimed_up_to_the_limit_and_the_rest_is_unchanged
     added = [add_to(process.database, partition, due_in=due_in)[0] for due_in in (-9, -8, -7, -6, -5)]
     add_limiters(process.database, [partition], limits)
     waiting = rows.execution(process.database, added[3])
-    taken = take_limited(process.database, process.worker_id, limits, partitions=[partition])
-    assert sorted(ids(taken)) == sorted(added[:3])
+    answer = take_limited(process.database, process.worker_id, limits, partitions=[partition])
+    assert sorted(ids(answer)) == sorted(added[:3])
     again = take_limited(process.database, process.worker_id, limits, partitions=[partition])
     assert again.claims == []
     assert rows.execution(process.database, added[3]) == waiting
     # The claim read more rows than it claimed: the partition is not empty, and its mark stays at the last claim.
-    assert taken.found[partition].rows == 10
-    assert taken.found[partition].seen == rows.execution(process.database, added[2]).run_at
+    assert answer.found[partition].rows == 10
+    assert answer.found[partition].seen == rows.execution(process.database, added[2]).run_at
 
 
 @pytest.mark.parametrize("per_key", [False, True], ids=["endpoint", "key"])
@@ -114,8 +114,8 @@ def test_keys_share_the_capacity_of_the_endpoint_in_turns(process: WorkerProcess
     for partition in KEYS[:3]:
         add_to(process.database, partition, 9)
     add_limiters(process.database, KEYS[:3], limits)
-    taken = take_limited(process.database, process.worker_id, limits, partitions=KEYS[:3])
-    assert sorted(claim.limit_key for claim in taken.claims) == ["=a", "=a", "=b", "=b", "=c", "=c"]
+    answer = take_limited(process.database, process.worker_id, limits, partitions=KEYS[:3])
+    assert sorted(claim.limit_key for claim in answer.claims) == ["=a", "=a", "=b", "=b", "=c", "=c"]
 
 
 def test_partitions_are_served_in_the_order_of_the_request(process: WorkerProcess) -> None:
@@ -126,11 +126,11 @@ def test_partitions_are_served_in_the_order_of_the_request(process: WorkerProces
         add_to(process.database, partition, 3)
     add_limiters(process.database, [TARGET], limits)
     by_key = [high, high._replace(limit_key="=a"), low]
-    taken = take_limited(process.database, process.worker_id, limits, partitions=by_key)
-    assert sorted((claim.priority, claim.limit_key) for claim in taken.claims) == [(200, "")] * 2 + [(200, "=a")] * 2
-    end(process.database, ids(taken))
-    taken = take_limited(process.database, process.worker_id, limits, partitions=[low, high])
-    assert sorted(claim.priority for claim in taken.claims) == [10, 10, 10, 200]
+    answer = take_limited(process.database, process.worker_id, limits, partitions=by_key)
+    assert sorted((claim.priority, claim.limit_key) for claim in answer.claims) == [(200, "")] * 2 + [(200, "=a")] * 2
+    end(process.database, ids(answer))
+    answer = take_limited(process.database, process.worker_id, limits, partitions=[low, high])
+    assert sorted(claim.priority for claim in answer.claims) == [10, 10, 10, 200]
 
 
 def test_executions_without_a_key_are_limited_by_the_endpoint_only(process: WorkerProcess) -> None:
@@ -145,7 +145,10 @@ def test_claim_with_outdated_rules_claims_nothing(process: WorkerProcess) -> Non
     add_to(process.database, TARGET, 2)
     known = process.rules.revision
     process.database.fetch(text("UPDATE catalog_revision SET revision = revision + 1 WHERE id = 'flow'"))
-    wanted, request = [Wanted(TARGET, 1, EPOCH)], ClaimRequest("http", process.worker_id, 0, flow_revision=known)
+    wanted, request = (
+        [PartitionQuota(TARGET, 1, EPOCH)],
+        ClaimRequest("http", process.worker_id, 0, flow_revision=known),
+    )
     stale = claim(process.database, wanted, request)
     assert (stale.claims, stale.flow_revision) == ([], known + 1)
     assert len(claim(process.database, wanted, request._replace(flow_revision=known + 1)).claims) == 1
@@ -169,11 +172,11 @@ def test_start_that_is_claimed_ahead_is_due_at_its_instant(process: WorkerProces
     limits = {"rate": {"count": 10, "per": "1s", "burst": 1}}
     add_to(process.database, TARGET, 9)
     add_limiters(process.database, [TARGET], limits)
-    taken = take_limited(process.database, process.worker_id, limits, most_ahead=50)
-    waits = sorted(claim.due_in_seconds for claim in taken.claims)
+    answer = take_limited(process.database, process.worker_id, limits, most_ahead=50)
+    waits = sorted(claim.due_in_seconds for claim in answer.claims)
     assert waits == pytest.approx([0.0, 0.1, 0.2], abs=1e-6)
     # The endpoint's `max_age_ms` counts from the time at which the execution was due.
-    assert min(claim.late_seconds for claim in taken.claims) >= 1
+    assert min(claim.late_seconds for claim in answer.claims) >= 1
 
 
 def test_nothing_is_claimed_through_a_limiter_with_a_concurrent_claim(process: WorkerProcess) -> None:
@@ -182,8 +185,8 @@ def test_nothing_is_claimed_through_a_limiter_with_a_concurrent_claim(process: W
     add_limiters(process.database, [TARGET], limits)
     with process.database.engine.connect() as other:
         other.execute(text("UPDATE gates SET revision = revision + 1"))
-        taken = take_limited(process.database, process.worker_id, limits)
-        assert (taken.claims, taken.limiters["target"].is_ours) == ([], False)
+        answer = take_limited(process.database, process.worker_id, limits)
+        assert (answer.claims, answer.limiters["target"].is_ours) == ([], False)
         if not process.database.is_cockroach:
             # The losing claim must not lock rows that the winner claims.
             locked = text("SELECT count(*) FROM executions WHERE CAST(xmax AS TEXT) <> '0'")
@@ -214,10 +217,10 @@ def test_slower_earlier_rate_or_a_clock_set_back_delays_starts_briefly_only(proc
     process.database.fetch(
         text("UPDATE gates SET tat_ns = CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT) * 1000000 + 86400000000000")
     )
-    taken = take_limited(process.database, process.worker_id, {"rate": {"count": 1, "per": "1s"}})
-    assert taken.claims == []
-    assert taken.limiters["target"].tat_ns == 1_000_000_000
-    assert taken.limiters["target"].opens_in_ns(
+    answer = take_limited(process.database, process.worker_id, {"rate": {"count": 1, "per": "1s"}})
+    assert answer.claims == []
+    assert answer.limiters["target"].tat_ns == 1_000_000_000
+    assert answer.limiters["target"].opens_in_ns(
         Limiter("target", "target", "", None, EndpointLimits.from_json({"rate": {"count": 1, "per": "1s"}}).rate, 0), 0
     ) == (1_000_000_000)
 
@@ -227,9 +230,9 @@ def test_raised_rate_applies_at_once_although_the_old_rate_has_used_its_burst(pr
     add_to(process.database, TARGET, 70)
     add_limiters(process.database, [TARGET], {"rate": slow})
     assert len(take_limited(process.database, process.worker_id, {"rate": slow}, 70).claims) == 60
-    taken = take_limited(process.database, process.worker_id, {"rate": quick}, most_ahead=50)
+    answer = take_limited(process.database, process.worker_id, {"rate": quick}, most_ahead=50)
     (limiter,) = limiters_of_partitions([TARGET], {"rate": quick})
-    assert (taken.limiters["target"].opens_in_ns(limiter, 0) or 0) <= 1_000_000_000
+    assert (answer.limiters["target"].opens_in_ns(limiter, 0) or 0) <= 1_000_000_000
 
 
 def test_windows_of_different_lengths_share_a_ring_and_lose_no_start(process: WorkerProcess) -> None:

@@ -55,12 +55,12 @@ def test_token_bucket_in_sql_equals_the_pure_functions(backlog: Database, proces
         tat = max(0, ns(rows.database_now(backlog)) + seed.choice([-1, 1]) * seed.randint(0, near))
         backlog.fetch(SET_BUCKET, {"tat": tat})
         limits = {"rate": rate.as_json()}
-        taken = take_limited(backlog, process.worker_id, limits, WANTED, most_ahead=AHEAD)
-        now, (limiter,) = ns(taken.now), limiters_of_partitions([TARGET], limits, most_ahead=AHEAD)
+        answer = take_limited(backlog, process.worker_id, limits, WANTED, most_ahead=AHEAD)
+        now, (limiter,) = ns(answer.now), limiters_of_partitions([TARGET], limits, most_ahead=AHEAD)
         count = min(WANTED, rules.most_until(tat, now, now + limiter.ahead_ns, rate))
         waits = [max(0, rules.starts(tat, now, rate, place + 1) - now) / SECOND for place in range(count)]
-        assert sorted(max(0.0, claim.due_in_seconds) for claim in taken.claims) == pytest.approx(waits, abs=1e-6)
-        assert taken.limiters["target"].tat_ns == rules.pace(tat, now, rate) - now
+        assert sorted(max(0.0, claim.due_in_seconds) for claim in answer.claims) == pytest.approx(waits, abs=1e-6)
+        assert answer.limiters["target"].tat_ns == rules.pace(tat, now, rate) - now
         assert backlog.fetch(ARRIVAL)[0].tat_ns == (rate_model.after(tat, now, rate, count) if count else tat)
 
 
@@ -75,10 +75,10 @@ def test_sliding_window_in_sql_equals_the_model(backlog: Database, process: Work
         slots = {"slots": list(range(len(back))), "buckets": list(started), "counts": list(started.values())}
         backlog.fetch(SET_WINDOW, slots)
         limits = {"rate": rate.as_json()}
-        taken = take_limited(backlog, process.worker_id, limits, WANTED)
-        now, state = ns(taken.now), taken.limiters["target"]
+        answer = take_limited(backlog, process.worker_id, limits, WANTED)
+        now, state = ns(answer.now), answer.limiters["target"]
         count = min(WANTED, rate_model.most(started, now, rate))
-        assert len(taken.claims) == count
+        assert len(answer.claims) == count
         counted = {begin: some for begin, some in started.items() if rate_model.is_counted(begin, now, rate)}
         assert (state.started, state.oldest_ns) == (sum(counted.values()), min(counted, default=now) - now)
         own = [tuple(row) for row in backlog.fetch(OWN_SLOTS)]
