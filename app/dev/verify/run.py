@@ -240,6 +240,7 @@ class Run:
 
     def _notes(self, evidence: Evidence) -> Iterator[str]:
         yield "late: arrival of the first message minus the scheduled time, over the whole run, outages included"
+        yield "late: without the executions of limited endpoints and of a paused queue, which wait by design"
         yield f"a worker's lease lasts {LEASE_SECONDS:g} s here, so that leases expire even in a short run"
         yield from self._injector.notes()
         yield f"connections of the reader of events: {self._events.connections}"

@@ -10,6 +10,7 @@ from app.dev.verify.evidence import (
     Conduct,
     Evidence,
     ExecutionRow,
+    Limit,
     RowLock,
     TransitionRow,
 )
@@ -214,3 +215,9 @@ def test_repeats_are_counted_by_their_cause() -> None:
 
 def test_lateness_is_measured_at_the_first_arrival() -> None:
     assert lateness(GOOD)["HTTP"]["p50"] == 5.0
+
+
+def test_lateness_leaves_out_executions_that_wait_by_design() -> None:
+    limited = replace(GOOD, limits={EXECUTION.endpoint: Limit(max_in_flight=1)})
+    paused = replace(GOOD, queue_pauses={EXECUTION.endpoint: ()})
+    assert (lateness(limited), lateness(paused)) == ({}, {})
