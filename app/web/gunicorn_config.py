@@ -70,6 +70,8 @@ accesslog = None  # the application logs each request, with its ids
 limit_request_line = 8190
 forwarder_headers = ""  # otherwise a SCRIPT_NAME header from this machine or a proxy on it changes the path
 proc_name = "te-web"
+# The application is built once, before the fork: its workers share the memory and start at once. It connects later.
+preload_app = True
 control_socket_disable = True  # otherwise gunicorn opens an administrative socket in the home directory
 if Path("/dev/shm").is_dir():  # noqa: S108 - the heartbeat file must not wait for a disk
     worker_tmp_dir = "/dev/shm"  # noqa: S108
@@ -99,6 +101,7 @@ def on_starting(_server: Any) -> None:
     finally:
         # Workers must not inherit connections.
         database.close()
+    spare_what_is_there()  # a collection in a worker would copy the pages that it shares with the others
 
 
 def _adopt_settings(database: Database) -> None:

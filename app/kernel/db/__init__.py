@@ -63,7 +63,7 @@ class Database:
         self._stalled = StalledConnections()
         self._breaker = DatabaseBreaker()
         self._ambient = _AmbientTransaction()
-        PROCESS.begin(STATEMENT_RETRIES, (*CONFLICT, CONNECTION))
+        event.listen(engine, "connect", _begin_counting)
         event.listen(engine, "connect", self._stalled.start_watching)
         ping_idle_connections(engine, self._stalled, ping_after_idle_seconds)
 
@@ -198,6 +198,11 @@ class Database:
 def _rows_of(connection: Connection, statement: Executable, params: Mapping[str, object] | None) -> Sequence[Row[Any]]:
     result = connection.execute(statement, params or {})
     return result.all() if result.returns_rows else ()
+
+
+def _begin_counting(*_connected: object) -> None:
+    """Report no retries yet; at each connect, because a fork clears the counters."""
+    PROCESS.begin(STATEMENT_RETRIES, (*CONFLICT, CONNECTION))
 
 
 def hardly_wait(connection: Connection) -> None:

@@ -3,6 +3,7 @@
 import functools
 import gc
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -102,17 +103,21 @@ def test_malformed_http_gets_the_envelope(web: Web, request_: bytes, status: int
     assert "Traceback" not in web.log
 
 
-def collected(_environ: dict[str, Any], start_response: Any) -> list[bytes]:
-    """Answer with the number of objects that garbage collection skips, and the number that it scans."""
+LOADED_BY = os.getpid()
+
+
+def loaded(_environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    """Answer with the numbers of objects that garbage collection skips and scans, and who loaded the application."""
     start_response("200 OK", [("Content-Type", "application/json")])
-    return [json.dumps([gc.get_freeze_count(), len(gc.get_objects())]).encode()]
+    return [json.dumps([gc.get_freeze_count(), len(gc.get_objects()), os.getppid() == LOADED_BY]).encode()]
 
 
-def test_garbage_collection_skips_objects_loaded_at_start(database_url: str) -> None:
-    with Web(database_url, f"{__name__}:collected") as web:
+def test_application_is_loaded_before_the_fork_and_skipped_by_garbage_collection(database_url: str) -> None:
+    with Web(database_url, f"{__name__}:loaded") as web:
         eventually(web.is_ready, what="the application")
-        skipped, scanned = requests.get(web.base, timeout=60).json()
+        skipped, scanned, is_shared = requests.get(web.base, timeout=60).json()
     assert skipped > 10 * scanned
+    assert is_shared
 
 
 def test_headers_do_not_change_the_path(web: Web) -> None:
