@@ -20,7 +20,10 @@ class NamedStatement(TextClause):
 
 
 class HotStatement(NamedStatement):
-    """A statement of each job, or of each batch of jobs: `app.kernel.db.hot` runs it outside of transactions."""
+    """A statement of each job, of each batch of jobs, or of each second of an idle process.
+
+    `app.kernel.db.hot` runs it outside of transactions.
+    """
 
     inherit_cache = True
 

@@ -106,9 +106,18 @@ class Materializer:
         """Insert the executions of all ticks within the look-ahead, from each job's own next tick on.
 
         Each pass runs a portion of the missed ticks that the rules of their job still allow. A locked job is skipped
-        until the next pass.
+        until the next pass. A pass without a due job is one statement, without a transaction.
         """
         counts, began = counts_so_far(), time.monotonic()
+        jobs, now, following = self._waiting()
+        if jobs or following is not None:
+            self._run(jobs if following is None else None, counts, began)
+        else:
+            self._advance(now, began, set())
+        return counts
+
+    def _run(self, left: Sequence[DueJob] | None, counts: Counts, began: float) -> None:
+        """Take all due jobs page by page; `left` are all jobs that were due before, None for more than a page."""
         settings, batch = self._context.settings, self._context.settings.cron_batch_size
         start: DuePosition | None = None  # None: the mark
         pace = CatchUpPace(settings.cron_tick_interval_seconds, self._context.late_per_pass)
@@ -128,11 +137,18 @@ class Materializer:
             elif behind:
                 start, behind = None, False
             else:
-                self._note_skipped(pace, seen, locked)
-                self._ticks.advance(pace.reached(page.now), began, time.monotonic())
-                self._locked_jobs.note(locked)
+                self._note_skipped(self._waiting()[0] if left is None else left, pace, seen, locked)
+                self._advance(pace.reached(page.now), began, locked)
                 break
-        return counts
+
+    def _waiting(self) -> tuple[list[DueJob], datetime, DuePosition | None]:
+        """Read the first due jobs from the mark on, also jobs that are locked."""
+        settings, after = self._context.settings, DuePosition(self._ticks.since)
+        return due(self._context.database, ahead_ms=self._context.ahead_ms, limit=settings.cron_batch_size, after=after)
+
+    def _advance(self, reached: datetime, began: float, locked: set[LockedRow]) -> None:
+        self._ticks.advance(reached, began, time.monotonic())
+        self._locked_jobs.note(locked)
 
     def _take(self, after: DuePosition, limit: int, pace: CatchUpPace, depths: Depths) -> _Page:
         """Take a page of due jobs, which other schedulers skip, and insert their ticks: one transaction."""
@@ -163,14 +179,8 @@ class Materializer:
                 moved.append(advance)
         return moved
 
-    def _note_skipped(self, pace: CatchUpPace, seen: Set[str], locked: set[LockedRow]) -> None:
+    def _note_skipped(self, left: Sequence[DueJob], pace: CatchUpPace, seen: Set[str], locked: set[LockedRow]) -> None:
         """Keep the mark before the first due jobs that this pass has skipped, because others had locked them."""
-        left, _, _ = due(
-            self._context.database,
-            ahead_ms=self._context.ahead_ms,
-            limit=self._context.settings.cron_batch_size,
-            after=DuePosition(self._ticks.since),
-        )
         for job in left:
             if job.job_id not in seen:
                 pace.wait_for(job)

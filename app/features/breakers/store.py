@@ -16,7 +16,7 @@ from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.errors import BreakerNotFoundError, ConflictError
 from app.kernel.formats import array_literal
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement, statement
 from schema.states import BreakerState
 
 MAX_TRIES = 5
@@ -69,7 +69,7 @@ COUNTED = statement(
     """,
     slot_now=SLOT_NOW,
 )
-NOTABLE = statement(
+NOTABLE = hot_statement(
     "targets.notable",
     """
     SELECT b.target, b.state, b.revision, b.probe_worker,

@@ -46,6 +46,7 @@ class _Session:
 
     prepares: bool
     prepared: set[str] = field(default_factory=set)
+    planned: set[str] = field(default_factory=set)  # their first run plans, which can be slow itself
     planned_at: float = field(default_factory=time.monotonic)
     was_slow: bool = False
 
@@ -75,7 +76,9 @@ def run(
                 raise
             session.prepares = False
             cursor.execute(texts.plain, params)
-        session.was_slow = time.monotonic() - began > plan_times.slow_seconds
+        is_slow = time.monotonic() - began > plan_times.slow_seconds
+        session.was_slow = is_slow and texts.prepare in session.planned
+        session.planned.add(texts.prepare)
         for after in listeners.after_cursor_execute:
             after(connection, cursor, statement.text, params, None, False)
         rows: list[Any] = cursor.fetchall()
@@ -91,6 +94,7 @@ def _prepare(cursor: Any, session: _Session, texts: _Texts, plan_again_at: float
     try:
         if plan_again_at is not None:
             cursor.execute("DISCARD PLANS")
+            session.planned.clear()
             session.planned_at = plan_again_at
         if texts.prepare not in session.prepared:
             cursor.execute(texts.prepare)

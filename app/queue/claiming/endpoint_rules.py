@@ -10,7 +10,7 @@ from typing import Any
 
 from app.catalog.endpoints.limits import EndpointLimits
 from app.kernel.db import Database
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement, statement
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ RULES = statement(
     """,
 )
 # An index has the open requests to abort only.
-PULSE = statement(
+PULSE = hot_statement(
     "flow.pulse",
     """
     SELECT c.revision AS flow_revision,

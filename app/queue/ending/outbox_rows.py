@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from app.kernel.db import Database
 from app.kernel.db.rows import RowValue
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement, statement
 from app.queue.ending.execution_events import ChangeReason, StateChange
 from app.queue.ending.subscriptions import is_followed
 from schema.states import ExecutionStatus, Followed
@@ -85,7 +85,7 @@ DUE = statement(
 )
 # Each shard is asked from its mark: on CockroachDB the entries of handled rows stay at the front of the index for
 # `gc.ttlseconds`. Shards beyond `:last` are in no process's setting any more, and have few entries.
-WAITING = statement(
+WAITING = hot_statement(
     "execution_ends.waiting",
     """
     SELECT now() - INTERVAL '1 second' AS until,

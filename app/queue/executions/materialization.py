@@ -11,7 +11,7 @@ from sqlalchemy import Row, text
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement, statement
 from app.kernel.unreadable import readable
 from app.queue.executions.execution_insertion import OF_JOB_FOR_EXECUTION, insert_executions
 from app.queue.executions.unlocked_rows import FREE_JOBS
@@ -40,7 +40,7 @@ _DUE = """
       FROM (SELECT 1 AS one) AS always LEFT JOIN page AS j ON true
      ORDER BY j.cron_next_run_at NULLS FIRST, j.job_id NULLS FIRST
     """
-DUE = statement("executions.due_jobs", _DUE, is_busy=_IS_BUSY, lock="")
+DUE = hot_statement("executions.due_jobs", _DUE, is_busy=_IS_BUSY, lock="")
 # Schedulers divide the due jobs: the locks of a page last until its ticks are inserted, and other schedulers skip its
 # jobs. The locks are only an optimisation; the compare-and-set of MATERIALIZE decides.
 TAKE_DUE = statement("executions.take_due_jobs", _DUE, is_busy=_IS_BUSY, lock=" FOR NO KEY UPDATE SKIP LOCKED")

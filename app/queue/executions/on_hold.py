@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from app.kernel.db import Database
 from app.kernel.function_types import Stopping, never
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement, statement
 from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.executions.execution_insertion import expires_at
 from app.queue.executions.unlocked_rows import FREE_EXECUTIONS
@@ -40,7 +40,7 @@ HOLD = statement(
 
 # Retries of executions that were RUNNING at the pause; executions requested during the pause continue. Runs twice a
 # second on its own index, because a paused job may have very many executions on hold.
-RETRIES = statement(
+RETRIES = hot_statement(
     "executions.retries_of_paused_jobs",
     """
     SELECT e.execution_id, e.job_id FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id

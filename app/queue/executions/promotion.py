@@ -5,11 +5,11 @@ from datetime import datetime
 
 from app.kernel.db import Database
 from app.kernel.formats import EPOCH
-from app.kernel.sql import statement
+from app.kernel.sql import hot_statement, statement
 
 # run_at stays: workers claim executions due within 50 ms and start them at run_at. Late executions become due now, in
 # the same order: behind all due executions, where claims have not read yet (app.queue.executions.watermark).
-PROMOTE = statement(
+PROMOTE = hot_statement(
     "executions.promote",
     """
     WITH due AS MATERIALIZED (

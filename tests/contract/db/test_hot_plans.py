@@ -7,14 +7,20 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text
 
+from app.features.breakers import store as breakers
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.db.hot import PlanTimes
 from app.kernel.formats import EPOCH
+from app.queue.claiming.endpoint_rules import pulse
 from app.queue.claiming.full_scan import FullScan
 from app.queue.claiming.poll import poll
+from app.queue.ending import outbox_rows
+from app.queue.executions import on_hold
 from app.queue.executions.completion import Completion, complete
 from app.queue.executions.execution_model import Claim
+from app.queue.executions.materialization import due
+from app.queue.executions.promotion import promote
 from app.queue.jobs.job_batch import create_many
 from app.queue.jobs.job_creation import Creator
 from app.queue.jobs.job_model import NewJob
@@ -55,9 +61,20 @@ def run_all(single_connection: Database) -> int:
     for shard_count in (1, 16):
         poll(single_connection, queue="http", since=[EPOCH] * shard_count, horizon_ms=250)
     FullScan(1).step(single_connection, "http")
+    _run_idle(single_connection)
     verdict = success({})
     ended = [Completion(claim, ids.attempt_id(), verdict, claim.claimed_at, 5, ()) for claim in claims]
     return len(complete(single_connection, WORKER, ended))
+
+
+def _run_idle(single_connection: Database) -> None:
+    """Run each statement that idle schedulers and workers repeat."""
+    due(single_connection, ahead_ms=0, limit=9)
+    promote(single_connection, shard=0, ahead_ms=0, limit=9)
+    on_hold.hold_retries(single_connection)
+    outbox_rows.waiting(single_connection, {0: EPOCH})
+    pulse(single_connection, WORKER)
+    breakers.notable(single_connection)
 
 
 @pytest.mark.postgresql_only
@@ -76,9 +93,12 @@ def test_generic_plan_uses_keys_and_the_index_of_claims(
         "executions_claim_16",
         "executions_next_partitions",
     }
-    assert set(found) == creation | partitions | {"executions_complete"}
+    idle = {f"executions_{name}" for name in ("due_jobs", "promote", "retries_of_paused_jobs")}
+    idle |= {"execution_ends_waiting", "flow_pulse", "targets_notable"}
+    assert set(found) == creation | partitions | idle | {"executions_complete"}
     for name, plan in found.items():
-        assert not re.search(r"Seq Scan on (executions|jobs)|Sort", plan) or name in polls, plan
+        assert not re.search(r"Seq Scan on (executions|jobs)", plan), plan
+        assert "Sort" not in plan or name in polls | idle, plan
     # A nested loop would compare each job of a batch with each other job.
     assert re.search(r"Hash Cond: \(\w+\.job_id = \w+\.job_id\)", found["jobs_create_one_shots"])
     for arms in (1, 4, 16):

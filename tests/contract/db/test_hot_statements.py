@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.kernel import db
 from app.kernel.db import Database
+from app.kernel.db.hot import PlanTimes
 from app.kernel.db.retries import MAX_LOCK_WAITS, MAX_TRIES, is_rows_fault
 from app.kernel.errors import UnavailableError
 from app.kernel.sql import HotStatement
@@ -120,6 +121,17 @@ def test_statement_is_prepared_once_and_planned_once(pool: Database) -> None:
     assert len(prepared(pool)) == 2, (
         "the same name with another text, as another release could have, is prepared separately"
     )
+
+
+def test_run_that_plans_is_not_a_reason_to_plan_again(pool: Database) -> None:
+    """PostgreSQL evaluates an immutable function when it plans, so a sequence counts the plans."""
+    pool.fetch(text("CREATE SEQUENCE runs"))
+    body = "BEGIN RETURN nextval('runs'); END"
+    pool.fetch(text(f"CREATE FUNCTION planned() RETURNS BIGINT IMMUTABLE LANGUAGE plpgsql AS $${body}$$"))
+    pool.plan_times = PlanTimes(slow_seconds=0.0, kept_seconds=0.0)
+    hot = HotStatement("test.planned", "SELECT planned() AS number")
+    numbers = [pool.fetch(hot)[0].number for _ in range(5)]
+    assert numbers == [1, 1, 2, 2, 3], "a slow run with a kept plan, and only that, makes the next run plan"
 
 
 def test_new_connection_prepares_the_statement_again(pool: Database, database: Database) -> None:

@@ -62,7 +62,7 @@ def test_schedulers_divide_the_due_jobs_and_hold_them_briefly(database: Database
     sent: list[str] = []
     event.listen(scheduler_database.engine, "before_cursor_execute", lambda *given: sent.append(given[2].split()[0]))
     assert chores(scheduler_database).materialize()["ticks"] == 20
-    assert sent == ["WITH", "SET", "WITH", "WITH"], "take, hold briefly, insert, read the rest"
+    assert sent == ["WITH", "WITH", "SET", "WITH"], "look, take, hold briefly, insert"
 
 
 def test_execution_has_the_fields_of_its_job_and_its_tick(database: Database) -> None:
