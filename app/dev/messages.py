@@ -32,20 +32,19 @@ _LOG_HEAD = """
 ## Log lines
 
 A log line is a clause: event, cause, then what the process does, then what an operator can do. `%s` and `%d` stand for
-values. WARNING: somebody may have to act. ERROR: somebody has to act. CRITICAL: the process exits. The end of an outage
-is logged at the level of its beginning.
+values. WARNING: somebody may have to act. ERROR: somebody has to act. CRITICAL: the process exits, and its supervisor
+restarts it. The end of an outage is logged at the level of its beginning. A traceback comes from a defect: report it.
 
 """
 _CODES = ("code", "status", "meaning", "action")
-_LINES = ("level", "text", "module", "effect or action")
+_LINES = ("level", "text", "effect or action")
 
 
 class LogCall(NamedTuple):
-    """Logger call: level, format string, and module."""
+    """Logger call: level and format string."""
 
     level: str
     text: str
-    module: str
 
 
 def error_codes() -> Iterator[tuple[str, str, str]]:
@@ -76,20 +75,20 @@ def sources() -> Iterator[tuple[str, ast.Module]]:
 
 def log_lines() -> Iterator[LogCall]:
     """Return the log lines of WARNING and above."""
-    for module, tree in sources():
+    for _, tree in sources():
         for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
             for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
                 if isinstance(call.func, ast.Attribute) and _LOGGER.search(ast.unparse(call.func.value)):
-                    yield from _line(call, call.func.attr, function, module)
+                    yield from _line(call, call.func.attr, function)
 
 
-def _line(call: ast.Call, method: str, function: ast.AST, module: str) -> Iterator[LogCall]:
+def _line(call: ast.Call, method: str, function: ast.AST) -> Iterator[LogCall]:
     if method in _LEVELS:
-        yield LogCall(_LEVELS[method], _text(call.args[0]), module)
+        yield LogCall(_LEVELS[method], _text(call.args[0]))
     elif method == "log":
         chosen = set(re.findall(r"logging\.([A-Z]+)", ast.unparse(function)))
         if chosen & set(_LEVELS.values()):
-            yield LogCall(" or ".join(sorted(chosen)), _text(call.args[1]), module)
+            yield LogCall(" or ".join(sorted(chosen)), _text(call.args[1]))
 
 
 def _text(argument: ast.expr) -> str:
@@ -99,9 +98,9 @@ def _text(argument: ast.expr) -> str:
 def rendered(old: str) -> str:
     """Return the document; the last cells are those of the `old` document."""
     rows = [re.split(r" \| ", line.strip("| ")) for line in old.splitlines() if line.startswith("| ")]
-    kept = {tuple(row[:-1]): row[-1] for row in rows if len(row) == len(_CODES)}
-    found = {LogCall(each.level, _code(each.text), f"`{each.module}`") for each in log_lines()}
-    lines = sorted(found, key=lambda line: (line.module, line.text))
+    kept = {tuple(row[:-1]): row[-1] for row in rows if len(row) in {len(_CODES), len(_LINES)}}
+    found = {LogCall(each.level, _code(each.text)) for each in log_lines()}
+    lines = sorted(found, key=lambda line: line.text.strip("` "))
     codes = [(f"`{code}`", status, meaning) for code, status, meaning in error_codes()]
     return _HEAD + _table(_CODES, codes, kept) + _LOG_HEAD + _table(_LINES, lines, kept)
 
