@@ -4,7 +4,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 TOOLS  := .tools
-COMPILE = uv pip compile --quiet --no-config --no-annotate --universal --default-index https://pypi.org/simple \
+# The index of pip, which uv does not read from pip's configuration.
+INDEX   = $${PIP_INDEX_URL:-$$($(TOOLS)/bin/pip config get global.index-url 2> /dev/null || echo https://pypi.org/simple)}
+COMPILE = uv pip compile --quiet --no-config --no-annotate --universal --default-index "$(INDEX)" \
   --generate-hashes -c constraints.txt
 LOCKED  = $$(sed -n 's/==.*//p' requirements.lock)
 

@@ -56,6 +56,31 @@ def test_audit_that_could_not_check_fails(says: str, strict_status: int, words: 
     assert words in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("variable", "configured", "used"),
+    [
+        ("https://a.example/simple", "https://b.example/simple", "https://a.example/simple"),
+        ("", "https://b.example/simple", "https://b.example/simple"),
+        ("", "", "https://pypi.org/simple"),
+    ],
+)
+def test_lists_of_dependencies_are_resolved_by_the_index_of_pip(
+    variable: str, configured: str, used: str, tmp_path: Path
+) -> None:
+    if shutil.which("make") is None:
+        pytest.skip("needs make")
+    (tmp_path / "bin").mkdir()
+    for name, text in (("uv", 'echo "$@"'), ("pip", f"echo {configured}" if configured else "exit 1")):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / ".installed").touch()
+    env = {"PATH": os.environ["PATH"]} | ({"PIP_INDEX_URL": variable} if variable else {})
+    done = subprocess.run(
+        ["make", f"TOOLS={tmp_path}", "lock"], cwd=ROOT, env=env, capture_output=True, text=True, check=True
+    )
+    assert f"--default-index {used} " in done.stdout
+
+
 def test_all_distributions_and_the_changelog_have_the_same_version() -> None:
     folders = (ROOT, ROOT / "client", ROOT / "receiver")
     found = {tomllib.loads((folder / "pyproject.toml").read_text())["project"]["version"] for folder in folders}
