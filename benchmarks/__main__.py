@@ -15,6 +15,8 @@ def main() -> None:
     options = parser.parse_args()
     run = Run(options.name)
     options.command(run, options)
+    if not run.sections:  # `publish` has written reports of its own
+        return
     if options.keep:
         run.write(options.results)
     else:

@@ -1,17 +1,19 @@
 """Commands of `python -m benchmarks`, each a list of measurements."""
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks import environment
 from benchmarks.contenders import peer, variants
 from benchmarks.measures import create, drain, flight, latency, lists, prune, sizes, soak, transports
 from benchmarks.measures.flow.parts import parts as flow
 from benchmarks.measures.flow.sizes import SIZES
-from benchmarks.report import markdown
+from benchmarks.report import markdown, published
 from benchmarks.report.run import RESULTS, Run
 from benchmarks.system import System, running
 
@@ -36,7 +38,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--held", type=float, default=5, help="seconds until each of these deliveries is answered")
         command.add_argument("--size", choices=SIZES, default="full", help="size of the measurements of flow")
         command.add_argument("--parts", help="parts of history or flow, such as lists,prune; all by default")
-        command.add_argument("--commands", default="", help="commands of together, such as all,soak")
+        command.add_argument("--commands", default="", help="commands of together and publish, such as all,soak")
         command.add_argument("--filters", type=int, default=2, help="maximum number of combined filters of a read")
         command.add_argument("--finished", type=int, default=5_000_000, help="finished executions in the history")
         command.add_argument("--future", type=int, default=1_000_000, help="delayed executions in the history")
@@ -139,6 +141,22 @@ def _together(run: Run, options: Options) -> None:
             command(run, Options(**vars(options) | {"system": system, "parts": parts}))
 
 
+def _publish(_run: Run, options: Options) -> None:
+    """Measure for the documents over one system: each command has its report, and its table in a document."""
+    runs = {name: Run(name) for name in (options.commands or "all,sizes,flow,soak").split(",")}
+    if dirty := [run.commit for run in runs.values() if run.commit.endswith("-dirty")]:
+        sys.exit(f"commit the changes of this working tree first: the tables name the commit ({dirty[0]})")
+    with _running(options, *peer.QUEUES, "aiohttp") as system:
+        for name, run in runs.items():
+            rounds = 1 if name == "flow" else options.rounds
+            _COMMANDS[name][0](run, Options(**vars(options) | {"system": system, "rounds": rounds}))
+            run.write(options.results)
+    for path in published.write(environment.ROOT, {name: run for name, run in runs.items() if run.is_steady()}):
+        print(f"wrote {path}")
+    if unsteady := [name for name, run in runs.items() if not run.is_steady()]:
+        sys.exit(f"the machine was too unsteady for the tables of the documents: {', '.join(unsteady)}")
+
+
 _PARTS_TOGETHER = {"history": "lists,prune", "flow": "isolation,limits,keys,overload,catch-up"}
 """Parts that differ most from the parts of other commands."""
 
@@ -153,5 +171,6 @@ _COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {
     "flight": (_flight, "many deliveries that wait for their answers at once"),
     "sizes": (_sizes, "cores and memory of each process at 10, 100 and 1,000 jobs a second"),
     "soak": (_soak, "minutes of steady load, to find growth"),
+    "publish": (_publish, "all, sizes, flow and soak, and the tables of the documents from them"),
     "together": (_together, "several commands over one system, to check that they work"),
 }

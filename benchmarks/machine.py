@@ -52,8 +52,12 @@ def spread(values: Sequence[float]) -> float:
 def describe() -> str:
     """Return one line that describes the machine."""
     memory = psutil.virtual_memory().total / 2**30
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{cores} cores of {_model()}, {memory:.0f} GiB, Python {platform.python_version()}, {platform.system()}"
+    return f"{cores()} cores of {_model()}, {memory:.0f} GiB, Python {platform.python_version()}, {platform.system()}"
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _model() -> str:

@@ -27,6 +27,11 @@ def cores(role: str) -> Figure:
     return Figure(f"{role}: cores", "", 3)
 
 
+def memory_of(role: str) -> Figure:
+    """Return the figure of the memory of a role, with shared pages counted once."""
+    return Figure(f"{role}: PSS", "MiB")
+
+
 def measure(run: Run, system: System, seconds: float) -> Section:
     """Create jobs at each rate while two worker processes deliver them.
 
@@ -60,7 +65,7 @@ def _at_rate(section: Section, system: System, roles: dict[str, int], rate: floa
     section.add(DELIVERED, column, 100 * system.arrivals.counts()["arrived"] / max(1, len(accepted)))
     for role, pid in roles.items():
         section.add(cores(role), column, (machine.cpu_seconds(pid) - before[role]) / seconds)
-        section.add(Figure(f"{role}: PSS", "MiB"), column, memory(pid)[1])
+        section.add(memory_of(role), column, memory(pid)[1])
 
 
 def _flood(ours: Ours, url: str, rate: float, seconds: float) -> Flood:

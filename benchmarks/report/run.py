@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.report import markdown, plot
-from benchmarks.report.results import Section
+from benchmarks.report.results import Figure, Section
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -18,7 +18,8 @@ class Run:
         self.name = name
         self.sections: list[Section] = []
         self.remarks: list[str] = []
-        self._began = datetime.now(UTC)
+        self.began = datetime.now(UTC)
+        self.commit = _commit()
         self._speeds: list[float] = []
 
     def section(self, title: str) -> Section:
@@ -35,14 +36,33 @@ class Run:
         if words not in self.remarks:
             self.remarks.append(words)
 
-    def verdict(self) -> str:
+    def values(self, figure: Figure) -> dict[str, list[float]]:
+        """Return the values of a metric by column, from the first section that has it; raises KeyError without one."""
+        for section in self.sections:
+            if figure in section.values:
+                return section.values[figure]
+        raise KeyError(figure.name)
+
+    def spread(self) -> float:
+        """Return the relative spread of the machine's speed."""
+        return machine.spread(self._speeds)
+
+    def is_steady(self) -> bool:
         """Return whether the machine was steady enough for a valid run."""
+        return all(share <= machine.MOST_SPREAD for share in self._spreads().values())
+
+    def _spreads(self) -> dict[str, float]:
         spreads = {"a plain loop": machine.spread(self._speeds)} if self._speeds else {}
         for section in self.sections:
             for figure, values in section.values.items():
                 if figure.is_yardstick:
                     named = {column: rounds for column, rounds in values.items() if not column.startswith("ours")}
                     spreads |= {f"{figure.name} of {name}": machine.spread(rounds) for name, rounds in named.items()}
+        return spreads
+
+    def verdict(self) -> str:
+        """Return the spreads in words."""
+        spreads = self._spreads()
         wide = [f"{name} {share:.0%}" for name, share in spreads.items() if share > machine.MOST_SPREAD]
         if wide:
             return (
@@ -53,7 +73,7 @@ class Run:
 
     def text(self) -> str:
         """Return the whole report."""
-        head = [f"# make bench: {self.name}", "", f"{self._began:%Y-%m-%d %H:%M} UTC, commit {_commit()}"]
+        head = [f"# make bench: {self.name}", "", f"{self.began:%Y-%m-%d %H:%M} UTC, commit {self.commit}"]
         head += [machine.describe(), f"The machine was {self.verdict()}.", ""]
         tables = [markdown.show(section) for section in self.sections]
         return "\n".join([*head, *tables, *(f"- {remark}" for remark in self.remarks)]) + "\n"
@@ -64,7 +84,7 @@ class Run:
         text = self.text()
         print(f"\n{text}", flush=True)
         (directory / f"{self.name}.md").write_text(text)
-        title = f"{self.name}: medians, {self._began:%Y-%m-%d}, commit {_commit()}"
+        title = f"{self.name}: medians, {self.began:%Y-%m-%d}, commit {self.commit}"
         (directory / f"{self.name}.svg").write_text(plot.draw(title, self.sections))
         print(f"saved in {directory}", flush=True)
 
