@@ -64,7 +64,7 @@ def _script() -> str:
     """Return the blocks of the pages in one shell, with the steps between them that a reader does."""
     install = blocks_of(DOCS / "how-to/systemd.md")
     (proxy,), (upgrade,) = blocks_of(DOCS / "how-to/tls.md"), blocks_of(DOCS / "how-to/upgrade.md")
-    dump, restore, doctor, _ = blocks_of(DOCS / "how-to/backup.md")
+    dump, restore, doctor, *_ = blocks_of(DOCS / "how-to/backup.md")
     steps: list[str | Block] = [*install, CERTIFICATE, proxy, JOB_OVER_TLS, NEXT_RELEASE, upgrade, UPGRADED]
     steps += [SETTINGS, dump, STOP, NEW_DATABASE, restore, START, "sleep 15", doctor, UNITS]
     texts = [step if isinstance(step, str) else step.text for step in steps]

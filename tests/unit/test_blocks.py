@@ -12,19 +12,21 @@ STACK = "tests/acceptance/dev/page_scripts.py"
 DEBIAN = "tests/production/debian.py"
 RECEIVING = "tests/contract/receiver/test_receiving_page.py"
 BACKUP = "tests/acceptance/faults/test_backup.py"
+PAGES = "tests/unit/deployment/test_pages.py"
+# tests/unit/test_command_lines.py looks up the folders and their extras.
 INSTALLS = "installs packages, which the environment of the tests has"
 # Each block in its order: the test that runs or compares it, or the reason why no test does.
 BLOCKS = {
     "tutorial/first-job.md": ["starts the stack of the next blocks", STACK, STACK, STACK],
     "tutorial/django.md": [INSTALLS, *[STACK] * 9],
     "tutorial/receiving.md": [INSTALLS, RECEIVING, "tests/unit/catalog/test_check_spec.py", RECEIVING],
-    "how-to/backup.md": [BACKUP] * 4,
+    "how-to/backup.md": [BACKUP] * 6,
     "how-to/bulk.md": [STACK],
     "how-to/callbacks.md": [STACK, "tests/unit/features/callbacks/test_callbacks_page.py"],
     "how-to/celery.md": [STACK],
-    "how-to/docker.md": ["needs a Docker engine"],
+    "how-to/docker.md": [PAGES] * 3,
     "how-to/extend.md": ["tests/integration/test_extend_page.py"] * 12,
-    "how-to/kubernetes.md": ["needs a Kubernetes cluster"],
+    "how-to/kubernetes.md": [PAGES],
     "how-to/notifications.md": [STACK, "tests/unit/features/notifications/test_notifications_page.py"],
     "how-to/operations.md": [STACK],
     "how-to/qstash.md": [STACK],

@@ -6,10 +6,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
+import psycopg2
 import pytest
 from sqlalchemy import text
 
@@ -20,6 +21,7 @@ from app.dev.stack.runner import Stack
 from app.kernel import db
 from app.kernel.db import Database
 from tests import rows
+from tests.acceptance.conftest import stack_over
 from tests.acceptance.limits import SHORT_LEASE
 from tests.code_blocks import DOCS, ROOT, Block, blocks_of
 from tests.cron_jobs import add_interval_job
@@ -36,7 +38,8 @@ AN_HOUR_LATER = [
 ]
 
 
-DUMP, RESTORE, DOCTOR, BASE_BACKUP = blocks_of(DOCS / "how-to/backup.md")
+DUMP, RESTORE, DOCTOR, LOG_ARCHIVE, BASE_BACKUP, RECOVERY = blocks_of(DOCS / "how-to/backup.md")
+ARCHIVE = "/var/backups/te-log"
 
 
 def run(block: Block, folder: Path, database_url: str) -> None:
@@ -99,29 +102,81 @@ def test_restored_database_continues_from_the_dump(
         restored.close()
 
 
-def test_base_backup_has_the_state_of_its_instant(
-    cluster: Cluster, database: Database, database_url: str, tmp_path: Path
-) -> None:
-    if os.environ.get("TEST_DATABASE_URL") or cluster.is_cockroach:
-        pytest.skip("needs a server whose programs are at hand")
-    rows.add_endpoint(database, "target")
-    rows.add_executions(database, 3, due_in=HOUR)
-    run(BASE_BACKUP, tmp_path, database_url)
-    rows.add_executions(database, 4, due_in=HOUR)
-
+def test_any_instant_since_a_base_backup_can_be_restored(receiver: Receiver, tmp_path: Path) -> None:
+    if os.environ.get("TEST_DATABASE_URL"):
+        pytest.skip("needs a server of its own")
     with tempfile.TemporaryDirectory() as name:  # every user can enter it
         folder = Path(name)
         folder.chmod(0o755)
-        password = urlsplit(database_url).password or ""
-        (folder / "password").write_text(password)
-        shutil.move(tmp_path / "te.base", folder / "data")
-        if os.geteuid() == 0:
-            owner = pwd.getpwnam("nobody")
-            for path in (folder, *folder.rglob("*")):
-                os.chown(path, owner.pw_uid, owner.pw_gid)
-        with Postgres(keep_in=folder, programs=given_programs()) as server:
-            url = urlunsplit(urlsplit(server.url)._replace(path=urlsplit(database_url).path))
-            restored = db.connect(url, pool_size=1, application_name="test")
-            assert rows.statuses(restored) == {"QUEUED": 3}
+        archive, kept = folder / "archive", folder / "restored"
+        archive.mkdir()
+        own_by_the_server(archive)
+        with Postgres(fast=True, programs=given_programs()) as server:
+            archive_the_log_of(server, archive)
+            with stack_over(server.url, tmp_path) as stack:
+                instant, (before, during, later) = deliver_around_an_instant(stack, receiver, tmp_path, archive)
+            kept.mkdir()
+            (kept / "password").write_text(urlsplit(server.url).password or "")
+        run(_replaced(RECOVERY, {ARCHIVE: str(archive), "2030-01-31 09:00:00+00": str(instant)}), tmp_path, "")
+        shutil.move(tmp_path / "te.base", kept / "data")
+        own_by_the_server(kept)
+        with Postgres(fast=True, keep_in=kept, programs=given_programs()) as server:
+            restored = db.connect(server.url, pool_size=2, application_name="test")
+            eventually(lambda: not restored.fetch(text("SELECT pg_is_in_recovery()"))[0][0], what="the promotion")
+            assert {rows.execution(restored, each).status for each in before} == {"SUCCESS"}
+            assert restored.fetch(text("SELECT 1 FROM executions WHERE execution_id = :id"), {"id": later[0]}) == []
+            with stack_over(server.url, tmp_path) as stack:
+                stack.worker(**SHORT_LEASE)
+                stack.scheduler(**SHORT_LEASE)
+                eventually(lambda: {rows.execution(restored, each).status for each in during} == {"SUCCESS"})
+                run(DOCTOR, tmp_path, server.url)
             restored.close()
-            run(DOCTOR, tmp_path, url)
+        sent = [request.idempotency_key for request in receiver.wait_for(0, path="/ok/instant")]
+        assert [sent.count(each) for each in (*before, *during, *later)] == [1, 1, 2, 2, 1]
+
+
+def own_by_the_server(folder: Path) -> None:
+    if os.geteuid() == 0:
+        owner = pwd.getpwnam("nobody")
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, owner.pw_uid, owner.pw_gid)
+
+
+def archive_the_log_of(server: Postgres, archive: Path) -> None:
+    connection = psycopg2.connect(server.url)
+    connection.autocommit = True  # ALTER SYSTEM runs in no transaction
+    for statement in _replaced(LOG_ARCHIVE, {ARCHIVE: str(archive)}).text.split(";\n"):
+        if statement.strip():
+            connection.cursor().execute(statement)
+    connection.close()
+    server.restart()
+
+
+def deliver_around_an_instant(
+    stack: Stack, receiver: Receiver, folder: Path, archive: Path
+) -> tuple[datetime, tuple[list[str], list[str], list[str]]]:
+    """Take a base backup; deliver before, during and after an instant; return it and the executions of each part."""
+    stack.start()
+    database = db.connect(stack.database_url, pool_size=2, application_name="test")
+    rows.add_endpoint(database, "target", spec={"url": f"{receiver.base_url}/ok/instant", "method": "POST"})
+    run(BASE_BACKUP, folder, stack.database_url)
+    before = rows.add_executions(database, 2)
+    stack.worker()
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 2})
+    during = rows.add_executions(database, 2, due_in=timedelta(seconds=1))
+    instant = rows.database_now(database)
+    later = rows.add_executions(database)
+    eventually(lambda: rows.statuses(database) == {"SUCCESS": 5})
+    (row,) = database.fetch(text("SELECT pg_walfile_name(pg_switch_wal()) AS name"))
+    eventually((archive / row.name).exists, what="the archived log")
+    database.close()
+    return instant, (before, during, later)
+
+
+def _replaced(block: Block, values: dict[str, str]) -> Block:
+    """Return the block with the reader's own values."""
+    changed = block.text
+    for old, new in values.items():
+        assert old in changed
+        changed = changed.replace(old, new)
+    return Block(block.language, changed)

@@ -9,11 +9,13 @@ import sys
 import tomllib
 from dataclasses import fields
 from importlib.metadata import requires
+from pathlib import Path
 from typing import Any
 
 import psycopg2.extensions
 import pytest
 import yaml
+from jsonschema import Draft7Validator
 from packaging.requirements import Requirement
 
 from app.kernel.config import Settings
@@ -54,6 +56,12 @@ def each(file: str) -> dict[str, Any]:
 def services() -> dict[str, Any]:
     """The services of the Compose file with CockroachDB."""
     return services_of("docker-compose.yml")
+
+
+def test_compose_file_matches_the_schema_of_its_specification(file: str) -> None:
+    """The schema is schema/compose-spec.json of github.com/compose-spec/compose-spec at 170098b, Apache-2.0."""
+    schema = json.loads((Path(__file__).parent / "compose-spec.json").read_text())
+    Draft7Validator(schema).validate(yaml.safe_load((ROOT / file).read_text()))
 
 
 def test_compose_has_the_documented_services(each: dict[str, Any], services: dict[str, Any]) -> None:
