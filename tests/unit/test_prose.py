@@ -20,6 +20,7 @@ START = re.compile(r"(what|whatever|who|whoever|of|those|that|so many|how|where|
 SENTENCE_END = re.compile(r"(?<=[.:;])\s+|\n\n|\s\|\s")
 MAX_IN_A_SENTENCE = 2
 MAX_PER_1000, MAX_PER_1000_OF_A_PLACE, MAX_PER_1000_OF_DOCUMENTS = 5, 10, 4
+MAX_WORDS_OF_DOCUMENTS, MAX_WORDS_OF_ARCHITECTURE = 30_000, 3_000
 FEW_WORDS = 100  # a place with fewer words is not judged by its share
 
 
@@ -36,6 +37,18 @@ def files() -> list[Path]:
 def shares(counts: Mapping[str, list[int]]) -> dict[str, float]:
     """Return the riddle words in 1,000 words of each place with enough words."""
     return {place: 1000 * riddles / words for place, (riddles, words) in counts.items() if words >= FEW_WORDS}
+
+
+def words_of(document: Path) -> int:
+    """Return the words of a document, without blocks of code and the marks of tables."""
+    text = re.sub(r"^ *```.*?^ *```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return sum(re.search(r"\w", word) is not None for word in text.split())
+
+
+def test_documents_stay_short() -> None:
+    documents = [*ROOT.glob("*.md"), *(path for path in files() if ROOT / "docs" in path.parents)]
+    assert sum(map(words_of, documents)) <= MAX_WORDS_OF_DOCUMENTS
+    assert words_of(ROOT / "ARCHITECTURE.md") <= MAX_WORDS_OF_ARCHITECTURE
 
 
 def test_every_text_names_its_subject() -> None:
