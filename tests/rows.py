@@ -8,6 +8,7 @@ from sqlalchemy import insert, text
 
 from app.kernel import ids
 from app.kernel.db import Database
+from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from schema import tables
 from schema.states import FINAL, EndpointType, ExecutionStatus
 
@@ -184,7 +185,7 @@ def execution(database: Database, execution_id: str) -> Any:
 
 def attempts(database: Database, execution_id: str) -> list[Any]:
     """Read the attempts of an execution, in order."""
-    query = text("SELECT * FROM attempts WHERE execution_id = :id ORDER BY attempt_number")
+    query = text(f"SELECT * FROM {ALL_ATTEMPTS} AS tried WHERE execution_id = :id ORDER BY attempt_number")
     return list(database.fetch(query, {"id": execution_id}))
 
 

@@ -53,6 +53,9 @@ executions = table(
     # Retention of the result after the end (NULL: as long as the row), and the instant of its deletion.
     count("result_retention_ms"),
     instant("result_pruned_at"),
+    # Of a success that has no row in `attempts`, because this row holds all of it: start of the transaction that wrote
+    # it, like `attempts.created_at` (app.queue.reading.attempt_rows).
+    instant("recorded_at"),
     instant("created_at", default_now=True),
     ForeignKeyConstraint(["job_id"], ["jobs.job_id"], name="fk_executions_job"),
     one_of("status", "chk_exec_status", ExecutionStatus),
@@ -98,6 +101,8 @@ executions = table(
         where="status = 'RUNNING' AND abort_requested_at IS NOT NULL",
     ),
     index("idx_executions_finished", "shard, completed_at, execution_id", where=_HAS_ENDED),
+    # Successes in the order of events: see idx_attempts_created.
+    index("idx_executions_recorded", "recorded_at", where="recorded_at IS NOT NULL"),
     # Empty unless retry policies have a `max_age_ms`.
     index(
         "idx_executions_expiry",

@@ -8,6 +8,7 @@ from sqlalchemy import JSON, String, Text, cast, func, or_, select
 from app.dev.verify.evidence import AttemptRow, BreakerChange, ExecutionRow
 from app.kernel import db
 from app.kernel.db import Database
+from app.queue.reading.attempt_rows import all_attempts
 from schema import schema_version
 from schema.states import AttemptStatus, BreakerState, ExecutionStatus
 from schema.tables import attempts, breaker_endpoints, breaker_events, execution_logs, executions, jobs, workers
@@ -30,8 +31,8 @@ def execution_rows(database: Database, endpoints: list[str]) -> tuple[ExecutionR
 
 
 def attempt_rows(database: Database, endpoints: list[str]) -> tuple[AttemptRow, ...]:
-    of_attempt = executions.c.execution_id == attempts.c.execution_id
-    query = select(attempts).join(executions, of_attempt).where(executions.c.endpoint.in_(endpoints))
+    of_attempt = executions.c.execution_id == all_attempts.c.execution_id
+    query = select(all_attempts).join(executions, of_attempt).where(executions.c.endpoint.in_(endpoints))
     return tuple(
         AttemptRow(
             row.execution_id,

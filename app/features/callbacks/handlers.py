@@ -25,19 +25,23 @@ from schema.states import CallbackEvent, ExecutionStatus, Followed, LogLevel, Tr
 
 log = logging.getLogger(__name__)
 
-# The outbox is usually handled before its execution is pruned; a pruned execution calls nobody back.
+# The outbox is usually handled before its execution is pruned; a pruned execution calls nobody back. `s` is a success
+# without a row in `attempts` (app.queue.reading.attempt_rows).
 FACTS = statement(
     "callbacks.facts",
     """
     SELECT u.end_id, e.job_id, j.name AS job_name, j.labels, e.endpoint_type, e.endpoint_version, e.max_attempts,
            e.scheduled_at, j.trace_context, j.callbacks AS own, v.callbacks AS of_version,
-           a.started_at, a.duration_ms, a.output, a.error
+           COALESCE(a.started_at, s.started_at) AS started_at, COALESCE(a.duration_ms, s.duration_ms) AS duration_ms,
+           COALESCE(a.output, s.output) AS output, a.error
       FROM unnest(CAST(:ends AS TEXT[]), CAST(:executions AS TEXT[]), CAST(:attempts AS BIGINT[]))
            AS u (end_id, execution_id, attempt)
       JOIN executions AS e ON e.execution_id = u.execution_id
       JOIN jobs AS j ON j.job_id = e.job_id
       JOIN endpoint_versions AS v ON v.endpoint = e.endpoint AND v.version = e.endpoint_version
       LEFT JOIN attempts AS a ON a.execution_id = u.execution_id AND a.attempt_number = u.attempt
+      LEFT JOIN executions AS s
+             ON s.execution_id = u.execution_id AND s.attempt_count = u.attempt AND s.recorded_at IS NOT NULL
      WHERE e.execution_id = ANY (CAST(:executions AS TEXT[]))
     """,
 )

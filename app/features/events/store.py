@@ -15,6 +15,7 @@ from sqlalchemy import Row
 from app.features.events.event import SOURCES, Event, EventKind, EventPosition
 from app.kernel.db import Database
 from app.kernel.sql import statement
+from app.queue.reading.attempt_rows import IS_SUCCESS, SUCCESS_ID
 
 PAGE = 500
 # Longer than a transaction of the service may last: three statements of 10 s, and the time until it is cut.
@@ -87,16 +88,28 @@ def _arm(
 
 _JOIN = "JOIN executions AS e ON e.execution_id = p.execution_id"
 # Read only if a filter needs them.
-_LABELS = "CASE WHEN CAST(:labelled AS BOOLEAN) THEN (SELECT j.labels FROM jobs AS j WHERE j.job_id = e.job_id) END"
+_LABELS_OF = "CASE WHEN CAST(:labelled AS BOOLEAN) THEN (SELECT j.labels FROM jobs AS j WHERE j.job_id = {}.job_id) END"
+_LABELS = _LABELS_OF.format("e")
 _ARMS = (
+    # Successes without a row in `attempts`, under the same source: their ids have the same form.
+    _arm(
+        "a",
+        ("executions", "recorded_at", SUCCESS_ID),
+        "execution_id, endpoint, job_id, attempt_count, worker_id, duration_ms",
+        f"""'execution.succeeded' AS kind, p.endpoint, p.job_id, p.execution_id, {_NOTHING} AS subject,
+         jsonb_build_object('attempt', p.attempt_count, 'worker_id', p.worker_id, 'duration_ms', p.duration_ms)
+         AS details""",
+        labels=_LABELS_OF.format("p"),
+        condition=f" AND {IS_SUCCESS}",
+    ),
     _arm(
         "a",
         ("attempts", "created_at", "attempt_id"),
         "execution_id, attempt_number, status, led_to, completed_at AS ended, worker_id, duration_ms, "
         "error->>'type' AS error",
-        f"""{_OF_ATTEMPT} AS kind, e.endpoint, e.job_id, e.execution_id, {_NOTHING} AS subject,
+        f"""{_OF_ATTEMPT}, e.endpoint, e.job_id, e.execution_id, {_NOTHING},
          jsonb_build_object('attempt', p.attempt_number, 'worker_id', p.worker_id, 'duration_ms', p.duration_ms,
-                            'error', p.error) AS details""",
+                            'error', p.error)""",
         join=_JOIN,
         labels=_LABELS,
     ),

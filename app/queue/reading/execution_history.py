@@ -16,6 +16,7 @@ from app.kernel.db import Database
 from app.kernel.errors import ExecutionNotFoundError
 from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason
+from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from schema.states import ExecutionStatus
 
 MAX_RECORDS = 1000  # latest attempts, and latest events; one more of each is read to detect truncation
@@ -25,7 +26,8 @@ FACTS = statement(
     "executions.history",
     """
     WITH tried AS (
-      SELECT attempt_number, status, started_at, completed_at, worker_id, error ->> 'type' AS error FROM attempts
+      SELECT attempt_number, status, started_at, completed_at, worker_id, error ->> 'type' AS error
+        FROM {attempts} AS tries
        WHERE execution_id = :execution_id ORDER BY attempt_number DESC LIMIT CAST(:most AS BIGINT) + 1),
     noted AS (
       SELECT attempt_number, from_status, to_status, occurred_at, actor, reason FROM execution_events
@@ -39,6 +41,7 @@ FACTS = statement(
     UNION ALL
     SELECT 'event', attempt_number, from_status, to_status, NULL, occurred_at, actor, reason, NULL, NULL FROM noted
     """,
+    attempts=ALL_ATTEMPTS,
 )
 
 _S = ExecutionStatus

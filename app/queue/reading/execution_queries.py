@@ -14,6 +14,7 @@ from app.kernel.db.rows import RowValue
 from app.kernel.errors import ExecutionNotFoundError, ResultExpiredError
 from app.kernel.sql import statement
 from app.queue.executions.execution_model import AttemptRecord, Execution, ExecutionWithInput
+from app.queue.reading.attempt_rows import all_attempts
 from schema import tables
 from schema.states import ExecutionStatus
 
@@ -56,7 +57,7 @@ _ENDED = _E.attempt_count - case((_E.status == ExecutionStatus.RUNNING, cast(1, 
 _WITH_LAST_ATTEMPT = tables.executions.outerjoin(
     tables.attempts, and_(_A.execution_id == _E.execution_id, _A.attempt_number == _ENDED)
 )
-# Without the receiver's answer, which may be long and is in the attempt.
+# Without the receiver's answer, which may be long and is in the attempt. A success without a row has no error.
 _LAST_ERROR = _A.error.op("-", return_type=JSONB())(cast("body", Text)).label("last_error")
 
 
@@ -95,12 +96,18 @@ def find_executions(database: Database, execution_ids: Collection[str]) -> list[
     ]
 
 
+def attempts_query(execution_id: str, request: PageRequest) -> Select[Any]:
+    """Select a page of an execution's attempts, latest first, and one more."""
+    tried = all_attempts.c
+    query = select(all_attempts).where(tried.execution_id == execution_id)
+    if request.after is not None:
+        query = query.where(tried.attempt_number < int(request.after.key))
+    return query.order_by(tried.attempt_number.desc()).limit(request.limit + 1)
+
+
 def attempts_of(database: Database, execution_id: str, request: PageRequest) -> Page[AttemptRecord]:
     """Read a page of an execution's attempts, latest first; raises ExecutionNotFoundError."""
-    query = select(*_A).where(_A.execution_id == execution_id)
-    if request.after is not None:
-        query = query.where(_A.attempt_number < int(request.after.key))
-    rows = database.fetch(query.order_by(_A.attempt_number.desc()).limit(request.limit + 1))
+    rows = database.fetch(attempts_query(execution_id, request))
     check_exists(database, execution_id, rows)
     return page_of(rows, "created_at", "attempt_number", request, AttemptRecord.from_row)
 

@@ -7,11 +7,12 @@ from sqlalchemy import Select, Text, cast, func, literal, select, union_all
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
 from app.queue.executions.execution_model import LogRecord
+from app.queue.reading.attempt_rows import all_attempts
 from app.queue.reading.execution_queries import check_exists
 from schema import tables
 from schema.states import AttemptStatus, LogLevel
 
-_E, _A, _L = tables.executions.c, tables.attempts.c, tables.execution_logs.c
+_E, _A, _L = tables.executions.c, all_attempts.c, tables.execution_logs.c
 _DELIVERED = (
     literal("attempt ") + cast(_A.attempt_number, Text) + " of " + cast(_E.max_attempts, Text) + " delivered over "
 ) + _E.endpoint_type

@@ -10,6 +10,7 @@ from sqlalchemy import text
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.kernel.db import Database
+from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from tests import rows
 from tests.waiting import eventually
 
@@ -42,7 +43,7 @@ def test_each_execution_is_attempted_exactly_once(
 
     keys = Counter(r.headers["Idempotency-Key"] for r in receiver.wait_for(0, path=path))
     assert keys == Counter(now + soon)
-    tried = database.fetch(text("SELECT execution_id, attempt_number, worker_id FROM attempts"))
+    tried = database.fetch(text(f"SELECT execution_id, attempt_number, worker_id FROM {ALL_ATTEMPTS} AS tried"))
     assert Counter(row.execution_id for row in tried) == Counter(now + soon)
     assert {row.attempt_number for row in tried} == {1}
     assert len({row.worker_id for row in tried}) == 2, "only one worker process made attempts"

@@ -16,6 +16,7 @@ from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from app.kernel.db import Database
+from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from tests import rows
 from tests.acceptance.limits import ENDED_SECONDS, SHORT_LEASE
 from tests.acceptance.load import Load, check_deliveries
@@ -106,7 +107,11 @@ def test_every_tick_runs_once_while_schedulers_freeze_and_die(
     api.post(f"/jobs/{job['job_id']}/cancel")
     sent = [request.idempotency_key for request in receiver.wait_for(0, path=path)]
     ticks = database.fetch(text("SELECT execution_id, scheduled_at, started_at FROM executions ORDER BY scheduled_at"))
-    assert len(sent) == len(set(sent)) <= len(ticks), (sent, ticks, database.fetch(text("SELECT * FROM attempts")))
+    assert len(sent) == len(set(sent)) <= len(ticks), (
+        sent,
+        ticks,
+        database.fetch(text(f"SELECT * FROM {ALL_ATTEMPTS} AS tried")),
+    )
     gaps = {later.scheduled_at - earlier.scheduled_at for earlier, later in itertools.pairwise(ticks)}
     assert gaps == {timedelta(seconds=1)}, "a tick is missing or repeated"
 

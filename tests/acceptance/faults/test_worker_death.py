@@ -12,6 +12,7 @@ from app.dev.receiver import Receiver
 from app.dev.stack import programs
 from app.dev.stack.runner import Stack
 from app.kernel.db import Database
+from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from tests import rows
 from tests.acceptance.limits import ENDED_SECONDS, SHORT_LEASE
 from tests.waiting import eventually
@@ -97,7 +98,7 @@ def test_unsent_claims_of_a_killed_worker_are_delivered(database: Database, stac
 
     assert {r.headers["Idempotency-Key"] for r in receiver.wait_for(0, path=path)} == set(executions)
     attempts = database.fetch(
-        text("SELECT attempt_number, error->>'type' AS type, count(*) AS n FROM attempts GROUP BY 1, 2")
+        text(f"SELECT attempt_number, error->>'type' AS type, count(*) AS n FROM {ALL_ATTEMPTS} AS tried GROUP BY 1, 2")
     )
     lost = {(row.attempt_number, row.type): row.n for row in attempts}
     assert lost.pop((1, "WORKER_LOST")) == claimed == lost.pop((2, None))

@@ -15,6 +15,7 @@ from app.dev.receiver import Receiver
 from app.dev.servers import Tansu, Valkey
 from app.dev.stack.runner import Stack
 from app.kernel.db import Database
+from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from schema.states import EndpointType
 from tests import rows
 from tests.servers import start_or_skip
@@ -63,8 +64,8 @@ def has_failed_probes(database: Database, endpoints: set[str]) -> bool:
 
 def check_starts(database: Database, endpoint: str, target: str) -> None:
     """Check that no attempt starts while the breaker is open, and at most one while the breaker is half open."""
-    query = """
-        SELECT a.started_at FROM attempts AS a JOIN executions AS e ON e.execution_id = a.execution_id
+    query = f"""
+        SELECT a.started_at FROM {ALL_ATTEMPTS} AS a JOIN executions AS e ON e.execution_id = a.execution_id
          WHERE e.endpoint = :endpoint ORDER BY a.started_at
     """
     starts = [row.started_at for row in database.fetch(text(query), {"endpoint": endpoint})]
@@ -116,9 +117,9 @@ def test_one_of_three_processes_probes_each_failing_target(
     for endpoint, target in targets_of(database).items():
         check_starts(database, endpoint, target)
     # Waiting costs no attempt: the count of each execution equals its recorded attempts.
-    query = """
+    query = f"""
         SELECT count(*) FROM executions AS e
-         WHERE attempt_count <> (SELECT count(*) FROM attempts AS a WHERE a.execution_id = e.execution_id)
+         WHERE attempt_count <> (SELECT count(*) FROM {ALL_ATTEMPTS} AS a WHERE a.execution_id = e.execution_id)
     """
     assert database.fetch(text(query))[0][0] == 0
     made = database.fetch(text("SELECT sum(attempt_count) AS n FROM executions WHERE endpoint = 'http'"))[0].n

@@ -9,6 +9,7 @@ from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from app.kernel.db import Database
+from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from tests import rows
 from tests.waiting import eventually
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.acceptance
 DUE = 5_000  # executions per bad endpoint, due an hour ago
 QUICK = [f"quick-{number}" for number in range(10)]
 ENDED = text(
-    "SELECT count(*) AS n FROM attempts AS a JOIN executions AS e USING (execution_id) WHERE e.endpoint = :name"
+    f"SELECT count(*) AS n FROM {ALL_ATTEMPTS} AS a JOIN executions AS e USING (execution_id) WHERE e.endpoint = :name"
 )
 # Different hosts for the hanging and the slow endpoint, since connections are shared by host.
 HOSTS = {"hangs": "127.0.0.1", "crawls": "localhost", "fails": "127.0.0.1"}

@@ -10,13 +10,14 @@ from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
 from app.kernel.db import Database
+from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from tests import rows
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.acceptance
 
 JOBS = 1_500
-SPANS = text("SELECT started_at, completed_at FROM attempts WHERE started_at > :since ORDER BY started_at")
+SPANS = text(f"SELECT started_at, completed_at FROM {ALL_ATTEMPTS} AS a WHERE started_at > :since ORDER BY started_at")
 RUNNING = text("SELECT count(*) AS n FROM executions WHERE status = 'RUNNING'")
 
 

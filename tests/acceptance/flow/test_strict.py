@@ -12,6 +12,7 @@ from app.dev.receiver import Receiver
 from app.dev.servers import Postgres
 from app.kernel import db
 from app.kernel.db import Database
+from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from schema import migrate
 from tests import rows
 from tests.acceptance.conftest import stack_over
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.acceptance
 MAX_IN_FLIGHT, COUNT = 4, 400
 # Process ids by number of attempts. One process may hold all deliveries that the limit allows.
 CLAIMED_BY = text(
-    "SELECT w.pid, count(*) FROM attempts AS a JOIN workers AS w ON w.worker_id = a.worker_id "
+    f"SELECT w.pid, count(*) FROM {ALL_ATTEMPTS} AS a JOIN workers AS w ON w.worker_id = a.worker_id "
     "GROUP BY w.pid ORDER BY count(*) DESC"
 )
 

@@ -19,6 +19,7 @@ from app.queue.executions.execution_cancellation import IfRunning, cancel_execut
 from app.queue.executions.execution_model import DeliveryError
 from app.queue.executions.promotion import promote
 from app.queue.executions.verdict import Verdict
+from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from schema.states import FINAL
 from tests import rows
 from tests.claiming import release, take
@@ -211,7 +212,7 @@ class LeaseProtocol(LeaseModel):
             name: (row.status, row.attempt, row.max_attempts, row.worker) for name, row in self.rows.items()
         }
         tried: dict[str, list[tuple[int, str | None, str]]] = {name: [] for name in self.rows}
-        for each in self.database.fetch(text("SELECT * FROM attempts ORDER BY attempt_number")):
+        for each in self.database.fetch(text(f"SELECT * FROM {ALL_ATTEMPTS} AS tried ORDER BY attempt_number")):
             tried[each.execution_id].append((each.attempt_number, each.worker_id, (each.error or {}).get("type", "")))
         assert tried == {name: row.tried for name, row in self.rows.items()}
         for row in self.rows.values():

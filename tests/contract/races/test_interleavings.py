@@ -25,6 +25,7 @@ from app.queue.jobs.job_creation import Creator
 from app.queue.jobs.job_pause import pause_job, resume_job
 from app.queue.jobs.job_update import update_job
 from app.queue.jobs.run_now import run_job
+from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from tests import rows
 from tests.cases import choice_of
 from tests.contract.races.interleaving import Body, Pair, interleavings, pair
@@ -88,10 +89,10 @@ BREACHES = {
     "a one-shot job that is retired before its end": """
         SELECT 1 FROM jobs AS j JOIN executions AS e ON e.job_id = j.job_id
          WHERE j.trigger_type = 'IMMEDIATE' AND j.status = 'RETIRED' AND e.completed_at IS NULL""",
-    "attempts with gaps": """
+    "attempts with gaps": f"""
         SELECT 1 FROM executions AS e
          WHERE e.execution_id = :execution_id AND e.status <> 'RUNNING' AND e.attempt_count - :unrecorded <>
-               (SELECT count(*) FROM attempts AS a WHERE a.execution_id = e.execution_id)""",
+               (SELECT count(*) FROM {ALL_ATTEMPTS} AS a WHERE a.execution_id = e.execution_id)""",
     "two active versions": """
         SELECT 1 FROM jobs WHERE status <> 'RETIRED' HAVING count(*) > 1""",
     "claimable after its job was cancelled or replaced": """

@@ -9,6 +9,7 @@ from app.kernel.db import Database
 from app.kernel.processes import worker_lease
 from app.queue.executions import reclaim
 from app.queue.executions.completion import complete
+from app.queue.reading.attempt_rows import ALL_ATTEMPTS
 from tests import rows
 from tests.claiming import take
 from tests.contract.races.racing import WAYS, Hints, schedulers, strip_locks, total
@@ -151,7 +152,7 @@ def test_each_row_is_won_by_one_of_two_schedulers_or_a_late_completion(
     pairs = database.fetch(
         text(
             "SELECT e.status, a.status AS attempt, count(*) AS n FROM executions e "
-            "  JOIN attempts a ON a.execution_id = e.execution_id GROUP BY e.status, a.status"
+            f"  JOIN {ALL_ATTEMPTS} AS a ON a.execution_id = e.execution_id GROUP BY e.status, a.status"
         )
     )
     assert {(row.status, row.attempt) for row in pairs} <= {("SUCCESS", "SUCCESS"), ("RETRYING", "FAILED")}

@@ -73,9 +73,9 @@ CASES: list[tuple[dict[str, Any], str]] = [
 # Columns that te_enqueue leaves empty: later states, repeating jobs, and callbacks.
 EMPTY_COLUMNS = {
     *("abort_requested_at", "cancel_requested_at", "completed_at", "config_revision", "duration_ms", "output"),
-    *("paused_at", "result_pruned_at", "retired_at", "started_at", "worker_id", "end_reason", "ended_at"),
+    *("paused_at", "recorded_at", "result_pruned_at", "retired_at", "started_at", "worker_id", "end_reason"),
     *("cron_ends_at", "cron_expression", "cron_last_tick_at", "cron_next_run_at", "cron_starts_at", "cron_timezone"),
-    *("first_version_id", "interval_ms", "max_catch_up", "previous_version_id", "replaced_by_id"),
+    *("ended_at", "first_version_id", "interval_ms", "max_catch_up", "previous_version_id", "replaced_by_id"),
     *("callback_of", "callbacks"),
 }
 

@@ -8,7 +8,9 @@ from sqlalchemy.ext.compiler import compiles
 
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
+from app.queue.reading.execution_history import FACTS
 from app.queue.reading.execution_list import ExecutionFilter, executions_page
+from app.queue.reading.execution_queries import attempts_query
 from app.queue.reading.log_lines import logs_query
 from tests import rows
 
@@ -19,7 +21,7 @@ def history(database: Database) -> Database:
     rows.add_executions(database, 20_000)
     database.fetch(
         text(
-            "UPDATE executions SET status = 'SUCCESS', completed_at = now(), "
+            "UPDATE executions SET status = 'SUCCESS', completed_at = now(), recorded_at = now(), attempt_count = 1, "
             "created_at = now() - random() * INTERVAL '1 day'"
         )
     )
@@ -64,6 +66,18 @@ def test_last_error_of_each_execution_on_a_page_is_looked_up_by_index(history: D
     history.fetch(text("ANALYZE attempts"))
     found = plan(history, executions_page(ExecutionFilter(), PageRequest()))
     assert "uq_attempts_exec_number" in found
+
+
+@pytest.mark.postgresql_only
+def test_attempts_of_an_execution_are_looked_up_in_both_tables(history: Database) -> None:
+    """A success has no row in `attempts`; neither table is read beyond the execution."""
+    listed = plan(history, attempts_query("exec_1", PageRequest()))
+    params = {"execution_id": "exec_1", "most": 1000}
+    shown = "\n".join(line[0] for line in history.fetch(text(f"EXPLAIN {FACTS}"), params))
+    for found in (listed, shown):
+        assert "uq_attempts_exec_number" in found
+        assert "pk_executions" in found
+        assert "Seq Scan" not in found
 
 
 @pytest.mark.postgresql_only

@@ -48,12 +48,12 @@ BY_DATABASE = {"crdb_region", "created_at"}
 NOT_SHOWN = {"first_version_id", "last_tick_at", "skipped_catch_up", "skipped_overlap"}
 HIDDEN = {
     *("shard", "on_hold", "config_revision", "followed", "trace_context", "input"),
-    *("result_retention_ms", "result_pruned_at", "expires_at"),
+    *("result_retention_ms", "result_pruned_at", "expires_at", "recorded_at"),
 }
 EXECUTION_DEFAULTS = {
     *("crdb_region", "output", "attempt_count", "worker_id", "started_at", "completed_at", "duration_ms"),
     *("on_hold", "cancel_requested_at", "abort_requested_at", "config_revision", "trace_context", "created_at"),
-    "result_pruned_at",
+    *("result_pruned_at", "recorded_at"),
 }
 
 

@@ -1,6 +1,8 @@
 """Order of events: an event that commits late is not skipped."""
 
+import re
 import secrets
+from collections import Counter
 from contextlib import closing
 from datetime import datetime, timedelta
 
@@ -55,34 +57,46 @@ def test_event_that_commits_late_is_read_before_events_of_later_transactions(dat
 
 
 BATCHES, BATCH_SIZE = 40, 60
-ATTEMPTS = """
+FAILED = """
 INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, started_at, created_at, led_to)
-SELECT 'att_' || md5(CAST(n AS TEXT)), :execution_id, n, 'FAILED', now(), now() - (n / :size) * INTERVAL '1 second',
-       'RETRYING'
+SELECT 'att_' || md5(CAST(n AS TEXT)), :execution_id, n, 'FAILED', now(),
+       CAST(:at AS TIMESTAMPTZ) - (n % :batches) * INTERVAL '1 second', 'RETRYING'
   FROM generate_series(1, :count) AS n RETURNING attempt_id
+"""
+SUCCEEDED = """
+UPDATE executions AS e
+   SET status = 'SUCCESS', attempt_count = 1, completed_at = now(),
+       recorded_at = CAST(:at AS TIMESTAMPTZ) - (u.n % :batches) * INTERVAL '1 second'
+  FROM unnest(CAST(:ids AS TEXT[])) WITH ORDINALITY AS u (execution_id, n)
+ WHERE e.execution_id = u.execution_id RETURNING e.execution_id
 """
 
 
 def test_events_of_one_instant_are_read_page_by_page_and_by_the_index(database: Database) -> None:
-    execution_id = rows.add_executions(database, 1)[0]
-    given = {"execution_id": execution_id, "size": BATCH_SIZE, "count": BATCHES * BATCH_SIZE}
-    database.fetch(text(ATTEMPTS), given)
+    """Each instant has failed attempts, and successes without a row in `attempts`."""
+    execution_id, *succeeded = rows.add_executions(database, 1 + BATCHES * BATCH_SIZE // 2)
+    batches = {"at": rows.database_now(database), "batches": BATCHES}
+    database.fetch(text(FAILED), batches | {"execution_id": execution_id, "count": BATCHES * BATCH_SIZE // 2})
+    database.fetch(text(SUCCEEDED), batches | {"ids": succeeded})
     database.fetch(text("ANALYZE"))
     until, position, keys = events_store.horizon(database) + timedelta(minutes=1), EventPosition(EPOCH), []
+    kinds = Counter[EventKind]()
     while True:
         page = events_store.read(database, position, until, {"attempt"}, limit=BATCH_SIZE - 1)
         keys += [(event.at, event.place.key) for event in page.events]
+        kinds.update(event.kind for event in page.events)
         position = page.up_to
         if page.is_end:
             break
     assert keys == sorted(set(keys))
-    assert len(keys) == BATCHES * BATCH_SIZE
+    half = BATCHES * BATCH_SIZE // 2
+    assert kinds == {EventKind.ATTEMPT_FAILED: half, EventKind.EXECUTION_SUCCEEDED: half}
     if not database.is_cockroach:
         middle = EventPosition(keys[len(keys) // 2][0])
         params = events_store.params_of(middle, until, GROUPS, limit=50)
         plan = "\n".join(line[0] for line in database.fetch(text(f"EXPLAIN {events_store.PAGE_OF_EVENTS}"), params))
-        assert "using idx_attempts_created" in plan
-        assert "Incremental Sort" in plan, "sorts one batch at a time, not all following events"
+        for index in ("idx_attempts_created", "idx_executions_recorded"):
+            assert re.search(f"Incremental Sort[^>]*->  Index Scan using {index}", plan), "sorts all following events"
 
 
 @pytest.mark.postgresql_only
