@@ -62,7 +62,8 @@ _INSERT_JOBS = """
 _INSERT_EXECUTIONS = """
       INSERT INTO executions (execution_id, job_id, endpoint, endpoint_version, endpoint_type, queue, shard,
                               idempotency_key, status, output, attempt_count, max_attempts, worker_id, run_at,
-                              scheduled_at, started_at, completed_at, duration_ms, config_revision, created_at)"""
+                              scheduled_at, started_at, completed_at, duration_ms, config_revision, created_at,
+                              recorded_at)"""
 
 # 97 % succeed at the first attempt, 2 % fail at the third, 1 % are cancelled before the first.
 _FINISHED = text(
@@ -92,22 +93,21 @@ _FINISHED = text(
       SELECT execution_id, job_id, endpoint, 1, 'HTTP', 'http', n % :shards, key, status, output, attempts, 3,
              CASE WHEN attempts > 0 THEN :worker END, created_at, created_at,
              CASE WHEN attempts > 0 THEN ended_at - INTERVAL '20 milliseconds' END, ended_at,
-             CASE WHEN attempts > 0 THEN 20 END, 0, created_at
+             CASE WHEN attempts > 0 THEN 20 END, 0, created_at, CASE WHEN status = 'SUCCESS' THEN ended_at END
         FROM run),
     tried AS MATERIALIZED (
       SELECT run.*, number, created_at + number * INTERVAL '40 milliseconds' AS tried_at
-        FROM run CROSS JOIN LATERAL generate_series(1, attempts) AS number),
+        FROM run CROSS JOIN LATERAL generate_series(1, attempts) AS number WHERE status = 'FAILED'),
     attempt AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
-                            duration_ms, output, error, created_at)
+                            duration_ms, error, created_at)
       SELECT {id_of("att", "tried_at")}, execution_id, number, status, :worker, tried_at - INTERVAL '20 milliseconds',
-             tried_at, 20, output,
-             CASE WHEN output IS NULL THEN jsonb_build_object('type', 'HTTP_ERROR', 'status_code', 500) END, tried_at
+             tried_at, 20, jsonb_build_object('type', 'HTTP_ERROR', 'status_code', 500), tried_at
         FROM tried)
     INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at)
     SELECT {id_of("log", "tried_at")}, execution_id, number, 'WARN', 'attempt ' || number || ' of 3 failed: HTTP_ERROR',
            tried_at
-      FROM tried WHERE output IS NULL
+      FROM tried
     """
 )
 
@@ -126,7 +126,7 @@ _FUTURE = text(
         FROM made)
     {_INSERT_EXECUTIONS}
     SELECT execution_id, own_job_id, endpoint, 1, 'HTTP', 'http', n % :shards, own_key, 'PENDING', NULL, 0, 3, NULL,
-           due_at, due_at, NULL, NULL, NULL, NULL, created_at
+           due_at, due_at, NULL, NULL, NULL, NULL, created_at, NULL
       FROM made
     """
 )

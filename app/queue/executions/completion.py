@@ -1,4 +1,7 @@
-"""Completion of attempts: one fenced statement writes the result to execution, attempt, log and job."""
+"""Completion of attempts: one fenced statement writes the result to execution, attempt, log and job.
+
+A success without an error is its execution's row: only other attempts get a row in `attempts`, and log lines.
+"""
 
 import json
 import time
@@ -43,12 +46,13 @@ _TEXT = """
              run_at = CASE WHEN v.status = 'RETRYING' AND e.cancel_requested_at IS NULL
                            THEN now() + v.delay_ms * INTERVAL '1 millisecond' ELSE e.run_at END,
              expires_at = CASE WHEN v.status = 'RETRYING'
-                               THEN e.scheduled_at + v.max_age_ms * INTERVAL '1 millisecond' ELSE e.expires_at END
+                               THEN e.scheduled_at + v.max_age_ms * INTERVAL '1 millisecond' ELSE e.expires_at END,
+             recorded_at = CASE WHEN v.status = 'SUCCESS' AND v.error IS NULL THEN now() END
         FROM v
        WHERE e.execution_id = v.execution_id
          AND COALESCE(e.attempt_count = v.attempt AND e.worker_id = :worker AND e.status = 'RUNNING', false)
-      RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at{of_end}, v.attempt, v.attempt_id, v.started_at,
-                v.completed_at, v.duration_ms, v.output, v.error),
+      RETURNING e.execution_id, e.job_id, e.status, e.scheduled_at, e.recorded_at{of_end}, v.attempt, v.attempt_id,
+                v.started_at, v.completed_at, v.duration_ms, v.output, v.error),
     tried AS (
       INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, worker_id, started_at, completed_at,
                             duration_ms, output, error, led_to)
@@ -56,7 +60,7 @@ _TEXT = """
              CASE WHEN fin.status = 'SUCCESS' THEN 'SUCCESS' ELSE 'FAILED' END, :worker,
              fin.started_at, fin.completed_at, fin.duration_ms, CAST(fin.output AS JSONB), CAST(fin.error AS JSONB),
              NULLIF(fin.status, 'SUCCESS')
-        FROM fin
+        FROM fin WHERE fin.recorded_at IS NULL
       RETURNING attempt_id),
     logged AS (
       INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message, logged_at)
@@ -93,9 +97,17 @@ COMPLETE_SUBSCRIBED = hot_statement(
     _TEXT.format(of_end=", e.shard, e.endpoint, e.followed", settled=_SETTLED, put=f",\n    put AS ({_PUT})"),
 )
 
+# A success without a row in `attempts` is known by its claim: only the completion sets `recorded_at`, and it is final.
 WRITTEN = statement(
     "executions.written",
-    "SELECT execution_id FROM attempts WHERE attempt_id = ANY (CAST(:attempt_ids AS TEXT[]))",
+    """
+    SELECT execution_id FROM attempts WHERE attempt_id = ANY (CAST(:attempt_ids AS TEXT[]))
+    UNION ALL
+    SELECT e.execution_id FROM executions AS e
+      JOIN unnest(CAST(:successes AS TEXT[]), CAST(:attempts AS BIGINT[]), CAST(:workers AS TEXT[]))
+           AS u (execution_id, attempt, worker_id) ON u.execution_id = e.execution_id
+     WHERE COALESCE(e.attempt_count = u.attempt AND e.worker_id = u.worker_id AND e.recorded_at IS NOT NULL, false)
+    """,
 )
 
 # Needs no lock: a claim that has ended never comes back.
@@ -163,7 +175,7 @@ def complete(
     effective = {row.execution_id for row in fetch(write, _params(worker_id, ordered))}
     missing = [c for c in ordered if c.claim.execution_id not in effective]
     if missing:
-        # The statement may have run twice because its first answer was lost; then the attempt row exists.
+        # The statement may have run twice because its first answer was lost; then its result is stored.
         effective |= written(database, missing)
     return effective
 
@@ -190,8 +202,14 @@ def still_held(database: Database, worker_id: str, claims: Collection[ClaimKey])
 
 def written(database: Database, completions: Sequence[Completion]) -> set[str]:
     """Return the ids of executions with a completion that an earlier try has written."""
-    rows = database.fetch(WRITTEN, {"attempt_ids": [c.attempt_id for c in completions]})
-    return {row.execution_id for row in rows}
+    successes = [c.claim for c in completions if c.verdict.is_plain_success]
+    params = {
+        "attempt_ids": [c.attempt_id for c in completions],
+        "successes": [claim.execution_id for claim in successes],
+        "attempts": [claim.attempt for claim in successes],
+        "workers": [claim.worker_id for claim in successes],
+    }
+    return {row.execution_id for row in database.fetch(WRITTEN, params)}
 
 
 def _params(worker_id: str, completions: Sequence[Completion]) -> dict[str, object]:

@@ -58,6 +58,11 @@ class Verdict:
         """True if the retry policy rejected the error, so that no dead letter is written."""
         return bool(self.error and self.error.get("rejected"))
 
+    @property
+    def is_plain_success(self) -> bool:
+        """True for a success without an ignored error, which leaves no row in `attempts`."""
+        return self.status is ExecutionStatus.SUCCESS and self.error is None
+
     @classmethod
     def ignore(cls, error: DeliveryError) -> "Verdict":
         """RUNNING -> SUCCESS despite an error; the output has the answer, and the error without the answer."""

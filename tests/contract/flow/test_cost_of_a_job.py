@@ -39,12 +39,12 @@ pytestmark = pytest.mark.postgresql_only
 # entry when its page is full. Calls vary by a few: an answer may arrive in two parts, and
 # Python 3.14 makes some more (up to 1,051).
 BOUNDS = {
-    "plain": Cost(round_trips=4, rows=11, entries=24, wal_bytes=4_400, request_calls=1_060, worker_calls=136),
-    "limited": Cost(round_trips=4, rows=13, entries=26, wal_bytes=4_700, request_calls=1_060, worker_calls=146),
-    "keyed": Cost(round_trips=4, rows=13, entries=26, wal_bytes=4_700, request_calls=1_060, worker_calls=146),
-    "breaker": Cost(round_trips=4, rows=11, entries=24, wal_bytes=4_400, request_calls=1_060, worker_calls=138),
-    "inline": Cost(round_trips=4, rows=11, entries=24, wal_bytes=4_700, request_calls=1_080, worker_calls=140),
-    "followed": Cost(round_trips=15, rows=27, entries=54, wal_bytes=11_600, request_calls=1_600, worker_calls=400),
+    "plain": Cost(round_trips=4, rows=9, entries=22, wal_bytes=3_900, request_calls=1_060, worker_calls=136),
+    "limited": Cost(round_trips=4, rows=11, entries=24, wal_bytes=4_200, request_calls=1_060, worker_calls=146),
+    "keyed": Cost(round_trips=4, rows=11, entries=24, wal_bytes=4_200, request_calls=1_060, worker_calls=146),
+    "breaker": Cost(round_trips=4, rows=9, entries=22, wal_bytes=3_900, request_calls=1_060, worker_calls=138),
+    "inline": Cost(round_trips=4, rows=9, entries=22, wal_bytes=4_200, request_calls=1_080, worker_calls=140),
+    "followed": Cost(round_trips=15, rows=23, entries=50, wal_bytes=10_500, request_calls=1_600, worker_calls=400),
 }
 SETTINGS: Mapping[str, Mapping[str, object]] = {
     "limited": {"limits": {"max_in_flight": 200, "rate": {"count": 100_000, "per": "1s"}}},

@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from sqlalchemy import text
 
 from app.kernel import ids
 from app.kernel.metrics.series import REFUSED, STALE
-from app.queue.executions.completion import COMPLETE, Completion, complete
+from app.queue.executions.completion import COMPLETE, Completion, complete, written
 from app.queue.executions.execution_model import DeliveryError, LogLine
 from app.queue.executions.verdict import Verdict
 from brokers.attempt import Attempt, Stage
@@ -23,6 +24,7 @@ from tests.verdicts import success
 ERROR = DeliveryError("HTTP_ERROR", "answered 503", extra={"status_code": 503})
 VERDICTS: list[tuple[Verdict, str, str, str]] = [
     (success({"status_code": 200, "body": "OK"}), "SUCCESS", "SUCCESS", "RETIRED"),
+    (Verdict.ignore(ERROR), "SUCCESS", "SUCCESS", "RETIRED"),
     (Verdict.retry(ERROR, 60_000), "RETRYING", "FAILED", "ACTIVE"),
     (Verdict.fail(ERROR), "FAILED", "FAILED", "RETIRED"),
 ]
@@ -55,6 +57,8 @@ def test_each_verdict_writes_execution_attempt_log_and_job(
     assert rows.job_of(process.database, execution_id).status == job
     logs = process.database.fetch(text("SELECT level, message, attempt_number FROM execution_logs"))
     assert [tuple(line) for line in logs] == [("INFO", "a line", 1)]
+    (stored,) = process.database.fetch(text("SELECT count(*) AS n FROM attempts"))
+    assert stored.n == (0 if verdict.is_plain_success else 1), "a success is the row of its execution"
 
 
 @pytest.mark.parametrize(
@@ -130,13 +134,23 @@ def test_stale_claim_writes_nothing(process: WorkerProcess, lose: Callable[[Work
     assert rows.job_of(process.database, mine.claim.execution_id).status == "ACTIVE"
 
 
-def test_repeated_completion_is_recognised_by_its_attempt_id(process: WorkerProcess) -> None:
+@pytest.mark.parametrize("verdict", [success({"status_code": 200}), Verdict.ignore(ERROR), Verdict.fail(ERROR)])
+def test_repeated_completion_is_recognised(process: WorkerProcess, verdict: Verdict) -> None:
     """The first response was lost; the second run changes nothing and still reports success."""
     (mine,) = claimed(process)
-    ended = completion_of(mine, success({"status_code": 200}))
+    ended = completion_of(mine, verdict)
     complete(process.database, process.worker_id, [ended])
     assert complete(process.database, process.worker_id, [ended]) == {mine.claim.execution_id}
     assert len(rows.attempts(process.database, mine.claim.execution_id)) == 1
+
+
+def test_success_of_another_claim_is_not_recognised(process: WorkerProcess) -> None:
+    (mine,) = claimed(process)
+    ended = completion_of(mine, success({"status_code": 200}))
+    complete(process.database, process.worker_id, [ended])
+    others = [mine.claim._replace(worker_id="wrk_other"), mine.claim._replace(attempt=2)]
+    stale = [replace(ended, claim=claim) for claim in others]
+    assert written(process.database, [*stale, completion_of(mine, Verdict.fail(ERROR))]) == set()
 
 
 def test_row_with_a_bad_payload_does_not_block_its_batch(process: WorkerProcess) -> None:
