@@ -148,14 +148,16 @@ def _publish(_run: Run, options: Options) -> None:
         sys.exit(f"commit the changes of this working tree first: the tables name the commit ({dirty[0]})")
     with _running(options, *peer.QUEUES, "aiohttp") as system:
         for name, run in runs.items():
-            rounds = 1 if name == "flow" else options.rounds
-            _COMMANDS[name][0](run, Options(**vars(options) | {"system": system, "rounds": rounds}))
+            _COMMANDS[name][0](run, Options(**vars(options) | _PUBLISHED.get(name, {}) | {"system": system}))
             run.write(options.results)
     for path in published.write(environment.ROOT, {name: run for name, run in runs.items() if run.is_steady()}):
         print(f"wrote {path}")
     if unsteady := [name for name, run in runs.items() if not run.is_steady()]:
         sys.exit(f"the machine was too unsteady for the tables of the documents: {', '.join(unsteady)}")
 
+
+_PUBLISHED = {"flow": {"rounds": 1}, "sizes": {"seconds": 30.0}}
+"""Options of published runs: the start of the workers is a small part of 30 s; flow takes turns within a round."""
 
 _PARTS_TOGETHER = {"history": "lists,prune", "flow": "isolation,limits,keys,overload,catch-up"}
 """Parts that differ most from the parts of other commands."""

@@ -2,6 +2,7 @@
 
 import re
 import statistics
+import textwrap
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -45,14 +46,15 @@ def _performance(run: Run) -> str:
         ("idle: accepted to receiver, p50, p99, ms", idle),
         ("delayed: late by, p50, p99, ms", late),
     ]
-    spread = f"the machine's speed varied by up to {run.spread():.0%}".replace("%", " %")
-    created = _medians(run, create.RATIO)
-    return (
-        f"Measured by `make bench-publish` ({_origin(run)}; [figures](benchmarks/results/all.md),\n"
-        f"[method](benchmarks/README.md)); {spread}, so compare the\n"
-        f"ratios. `POST /jobs` reached {created['ours']:.2f} of the rate of Flask with an insert.\n\n"
-        f"| | {' | '.join(_PEERS.values())} |\n|---|{'--:|' * len(_PEERS)}\n"
-        + "".join(f"| {title} | {' | '.join(cells.get(name, '') for name in _PEERS)} |\n" for title, cells in rows)
+    spread = f"{run.spread():.0%}".replace("%", " %")
+    created = _medians(run, create.RATIO)["ours"]
+    words = (
+        f"Measured by `make bench-publish` ({_origin(run)}; [figures](benchmarks/results/all.md), "
+        f"[method](benchmarks/README.md)); the machine's speed varied by up to {spread}, so compare the ratios. "
+        f"`POST /jobs` reached {created:.2f} of the rate of Flask with an insert."
+    )
+    return f"{_wrapped(words)}\n| | {' | '.join(_PEERS.values())} |\n|---|{'--:|' * len(_PEERS)}\n" + "".join(
+        f"| {title} | {' | '.join(cells.get(name, '') for name in _PEERS)} |\n" for title, cells in rows
     )
 
 
@@ -66,10 +68,16 @@ def _sizes(run: Run) -> str:
         cores, pss = _medians(run, sizes.cores(role)), _medians(run, sizes.memory_of(role))
         name = f"{role}, 2 processes" if role in {"web", "worker"} else role
         lines.append(f"| {name} | {' | '.join(f'{cores[at]:.2f}' for at in columns)} | {pss[columns[-1]]:.0f} MiB |")
-    return (
-        f"Cores by `make bench-publish` ({_origin(run)}), where the load generator shares the cores. It sent single\n"
-        f"requests at {', '.join(f'{rate:,}' for rate in sizes.RATES)} a second:\n\n" + "\n".join(lines) + "\n"
+    rates = ", ".join(f"{rate:,}" for rate in sizes.RATES)
+    words = (
+        f"Cores by `make bench-publish` ({_origin(run)}), where the load generator shares the cores. It sent single "
+        f"requests at {rates} a second:"
     )
+    return f"{_wrapped(words)}\n" + "\n".join(lines) + "\n"
+
+
+def _wrapped(words: str) -> str:
+    return textwrap.fill(words, 120, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def _origin(run: Run) -> str:
