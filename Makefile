@@ -35,7 +35,7 @@ unit: $(STAMP)  ## run the tests that need no server
 	$(BIN)/pytest -n 3 --dist loadfile tests/unit
 
 test: $(STAMP)  ## run the whole test suite on real servers
-	$(BIN)/pytest -n 3 --dist loadfile
+	$(BIN)/pytest -n 4 --dist loadfile
 
 fuzz: $(STAMP)  ## run all malformed values and interleavings; `make test` runs a choice
 	TEST_FUZZ=1 $(BIN)/pytest -n 2 -m "fuzz or sampled"
