@@ -13,8 +13,7 @@ DEBIAN = "tests/production/debian.py"
 RECEIVING = "tests/contract/receiver/test_receiving_page.py"
 BACKUP = "tests/acceptance/faults/test_backup.py"
 PAGES = "tests/unit/deployment/test_pages.py"
-# tests/unit/test_command_lines.py looks up the folders and their extras.
-INSTALLS = "installs packages, which the environment of the tests has"
+INSTALLS = "tests/unit/test_install_blocks.py"
 # Each block in its order: the test that runs or compares it, or the reason why no test does.
 BLOCKS = {
     "tutorial/first-job.md": ["starts the stack of the next blocks", STACK, STACK, STACK],
