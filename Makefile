@@ -77,7 +77,7 @@ sql: $(STAMP)  ## print a statement as it runs: make sql NAME=executions.claim_1
 messages: $(STAMP)  ## write docs/reference/messages.md, after a change of an error code or a log line
 	$(BIN)/python -m app.dev.messages
 
-bench: $(STAMP)  ## measure beside other task queues in the same run; bench-drain, bench-create … measure one thing
+bench: $(STAMP)  ## measure beside other task queues in the same run; bench-publish writes the tables of documents
 	$(BIN)/python -m benchmarks all --keep
 
 bench-%: $(STAMP)
