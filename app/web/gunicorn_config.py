@@ -153,3 +153,8 @@ def worker_exit(_server: Any, worker: Any) -> None:
     """Stop the background threads, which report the worker's end and share its counters."""
     for thread in reversed(getattr(worker, "background", ())):
         thread.stop()
+
+
+def child_exit(_server: Any, worker: Any) -> None:
+    """Forget the load of a worker that has ended, in the master."""
+    worker.loads.leave(worker.place)

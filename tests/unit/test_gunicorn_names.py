@@ -31,7 +31,8 @@ NAMES = {
     *("self._keepalive_after", "self.on_pending_socket_readable", "self.wsgi", "self.cfg.threads"),
     *("self.cfg.keepalive", "self.alive", "self.ppid", "self.tpool", "self.poller.register", "self.poller.unregister"),
     *("self.method_queue.defer", "self.pending_conns.append", "self.keepalived_conns", "self.nr_conns"),
-    "self.worker_connections",
+    *("self.worker_connections", "self.accept", "self.set_accept_enabled", "self._accepting"),
+    "self.wait_for_and_dispatch_events",
     # Connection, parser of its requests, and bytes that the parser has read ahead.
     *("conn.init", "conn.close", "conn.timeout", "conn.client", "conn.sock", "conn.parser.finish_body"),
     *("conn.parser.unreader.buf.getvalue", "conn.parser.mesg.body.failed", "conn.parser.mesg.body.reader.length"),

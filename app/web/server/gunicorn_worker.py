@@ -54,6 +54,11 @@ class Worker(SheddingWorker):
     def waiting(self) -> int:
         return len(self._suspended)
 
+    def load(self) -> tuple[int, int]:
+        """Return the requests, and the connections that neither wait for a result nor receive a stream."""
+        busy, connections = super().load()
+        return busy, connections - len(self._suspended) - len(self._streaming)
+
     def load_wsgi(self) -> None:
         super().load_wsgi()
         self.wsgi: Any = GuardedApplication(self.wsgi, self.deadlines)

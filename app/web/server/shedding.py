@@ -10,10 +10,9 @@ from functools import partial
 from selectors import EVENT_READ
 from typing import Any
 
-from gunicorn.workers.gthread import ThreadWorker
-
 from app.web.http.request_log import count_unread
 from app.web.server.arrivals import Head, beginning, discard, read_head
+from app.web.server.balancing import BalancedWorker
 from app.web.server.refusal import busy, refusal, request_id_of
 
 log = logging.getLogger(__name__)
@@ -30,7 +29,7 @@ HEALTH = (b"GET /health/live", b"GET /health/ready")
 MAX_PROBES = 16
 
 
-class SheddingWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
+class SheddingWorker(BalancedWorker):
     """Worker that serves one request per thread, queues some more, and answers 503 to further requests at once.
 
     Only the main thread decides, and it never blocks. A connection gets a thread once the head of its request is
@@ -55,6 +54,10 @@ class SheddingWorker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
         self._probes = {start: ThreadPoolExecutor(1) for start in HEALTH}
         self._probing = dict.fromkeys(HEALTH, 0)
         super().init_process()
+
+    def load(self) -> tuple[int, int]:
+        """Return the requests that have a thread or wait for one, and the connections."""
+        return self._taken, self.nr_conns
 
     def enqueue_req(self, conn: Any) -> None:
         """Give a connection to a thread, queue it, or refuse it."""

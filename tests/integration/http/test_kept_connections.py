@@ -1,8 +1,11 @@
 """Kept connections under gunicorn: a thread that waits for the next request delays no other client."""
 
+import os
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ from tests.waiting import eventually
 
 REQUEST = b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n"
 CLIENTS = 6
+TOGETHER, ROUNDS = 32, 3
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +43,15 @@ class Client:
 
     def status(self) -> int:
         """Read one answer."""
+        return self.answer()[0]
+
+    def answer(self) -> tuple[int, bytes]:
+        """Read one answer; return its status and its body."""
         status, length = int(self._reader.readline().split()[1]), 0
         while (line := self._reader.readline()) != b"\r\n":
             name, _, value = line.partition(b":")
             length = int(value) if name.lower() == b"content-length" else length
-        self._reader.read(length)
-        return status
+        return status, self._reader.read(length)
 
 
 def test_pipelined_requests_are_answered_in_order(web: Web) -> None:
@@ -72,3 +79,26 @@ def test_disconnect_of_a_kept_connection_is_no_error(web: Web) -> None:
     assert web.refusal("/health/live", {}) is None
     assert "Traceback" not in web.log
     assert "Error" not in web.log
+
+
+def process_id(_environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    """Answer with the id of the process that serves the connection."""
+    body = str(os.getpid()).encode()
+    start_response("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+
+
+def processes(web: Web, together: int) -> Counter[bytes]:
+    """Return the number of connections by process, of some that are opened together and kept."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(Client(web)) for _ in range(together)]
+        for client in clients:
+            client.send(REQUEST)
+        return Counter(client.answer()[1] for client in clients)
+
+
+def test_connections_opened_together_are_shared_by_all_processes(module_database_url: str) -> None:
+    with Web(module_database_url, f"{__name__}:process_id", TE_WEB_WORKERS="2") as web:
+        eventually(lambda: web.is_ready() and len(processes(web, 2)) == 2, what="both processes")
+        found = [processes(web, TOGETHER) for _ in range(ROUNDS)]
+    assert all(len(each) == 2 for each in found), found
