@@ -1,12 +1,14 @@
 """Flask application of the REST API."""
 
 import os
-from typing import cast
+from collections.abc import Callable
+from typing import Any, cast
 
 import click
-from flask import Flask
+from flask import Flask, Request
 from flask.cli import FlaskGroup
 from flask.json.provider import DefaultJSONProvider
+from flask.sessions import NullSession, SessionInterface
 
 from app.features import FEATURES
 from app.kernel.config import SettingError, Settings
@@ -18,6 +20,25 @@ from app.web.jobs import batch_api, changes_api
 from app.web.openapi import document, swagger_ui
 from app.web.openapi.resource import Resource
 from app.web.services import EXTENSION, NotConfiguredError, Services
+
+
+class _NoSessions(SessionInterface):
+    """Sessions are never opened: a client is known by its API key."""
+
+    _none = NullSession()
+
+    def open_session(self, app: Flask, request: Request) -> NullSession:  # noqa: ARG002 - Flask's interface
+        return self._none
+
+
+class _Application(Flask):
+    """Flask application whose views and hooks are all synchronous; Flask would inspect each for each request."""
+
+    session_interface = _NoSessions()
+
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a view or hook as it is."""
+        return func
 
 
 def resources() -> list[Resource]:
@@ -38,7 +59,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     Under `flask ...` the application also has the commands. With an invalid setting it has only the commands: `--help`
     works, and a command that needs the service fails with one line.
     """
-    app = Flask("task_executor", static_folder=None)
+    app = _Application("task_executor", static_folder=None)
     context = click.get_current_context(silent=True)
     if context is not None:
         _add_commands(app)

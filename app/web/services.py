@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 from flask import current_app, g
@@ -82,10 +82,10 @@ class NotConfiguredError(NoAppException):
 
 def services() -> Services:
     """Return the services of the current application; raises NotConfiguredError if a setting is invalid."""
-    found = current_app.extensions[EXTENSION]
+    found: Services | SettingError = current_app.extensions[EXTENSION]
     if isinstance(found, SettingError):
         raise NotConfiguredError(str(found))
-    return cast("Services", found)
+    return found
 
 
 class SecretsDisabledError(UnavailableError):

@@ -10,6 +10,7 @@ from app.kernel.errors import ForbiddenError, RateLimitedError, UnauthorizedErro
 from app.kernel.function_types import never
 from app.web.http.rate_limits import refuse_excess
 from app.web.http.request_log import current_request_id, note_ids
+from app.web.http.unproxied import current_request
 from app.web.openapi import document, swagger_ui
 from app.web.openapi.resource import Resource
 from app.web.services import services
@@ -25,17 +26,18 @@ def register(app: Flask, resources: Sequence[Resource]) -> None:
 
     @app.before_request
     def authorize() -> None:
+        req = current_request()
         # Without a matching route the answer is 404 or 405 even without a key: paths are not secret.
-        if request.url_rule is None or request.method == "OPTIONS" or request.path == document.PATH:
+        if req.url_rule is None or req.method == "OPTIONS" or req.path == document.PATH:
             return
-        scope = scopes.get((request.blueprint or "", request.method in {"GET", "HEAD"}), Scope.ADMIN)
+        scope = scopes.get((req.blueprint or "", req.method in {"GET", "HEAD"}), Scope.ADMIN)
         if scope is None:
             return
         presented = bearer()
         try:
-            _check(presented, scope, more.get(request.endpoint or ""))
+            _check(presented, scope, more.get(req.endpoint or ""))
         except (UnauthorizedError, ForbiddenError, RateLimitedError) as error:
-            services().refusals.note(error, presented, request.remote_addr or "-", current_request_id())
+            services().refusals.note(error, presented, req.remote_addr or "-", current_request_id())
             raise
 
 

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 import marshmallow
-from flask import Flask, Request, request
+from flask import Flask, Request
 from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.kernel.errors import Detail, InvalidRequestError
 from app.kernel.formats import MAX_DIGITS, is_deeper, marshmallow_faults, pointer
+from app.web.http.unproxied import current_request
 from schema.job_bounds import MAX_JSON_DEPTH
 
 MAX_DETAILS = 20
@@ -118,9 +119,10 @@ PARSER = StrictParser()
 
 
 def _check_url() -> None:
-    if _UNSTORABLE.search(request.path):
+    req = current_request()
+    if _UNSTORABLE.search(req.path):
         raise _unstorable("The path")
-    for name, values in request.args.lists():
+    for name, values in req.args.lists():
         if any(_UNSTORABLE.search(text) for text in (name, *values)):
             raise _unstorable("The query")
         if len(values) > 1:

@@ -3,17 +3,21 @@
 import logging
 import re
 import time
+from collections.abc import Mapping
 from functools import cache
+from typing import Any, NamedTuple
 
-from flask import Flask, Response, g, has_request_context, request
+from flask import Flask, Request, Response, g, has_request_context, request
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from app.kernel import ids
 from app.kernel.db import deadline
-from app.kernel.log import IDS
+from app.kernel.gathered_log import log_line
+from app.kernel.log import IDS, LineKind
 from app.kernel.metrics import PROCESS
 from app.kernel.metrics.series import REQUEST_SECONDS, REQUESTS
 from app.kernel.tracing.context import TraceContext, context_of, span_in_headers
+from app.web.http.unproxied import current_request, current_values
 from app.web.services import services
 
 log = logging.getLogger(__name__)
@@ -28,6 +32,30 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _REFUSED = frozenset({401, 403, 429})
 # Paths of probes and scrapes, requested every few seconds.
 _FREQUENT = ("/health", "/metrics")
+
+
+class _Answered(NamedTuple):
+    """An answered request, as its log line shows it."""
+
+    ids: Mapping[str, str]
+    method: str
+    path: str
+    status_code: int
+    duration_ms: float
+
+
+def _message_of(answered: _Answered) -> str:
+    ids_, method, path, status, milliseconds = answered
+    named = " ".join(f"{name}={value}" for name, value in ids_.items())
+    return f"{method} {path}: {status} in {milliseconds} ms, {named}"
+
+
+def _fields_of(answered: _Answered) -> Mapping[str, Any]:
+    ids_, *own = answered
+    return {**ids_, **dict(zip(_Answered._fields[1:], own, strict=True))}
+
+
+LINE = LineKind(log, _message_of, _fields_of)
 
 
 def register(app: Flask) -> None:
@@ -46,38 +74,41 @@ def begin_counting(app: Flask) -> None:
 
 def _begin() -> None:
     """Set the request's id, span and deadline, after which the answer is 504."""
-    g.began_at = g.counted_from = time.perf_counter()
-    given = request.headers.get(HEADER, "")
-    g.request_id = given if ACCEPTED.fullmatch(given) else ids.request_id()
-    noted = {"request_id": g.request_id}
-    if request.view_args:
-        named = request.view_args.items()
+    req, values, own = current_request(), current_values(), services()
+    values.began_at = values.counted_from = time.perf_counter()
+    given = req.headers.get(HEADER, "")
+    values.request_id = given if ACCEPTED.fullmatch(given) else ids.request_id()
+    noted = {"request_id": values.request_id}
+    if req.view_args:
+        named = req.view_args.items()
         noted |= {name: str(value)[:MAX_PATH] for name, value in named if name.endswith("_id")}
     IDS.set(noted)
-    if services().exporting or "HTTP_TRACEPARENT" in request.environ:
+    if own.exporting or "HTTP_TRACEPARENT" in req.environ:
         _begin_trace()
-    deadline.begin(services().settings.request_timeout_seconds)
+    deadline.begin(own.settings.request_timeout_seconds)
 
 
 def _end(response: Response) -> Response:
     """Count and log the answer; at DEBUG without a key, for refusals and for probes."""
-    if "is_suspended" in g:
+    req, values = current_request(), current_values()
+    if "is_suspended" in values:
         return response
-    status, (route, method), now = response.status_code, route_of_request(), time.perf_counter()
+    status, (route, method), now = response.status_code, route_of(req), time.perf_counter()
     if services().exporting:
         _end_spans(status)
     PROCESS.add(REQUESTS, route, method, f"{status // 100}xx")
-    PROCESS.observe(REQUEST_SECONDS, now - g.counted_from, route, method)
-    response.headers[HEADER] = g.request_id
-    if "allowance" in g and g.allowance is not None:
-        response.headers.update(g.allowance.headers())
-    is_quiet = "api_key" not in g or status in _REFUSED or request.path.startswith(_FREQUENT)
-    level = logging.DEBUG if is_quiet else logging.INFO
-    if log.isEnabledFor(level):
-        path, milliseconds = request.path[:MAX_PATH], round((now - g.began_at) * 1000, 1)
-        line = {"method": request.method, "path": path, "status_code": status, "duration_ms": milliseconds}
-        named = " ".join(f"{name}={value}" for name, value in IDS.get().items())
-        log.log(level, "%s %s: %d in %s ms, %s", *line.values(), named, extra=line)
+    PROCESS.observe(REQUEST_SECONDS, now - values.counted_from, route, method)
+    response.headers[HEADER] = values.request_id
+    if values.get("allowance") is not None:
+        response.headers.update(values.allowance.headers())
+    is_quiet = "api_key" not in values or status in _REFUSED or req.path.startswith(_FREQUENT)
+    if log.isEnabledFor(logging.DEBUG if is_quiet else logging.INFO):
+        milliseconds = round((now - values.began_at) * 1000, 1)
+        answered = _Answered(IDS.get(), req.method, req.path[:MAX_PATH], status, milliseconds)
+        if is_quiet:
+            log.debug("%s", _message_of(answered), extra=_fields_of(answered))
+        else:
+            log_line(LINE, answered)
     return response
 
 
@@ -103,13 +134,13 @@ def count_unread(status: int) -> None:
 
 def count_given_up() -> None:
     """Count the current request, whose client did not wait for its answer."""
-    PROCESS.add(REQUESTS, *route_of_request(), f"{_CLIENT_CLOSED_REQUEST // 100}xx")
+    PROCESS.add(REQUESTS, *route_of(request), f"{_CLIENT_CLOSED_REQUEST // 100}xx")
 
 
-def route_of_request() -> tuple[str, str]:
-    """Return the path template and the method of the current request, as metric labels with few values."""
-    route = NOWHERE if request.url_rule is None else _template(request.url_rule.rule)
-    return route, request.method if request.method in _METHODS else NOWHERE
+def route_of(req: Request) -> tuple[str, str]:
+    """Return the path template and the method of a request, as metric labels with few values."""
+    route = NOWHERE if req.url_rule is None else _template(req.url_rule.rule)
+    return route, req.method if req.method in _METHODS else NOWHERE
 
 
 @cache
@@ -126,7 +157,7 @@ def _begin_trace() -> None:
         if g.caller_trace is not None:
             note_ids(trace_id=g.caller_trace.trace_id)
     elif not request.path.startswith(_FREQUENT):
-        route, method = route_of_request()
+        route, method = route_of(request)
         named = {"http.request.method": method, "http.route": route, "task_executor.request_id": g.request_id}
         g.request_span = exporting[0].child(f"{method} {route}", caller, (), kind=SpanKind.SERVER, attributes=named)
         context = g.request_span.get_span_context()

@@ -22,6 +22,7 @@ from app.kernel.log import IDS
 from app.queue.reading.waits import Waits
 from app.web.http.authentication import verify_again
 from app.web.http.request_log import count_given_up
+from app.web.http.unproxied import current_request
 from app.web.services import services
 
 SLOTS = "task_executor.slots"  # key of the environ, if connections can be kept: the slots and the connection
@@ -69,7 +70,7 @@ class Suspended(Response):
         super().__init__()
         self._wait = (waits, execution_id, seconds)
         self._app: Flask = current_app._get_current_object()  # type: ignore[attr-defined] # noqa: SLF001 - as documented
-        self._request: Request = request._get_current_object()  # type: ignore[attr-defined] # noqa: SLF001
+        self._request: Request = current_request()
         self._saved, self._ids, self._since = dict(vars(g)), IDS.get(), time.perf_counter()
         g.is_suspended = True
 

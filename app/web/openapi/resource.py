@@ -1,7 +1,6 @@
 """Resource: typed wrapper of flask-smorest's Blueprint; one decorator registers and documents an operation."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from http import HTTPStatus
 from itertools import groupby
 from operator import attrgetter
@@ -31,6 +30,7 @@ from app.web.http import conditions
 from app.web.http.body import PARSER, invalid
 from app.web.http.error_envelope import envelope
 from app.web.http.idempotent_requests import PARAMETER, REPLAYED_DOC, keyed
+from app.web.http.serving import served
 from app.web.openapi import examples
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -111,23 +111,25 @@ class Resource:
             text if text and returns is None else {"schema": returns, "examples": examples.of(returns)}
         )
         blueprint, replayed = self.blueprint, REPLAYED_DOC if key is not None else None
-        # From the innermost layer on. Schemas are instances, since webargs would instantiate a class for each request.
+        # Layers of the description, from the innermost on; requests pass only `served`.
         layers = [blueprint.response(status, **shown, headers=headers)]
         others = [also] if isinstance(also, int) else also
         layers += [blueprint.alt_response(other, **shown, headers=replayed, success=True) for other in others]
         layers += [blueprint.alt_response(status, **text, success=True)] if text and shown is not text else []
         layers += [blueprint.arguments(query(), location="query")] if query is not None else []
         layers += [blueprint.arguments(body(), examples=examples.of(body))] if body is not None else []
-        layers += [partial(keyed, takes_body=body is not None)] if is_keyed else []
 
         def decorate(view: View) -> View:
-            name, wrapped = view.__name__, view
+            name, described = view.__name__, view
             if or_scope is not None:
                 self.more_scopes[name] = or_scope
             for layer in layers:
-                wrapped = layer(wrapped)
-            wrapped = blueprint.doc(**doc, operationId=f"{self.name}_{name.strip('_')}".replace("-", "_"))(wrapped)
-            blueprint.route(path, methods=[method], parameters=examples.of_path(path))(wrapped)
+                described = layer(described)
+            described = blueprint.doc(**doc, operationId=f"{self.name}_{name.strip('_')}".replace("-", "_"))(described)
+            serve: Any = served(view, body=body, query=query, returns=returns, status=status)
+            serve = keyed(serve, takes_body=body is not None) if is_keyed else serve
+            serve._apidoc = described._apidoc  # noqa: SLF001 - flask-smorest finds the description there
+            blueprint.route(path, methods=[method], parameters=examples.of_path(path))(serve)
             return view
 
         return decorate

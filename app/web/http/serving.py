@@ -1,0 +1,57 @@
+"""Serving of an operation: parse its request, call its view, and answer with what the view returns.
+
+flask-smorest describes an operation by a decorator for each of these steps, and each would also wrap the view.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from flask import Response, current_app, request
+from marshmallow import RAISE, Schema, ValidationError
+
+from app.web.http.body import PARSER, details_of, invalid
+from app.web.http.unproxied import current_request
+
+
+def served(
+    view: Callable[..., Any],
+    *,
+    body: type[Schema] | None,
+    query: type[Schema] | None,
+    returns: type[Schema] | None,
+    status: int,
+) -> Callable[..., Any]:
+    """Wrap a view, which takes the parsed body and query and the parts of the path by name.
+
+    The view returns an object for `returns`, alone, with a status, or with a status and headers; or a response.
+    """
+    body_schema, query_schema, answer_schema = (None if each is None else each() for each in (body, query, returns))
+
+    @wraps(view)
+    def serve(**path: Any) -> Any:
+        parsed = [] if body_schema is None else [_parsed_body(body_schema)]
+        if query_schema is not None:
+            parsed.append(PARSER.parse(query_schema, request, location="query"))
+        return _answer(view(*parsed, **path), answer_schema, status)
+
+    return serve
+
+
+def _parsed_body(schema: Schema) -> Any:
+    """Parse the body of the current request; raises InvalidRequestError, 413 or 415."""
+    try:
+        return schema.load(PARSER.load_json(current_request(), schema), unknown=RAISE)
+    except ValidationError as error:
+        raise invalid(details_of(error.messages, in_body=True)) from None
+
+
+def _answer(result: Any, returns: Schema | None, status: int) -> Any:
+    content, own_status, headers = (*result, {})[:3] if type(result) is tuple else (result, None, {})
+    if not isinstance(content, Response):
+        text = current_app.json.dumps(content if returns is None else returns.dump(content))
+        return Response(f"{text}\n", own_status or status, headers, mimetype="application/json")
+    if own_status is not None:
+        content.status_code = own_status
+    content.headers.extend(headers)
+    return content
