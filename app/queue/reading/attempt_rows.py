@@ -1,8 +1,8 @@
 """Attempts from both places: rows of `attempts`, and successes, which are the rows of their executions.
 
 A success without an error writes no row in `attempts`, because its execution holds the same values: that row was a
-quarter of the work of PostgreSQL for claim and completion. Releases before wrote it, so readers accept both. The id of
-such an attempt is made from the id of its execution.
+seventh of the work of PostgreSQL for a completion. Earlier releases wrote it, so readers accept both. The id of such an
+attempt is made from the id of its execution.
 
 Failed attempts, and errors, are in `attempts` only: their readers need no other table.
 """
