@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from flask.cli import with_appcontext
@@ -18,13 +17,14 @@ from app.cli.options import QUEUE, TEXT, enum_option, gather
 from app.cli.shell_completion import OF_ENDPOINTS, OF_EXECUTIONS, OF_JOBS
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
+from app.kernel.errors import ExecutionNotFoundError
 from app.kernel.formats import EPOCH
 from app.queue.executions.execution_model import Execution, LogRecord
 from app.queue.reading.execution_history import HistoryStep, history_of
 from app.queue.reading.execution_list import ExecutionFilter, page_of_executions
 from app.queue.reading.execution_queries import find_executions
 from app.queue.reading.log_lines import logs_of
-from app.web.executions.execution_schemas import ExecutionSchema, LogLineSchema, StepSchema
+from app.web.executions.execution_schemas import LogLineSchema, StepSchema
 from app.web.services import services
 from schema.states import FINAL, ExecutionStatus
 
@@ -35,45 +35,76 @@ MAX_LINES = 200
 OVERLAP = timedelta(seconds=15)
 
 
+class TailedChange(NamedTuple):
+    """State change of an execution, with its row as read shortly before."""
+
+    execution: Execution
+    step: HistoryStep
+
+
+class _Open(NamedTuple):
+    """Execution without an end: its row as last read, and the keys of its reported changes."""
+
+    row: Execution
+    keys: frozenset[object]
+
+
 @dataclass(slots=True)
 class Follower:
-    """Detector of new and changed executions since the previous poll, in two statements a poll."""
+    """Detector of the state changes of new and open executions since the previous poll, in two statements a poll and one for each change."""
 
     database: Database
     wanted: ExecutionFilter
+    look_ahead: timedelta
     _since: datetime = EPOCH
-    _open: dict[str, ExecutionStatus] = field(default_factory=dict)
+    _open: dict[str, _Open] = field(default_factory=dict)
     _reported: dict[str, datetime] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """Record the newest and all open executions as known."""
+        """Record the changes of the newest and of all open executions as known."""
         newest = page_of_executions(self.database, replace(self.wanted, status=None), PageRequest(1)).items
         self._since = newest[0].created_at if newest else EPOCH
         self.poll()
         for status in ExecutionStatus:
             if status not in FINAL:
-                self._note([], self._read(replace(self.wanted, status=status)))
+                self._changes_of([], self._read(replace(self.wanted, status=status)))
 
-    def poll(self) -> list[Execution]:
-        """Return new and changed executions in the order of their creation."""
+    def poll(self) -> list[TailedChange]:
+        """Return the new changes in their order."""
         new = self._read(replace(self.wanted, status=None, created_after=self._since - OVERLAP))
         found = {each.execution_id: each for each in new if each.execution_id not in self._reported}
         found |= {each.execution_id: each for each in find_executions(self.database, list(self._open))}
-        changed = [each for each in found.values() if self._open.get(each.execution_id) is not each.status]
-        self._note(new, changed)
-        wanted = [each for each in changed if self.wanted.status in {None, each.status}]
-        return sorted(wanted, key=attrgetter("created_at", "execution_id"))
+        changed = [row for key, row in found.items() if key not in self._open or self._open[key].row != row]
+        changes = self._changes_of(new, changed)
+        wanted = [each for each in changes if self.wanted.status in {None, each.step.after}]
+        return sorted(wanted, key=lambda each: (each.step.at, each.execution.execution_id))
 
     def _read(self, wanted: ExecutionFilter) -> list[Execution]:
         return gather(partial(page_of_executions, self.database, wanted), MAX_AT_ONCE)[0]
 
-    def _note(self, new: list[Execution], changed: list[Execution]) -> None:
+    def _changes_of(self, new: list[Execution], changed: list[Execution]) -> list[TailedChange]:
+        """Return the unreported changes of changed executions, and note them as reported."""
         self._since = max([self._since, *(each.created_at for each in new)])
+        changes = list[TailedChange]()
         for each in changed:
+            before = self._open.pop(each.execution_id, None)
+            known = frozenset[object]() if before is None else before.keys
+            steps = {_key(step): step for step in self._steps_of(each.execution_id)}
+            changes += [TailedChange(each, step) for key, step in steps.items() if key not in known]
             self._reported[each.execution_id] = each.created_at
-            self._open.pop(each.execution_id, None)
             if each.status not in FINAL:
-                self._open[each.execution_id] = each.status
+                self._open[each.execution_id] = _Open(each, known | steps.keys())
+        self._forget()
+        return changes
+
+    def _steps_of(self, execution_id: str) -> list[HistoryStep]:
+        try:
+            return history_of(self.database, execution_id, look_ahead=self.look_ahead).steps
+        except ExecutionNotFoundError:  # deleted since it was read
+            return []
+
+    def _forget(self) -> None:
+        """Forget the oldest open executions beyond MAX_OPEN, and ended ones that no poll finds again."""
         for execution_id in list(self._open)[:-MAX_OPEN]:
             del self._open[execution_id]
         recent = self._since - OVERLAP
@@ -112,17 +143,17 @@ class Life:
 def command(execution_id: str | None, every: float, as_json: bool, **filters: Any) -> None:
     """Follow new executions and their changes until Ctrl-C, or EXECUTION_ID until its end.
 
-    With an id the exit status is 0 after SUCCESS, and 1 after any other end or Ctrl-C. --json prints a line for each
-    change.
+    Each state change is a line, also those between two polls. With an id the exit status is 0 after SUCCESS, and 1
+    after any other end or Ctrl-C. --json prints a line for each change.
     """
     if execution_id is not None and any(filters.values()):
         raise click.UsageError("use either EXECUTION_ID or filter options")
     try:
         with ready_database() as database:
+            look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
             if execution_id is None:
-                _follow(Follower(database, ExecutionFilter(**filters)), every, as_json=as_json)
+                _follow(Follower(database, ExecutionFilter(**filters), look_ahead), every, as_json=as_json)
             else:
-                look_ahead = timedelta(seconds=services().settings.look_ahead_seconds)
                 ended = _accompany(Life(database, execution_id, look_ahead), every, as_json=as_json)
                 raise click.exceptions.Exit(0 if ended is ExecutionStatus.SUCCESS else FAILED)
     except KeyboardInterrupt:
@@ -150,7 +181,8 @@ def _follow(follower: Follower, every: float, *, as_json: bool) -> None:
     for _ in polls(every):
         for each in follower.poll():
             if as_json:
-                print_json(ExecutionSchema().dump(each), lines=True)
+                ids = {name: getattr(each.execution, name) for name in ("execution_id", "job_id", "endpoint")}
+                print_json(ids | dict(StepSchema().dump(each.step)), lines=True)
             else:
                 show_line("  ".join(_columns(each)))
 
@@ -163,23 +195,31 @@ def _accompany(life: Life, every: float, *, as_json: bool) -> ExecutionStatus:
                 schema = LogLineSchema() if isinstance(each, LogRecord) else StepSchema()
                 print_json(schema.dump(each), lines=True)
             elif isinstance(each, LogRecord):
-                show_line(f"{shown(each.logged_at)}  {each.level:<8}  attempt {each.attempt_number}: {each.message}")
+                attempt = f"attempt {each.attempt_number}"
+                text = each.message if each.message.startswith(attempt) else f"{attempt}: {each.message}"
+                show_line(f"{shown(each.logged_at)}  {each.level:<9}  {text}")
             else:
-                by = f" by {each.actor}" if each.actor else ""
-                show_line(f"{at(each)}  {each.after:<8}  {each.reason}, attempt {each.attempt}{by}")
+                show_line(f"{at(each)}  {each.after:<9}  {_worded(each)}")
         if status in FINAL:
             return status
     raise KeyboardInterrupt
 
 
-def _columns(each: Execution) -> Iterator[str]:
-    yield shown(each.completed_at or each.started_at or each.created_at)
-    yield f"{each.status:<9}"
+def _columns(change: TailedChange) -> Iterator[str]:
+    each, step = change
+    yield at(step)
+    yield f"{step.after:<9}"
     yield each.execution_id
     yield each.endpoint
-    yield f"attempt {each.attempt_count}/{each.max_attempts}"
-    if each.last_error and each.status is not ExecutionStatus.SUCCESS:
-        yield f"{each.last_error.get('type')}: {each.last_error.get('message', '')}"
+    error = each.last_error or {}
+    is_its_error = step.reason == error.get("type") and step.attempt == each.attempt_count
+    yield f"{_worded(step)}: {error.get('message', '')}" if is_its_error else _worded(step)
+
+
+def _worded(step: HistoryStep) -> str:
+    attempt = f", attempt {step.attempt}" if step.attempt else ""
+    by = f" by {step.actor}" if step.actor else ""
+    return f"{step.reason}{attempt}{by}"
 
 
 def _key(each: HistoryStep | LogRecord) -> object:

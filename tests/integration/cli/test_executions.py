@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -96,17 +97,33 @@ def test_follower_reports_each_change_once(api: Api, database: Database, stateme
     register(api)
     job = created(api, interval())
     waiting = rows.add_tick(database, job["job_id"], "RETRYING")
-    follower = Follower(database, ExecutionFilter(endpoint="target"))
+    follower = Follower(database, ExecutionFilter(endpoint="target"), timedelta(seconds=5))
     follower.begin()
     assert follower.poll() == []
     new = rows.add_tick(database, job["job_id"])
     gone = rows.add_tick(database, job["job_id"], "SUCCESS")
-    assert [each.execution_id for each in follower.poll()] == [new, gone]
+    assert changes(follower) == [(new, "QUEUED"), (gone, "QUEUED"), (gone, "SUCCESS")]
     rows.set_status(database, job["job_id"], "FAILED")
     statements.clear()
-    assert {each.execution_id: each.status for each in follower.poll()} == {waiting: "FAILED", new: "FAILED"}
-    assert len(statements.texts) == 2
-    assert follower.poll() == []
+    assert sorted(changes(follower)) == sorted([(waiting, "FAILED"), (new, "FAILED")])
+    assert len(statements.texts) == 2 + 2, "two reads, and a history for each change"
+    assert changes(follower) == []
+
+
+def test_follower_reports_the_changes_between_two_polls(api: Api, database: Database) -> None:
+    register(api)
+    follower = Follower(database, ExecutionFilter(), timedelta(seconds=5))
+    follower.begin()
+    job = created(api, one_shot("k"))
+    execution = job["execution"]["execution_id"]
+    rows.add_attempt(database, execution, 1, "SUCCESS")
+    rows.set_status(database, job["job_id"], "SUCCESS")
+    database.fetch(text("UPDATE executions SET attempt_count = 1"))
+    assert changes(follower) == [(execution, "QUEUED"), (execution, "RUNNING"), (execution, "SUCCESS")]
+
+
+def changes(follower: Follower) -> list[tuple[str, str]]:
+    return [(each.execution.execution_id, each.step.after.value) for each in follower.poll()]
 
 
 def test_tail_follows_until_ctrl_c(api: Api, cli: Cli, database: Database) -> None:
