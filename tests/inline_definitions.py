@@ -5,6 +5,9 @@ from typing import Any
 URL = "https://shop.example/reminders"
 ON_ERROR = {"max_attempts": 3, "fail_on": [410, "4xx", {"pointer": "/error/code", "in": ["gone", 1.5, None]}]}
 
+# Numbers that JSON, Python and PostgreSQL write differently.
+NUMBERS = [1.0, -0.0, 1e22, 1e23, 1e300, 0.1, 1.5e-5, -1e-300, 123456789012345.6, 1000000000000000.5, 2**60]
+
 VALID: list[dict[str, Any]] = [
     {},
     {"body": [1, {"b": "ä\U0001f600", "a": None}]},
@@ -15,6 +18,7 @@ VALID: list[dict[str, Any]] = [
     {"retry_policy": {"backoff": "custom", "delays_ms": [0, 86_400_000], "initial_delay_ms": 90_000}},
     {"retry_policy": {"max_delay_ms": 0, "max_age_ms": None, "retry_on": ["WORKER_LOST", "5xx"]}},
     {"retry_policy": {"ignore_on": [{"pointer": "", "equals": True, "status": "2xx"}], "reject_on": []}},
+    {"retry_policy": {"retry_on": [{"pointer": "/a", "in": NUMBERS}]}},
     {"signing": {"secret": " {{ secret.hook }} ", "previous_secret": "{{secret.hook.before}}"}, "body": 1},
 ]
 

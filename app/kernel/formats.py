@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from app.kernel.fault_words import worded
@@ -21,8 +22,21 @@ _CONTAINERS = frozenset({dict, list})
 
 compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Write a value as JSON without spaces, in UTF-8 without escapes."""
-canonical_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
-"""Write equal values as equal text, for digests; `te_canonical_json` in `te_send.sql` writes the same."""
+sorted_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+"""Write a value as JSON with the keys of objects in order. Equal numbers may be written differently: 1 and 1.0."""
+
+
+def canonical_json(value: Any) -> str:
+    """Write equal values as equal text, for digests: 1.0 as 1, and 1e22 in digits, as PostgreSQL stores them.
+
+    `te_canonical_json` in `te_send.sql` writes the same.
+    """
+    return sorted_json(json.loads(sorted_json(value), parse_float=_whole_as_integer))
+
+
+def _whole_as_integer(text: str) -> int | float:
+    number = Decimal(text)
+    return int(number) if number == number.to_integral_value() else float(text)
 
 
 def is_same_json(one: Any, other: Any) -> bool:
@@ -116,6 +130,11 @@ def pointer(path: Iterable[object]) -> str:
 
 def escaped(part: str) -> str:
     return part.replace("~", "~0").replace("/", "~1")
+
+
+def numbered(number: int, noun: str) -> str:
+    """Write a number with its noun, such as `1 secret` and `2 secrets`."""
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
 
 
 def marshmallow_faults(messages: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:

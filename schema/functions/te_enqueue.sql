@@ -1,6 +1,7 @@
 -- te_enqueue: create a job in the caller's own transaction. PostgreSQL only: CockroachDB has neither NOTIFY nor all of
--- PL/pgSQL. It inserts the rows that app/queue/jobs/job_insertion.py inserts; tests/contract/store/test_enqueue.py
--- compares both. Python fills in the names in braces (schema/functions/__init__.py).
+-- PL/pgSQL. Only for jobs that run once: a cron expression and its time zone follow rules in Python, and SQL could not
+-- refuse a wrong schedule. It inserts the rows that app/queue/jobs/job_insertion.py inserts;
+-- tests/contract/store/test_enqueue.py compares both. Python fills in the names in braces (schema/functions/__init__.py).
 --
 -- Arguments are written te_enqueue.x where a column has the same name. All other names are pg_catalog's or qualified.
 CREATE OR REPLACE FUNCTION {schema}.te_enqueue(

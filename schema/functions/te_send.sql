@@ -2,9 +2,10 @@
 -- endpoint that app/catalog/endpoints/inline.py would register, and calls te_enqueue for its job.
 -- tests/contract/store/test_send.py compares the faults, the names and the rows of both.
 
--- Write equal values as equal text, for digests, as app.kernel.formats.canonical_json does.
+-- Write equal values as equal text, for digests, as app.kernel.formats.canonical_json does: 1.0 as 1, 1e22 in digits, and
+-- fractions as the nearest double, which is all that JSON parsers keep. Below 0.0001 Python writes an exponent.
 CREATE OR REPLACE FUNCTION {schema}.te_canonical_json(value jsonb) RETURNS text
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $te_canonical_json$
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $te_canonical_json$
   SELECT CASE jsonb_typeof(te_canonical_json.value)
     WHEN 'object' THEN '{' || COALESCE((
       SELECT string_agg(to_jsonb(m.key)::text || ':' || {schema}.te_canonical_json(m.value), ',' ORDER BY m.key COLLATE "C")
@@ -12,6 +13,11 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $te_canonical_js
     WHEN 'array' THEN '[' || COALESCE((
       SELECT string_agg({schema}.te_canonical_json(i.value), ',' ORDER BY i.number)
         FROM jsonb_array_elements(te_canonical_json.value) WITH ORDINALITY AS i (value, number)), '') || ']'
+    WHEN 'number' THEN CASE
+      WHEN trunc(te_canonical_json.value::numeric) = te_canonical_json.value::numeric
+        THEN trunc(te_canonical_json.value::numeric)::text
+      WHEN abs(te_canonical_json.value::numeric) < 0.0001 THEN te_canonical_json.value::numeric::double precision::text
+      ELSE trim_scale(te_canonical_json.value::numeric::double precision::text::numeric)::text END
     ELSE te_canonical_json.value::text END
 $te_canonical_json$;
 
@@ -95,6 +101,9 @@ DECLARE
 BEGIN
   v_fault := CASE
     WHEN v_url IS NULL THEN 'url: is required'
+    WHEN jsonb_path_exists(given, 'strict $.** ? (@ > {max_number} || @ < -{max_number}
+                                                  || (@ != 0 && @ > -1e-307 && @ < 1e-307))') THEN
+      'retry_policy: a number is out of range'
     WHEN char_length(v_url) NOT BETWEEN 1 AND {max_url} THEN 'url: must have 1 to {max_url} characters'
     WHEN char_length({schema}.te_canonical_json(jsonb_build_array(given - 'retry_policy', given -> 'retry_policy')))
         > {max_definition} THEN 'url: must have, with its settings, at most {max_definition} characters as JSON'
@@ -164,7 +173,8 @@ BEGIN
    WHERE NOT EXISTS (SELECT FROM {schema}.secrets s WHERE s.name = n.name) LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'TE42T',
-      MESSAGE = format('te_send: signing: there is no secret named %L', v_missing);
+      MESSAGE = format('te_send: signing: there is no secret named %L', v_missing),
+      HINT = 'Create it first: POST /secrets.';
   END IF;
   -- As in app/catalog/routing.py, the lock makes a change of the routes find the new endpoint.
   PERFORM FROM {schema}.catalog_revision c WHERE c.id = 'routes' FOR SHARE;

@@ -21,7 +21,7 @@ from app.kernel.audit import Actor
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.errors import ConflictError, ForbiddenError, InvalidRequestError, TemplateError
-from app.kernel.formats import canonical_json
+from app.kernel.formats import canonical_json, sorted_json
 from app.kernel.sql import statement
 from schema.inline_bounds import CREDENTIALS, INLINE_PREFIX, MAX_DEFINITION, SECRET_HEADER, USER_IN_URL
 from schema.states import EndpointType
@@ -51,14 +51,14 @@ def inline_endpoint(given: Mapping[str, Any], *, sends_body: bool) -> InlineEndp
     if sends_body:
         spec["body_template"] = BODY
     # A definition in the cache is valid.
-    return _checked(canonical_json([spec, given.get("retry_policy")]))
+    return _checked(sorted_json([spec, given.get("retry_policy")]))
 
 
 @lru_cache(maxsize=256)  # of up to 160 KB each
 def _checked(text: str) -> InlineEndpoint:
-    if len(text) > MAX_DEFINITION:
-        raise ValidationError({"url": [f"Must have, with its settings, at most {MAX_DEFINITION} characters as JSON."]})
     given, policy = json.loads(text)
+    if len(canonical_json([given, policy])) > MAX_DEFINITION:
+        raise ValidationError({"url": [f"Must have, with its settings, at most {MAX_DEFINITION} characters as JSON."]})
     faults = {**TRANSPORT.spec.validate(given), **_literal_faults(given)}
     if policy is not None and (wrong := _policy_faults(policy)):
         faults["retry_policy"] = wrong

@@ -1,5 +1,6 @@
 """te_send: registers the same inline endpoint and creates the same job as `POST /jobs` with a `url`."""
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,6 +19,7 @@ from app.catalog.routing import Route
 from app.kernel.audit import Actor
 from app.kernel.db import Database
 from app.kernel.errors import TaskExecutorError
+from app.kernel.formats import canonical_json
 from app.queue.jobs.job_creation import Creator
 from app.queue.jobs.job_model import NewJob
 from schema.inline_bounds import MATCHER
@@ -127,6 +129,24 @@ def test_equal_definitions_share_an_endpoint(database: Database, connection: Any
     assert [row.jobs for row in rows] == [4]
     post(database, {"body": 1, "headers": {"A": "2", "B": "1"}})
     assert [row.jobs for row in database.fetch(text("SELECT count(*) AS jobs FROM jobs GROUP BY endpoint"))] == [5]
+
+
+def test_equal_numbers_have_one_text_in_sql_and_python(connection: Any) -> None:
+    spellings = ["1.50", "15e-1", "1.0", "1", "1e0", "0.10", "0.1000000000000000055", "0.000010", "1e-5", "0.0", "1E22"]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT te_canonical_json(n) FROM unnest(CAST(%s AS jsonb[])) AS n", [spellings])
+        written = [row[0] for row in cursor.fetchall()]
+    assert written == [canonical_json(json.loads(each)) for each in spellings]
+    assert len(set(written)) == 6
+
+
+def test_number_beyond_a_double_is_refused(database: Database, connection: Any) -> None:
+    for number in ("1e400", "-1e400", "1e-400"):
+        policy = f'{{"fail_on": [{{"pointer": "/a", "equals": {number}}}]}}'
+        with connection.cursor() as cursor, pytest.raises(psycopg2.Error, match="out of range") as refused:
+            cursor.execute("SELECT te_send(%s, retry_policy => CAST(%s AS jsonb))", [URL, policy])
+        assert refused.value.pgcode == "TE400"
+        connection.rollback()
 
 
 def test_deleted_inline_endpoint_gets_another_version(database: Database, connection: Any) -> None:
