@@ -49,7 +49,7 @@ def enqueue(
 
     Raises:
         EnqueueError: te_enqueue refuses the job, or is not available. Other errors of the connection pass unchanged.
-        TypeError: The input has a value that is not JSON.
+        TypeError: The input has a value that is not JSON, or an option is unknown.
         ValueError: The input has a NaN or an infinity, or a `datetime` has no time zone.
 
     Example:
@@ -80,7 +80,7 @@ async def enqueue_async(
 
     Raises:
         EnqueueError: te_enqueue refuses the job, or is not available. Other errors of the connection pass unchanged.
-        TypeError: The input has a value that is not JSON.
+        TypeError: The input has a value that is not JSON, or an option is unknown.
         ValueError: The input has a NaN or an infinity, or a `datetime` has no time zone.
 
     Example:
@@ -105,7 +105,7 @@ def send(connection: Any, url: str, body: Any = None, **options: Unpack[SendOpti
 
     Raises:
         EnqueueError: te_send refuses the job, or is not available. Other errors of the connection pass unchanged.
-        TypeError: The body has a value that is not JSON.
+        TypeError: The body has a value that is not JSON, or an option is unknown.
         ValueError: The body has a NaN or an infinity, or a `datetime` has no time zone.
 
     Example:
@@ -130,7 +130,7 @@ async def send_async(connection: Any, url: str, body: Any = None, **options: Unp
 
     Raises:
         EnqueueError: te_send refuses the job, or is not available. Other errors of the connection pass unchanged.
-        TypeError: The body has a value that is not JSON.
+        TypeError: The body has a value that is not JSON, or an option is unknown.
         ValueError: The body has a NaN or an infinity, or a `datetime` has no time zone.
 
     Example:

@@ -1,7 +1,9 @@
 """Calls of the SQL functions `te_enqueue` and `te_send`: their arguments and statements."""
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
@@ -97,12 +99,29 @@ class SqlCall:
         return f"SELECT job_id, execution_id, is_new FROM {where}{self.function}({', '.join(arguments)})"  # noqa: S608
 
 
+# Options of repeating jobs: cron and time zones follow rules of the service, which the database does not have.
+_REPEATING = {"cron", "timezone", "every", "fixed_delay", "starts_at", "ends_at", "catch_up", "max_catch_up", "overlap"}
+
+
+def _check(options: Mapping[str, Any], known: AbstractSet[str]) -> None:
+    """Raise TypeError for an unknown option, which would otherwise have no effect."""
+    for name in sorted(options.keys() - known):
+        if name in _REPEATING:
+            remedy = "a job in your transaction runs once; create a repeating job by te.jobs.create or te.send"
+        else:
+            near = difflib.get_close_matches(name, known, n=1)
+            remedy = f"did you mean {near[0]!r}?" if near else f"known options: {', '.join(sorted(known))}"
+        raise TypeError(f"unknown option {name!r}: {remedy}")
+
+
 def enqueuing(endpoint: str, data: Mapping[str, Any] | None, options: Options) -> SqlCall:
+    _check(options, Options.__optional_keys__)
     values = (endpoint, encoded({} if data is None else data).decode(), *_values(options))
     return SqlCall("te_enqueue", options.get("schema"), ARGUMENTS, values)
 
 
 def sending(url: str, body: Any, options: SendOptions) -> SqlCall:
+    _check(options, SendOptions.__optional_keys__)
     values = (
         url,
         _json(body),

@@ -66,8 +66,7 @@ def _known(error: BaseException) -> EnqueueError | None:
     for each in _errors_in(error):
         state = getattr(each, "sqlstate", None) or getattr(each, "pgcode", None)
         if state in _CODES:
-            message = getattr(getattr(each, "diag", None), "message_primary", None) or str(each)
-            return EnqueueError(_CODES[state], message.removeprefix("te_send: ").removeprefix("te_enqueue: "))
+            return EnqueueError(_CODES[state], _message_of(each))
         if state == "22P05" or (state == "22P02" and "json" in str(each)):
             return EnqueueError("INVALID_REQUEST", _UNSTORABLE)
         if state in {"22007", "22015"} and "interval" in str(each):
@@ -75,6 +74,15 @@ def _known(error: BaseException) -> EnqueueError | None:
         if state in _HINTS and ("te_enqueue" in str(each) or "te_send" in str(each)):
             return EnqueueError("SERVICE_UNAVAILABLE", _HINTS[state])
     return None
+
+
+def _message_of(error: BaseException) -> str:
+    """Return the message of a function and its hint, which psycopg keeps in `diag` and asyncpg in the error."""
+    diagnosis = getattr(error, "diag", None)
+    message = getattr(diagnosis, "message_primary", None) or getattr(error, "message", None) or str(error)
+    hint = getattr(diagnosis, "message_hint", None) or getattr(error, "hint", None)
+    message = message.removeprefix("te_send: ").removeprefix("te_enqueue: ")
+    return f"{message}. {hint}" if hint else message
 
 
 def _errors_in(error: BaseException) -> Iterator[BaseException]:

@@ -43,3 +43,11 @@ def test_transaction_passes_every_argument(
     signature = text[text.index(f"{function}(\n") : text.rindex(") RETURNS TABLE")]
     found = re.findall(r"^  (\w+) (\w+)", signature, re.MULTILINE)
     assert found == [(name, taken) for name, (_, taken) in zip(names, arguments, strict=True)]
+
+
+def test_unknown_option_of_a_call_in_a_transaction_is_refused_with_the_remedy() -> None:
+    for option, remedy in (("idempotancy_key", "'idempotency_key'"), ("cron", "te.send"), ("zzz", "known options: ")):
+        with pytest.raises(TypeError, match=remedy):
+            transaction_call.sending("https://shop.example", None, {option: "x"})  # type: ignore[misc]
+        with pytest.raises(TypeError, match=remedy):
+            transaction_call.enqueuing("mail", None, {option: "x"})  # type: ignore[misc]
