@@ -33,8 +33,7 @@ def _answer(stack: MovableStack, request: dict[str, Any]) -> dict[str, Any]:
             case "advance":
                 return {"result": stack.advance(request["milliseconds"], request["seconds"])}
             case "clear":
-                stack.clear()
-                return {"result": None}
+                return {"result": stack.clear()}
             case "now":
                 return {"result": stack.now()}
             case unknown:

@@ -14,11 +14,15 @@ from app.scheduler.outbox_chore import Outbox
 _POLL_SECONDS = 0.002
 _CLAIM_SECONDS = 0.02  # for a worker to claim due executions, before the reason of their wait is read
 _BREAKER_SECONDS = 0.25  # for a worker to open a breaker whose receiver has answered with Retry-After
+_RELEASE_SECONDS = 5  # of a released execution, at most
 _LOCK_SECONDS = 1.0  # for another scheduler to end the work of a chore, whose rows it has locked
 
 _WAITS = "status IN ('PENDING', 'QUEUED', 'RETRYING') AND NOT on_hold"
 _RUNNING = "SELECT count(*) FROM executions WHERE status = 'RUNNING'"
-_DUE = f"SELECT count(*) FROM executions WHERE {_WAITS} AND run_at <= now()"
+# A worker that could not send yet, such as for want of a connection, released an execution for a moment of real time.
+_RELEASED = f"""{_WAITS} AND attempt_count = 0 AND scheduled_at <= now()
+ AND run_at > now() AND run_at < now() + INTERVAL '{_RELEASE_SECONDS} seconds'"""
+_DUE = f"SELECT count(*) FROM executions WHERE ({_WAITS} AND run_at <= now()) OR ({_RELEASED})"
 # The rows that are work for a chore now, by its name. Schedulers run their chores by the machine's time.
 _CHORES = {
     "materialize": "SELECT count(*) FROM jobs WHERE cron_next_run_at <= now()",
@@ -125,6 +129,8 @@ class ClockMover:
 
     def _held(self) -> list[ClaimHold] | None:
         """Return the holds if each due execution is held; else wake the workers and return None."""
+        if self._clock.rows(f"SELECT 1 FROM executions WHERE {_RELEASED} LIMIT 1"):
+            return None
         holds = list[ClaimHold]()
         for execution_id, queue, now in self._clock.rows(_FIRST_DUE):
             if (hold := self._holds.of(execution_id, now)) is None:

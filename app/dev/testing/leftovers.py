@@ -1,5 +1,6 @@
 """Leftovers: rows of a test, deleted after it. Definitions, keys and the processes' own rows stay."""
 
+from app.dev.testing.moved_clock import MovedClock
 from schema.tables.columns import metadata
 
 KEPT = {
@@ -10,4 +11,14 @@ KEPT = {
 
 TABLES = tuple(table.name for table in reversed(metadata.sorted_tables) if table.name not in KEPT)
 """Tables to empty, children first."""
-DELETE = "; ".join(f"DELETE FROM {name}" for name in TABLES)
+
+
+def delete(clock: MovedClock) -> list[str]:
+    """Delete the leftovers in one transaction; return the executions among them, which a worker may still deliver."""
+    with clock.transaction():
+        for name in TABLES[: TABLES.index("executions")]:
+            clock.run(f"DELETE FROM {name}")
+        executions = [row[0] for row in clock.rows("DELETE FROM executions RETURNING execution_id")]
+        for name in TABLES[TABLES.index("executions") + 1 :]:
+            clock.run(f"DELETE FROM {name}")
+    return executions

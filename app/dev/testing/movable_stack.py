@@ -10,9 +10,9 @@ from psycopg2 import errors
 from app.dev.servers import Postgres
 from app.dev.stack import programs
 from app.dev.stack.runner import Stack
+from app.dev.testing import leftovers
 from app.dev.testing.clock_mover import ClockMover
 from app.dev.testing.holds import Holds
-from app.dev.testing.leftovers import DELETE
 from app.dev.testing.moved_clock import MovedClock
 from app.feature import completion_handlers
 from app.features import FEATURES
@@ -58,16 +58,17 @@ class MovableStack:
         """Move the clock, and return the number of visited instants; see `ClockMover.to` for errors."""
         return self._mover.to(self._clock.now() + timedelta(milliseconds=milliseconds), seconds=seconds)
 
-    def clear(self) -> None:
-        """Delete the jobs and their consequences, and return to the machine's time."""
+    def clear(self) -> list[str]:
+        """Delete the jobs and their consequences, return to the machine's time, and return the deleted executions."""
         for number in range(1, _MAX_CLEARS + 1):
             try:
-                self._clock.run(DELETE)
+                deleted = leftovers.delete(self._clock)
                 break
             except _RACES:
                 if number == _MAX_CLEARS:
                     raise
         self._clock.go_back()
+        return deleted
 
 
 @contextmanager

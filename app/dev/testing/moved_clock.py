@@ -4,7 +4,8 @@ The functions are in a schema that precedes `pg_catalog` on the search path of e
 statement and each column default of the product is the moved time, and no line of the product changes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -81,6 +82,17 @@ class MovedClock:
     def go_back(self) -> None:
         """Return to the machine's time."""
         self.run(_BACK)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run the commands of the block in one transaction."""
+        self.run("BEGIN")
+        try:
+            yield
+        except BaseException:
+            self.run("ROLLBACK")
+            raise
+        self.run("COMMIT")
 
     def rows(self, query: str, parameters: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""

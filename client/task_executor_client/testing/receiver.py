@@ -2,7 +2,7 @@
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,6 +32,7 @@ class Deliveries(Sequence[Delivery]):
         self._handlers: dict[str, Handler] = {}
         self._handled = set[Future[Answer]]()  # not answered yet
         self._errors: list[BaseException] = []
+        self._ended = set[str]()  # executions of earlier tests
         self._server = _Server(self._respond)
         threading.Thread(target=self._server.serve_forever, name="te-receiver", daemon=True).start()
 
@@ -131,9 +132,14 @@ class Deliveries(Sequence[Delivery]):
         if errors:
             raise errors[0]
 
-    def clear(self) -> None:
-        """Forget all deliveries, statuses and handlers; open deliveries are answered with 503."""
+    def clear(self, ended: Iterable[str] = ()) -> None:
+        """Forget all deliveries, statuses and handlers; open deliveries are answered with 503.
+
+        Args:
+            ended: Executions that no longer exist: their deliveries are answered with 200, and not recorded.
+        """
         with self._lock:
+            self._ended.update(ended)
             for future in self._handled:
                 future.cancel()
             self._handled.clear()
@@ -151,6 +157,8 @@ class Deliveries(Sequence[Delivery]):
         """Record a delivery and return its answer; runs in a thread of the server."""
         path, future = _path_of(delivery), Future[Answer]()
         with self._lock:
+            if delivery.headers.get("x-task-executor-execution-id") in self._ended:
+                return Answer()
             self._received.append(delivery)
             status = self._statuses[path].popleft() if self._statuses[path] else None
             handler = self._handlers.get(path) if status is None else None

@@ -50,7 +50,11 @@ class Stack:
         self.logs = Path(self._folder.name)
         self._output = self.logs / "testing.log"
         self.deliveries = Deliveries(self._calls)
-        self._program = self._start()
+        try:
+            self._program = self._start()
+        except StackError:
+            self._discard()
+            raise
         if self._program.stdin is None or self._program.stdout is None:
             raise AssertionError("both are pipes")
         self._requests, self._replies = self._program.stdin, self._program.stdout
@@ -105,12 +109,13 @@ class Stack:
     def clear(self) -> None:
         """End a test: forget its deliveries, delete its jobs and return to the machine's time.
 
+        A worker may still send a delivery that it had claimed before. The receiver answers it, and counts it nowhere.
+
         Raises:
             StackError: The program has ended.
         """
-        self.deliveries.clear()
-        self.ask("clear")
-        self.deliveries.clear()  # of deliveries that arrived before their jobs were deleted
+        self.deliveries.clear()  # frees the worker from handlers that no longer run
+        self.deliveries.clear(self.ask("clear"))
 
     def close(self) -> None:
         """Stop the program, all processes of the stack and the receiver."""
@@ -121,23 +126,34 @@ class Stack:
         except subprocess.TimeoutExpired:
             self._program.kill()
             self._program.wait()
+        self._discard()
+
+    def _discard(self) -> None:
         self.deliveries.close()
         self._folder.cleanup()
 
     def _start(self) -> subprocess.Popen[str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TE_")}
         python = os.environ.get(PYTHON_VARIABLE) or sys.executable
-        with self._output.open("w") as output:
-            return subprocess.Popen(  # noqa: S603 - the Python of the tests, or one that the environment names
-                [python, "-P", "-m", _MODULE, str(self.logs)],  # -P: a package `app` in this directory is another one
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=output,
-                text=True,
-                env=environment,
-                cwd=self.logs,
-                start_new_session=True,  # Ctrl-C ends the tests, which end the program
-            )
+        if os.sep in python:
+            python = str(Path(python).absolute())  # the program runs in another directory
+        try:
+            with self._output.open("w") as output:
+                return subprocess.Popen(  # noqa: S603 - the Python of the tests, or one that the environment names
+                    [python, "-P", "-m", _MODULE, str(self.logs)],  # -P: a package `app` of this directory is another
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=output,
+                    text=True,
+                    env=environment,
+                    cwd=self.logs,
+                    start_new_session=True,  # Ctrl-C ends the tests, which end the program
+                )
+        except OSError as error:
+            raise StackError(
+                f"cannot run {python!r}: {error.strerror}; set {PYTHON_VARIABLE} to bin/python of the environment with "
+                "task-executor[testing], or unset it if the tests run there"
+            ) from error
 
     def _read(self) -> None:
         """Pass on the answers; an empty one is the end of the program."""

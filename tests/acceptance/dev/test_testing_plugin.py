@@ -39,9 +39,19 @@ def test_tests_of_the_page_and_of_a_user_pass_on_one_stack(tmp_path: Path) -> No
     shutil.copy(CASES / "cases.py", tmp_path / "test_cases.py")
     done = run(tmp_path, "-p", "project")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "9 passed" in done.stdout
+    assert "10 passed" in done.stdout
     commands = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
     assert not any("app.dev.testing" in command for command in commands)
+
+
+def test_each_process_of_xdist_has_a_stack_of_its_own(tmp_path: Path) -> None:
+    written(tmp_path)
+    shutil.copy(CASES / "parallel.py", tmp_path / "test_parallel.py")
+    done = run(tmp_path, "test_parallel.py", "-n", "2", "--dist", "each")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+    databases = {path.read_text() for path in tmp_path.glob("database-*")}
+    assert len(databases) == 2
 
 
 def test_stack_that_does_not_start_is_reported_with_its_output(tmp_path: Path) -> None:
@@ -54,3 +64,8 @@ def test_stack_that_does_not_start_is_reported_with_its_output(tmp_path: Path) -
     assert done.returncode == 1
     assert "StackError: the stack for tests has ended" in done.stdout
     assert "no service here" in done.stdout
+    for missing in ("bin/python", str(tmp_path), "no-such-python"):
+        done = run(tmp_path, "test_start.py", TASK_EXECUTOR_PYTHON=missing)
+        assert done.returncode == 1
+        assert "StackError: cannot run" in done.stdout, done.stdout
+        assert "set TASK_EXECUTOR_PYTHON to bin/python" in done.stdout

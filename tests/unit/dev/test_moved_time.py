@@ -2,12 +2,12 @@
 
 import re
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import pytest
 from psycopg2 import errors
 
-from app.dev.testing.leftovers import DELETE, KEPT, TABLES
+from app.dev.testing.leftovers import KEPT, TABLES
 from app.dev.testing.movable_stack import MovableStack
 from schema.tables.columns import metadata
 
@@ -31,8 +31,9 @@ def test_each_table_is_kept_or_emptied_after_a_test() -> None:
 
 @pytest.mark.parametrize("error", [errors.ForeignKeyViolation, errors.DeadlockDetected])
 def test_completion_of_a_worker_during_the_deletion_ends_no_stack(error: type[Exception]) -> None:
-    clock = Mock()
-    clock.run.side_effect = [error(), None]
-    MovableStack(Mock(), clock, Mock()).clear()
-    assert [call.args for call in clock.run.call_args_list] == [(DELETE,), (DELETE,)]
+    clock = MagicMock()
+    clock.run.side_effect = [error(), *([None] * len(TABLES))]
+    clock.rows.return_value = [("exec_1",)]
+    assert MovableStack(Mock(), clock, Mock()).clear() == ["exec_1"]
+    assert clock.transaction.call_count == 2
     clock.go_back.assert_called_once()

@@ -3,6 +3,7 @@
 import socket
 import threading
 from datetime import UTC, datetime, timedelta
+from urllib.request import Request, urlopen
 
 import psycopg2
 import pytest
@@ -22,6 +23,16 @@ def test_ticks_of_three_days_arrive_in_order(te, te_clock, deliveries):
     instants = [datetime.fromisoformat(each.headers["x-task-executor-scheduled-at"]) for each in deliveries]
     assert len(instants) == 72
     assert instants == [instants[0] + timedelta(hours=number) for number in range(72)]
+
+
+def test_delivery_that_a_worker_sends_after_the_test_counts_in_no_other(te, te_stack, deliveries):
+    te.send(deliveries.url("/late"))
+    late = deliveries.wait()[0]
+    te_stack.clear()
+    answer = urlopen(Request(deliveries.url("/late"), b"", headers=late.headers))  # as the worker would send it
+    assert (answer.status, len(deliveries)) == (200, 0)
+    te.send(deliveries.url("/late"))
+    assert deliveries.wait()[0].execution_id != late.execution_id
 
 
 def test_clock_is_the_machines_again_and_nothing_is_left(te, te_clock, deliveries):
