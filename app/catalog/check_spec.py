@@ -76,7 +76,7 @@ def _refuse(faults: Sequence[Detail]) -> None:
 def _config_faults(template: SpecTemplate, config: Mapping[str, Any] | None) -> list[Detail]:
     used = [item for item in template.placeholders if item.namespace == "config"]
     if config is None and used:
-        message = "needs a config, and the endpoint names none: set config_ref."
+        message = "needs a config, and the endpoint names none: give the name of a config in `config`."
         return [Detail(pointer=item.pointer, message=f"{item} {message}") for item in used]
     faults: list[Detail] = []
     for item in used:
@@ -114,7 +114,7 @@ def _secret_faults(template: SpecTemplate, exist: Exist) -> Iterator[Detail]:
         if item.namespace == "secret" and ".".join(item.path) in missing:
             yield Detail(
                 pointer=item.pointer,
-                message=f"{item} cannot be resolved: there is no such secret.",
+                message=f"{item} cannot be resolved: there is no such secret. Create it first: POST /secrets.",
             )
 
 

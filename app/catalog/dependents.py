@@ -75,6 +75,10 @@ def refuse(connection: Connection, query: TextClause, noun: str, name: str) -> N
     if not found:
         return
     shown = found[:SHOWN]
-    details: list[Detail] = [{"pointer": "", "message": f"Needed by {dependent}."} for dependent in shown]
+    details: list[Detail] = [{"pointer": "", "message": f"In use by {dependent}."} for dependent in shown]
     more = " and others" if len(found) > SHOWN else ""
-    raise ConflictError(f"The {noun} {name!r} cannot be deleted: {', '.join(shown)}{more} still need it.", details)
+    raise ConflictError(
+        f"The {noun} {name!r} cannot be deleted, because it is in use by {', '.join(shown)}{more}. End each use first: "
+        "change or delete endpoints and rules, cancel jobs and executions.",
+        details,
+    )

@@ -61,6 +61,11 @@ class NamedTable:
     check: Check | None = None
     forget: Callable[[Connection, str], None] | None = None
 
+    @property
+    def path(self) -> str:
+        """Path of the API."""
+        return f"/{self.noun.replace(' ', '-')}s"
+
     def create(self, database: Database, name: str, value: Any, change: AuditedChange) -> NamedRow:
         """Add a row; raises ConflictError when the name is taken, and the errors of the checks."""
         if self.check_value is not None:
@@ -74,7 +79,7 @@ class NamedTable:
                 statement.on_conflict_do_nothing(index_elements=["name"]).returning(*self._columns())
             ).first()
             if row is None:
-                raise ConflictError(f"A {self.noun} named {name!r} already exists.")
+                raise ConflictError(f"A {self.noun} named {name!r} already exists. PUT {self.path}/{name} replaces it.")
             self._note(connection, change, AuditAction.CREATE, None, row)
             return self._named(row)
 
@@ -175,7 +180,7 @@ class NamedTable:
 
     def _found(self, row: Row[Any] | None, name: str) -> Row[Any]:
         if row is None:
-            raise self.not_found(f"There is no {self.noun} named {name!r}.")
+            raise self.not_found(f"There is no {self.noun} named {name!r}. GET {self.path} lists the {self.noun}s.")
         return row
 
     def _named(self, row: Row[Any]) -> NamedRow:

@@ -6,7 +6,7 @@ from typing import Any
 from jsonschema import ValidationError
 
 from app.kernel.formats import compact_json
-from app.kernel.suggestions import did_you_mean
+from app.kernel.suggestions import remedy
 
 # Names and values of a schema that a message looks at; a comparison of names takes 20 µs.
 _MAX_KNOWN = 100
@@ -46,7 +46,7 @@ def place_and_words(fault: ValidationError) -> tuple[Sequence[str | int], str]:
             return [*path, missing], "Required."
     if fault.validator == "additionalProperties" and wanted is False:
         known = fault.schema.get("properties", {}) if isinstance(fault.schema, dict) else {}
-        return path, f"Unknown property.{did_you_mean(path[-1], known) if len(known) <= _MAX_KNOWN else ''}"
+        return path, f"Unknown property.{remedy(path[-1], known) if len(known) <= _MAX_KNOWN else ''}"
     words = _WORDS.get(str(fault.validator))
     return path, f"{fault.message}." if words is None else words(wanted)
 

@@ -19,6 +19,7 @@ from app.kernel.audit import Actor
 from app.kernel.db import Database, startup
 from app.kernel.db.retries import driver_message
 from app.kernel.errors import TaskExecutorError
+from app.kernel.suggestions import did_you_mean
 from app.web.services import services
 from schema.lease import MigrationBusyError
 from schema.migrate import UnreleasedSchemaError
@@ -26,6 +27,8 @@ from schema.migrate import UnreleasedSchemaError
 # 2 is click's status for an invalid command line.
 FAILED, MEANINGLESS, NOT_FOUND, REFUSED, UNAVAILABLE = 1, 2, 3, 4, 5
 _BY_HTTP_STATUS = {404: NOT_FOUND, 409: REFUSED, 412: REFUSED}
+
+_MAX_SUMMARY = 1000  # characters
 
 yes_option = click.option("--yes", is_flag=True, help="do not ask")
 
@@ -76,7 +79,15 @@ def _worded(error: TaskExecutorError) -> str:
     return "; ".join([text, *(fault for fault in faults if fault not in text)])
 
 
-class ServiceCommand(click.Command):
+class WholeSummary(click.Command):
+    """Command whose whole summary stands in the list of its group; click cuts a summary that needs a second line."""
+
+    def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002 - click's interface
+        """Return the first sentence of the help."""
+        return super().get_short_help_str(_MAX_SUMMARY)
+
+
+class ServiceCommand(WholeSummary):
     """Command with the product's error handling."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -89,8 +100,20 @@ class ServiceCommand(click.Command):
             return super().invoke(ctx)
 
 
-class ServiceGroup(AppGroup):
+class ServiceGroup(WholeSummary, AppGroup):
     command_class = ServiceCommand
+
+
+class ApplicationGroup(AppGroup):
+    """Commands of the application, which Flask looks up after its own commands."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; raises UsageError with the nearest name, which Flask does not suggest."""
+        found = super().get_command(ctx, cmd_name)
+        if found is None and isinstance(ctx.command, click.Group) and not ctx.resilient_parsing:
+            near = did_you_mean(cmd_name, ctx.command.list_commands(ctx))
+            ctx.fail(f"no such command {cmd_name!r}.{near or ' The list of commands is in --help.'}")
+        return found
 
 
 class Listing(ServiceCommand, ServiceGroup):

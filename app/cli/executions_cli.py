@@ -11,6 +11,7 @@ from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_o
 from app.cli.console import json_option, print_json, print_result, show_fields, show_line, show_table
 from app.cli.options import QUEUE, TEXT, created_options, enum_option, gather, show_list
 from app.cli.shell_completion import OF_ENDPOINTS, OF_EXECUTIONS, OF_JOBS
+from app.kernel.formats import numbered
 from app.queue.executions import execution_cancellation
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.executions.execution_model import AttemptRecord
@@ -89,7 +90,8 @@ def explain(execution_id: str, as_json: bool) -> None:
         found = explanation.explain(database, execution_id, reclaim_every=reclaim_every, reasons=reasons)
     if as_json:
         return print_json(ExplanationSchema().dump(found))
-    show_line(f"{found.status} ({found.reason})")
+    repeats = found.reason in {found.status, "SUCCEEDED"}
+    show_line(found.status if repeats else f"{found.status} ({found.reason})")
     show_line(found.explanation)
     show_fields({"since": found.since, "until": found.until})
     return None
@@ -108,7 +110,7 @@ def retry(execution_id: str, as_json: bool) -> None:
         wake(retry_execution(database, execution_id, actor=actor().name))
         execution = execution_queries.get_execution(database, execution_id)
     more = execution.max_attempts - execution.attempt_count
-    line = f"{execution_id} is {execution.status}, with up to {more} attempts more"
+    line = f"{execution_id} is {execution.status}, with up to {numbered(more, 'more attempt')}"
     print_result(ExecutionSchema().dump(execution), line, as_json=as_json)
 
 

@@ -10,7 +10,7 @@ from app.cli.console import json_option, print_json, print_result, progress, sho
 from app.cli.jobs_send import send
 from app.cli.options import LABELS, QUEUE, TEXT, created_options, enum_option, gather, show_list
 from app.cli.shell_completion import OF_ENDPOINTS, OF_JOBS
-from app.kernel.formats import show_duration
+from app.kernel.formats import numbered, show_duration
 from app.queue.executions.execution_cancellation import IfRunning
 from app.queue.jobs import job_cancellation
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
@@ -86,8 +86,10 @@ def cancel(job_id: str, if_running: IfRunning | None, yes: bool, as_json: bool) 
             done = job_cancellation.cancel_job(database, job_id, if_running=if_running, actor=actor().name)
         job = get_job(database, job_id)
     result = {"job": JobSchema().dump(job), "cancelled": done.ended, "asked_to_end": done.asked}
-    asked = f"; {done.asked} running executions asked to end" if done.asked else ""
-    print_result(result, f"{job_id} is {job.status}: {done.ended} executions cancelled{asked}", as_json=as_json)
+    asked = f"; {numbered(done.asked, 'running execution')} asked to end" if done.asked else ""
+    print_result(
+        result, f"{job_id} is {job.status}: {numbered(done.ended, 'execution')} cancelled{asked}", as_json=as_json
+    )
 
 
 def _row(job: Job) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ from app.catalog.crypto import VARIABLE, SecretBox
 from app.catalog.rotation import KeyUse
 from app.cli.commands import CommandError, ServiceGroup, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, print_result, progress
+from app.kernel.formats import numbered
 from app.web.services import secret_box
 
 group = ServiceGroup("secrets", help="Encryption keys of secrets.")
@@ -52,14 +53,17 @@ def rotate(yes: bool, as_json: bool) -> None:
             _show(box, use)
         old = sum(use.counts[key] for key in box.key_ids[1:])
         if old:
-            confirm(f"Encrypt {old} secrets with the key {box.key_ids[0]}? Only that key will decrypt them.", yes=yes)
+            confirm(
+                f"Encrypt {numbered(old, 'secret')} with the key {box.key_ids[0]}? Only that key will decrypt them.",
+                yes=yes,
+            )
         with progress("secrets", use.counts.total() + len(use.unreadable)) as advance:
             changed = rotation.rotate(database, box, advance)
         use = rotation.key_use(database, box)
     if as_json:
         print_json({"encrypted_anew": changed} | _shape(box, use))
     else:
-        click.echo(f"{changed} secrets re-encrypted")
+        click.echo(f"{numbered(changed, 'secret')} re-encrypted")
         _show(box, use)
     _refuse_unreadable(use)
     if any(use.counts[key] for key in box.key_ids[1:]):
@@ -75,13 +79,12 @@ def _shape(box: SecretBox, use: KeyUse) -> dict[str, Any]:
 
 def _show(box: SecretBox, use: KeyUse) -> None:
     for number, key in enumerate(box.key_ids):
-        click.echo(f"key {key}: {use.counts[key]} secrets{' (encrypts)' if number == 0 else ''}")
+        click.echo(f"key {key}: {numbered(use.counts[key], 'secret')}{' (encrypts)' if number == 0 else ''}")
     if use.unreadable:
-        click.echo(f"no key: {len(use.unreadable)} secrets ({rotation.named(use.unreadable)})")
+        click.echo(f"no key: {numbered(len(use.unreadable), 'secret')} ({rotation.named(use.unreadable)})")
 
 
 def _refuse_unreadable(use: KeyUse) -> None:
     if use.unreadable:
-        raise CommandError(
-            f"{len(use.unreadable)} secrets cannot be decrypted; add their key to {VARIABLE}, or store them again"
-        )
+        number = numbered(len(use.unreadable), "secret")
+        raise CommandError(f"{number} cannot be decrypted; add the key to {VARIABLE}, or store the values again")

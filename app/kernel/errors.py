@@ -115,13 +115,18 @@ class EndpointNotFoundError(NotFoundError, code="ENDPOINT_NOT_FOUND"):
 class JobNotFoundError(NotFoundError, code="JOB_NOT_FOUND"):
     """No job has that id."""
 
-    message_format = "There is no job with the ID {!r}."
+    message_format = (
+        "There is no job with the ID {!r}, or it was deleted after its retention. GET /jobs lists the jobs."
+    )
 
 
 class ExecutionNotFoundError(NotFoundError, code="EXECUTION_NOT_FOUND"):
     """No execution has that id."""
 
-    message_format = "There is no execution with the ID {!r}."
+    message_format = (
+        "There is no execution with the ID {!r}, or it was deleted after its retention. GET /executions lists the "
+        "executions."
+    )
 
 
 class DeadLetterNotFoundError(NotFoundError, code="DEAD_LETTER_NOT_FOUND"):

@@ -8,6 +8,7 @@ from marshmallow import RAISE, Schema, ValidationError
 
 MAX_SUGGESTED = 20  # unknown fields of an object with a suggestion; an answer names no more
 _MAX_CHARACTERS = 64  # of a name; the comparison takes quadratic time
+_MAX_LISTED = 200  # characters of a list of names
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -19,6 +20,13 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
         return ""
     near = difflib.get_close_matches(name, known, n=1)
     return f" Did you mean {str(near[0])!r}?" if near else ""
+
+
+def remedy(name: object, known: Iterable[str]) -> str:
+    """Return the suggestion of `did_you_mean`, or else all known names if they are few."""
+    names = sorted(known)
+    near, listed = did_you_mean(name, names), ", ".join(names)
+    return near or (f" Known: {listed}." if names and len(listed) <= _MAX_LISTED else "")
 
 
 class StrictSchema(Schema):
@@ -33,4 +41,4 @@ class StrictSchema(Schema):
         known = {field.data_key or name for name, field in self.load_fields.items()}
         unknown = (name for name in messages if messages[name] == [self.error_messages["unknown"]])
         for name, _ in zip(list(unknown), range(MAX_SUGGESTED), strict=False):
-            messages[name] = [f"{self.error_messages['unknown']}{did_you_mean(name, sorted(known))}"]
+            messages[name] = [f"{self.error_messages['unknown']}{remedy(name, known)}"]

@@ -78,8 +78,10 @@ def create_app(settings: Settings | None = None) -> Flask:
 
 
 def _add_commands(app: Flask) -> None:
-    from app.cli.kernel_commands import COMMANDS  # noqa: PLC0415 - a web process needs none
+    from app.cli.commands import ApplicationGroup  # noqa: PLC0415 - a web process needs none
+    from app.cli.kernel_commands import COMMANDS  # noqa: PLC0415
 
+    app.cli = ApplicationGroup(app.cli.name)
     for command in (*COMMANDS, *(command for feature in FEATURES for command in feature.commands())):
         app.cli.add_command(command)
 

@@ -1432,7 +1432,7 @@ class NewRedrive(TypedDict):
 
     wanted: Wanted
     all: NotRequired[bool]
-    """Must be `true` where confirms an empty `wanted`: all open letters."""
+    """Must be `true` where `wanted` is empty: confirms that all open dead letters are meant."""
     to_endpoint: NotRequired[str | None]
     """Create a new job for this endpoint from each letter; default: retry the executions."""
     rate: NotRequired[int]

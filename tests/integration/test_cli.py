@@ -120,6 +120,12 @@ def test_help_needs_no_settings() -> None:
         line.split()[0] for line in done.stdout.splitlines() if line.strip()
     }
     assert done.stderr == ""
+    assert "...\n" not in done.stdout.partition("Commands:")[2], "each summary is whole"
+    misspelt = flask_app("", "executoins", "list")
+    assert (misspelt.exit_code, "no such command 'executoins'. Did you mean 'executions'?" in misspelt.stderr) == (
+        2,
+        True,
+    )
 
 
 @pytest.mark.parametrize("command", [["db", "upgrade"], ["db", "current"], ["api-keys", "list"]])

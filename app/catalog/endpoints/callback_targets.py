@@ -78,7 +78,7 @@ def check(fetch: Fetch, name: str, callbacks: Callbacks | None, *, before: Path 
     found = {row.name: row for row in fetch(NAMED, {"names": sorted(set(named.values()))})}
     for event, target in named.items():
         if target not in found and target != name:
-            raise _refused(event, f"There is no endpoint named {target!r}.")
+            raise _refused(event, f"There is no endpoint named {target!r}. Create it first: POST /endpoints.")
     _check_paths(fetch, name, named, found, before)
     for event, target in named.items():
         check_schema_accepts(event, target, found[target].schema_json)

@@ -59,7 +59,7 @@ def create(
         check_limits(connection, definition.payload_spec, own["limits"])
         row = _insert(connection, name, _values(definition) | as_columns(own), routing.queue_of(connection, name))
         if row is None:
-            raise ConflictError(f"An endpoint named {name!r} already exists.")
+            raise ConflictError(f"An endpoint named {name!r} already exists. PUT /endpoints/{name} replaces it.")
         endpoint_rows.note(
             connection, change, AuditAction.CREATE, None, row, bump_flow=concern_workers(own, DEFAULT_FLOW)
         )
@@ -208,6 +208,6 @@ def _value(
         return None
     found = rows.share(connection, [name])
     if name not in found:
-        message = f"There is no {rows.noun} named {name!r}."
+        message = f"There is no {rows.noun} named {name!r}. Create it first: POST {rows.path}."
         raise missing(message, [{"pointer": f"/{field}", "message": message}])
     return found[name]

@@ -15,7 +15,7 @@ from marshmallow import ValidationError, fields, validate
 
 from app.catalog.specs import TRANSPORTS
 from app.catalog.specs.spec_fields import DescribedValue
-from app.kernel.suggestions import MAX_SUGGESTED, did_you_mean
+from app.kernel.suggestions import MAX_SUGGESTED, remedy
 from schema.inline_bounds import JSON_POINTER, MAX_MATCHED_CHARACTERS, MAX_MATCHED_VALUES, MAX_MATCHERS
 
 # Types of errors that are retried by default: the types of each transport, and the types of the service.
@@ -140,7 +140,7 @@ def _check(value: Any) -> None:
 def _check_in_answer(value: Mapping[str, Any]) -> None:
     known = {"pointer", "equals", "in", "status"}
     unknown = [str(name) for name in value if name not in known][:MAX_SUGGESTED]
-    faults = {name: f"Unknown field.{did_you_mean(name, sorted(known))}" for name in unknown}
+    faults = {name: f"Unknown field.{remedy(name, known)}" for name in unknown}
     pointer = value.get("pointer")
     if not isinstance(pointer, str) or len(pointer) > MAX_MATCHED_CHARACTERS or not JSON_POINTER.fullmatch(pointer):
         faults["pointer"] = f"Must be a JSON pointer (RFC 6901) of at most {MAX_MATCHED_CHARACTERS} characters."

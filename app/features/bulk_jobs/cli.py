@@ -30,7 +30,7 @@ from schema.states import BulkAction, ExecutionStatus
 
 group = ServiceGroup(
     "bulk",
-    help="Bulk operations: executions of a filter that are cancelled, retried or rescheduled, dead letters archived.",
+    help="Cancel, retry, reschedule or archive all executions of a filter.",
 )
 
 

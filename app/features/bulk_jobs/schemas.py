@@ -20,7 +20,10 @@ from schema.states import BulkAction, BulkJobStatus, ExecutionStatus
 
 _NOTE = "The customer was deleted."
 LONGEST_SECONDS = int(timedelta(days=366).total_seconds())
-_EVERYTHING = "`wanted` filters by state only: confirms that all such executions, or all open dead letters, are meant"
+_UNFILTERED = {
+    "unfiltered": "`wanted` filters by state only",
+    "meant": "all such executions, or all open dead letters,",
+}
 _ONLY_FOR = {
     "if_running": BulkAction.CANCEL,
     **dict.fromkeys(("run_at", "delay_seconds", "spread_seconds"), BulkAction.RESCHEDULE),
@@ -74,7 +77,7 @@ class NewBulkOperationSchema(Body):
 
     action = fields.Enum(BulkAction, by_value=True, required=True, metadata={"example": "cancel"})
     wanted = fields.Nested(WantedExecutionsSchema, required=True)
-    all = all_field(_EVERYTHING)
+    all = all_field(**_UNFILTERED)
     if_running = fields.Enum(
         IfRunning,
         by_value=True,
@@ -124,7 +127,7 @@ class NewBulkOperationSchema(Body):
             _check_move(data)
         if action is BulkAction.ARCHIVE and data.get("note") is None:
             raise ValidationError("Required for `archive`: the reason.", "note")
-        check_all(data["all"], narrows=wanted.narrows, condition=_EVERYTHING)
+        check_all(data["all"], narrows=wanted.narrows, **_UNFILTERED)
 
 
 class BulkOperationSchema(Schema):

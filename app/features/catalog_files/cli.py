@@ -10,6 +10,7 @@ from app.features.catalog_files import change_plan
 from app.features.catalog_files.change_plan import CatalogChange
 from app.features.catalog_files.document import Document, StoredCatalog, dumped, parsed
 from app.kernel.db import Database
+from app.kernel.formats import numbered
 
 _STYLES = {"+": "green", "-": "red", "@": "dim"}
 
@@ -72,7 +73,7 @@ def apply(file: TextIO, delete: bool, yes: bool, as_json: bool) -> None:
         if not as_json:
             _show(steps)
         if steps:
-            confirm(f"Make these {len(steps)} changes?", yes=yes)
+            confirm(f"Make {numbered(len(steps), 'change')}?", yes=yes)
         _apply(database, steps)
     if as_json:
         print_json({"changes": [_shape(step) for step in steps]})
@@ -95,7 +96,7 @@ def _apply(database: Database, steps: list[CatalogChange]) -> None:
                 with one_line():
                     step.apply(database)
             except CommandError as error:
-                made = f"{number} of {len(steps)} changes were made"
+                made = f"made {number} of {numbered(len(steps), 'change')}"
                 message = f"{step.action} {step.kind} {step.name}: {error.message} ({made})"
                 raise CommandError(message, error.exit_code) from error
             advance(1)

@@ -37,6 +37,7 @@ from app.features.queues.cli import queue_table, seconds_of
 from app.kernel.audit.change import AuditedChange
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
+from app.kernel.formats import numbered
 from app.kernel.processes import worker_commands
 from app.kernel.processes.process_heartbeat import ProcessKind
 from app.kernel.processes.worker_commands import CommandKind
@@ -173,8 +174,8 @@ def _screen(snapshot: _Snapshot) -> Group:
     slots = f"{service.workers.in_flight} of {service.workers.capacity} slots busy"
     lines = [
         f"workers    {_counts(service.workers.by_state)}; {slots}",
-        f"schedules  {behind}; {snapshot.schedulers} schedulers alive",
-        f"breakers   {_counts(service.breakers)}; {service.paused_endpoints} endpoints paused",
+        f"schedules  {behind}; {numbered(snapshot.schedulers, 'scheduler')} alive",
+        f"breakers   {_counts(service.breakers)}; {numbered(service.paused_endpoints, 'endpoint')} paused",
     ]
     parts: list[Any] = [Text("\n".join(lines)), Text(), queue_table(service.queues)]
     if service.held:

@@ -24,7 +24,7 @@ from app.web.openapi.resource import Resource
 from app.web.services import services
 from schema.states import BulkJobStatus
 
-_EVERYTHING = "confirms an empty `wanted`: all open letters"
+_UNFILTERED = {"unfiltered": "`wanted` is empty", "meant": "all open dead letters"}
 
 resource = Resource(
     "redrives",
@@ -48,7 +48,7 @@ class NewRedriveSchema(Body):
     """Filter, endpoint and rate of a redrive."""
 
     wanted = fields.Nested(WantedSchema, required=True)
-    all = all_field(_EVERYTHING)
+    all = all_field(**_UNFILTERED)
     to_endpoint = Name(
         allow_none=True,
         metadata={"description": "create a new job for this endpoint from each letter; default: retry the executions"},
@@ -58,7 +58,7 @@ class NewRedriveSchema(Body):
     @validates_schema(skip_on_field_errors=True)
     def check_wanted(self, data: dict[str, Any], **_: Any) -> None:
         """Refuse an empty filter without `all`."""
-        check_all(data["all"], narrows=any(data["wanted"].values()), condition=_EVERYTHING)
+        check_all(data["all"], narrows=any(data["wanted"].values()), **_UNFILTERED)
 
 
 class RedriveOfSeveralSchema(Schema):

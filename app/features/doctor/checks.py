@@ -6,6 +6,7 @@ from app.catalog import rotation
 from app.catalog.crypto import VARIABLE, SecretBox
 from app.features.doctor import schema_drift, stalled_work
 from app.kernel.db.startup import doubts
+from app.kernel.formats import numbered
 from app.kernel.processes.clock_offset import RUN_NTP, TOLERATED, distance, read_clocks
 from app.kernel.sql import statement
 from app.scheduler.chore import ChoreContext
@@ -46,7 +47,7 @@ def secrets(context: ChoreContext) -> Iterator[Finding]:
         yield Finding("secrets", f"{VARIABLE} is not set here, so secrets cannot be checked", fix)
     elif names:
         fix = f"add their key to {VARIABLE}, here and for web and workers, or store them again (PUT /secrets/NAME)"
-        yield Finding("secrets", f"{len(names)} secrets cannot be decrypted: {listed(names, 20)}", fix)
+        yield Finding("secrets", f"{numbered(len(names), 'secret')} cannot be decrypted: {listed(names, 20)}", fix)
 
 
 def server(context: ChoreContext) -> Iterator[Finding]:

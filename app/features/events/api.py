@@ -12,6 +12,7 @@ from app.features.events.stream import Subscription
 from app.features.events.streams import Streams
 from app.kernel.errors import EventsExpiredError
 from app.kernel.formats import EPOCH, rfc3339
+from app.kernel.suggestions import did_you_mean
 from app.web.http import event_stream, suspension
 from app.web.http.body import invalid
 from app.web.http.event_stream import EVENT_STREAM
@@ -41,9 +42,10 @@ class Kinds(fields.Field[frozenset[str]]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> frozenset[str]:  # noqa: ARG002
         kinds = frozenset(str(value).split(","))
-        if not kinds <= GROUPS | {kind.value for kind in EventKind}:
-            known = ", ".join([*sorted(GROUPS), *EventKind])
-            raise ValidationError(f"Must be one or more of {known}, separated by commas.")
+        known = [*sorted(GROUPS), *(kind.value for kind in EventKind)]
+        if unknown := kinds.difference(known):
+            near = did_you_mean(min(unknown), known)
+            raise ValidationError(f"Must be one or more of {', '.join(known)}, separated by commas.{near}")
         return kinds
 
 

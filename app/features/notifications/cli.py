@@ -28,7 +28,7 @@ from app.features.notifications.schemas import (
 from app.features.notifications.store import RULES, stored_value
 from app.kernel.audit.change import AuditedChange
 from app.kernel.errors import InvalidNotificationRuleError, InvalidRequestError
-from app.kernel.formats import compact_json, marshmallow_faults, pointer
+from app.kernel.formats import compact_json, marshmallow_faults, numbered, pointer
 from app.queue.reading.execution_queries import get_execution
 from app.web.http.body import parse_json
 from app.web.services import services
@@ -123,7 +123,9 @@ def preview_(name: str | None, file: TextIO | None, as_json: bool) -> None:
         for each in found["messages"]
     ]
     show_table(("FIRST EVENT", "SENT", "EVENTS", "TITLE"), rows, right=["EVENTS"])
-    show_line(f"{found['message_count']:,} messages of {found['events']:,} events since {found['since']}")
+    show_line(
+        f"{numbered(found['message_count'], 'message')} of {numbered(found['events'], 'event')} since {found['since']}"
+    )
     if found["truncated"]:
         click.echo("too many events to read: the preview covers less than a day", err=True)
     if found["not_previewed"]:

@@ -131,7 +131,7 @@ def _channel_faults(rule: Rule, schemas: Mapping[str, Mapping[str, Any] | None])
     for index, channel in enumerate(rule.channels):
         pointer, schema = f"/channels/{index}", schemas.get(channel)
         if channel not in schemas:
-            yield pointer, f"There is no endpoint named {channel!r}."
+            yield pointer, f"There is no endpoint named {channel!r}. Create it first: POST /endpoints."
         elif schema is not None and (refused := validation.compiled(schema).faults(message)):
             fault = f"{refused[0]['pointer'] or '/'}: {refused[0]['message']}"
             words = f"The payload spec of {channel!r} rejects messages: {fault} See GET /notifications/schema"

@@ -180,7 +180,8 @@ def cancel_the_rest(
 
 
 def not_cancellable(execution_id: str, status: str) -> ExecutionNotCancellableError:
-    return ExecutionNotCancellableError(f"The execution {execution_id!r} is {status} and cannot be cancelled.")
+    remedy = " Add `if_running=request` or `if_running=abort`." if status == ExecutionStatus.RUNNING else ""
+    return ExecutionNotCancellableError(f"The execution {execution_id!r} is {status} and cannot be cancelled.{remedy}")
 
 
 def _is_asked(row: Row[Any], request: IfRunning) -> bool:

@@ -15,7 +15,7 @@ from app.kernel.errors import ConflictError
 from app.kernel.sql import statement
 from app.queue.executions import on_hold
 from app.queue.executions.execution_cancellation import CancellationScope
-from app.queue.jobs import job_queries, unfinished_changes
+from app.queue.jobs import job_queries, retirement, unfinished_changes
 from app.queue.jobs.job_model import Job
 from app.queue.jobs.unfinished_changes import Change
 from schema.states import JobStatus
@@ -57,7 +57,7 @@ def pause_job(database: Database, job_id: str, actor: str | None = None) -> None
 
     def body(connection: Connection) -> tuple[str | None, str | None]:
         job, _ = job_queries.lock_job(connection, job_id)
-        _refuse_retired(job, "paused")
+        _refuse_retired(connection, job, "paused")
         connection.execute(PAUSE, {"job_id": job_id})
         last = on_hold.hold(connection, job_id, actor)
         scope = CancellationScope(actor=actor, begun=False)
@@ -82,7 +82,7 @@ def resume_job(database: Database, job_id: str, look_ahead_ms: int, actor: str |
         job, now = job_queries.lock_job(connection, job_id)
         # An earlier run of this transaction may have been committed, but its answer was lost.
         if not (has_retired and connection.execute(RAN_OUT, {"job_id": job_id}).first()):
-            _refuse_retired(job, "resumed")
+            _refuse_retired(connection, job, "resumed")
         if job.status is JobStatus.PAUSED:
             end = _next(connection, job, now)
             has_retired = bool(end["over"])
@@ -105,6 +105,6 @@ def _next(connection: Connection, job: Job, now: datetime) -> dict[str, object]:
     return {"next_run_at": tick, "over": tick is None}
 
 
-def _refuse_retired(job: Job, action: str) -> None:
+def _refuse_retired(connection: Connection, job: Job, action: str) -> None:
     if job.status is JobStatus.RETIRED:
-        raise ConflictError(f"The job {job.job_id!r} is RETIRED and cannot be {action}.")
+        raise ConflictError(retirement.refusal(connection, job, action))

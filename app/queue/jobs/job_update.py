@@ -9,12 +9,14 @@ from sqlalchemy import Connection
 
 from app.catalog.endpoints import callback_targets
 from app.kernel import ids
+from app.kernel.db import Database
 from app.kernel.errors import Detail, InvalidRequestError, JobNotUpdatableError, UnavailableError
+from app.kernel.formats import rfc3339
 from app.kernel.sql import statement
 from app.kernel.tracing.context import TraceContext
 from app.queue.ending.execution_events import ChangeReason
 from app.queue.executions.execution_cancellation import CancellationScope
-from app.queue.jobs import job_cancellation, job_insertion, job_queries
+from app.queue.jobs import job_cancellation, job_insertion, job_queries, retirement
 from app.queue.jobs.endpoint_cache import CachedEndpoint
 from app.queue.jobs.job_cancellation import RetirementBatch
 from app.queue.jobs.job_creation import MAX_TRIES, Creator
@@ -73,7 +75,7 @@ def update_job(
     """
     database, new_id = creator.database, ids.job_id()
     scope = CancellationScope(actor=actor, begun=False, reason=ChangeReason.JOB_UPDATED)
-    old = _updatable(job_queries.get_job(database, job_id), new_id)
+    old = _updatable(database, job_queries.get_job(database, job_id), new_id)
     wanted = next_version(old, changes)
     target = creator.targets.accepting(wanted.endpoint, wanted.input)
     callback_targets.check(database.fetch, wanted.endpoint, wanted.callbacks)
@@ -109,7 +111,7 @@ def _replace(
         if locked.replaced_by_id == new_id:
             # An earlier run of this transaction was committed, but its answer was lost.
             return job_cancellation.settle(connection, job_id, scope)
-        old = _updatable(locked, new_id)
+        old = _updatable(connection, locked, new_id)
         # This statement decides, since a lock can be lost: the second of two updates finds the old version retired.
         if connection.execute(REPLACE, {"job_id": job_id, "new_id": new_id}).first() is None:
             raise JobNotUpdatableError(f"The job {job_id!r} was updated or retired concurrently.")
@@ -132,12 +134,14 @@ def _replace(
     return creator.database.transact(body)
 
 
-def _updatable(job: Job, new_id: str) -> Job:
+def _updatable(reader: Database | Connection, job: Job, new_id: str) -> Job:
     if not job.trigger.repeats:
-        raise JobNotUpdatableError(f"The job {job.job_id!r} is {job.trigger}: only CRON and INTERVAL jobs are updated.")
+        raise JobNotUpdatableError(
+            f"The job {job.job_id!r} is {job.trigger}: only CRON and INTERVAL jobs are updated. Cancel it, and create "
+            "another job; or move its execution by POST /bulk-operations."
+        )
     if job.status is JobStatus.RETIRED and job.replaced_by_id != new_id:
-        instead = f"; its next version is {job.replaced_by_id!r}" if job.replaced_by_id else ""
-        raise JobNotUpdatableError(f"The job {job.job_id!r} is RETIRED and cannot be updated{instead}.")
+        raise JobNotUpdatableError(retirement.refusal(reader, job, "updated"))
     return job
 
 
@@ -160,7 +164,9 @@ def _changed(old: Job, changes: Mapping[str, Any]) -> Timetable:
     foreign = next((name for name in _FOREIGN[old.trigger] if changes.get(name) is not None), None)
     if foreign is not None:
         field = "every" if foreign == "every_ms" else foreign
-        raise InvalidRequestError.of_faults(Detail(pointer=f"/{field}", message=f"Not a field of {old.trigger} jobs."))
+        other = Trigger.INTERVAL if old.trigger is Trigger.CRON else Trigger.CRON
+        fault = f"Only for {other} jobs; the trigger of this job is {old.trigger}. Create another job to change it."
+        raise InvalidRequestError.of_faults(Detail(pointer=f"/{field}", message=fault))
     # A null is a value of some fields only.
     given = {name: value for name, value in changes.items() if value is not None or name in _NULLABLE}
     table = replace(old.timetable, **{name: value for name, value in given.items() if name not in _OF_JOB})
@@ -168,5 +174,6 @@ def _changed(old: Job, changes: Mapping[str, Any]) -> Timetable:
         # The limit belongs to the old catch-up policy.
         table = replace(table, max_catch_up=DEFAULT_MAX_CATCH_UP if table.catch_up is CatchUp.ALL else None)
     if table.ends_at is not None and table.ends_at <= table.starts_at:
-        raise InvalidRequestError.of_faults(Detail(pointer="/ends_at", message="Must be after starts_at."))
+        fault = f"Must be after starts_at ({rfc3339(table.starts_at)})."
+        raise InvalidRequestError.of_faults(Detail(pointer="/ends_at", message=fault))
     return table

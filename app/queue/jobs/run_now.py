@@ -9,7 +9,7 @@ from app.kernel.sql import statement
 from app.kernel.tracing.context import TraceContext
 from app.queue.ending.execution_events import ChangeReason, StateChange, record, recorded
 from app.queue.executions.execution_insertion import expires_at, insert_executions
-from app.queue.jobs import job_queries
+from app.queue.jobs import job_queries, retirement
 from app.queue.jobs.job_model import Job
 from schema.states import ExecutionStatus, JobStatus
 
@@ -71,7 +71,7 @@ def run_job(
             # An earlier run was committed but its answer was lost; the execution may be running or ended.
             return forwarded, False
         if job.status is JobStatus.RETIRED:
-            raise ConflictError(f"The job {job_id!r} is RETIRED and cannot be run.")
+            raise ConflictError(retirement.refusal(connection, job, "run"))
         if job.trigger.repeats:
             _add(connection, job, execution_id, shards, trace)
             return execution_id, True
@@ -94,7 +94,9 @@ def _add(connection: Connection, job: Job, execution_id: str, shards: int, trace
 def _bring_forward(connection: Connection, job: Job, event_id: str, actor: str | None) -> str:
     row = connection.execute(BRING_FORWARD, {"job_id": job.job_id}).first()
     if row is None:
-        raise ConflictError(f"The execution of job {job.job_id!r} is already running.")
+        raise ConflictError(
+            f"The execution of the job {job.job_id!r} is already RUNNING. Wait for its end, or create another job."
+        )
     before, after = ExecutionStatus(row.before), ExecutionStatus(row.status)
     change = StateChange(row.execution_id, before, after, row.attempt_count, event_id)
     record(connection, [change], actor=actor, reason=ChangeReason.RUN_BY_HAND)

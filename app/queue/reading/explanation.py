@@ -21,7 +21,7 @@ LAST_EVENT = statement(
 )
 _REQUESTS = [ChangeReason.CANCEL_REQUESTED, ChangeReason.ABORT_REQUESTED]
 _ENDING = [ChangeReason.EXPIRED, ChangeReason.NO_ATTEMPTS_LEFT, ChangeReason.RETRIED_BY_HAND]
-_CANCELLING = [ChangeReason.CANCELLED, ChangeReason.JOB_CANCELLED, ChangeReason.JOB_UPDATED, *_REQUESTS]
+CANCELLING = [ChangeReason.CANCELLED, ChangeReason.JOB_CANCELLED, ChangeReason.JOB_UPDATED, *_REQUESTS]
 
 
 class _Event(NamedTuple):
@@ -133,7 +133,7 @@ def _failed(database: Database, facts: Facts) -> Explanation:
     return Explanation(ExecutionStatus.FAILED, reason, text, facts.completed_at, None, details)
 
 
-def _event(database: Database, facts: Facts, reasons: Sequence[ChangeReason] = _CANCELLING) -> _Event:
+def _event(database: Database, facts: Facts, reasons: Sequence[ChangeReason] = CANCELLING) -> _Event:
     """Return the latest event with one of the reasons."""
     params = {"execution_id": facts.execution_id, "reasons": [reason.value for reason in reasons]}
     rows = database.fetch(LAST_EVENT, params)

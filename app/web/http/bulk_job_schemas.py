@@ -18,9 +18,10 @@ from schema.states import BulkJobStatus
 W = TypeVar("W", bound=BulkJob)
 
 
-def all_field(condition: str) -> fields.Boolean:
-    """Return the field that confirms a filter without restrictions; `condition` describes such a filter."""
-    return fields.Boolean(load_default=False, metadata={"description": f"must be `true` where {condition}"})
+def all_field(unfiltered: str, meant: str) -> fields.Boolean:
+    """Return the field that confirms a filter without restrictions: what is `unfiltered`, and what is then `meant`."""
+    described = f"must be `true` where {unfiltered}: confirms that {meant} are meant"
+    return fields.Boolean(load_default=False, metadata={"description": described})
 
 
 def rate_field(default: int) -> fields.Integer:
@@ -45,12 +46,14 @@ def waits_field() -> fields.Boolean:
     )
 
 
-def check_all(given: bool, *, narrows: bool, condition: str) -> None:
+def check_all(given: bool, *, narrows: bool, unfiltered: str, meant: str) -> None:
     """Raise ValidationError unless `all` is given exactly if the filter has no restrictions."""
     if not (narrows or given):
-        raise ValidationError(f"Must be true where {condition}.", "all")
+        raise ValidationError(
+            f"Must be true, because {unfiltered}: confirm that {meant} are meant. Or add a filter.", "all"
+        )
     if narrows and given:
-        raise ValidationError("Must be absent where `wanted` has a filter.", "all")
+        raise ValidationError("Must be false or absent, because `wanted` has a filter.", "all")
 
 
 def add_operations(

@@ -4,10 +4,10 @@ import logging
 from http import HTTPStatus
 from typing import Any
 
-from flask import Flask, Response, jsonify, request
+from flask import Flask, Response, current_app, jsonify, request
 from marshmallow import Schema, fields
 from sqlalchemy.exc import DBAPIError
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from app.kernel.db.retries import is_rows_fault, sqlstate
 from app.kernel.errors import (
@@ -21,6 +21,7 @@ from app.kernel.errors import (
     UnavailableError,
     UnsupportedMediaTypeError,
 )
+from app.kernel.suggestions import did_you_mean
 from app.web.http import event_stream
 from app.web.http.body import MAX_DETAILS, drain
 from app.web.http.request_log import current_request_id
@@ -32,7 +33,7 @@ MAX_TEXT = 500
 _HTTP_ERRORS = {
     400: ("INVALID_REQUEST", "The request is malformed."),
     404: ("NOT_FOUND", "There is nothing at this path."),
-    405: ("METHOD_NOT_ALLOWED", "This path does not support this method."),
+    405: ("METHOD_NOT_ALLOWED", "This path does not support this method."),  # followed by the methods that it supports
     408: ("REQUEST_TIMEOUT", "The request did not arrive in time."),
     413: (PayloadTooLargeError.code, PayloadTooLargeError.summary()),
     414: ("URI_TOO_LONG", "The request line is too long."),
@@ -122,12 +123,24 @@ def _http(error: HTTPException) -> Response | HTTPException:
     if status == 413:
         drain(request)
     code, message = http_error(status)
-    response = jsonify(envelope(code, message, current_request_id()))
+    response = jsonify(envelope(code, message + _remedy(error), current_request_id()))
     response.status_code = status
     for name, value in error.get_headers():
         if name.lower() not in {"content-type", "content-length"}:
             response.headers[name] = value
     return response
+
+
+def _remedy(error: HTTPException) -> str:
+    """Return the sentence that follows the message: the allowed methods, or the nearest path."""
+    if isinstance(error, MethodNotAllowed):
+        methods = sorted(set(error.valid_methods or ()) - {"HEAD", "OPTIONS"})
+        return f" It supports {', '.join(methods)}." if methods else ""
+    if not isinstance(error, NotFound):
+        return ""
+    known = {"/" + rule.rule.split("/", 2)[1] for rule in current_app.url_map.iter_rules()}
+    first = "/" + request.path.split("/", 2)[1]
+    return f"{'' if first in known else did_you_mean(first, sorted(known))} GET /docs lists all paths."
 
 
 def _database(error: DBAPIError) -> Response:

@@ -13,6 +13,7 @@ from app.kernel.tracing.context import TraceContext
 from app.queue.jobs.job_batch import Outcome, create_many
 from app.queue.jobs.job_creation import Created
 from app.queue.jobs.job_model import NewJob
+from app.web.catalog import similar_endpoints
 from app.web.http.body import details_of, invalid
 from app.web.http.error_envelope import ErrorBodySchema
 from app.web.http.request_fields import Body
@@ -66,14 +67,14 @@ def create_batch(body: dict[str, Any]) -> dict[str, Any]:
     parsed = [_parse(job, trace) for job in body["jobs"]]
     good = [job for job in parsed if isinstance(job, NewJob)]
     outcomes = iter(create_many(services().creator, good))
-    results = [next(outcomes) if isinstance(job, NewJob) else job for job in parsed]
+    results: list[Outcome] = [next(outcomes) if isinstance(job, NewJob) else job for job in parsed]
     new = [result.job for result in results if isinstance(result, Created) and result.is_new]
     for job in new:
         PROCESS.add(SCHEDULED, job.trigger)
     executions = [job.execution for job in new if job.execution is not None]
     for queue in {one.queue for one in executions if one.status is ExecutionStatus.QUEUED}:
         wake(queue)
-    return {"items": [_shape(result) for result in results]}
+    return {"items": [_shape(result) for result in similar_endpoints.completed(results, body["jobs"])]}
 
 
 def _parse(job: Mapping[str, Any], trace: TraceContext | None) -> NewJob | TaskExecutorError:

@@ -58,6 +58,12 @@ _TIMES: dict[str, Callable[[Any], object]] = {"run_at": read_instant, "delay": r
 _EVERY = f"for INTERVAL; `500ms`, `10s`, `5m`, `2h`, `1d`, or milliseconds; at least {SHORTEST_MS} ms"
 
 
+def other_trigger(name: str, trigger: Trigger) -> str:
+    """Return the fault of a field that only jobs of other triggers have."""
+    owners = " and ".join(owner for owner, names in _ONLY.items() if name in names)
+    return f"Only for {owners} jobs; `trigger` is {trigger}."
+
+
 def check_key(key: str) -> None:
     """Refuse an idempotency key of the service's own jobs; raises ValidationError."""
     if key.startswith(OWN_KEY_PREFIX):
@@ -186,12 +192,12 @@ class NewJobSchema(ChangedJobSchema, InlineFields):
     def check_trigger(self, data: dict[str, Any], **_: Any) -> None:
         trigger = data["trigger"]
         given = {name for name in set[str]().union(*_ONLY.values()) if data.get(name) is not None}
-        faults = {name: [f"Not a field of {trigger} jobs."] for name in sorted(given - _ONLY[trigger])}
+        faults = {name: [other_trigger(name, trigger)] for name in sorted(given - _ONLY[trigger])}
         faults |= {name: [f"Required for {trigger} jobs."] for name in sorted(_NEEDED[trigger] - given)}
         faults |= without_url(data)
         if trigger is Trigger.DELAYED and len(given & _ONLY[trigger]) != 1:
             if "delay" in given:
-                faults["delay"] = ["Not together with `run_at`."]
+                faults["delay"] = ["Not together with `run_at`. Give one of the two."]
             else:
                 faults["run_at"] = [f"Required for {trigger} jobs, unless `delay` is given."]
         if faults:

@@ -19,7 +19,7 @@ def test_resource_of_a_live_endpoint_is_not_deleted(api: Api, path: str) -> None
     register_all(api)
     error = problem(api.delete(path), 409, "CONFLICT")
     assert "endpoint target" in error["message"]
-    assert [detail["message"] for detail in error["details"]] == ["Needed by endpoint target."]
+    assert [detail["message"] for detail in error["details"]] == ["In use by endpoint target."]
     assert api.get(path).status_code == 200
     assert api.delete("/endpoints/target").status_code == 204
     assert api.delete(path).status_code == 204
@@ -51,7 +51,7 @@ def test_resource_of_a_repeating_job_is_deleted_only_after_the_job_is_retired(
     if is_paused:
         assert api.post(f"/jobs/{job_id}/pause").status_code == 200
     details = problem(api.delete("/endpoints/target"), 409, "CONFLICT")["details"]
-    assert {"pointer": "", "message": f"Needed by job {job_id}."} in details
+    assert {"pointer": "", "message": f"In use by job {job_id}."} in details
     changed = {key: value for key, value in http_endpoint().items() if key != "name"}
     assert api.put("/endpoints/target", changed).status_code == 200
     for path in RESOURCES:

@@ -79,9 +79,13 @@ def test_similar_endpoint_is_suggested_to_readers_only(app: Flask, api: Api, dat
     writer = Api(app, api_keys.create(database, "writer", [Scope.JOBS_WRITE], None))
     both = Api(app, api_keys.create(database, "both", [Scope.JOBS_WRITE, Scope.READ], None))
     unknown = "There is no endpoint named 'welcom'."
-    for key, suggestion in ((writer, ""), (both, " Did you mean 'welcome'?")):
-        error = problem(key.post("/jobs", one_shot("k", endpoint="welcom")), 404, "ENDPOINT_NOT_FOUND")
-        assert error["message"] == unknown + suggestion
+    wrong = one_shot("k", endpoint="welcom")
+    for key, remedy in ((writer, " Give the name of a registered endpoint."), (both, " Did you mean 'welcome'?")):
+        error = problem(key.post("/jobs", wrong), 404, "ENDPOINT_NOT_FOUND")
+        assert error["message"] == unknown + remedy
+        (item,) = key.post("/jobs/batch", {"jobs": [wrong]}).json["items"]
+        assert error["details"] == item["error"]["details"] == [{"pointer": "/endpoint", "message": error["message"]}]
+    assert problem(both.get("/endpoints/zzz"), 404, "ENDPOINT_NOT_FOUND")["message"].endswith("lists the endpoints.")
 
 
 def test_document_and_health_need_no_key(app: Flask) -> None:

@@ -66,6 +66,8 @@ def test_pointer_names_the_invalid_field(
     )
 
 
+RATE = {"count": 1, "per": "1s"}
+LATER = "2090-01-01T00:00:00Z"
 RULE = {"name": "r", "channels": ["c"], "all": True}
 MESSAGES = [
     (
@@ -79,6 +81,23 @@ MESSAGES = [
     ("/jobs", one_shot("k", dela="1h"), "/dela: Unknown field. Did you mean 'delay'?"),
     ("/jobs", one_shot("k", zzz=1), "/zzz: Unknown field."),
     ("/jobs", one_shot("k", input=[]), "/input: Must be an object."),
+    ("/jobs", one_shot("k", delay="1h"), "/delay: Only for DELAYED jobs; `trigger` is IMMEDIATE."),
+    ("/jobs", one_shot("k", ends_at=LATER), "/ends_at: Only for CRON and INTERVAL jobs; `trigger` is IMMEDIATE."),
+    (
+        "/endpoints",
+        http_endpoint(limits={"rate": RATE | {"zzz": 1}}),
+        "Unknown field. Known: burst, count, per, window.",
+    ),
+    ("/endpoints", http_endpoint(config="nope"), "no config named 'nope'. Create it first: POST /configs."),
+    ("/endpoints", http_endpoint(payload_spec="nope"), "named 'nope'. Create it first: POST /payload-specs."),
+    (
+        "/endpoints",
+        http_endpoint(spec={"url": "http://x/", "headers": {"A": "{{secret.nope}}"}}),
+        "no such secret. Create it first: POST /secrets.",
+    ),
+    ("/endpoints", http_endpoint(spec={"url": "http://x/{{config.a}}"}), "the name of a config in `config`."),
+    ("/bulk-operations", {"action": "cancel", "wanted": {}}, "/all: Must be true, because `wanted` filters by state"),
+    ("/redrives", {"wanted": {}}, "/all: Must be true, because `wanted` is empty: confirm that all open dead letters"),
     ("/notification-rules", RULE | {"events": ["job.fail"]}, "/events/0: Unknown event. Did you mean 'job.failing'?"),
     ("/notification-rules", RULE | {"events": ["test"]}, "/events/0: Must be one of: execution.failed, "),
     (
@@ -92,6 +111,12 @@ MESSAGES = [
 @each_case(("path", "body", "message"), MESSAGES)
 def test_message_names_the_remedy(shared_api: Api, path: str, body: Any, message: str) -> None:
     assert message in shared_api.post(path, body).json["error"]["message"]
+
+
+def test_path_and_method_have_a_remedy(shared_api: Api) -> None:
+    assert "It supports GET, POST." in problem(shared_api.send("DELETE", "/jobs"), 405, "METHOD_NOT_ALLOWED")["message"]
+    missing = problem(shared_api.get("/execution"), 404, "NOT_FOUND")["message"]
+    assert missing == "There is nothing at this path. Did you mean '/executions'? GET /docs lists all paths."
 
 
 def test_fault_of_json_has_a_line_and_a_column(shared_api: Api) -> None:

@@ -1,6 +1,7 @@
 """Manual runs: in addition to the schedule, once per idempotency key, or ahead of a delayed job's time."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from sqlalchemy import text
 
@@ -42,3 +43,31 @@ def test_manual_run_brings_a_delayed_job_forward(api: Api, database: Database) -
         text("UPDATE executions SET status = 'RUNNING', worker_id = 'w', started_at = now(), attempt_count = 1")
     )
     problem(api.post(f"/jobs/{job['job_id']}/run"), 409, "CONFLICT")
+
+
+def test_refusal_of_a_retired_job_says_how_it_ended_and_the_remedy(api: Api, database: Database) -> None:
+    register(api)
+
+    def refused(job: dict[str, Any], action: str = "run") -> str:
+        message: str = problem(api.post(f"/jobs/{job['job_id']}/{action}"), 409, "CONFLICT")["message"]
+        assert api.get(f"/jobs/{job['job_id']}").json["retired_at"][:19] in message
+        return message
+
+    cancelled, ended, repeating, updated = (
+        *(created(api, one_shot("k")), created(api, one_shot("l"))),
+        *(created(api, cron()), created(api, cron())),
+    )
+    for job in (cancelled, repeating):
+        assert api.post(f"/jobs/{job['job_id']}/cancel").status_code == 200
+    assert " by test, and cannot be run. " in refused(cancelled)
+    assert f"POST /executions/{cancelled['execution']['execution_id']}/retry" in refused(cancelled)
+    assert " was cancelled at " in refused(repeating, "pause")
+    rows.set_status(database, ended["job_id"], "SUCCESS")
+    database.fetch(
+        text("UPDATE jobs SET status = 'RETIRED', retired_at = now() WHERE job_id = :id"), {"id": ended["job_id"]}
+    )
+    assert " ended with SUCCESS at " in refused(ended, "resume")
+    new = api.send("PUT", f"/jobs/{updated['job_id']}", json={"name": "new"}).json["job_id"]
+    assert f"Use its next version: '{new}'." in refused(updated)
+    answer = api.send("PUT", f"/jobs/{updated['job_id']}", json={"name": "newer"})
+    assert f"'{new}'" in problem(answer, 409, "JOB_NOT_UPDATABLE")["message"]

@@ -47,7 +47,7 @@ def test_status_summarises_workers_queues_and_deliveries(cli: Cli) -> None:
     shown = cli.run("status").stdout
     for part in (
         "1 ALIVE, 1 DEAD; 0 of 9 slots busy",
-        "on time; 1 schedulers alive",
+        "on time; 1 scheduler alive",
         "no worker serves it",
         "of the last 60 s",
     ):

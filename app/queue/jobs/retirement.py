@@ -1,0 +1,44 @@
+"""Retired jobs: how and when they ended, for messages that refuse a change."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, TextClause
+
+from app.kernel.db import Database
+from app.kernel.sql import statement
+from app.queue.jobs.job_model import Job
+from app.queue.reading.explanation import CANCELLING, LAST_EVENT
+from app.queue.reading.waiting_reasons import at
+from schema.states import ExecutionStatus
+
+REASON = statement("jobs.end_reason", "SELECT end_reason FROM jobs WHERE job_id = :job_id")
+_Fetch = Callable[[TextClause, Mapping[str, Any]], Sequence[Row[Any]]]
+_RETRIABLE = {ExecutionStatus.FAILED, ExecutionStatus.CANCELLED}
+
+
+def refusal(reader: Database | Connection, job: Job, action: str) -> str:
+    """Return the message that a retired job cannot be `action`, a participle: how it ended, and the remedy."""
+    fetch: _Fetch = reader.fetch if isinstance(reader, Database) else lambda *read: reader.execute(*read).all()
+    when = "" if job.retired_at is None else f" at {at(job.retired_at)}"
+    if job.replaced_by_id is not None:
+        return (
+            f"The job {job.job_id!r} was replaced{when}, and cannot be {action}. Use its next version: "
+            f"{job.replaced_by_id!r}."
+        )
+    another = "Create another job."
+    if job.execution is not None and job.execution.status in _RETRIABLE:
+        another = f"Create another job, or use POST /executions/{job.execution.execution_id}/retry."
+    return f"The job {job.job_id!r} {_end(fetch, job, when)}, and cannot be {action}. {another}"
+
+
+def _end(fetch: _Fetch, job: Job, when: str) -> str:
+    execution = job.execution
+    if execution is not None and execution.status is not ExecutionStatus.CANCELLED:
+        return f"ended with {execution.status}{when}"
+    if execution is not None:
+        params = {"execution_id": execution.execution_id, "reasons": [reason.value for reason in CANCELLING]}
+        actors = [row.actor for row in fetch(LAST_EVENT, params) if row.actor]
+        return f"was cancelled{when}{''.join(f' by {actor}' for actor in actors)}"
+    reasons = [row.end_reason for row in fetch(REASON, {"job_id": job.job_id})]
+    return f"was cancelled{when}" if reasons == ["CANCELLED"] else f"ended{when}, because no tick was left"
