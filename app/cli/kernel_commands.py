@@ -1,6 +1,6 @@
 """Commands of the kernel; commands of features are in the features' folders."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -14,6 +14,7 @@ from app.cli import (
     secrets_cli,
     verify_cli,
 )
+from app.cli.commands import ApplicationGroup
 
 COMMANDS: Sequence[click.Command] = (
     api_keys_cli.group,
@@ -25,3 +26,11 @@ COMMANDS: Sequence[click.Command] = (
     secrets_cli.group,
     verify_cli.command,
 )
+
+
+def group_with(commands: Iterable[click.Command]) -> ApplicationGroup:
+    """Return the group of all commands: of the kernel, and the given ones of features."""
+    group = ApplicationGroup()
+    for command in (*COMMANDS, *commands):
+        group.add_command(command)
+    return group

@@ -78,12 +78,9 @@ def create_app(settings: Settings | None = None) -> Flask:
 
 
 def _add_commands(app: Flask) -> None:
-    from app.cli.commands import ApplicationGroup  # noqa: PLC0415 - a web process needs none
-    from app.cli.kernel_commands import COMMANDS  # noqa: PLC0415
+    from app.cli.kernel_commands import group_with  # noqa: PLC0415 - a web process needs none
 
-    app.cli = ApplicationGroup(app.cli.name)
-    for command in (*COMMANDS, *(command for feature in FEATURES for command in feature.commands())):
-        app.cli.add_command(command)
+    app.cli = group_with(command for feature in FEATURES for command in feature.commands())
 
 
 def _register(app: Flask, built: Services) -> None:
