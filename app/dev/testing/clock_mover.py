@@ -24,7 +24,7 @@ _RELEASED = f"""{_WAITS} AND attempt_count = 0 AND scheduled_at <= now()
  AND run_at > now() AND run_at < now() + INTERVAL '{_RELEASE_SECONDS} seconds'"""
 _DUE = f"SELECT count(*) FROM executions WHERE ({_WAITS} AND run_at <= now()) OR ({_RELEASED})"
 # The rows that are work for a chore now, by its name. Schedulers run their chores by the machine's time.
-_CHORES = {
+CHORES = {
     "materialize": "SELECT count(*) FROM jobs WHERE cron_next_run_at <= now()",
     "promote": "SELECT count(*) FROM executions WHERE status = 'PENDING' AND NOT on_hold AND run_at <= now()",
     "expire": "SELECT count(*) FROM executions WHERE status IN ('QUEUED', 'RETRYING') AND expires_at <= now()",
@@ -32,20 +32,22 @@ _CHORES = {
                   WHERE closed_at IS NULL AND waits_until <= now()""",
 }
 _ENDS = "SELECT ARRAY(SELECT end_id FROM execution_ends WHERE due_at <= now())"
-_WORK = f"SELECT {', '.join(f'({query})' for query in (_RUNNING, _DUE, _ENDS, *_CHORES.values()))}"
+WORK = f"SELECT now(), {', '.join(f'({query})' for query in (_RUNNING, _DUE, _ENDS, *CHORES.values()))}"
 # The first of each partition, in the order of its claims.
-_FIRST_DUE = f"""
+FIRST_DUE = f"""
 SELECT DISTINCT ON (queue, shard, endpoint, limit_key) execution_id, queue, clock_timestamp() FROM executions
  WHERE {_WAITS} AND run_at <= now()
  ORDER BY queue, shard, endpoint, limit_key, priority DESC, run_at, execution_id
 """
+# After the instant of the last look at the work: what has become due since then in real time is no reason to pass it.
 _NEXT = f"""
+WITH looked AS (SELECT CAST(%s AS TIMESTAMPTZ) AS at)
 SELECT min(instant) FROM (
-  SELECT min(cron_next_run_at) AS instant FROM jobs WHERE cron_next_run_at > now()
-  UNION ALL SELECT min(run_at) FROM executions WHERE {_WAITS} AND run_at > now()
-  UNION ALL SELECT min(expires_at) FROM executions WHERE status IN ('QUEUED', 'RETRYING') AND expires_at > now()
-  UNION ALL SELECT min(due_at) FROM execution_ends WHERE due_at > now()
-  UNION ALL SELECT min(waits_until) FROM notification_groups WHERE closed_at IS NULL AND waits_until > now()) AS next
+  SELECT min(cron_next_run_at) AS instant FROM jobs, looked WHERE cron_next_run_at > at
+  UNION ALL SELECT min(run_at) FROM executions, looked WHERE {_WAITS} AND run_at > at
+  UNION ALL SELECT min(expires_at) FROM executions, looked WHERE status IN ('QUEUED', 'RETRYING') AND expires_at > at
+  UNION ALL SELECT min(due_at) FROM execution_ends, looked WHERE due_at > at
+  UNION ALL SELECT min(waits_until) FROM notification_groups, looked WHERE closed_at IS NULL AND waits_until > at) AS n
 """
 _UNFINISHED = """
 SELECT execution_id, endpoint, status FROM executions
@@ -73,7 +75,7 @@ class ClockMover:
         by_name = {chore.name: chore for chore in chores}
         self._clock = clock
         self._outbox = outbox  # its chore leaves each event to its writer for a second
-        self._chores = [by_name[name] for name in _CHORES]
+        self._chores = [by_name[name] for name in CHORES]
         self._watch = by_name["watch"]
         self._holds = holds
         self._hint = hint
@@ -87,25 +89,28 @@ class ClockMover:
         """
         until, stops = time.monotonic() + seconds, 0
         while True:
-            holds = self._settle(until)
+            looked_at, holds = self._settle(until)
             if self._clock.now() >= target:
                 return stops
             instants = [hold.until for hold in holds if hold.until is not None]
-            instants += [instant for (instant,) in self._clock.rows(_NEXT) if instant is not None]
+            instants += [instant for (instant,) in self._clock.rows(_NEXT, [looked_at]) if instant is not None]
             self._await_breakers()
             self._clock.move(min([*instants, target]))
             self._moved_at = self._clock.now()
             stops += 1
 
-    def _settle(self, until: float) -> list[ClaimHold]:
-        """Wait until all due work has ended or is held, and return the holds; raise UnfinishedError."""
+    def _settle(self, until: float) -> tuple[datetime, list[ClaimHold]]:
+        """Wait until all due work has ended or is held; return when that was seen, and the holds.
+
+        Raises UnfinishedError.
+        """
         if self._clock.rows(_HAS_RULES)[0][0]:
             self._watch.run()
         idle_since = time.monotonic()
         while True:
-            running, due, ends, *work = self._clock.rows(_WORK)[0]
+            looked_at, running, due, ends, *work = self._clock.rows(WORK)[0]
             if not running and not due and not ends and not any(work):
-                return []
+                return looked_at, []
             changes = sum(chore.run().total() for chore, rows in zip(self._chores, work, strict=True) if rows)
             if ends:
                 self._outbox.handle_named(ends)
@@ -114,7 +119,7 @@ class ClockMover:
             patience = _LOCK_SECONDS if any(work) else _CLAIM_SECONDS
             is_idle = due and time.monotonic() > idle_since + patience
             if is_idle and (holds := self._held()) is not None:
-                return holds
+                return looked_at, holds
             if time.monotonic() > until:
                 raise UnfinishedError(self._complaint())
             self._check()
@@ -132,12 +137,13 @@ class ClockMover:
         if self._clock.rows(f"SELECT 1 FROM executions WHERE {_RELEASED} LIMIT 1"):
             return None
         holds = list[ClaimHold]()
-        for execution_id, queue, now in self._clock.rows(_FIRST_DUE):
+        for execution_id, queue, now in self._clock.rows(FIRST_DUE):
             if (hold := self._holds.of(execution_id, now)) is None:
                 self._hint(queue)
                 return None
             holds.append(hold)
-        return holds
+        # A worker may have claimed one of them since the last look at the work.
+        return None if not holds or self._clock.rows(_RUNNING)[0][0] else holds
 
     def _complaint(self) -> str:
         rows = self._clock.rows(_UNFINISHED)

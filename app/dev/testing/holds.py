@@ -12,6 +12,7 @@ from app.queue.claiming.endpoint_rules import readable_limits
 from app.queue.reading.explanation import explain
 from app.queue.reading.waiting_reasons import FACTS, Facts
 
+_MOVED = {"WAITING_FOR_RUN_AT", "RETRYING_AFTER_ERROR"}  # no longer due: a worker has released it, or has tried it
 _PAUSED = {"ENDPOINT_PAUSED", "QUEUE_PAUSED", "JOB_PAUSED"}
 
 
@@ -34,6 +35,8 @@ class Holds:
         try:
             found = explain(self._database, execution_id, reclaim_every=timedelta(0), reasons=self._reasons)
         except ExecutionNotFoundError:
+            return None
+        if found.reason in _MOVED:
             return None
         if found.reason in _PAUSED:
             return ClaimHold(found.reason)

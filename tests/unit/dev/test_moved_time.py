@@ -1,12 +1,14 @@
 """Clock of the stack for tests of users: the product can be moved by functions, and has no part in it."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from unittest.mock import MagicMock, Mock
 
 import pytest
 from psycopg2 import errors
 
+from app.dev.testing.clock_mover import CHORES, FIRST_DUE, WORK, ClockMover
 from app.dev.testing.leftovers import KEPT, TABLES
 from app.dev.testing.movable_stack import MovableStack
 from schema.tables.columns import metadata
@@ -37,3 +39,20 @@ def test_completion_of_a_worker_during_the_deletion_ends_no_stack(error: type[Ex
     assert MovableStack(Mock(), clock, Mock()).clear() == ["exec_1"]
     assert clock.transaction.call_count == 2
     clock.go_back.assert_called_once()
+
+
+def test_execution_that_a_worker_claims_between_two_queries_is_waited_for() -> None:
+    at, queries = datetime(2030, 1, 1, tzinfo=UTC), list[str]()
+
+    def rows(query: str, _parameters: object = None) -> list[tuple[object, ...]]:
+        queries.append(query)
+        if query == WORK:
+            return [(at, 0, int(FIRST_DUE not in queries), [], *[0] * len(CHORES))]
+        return [] if "LIMIT 1" in query or query == FIRST_DUE else [(0,)]
+
+    clock = Mock(rows=rows, now=lambda: at)
+    chores = [Mock() for _ in (*CHORES, "watch")]
+    for chore, name in zip(chores, (*CHORES, "watch"), strict=True):
+        chore.name = name
+    ClockMover(clock, chores, Mock(), Mock(), hint=Mock(), check=Mock()).to(at, seconds=60)
+    assert queries[-1] == WORK
