@@ -150,7 +150,10 @@ class BulkOperationNotFoundError(NotFoundError, code="BULK_OPERATION_NOT_FOUND")
 class BreakerNotFoundError(NotFoundError, code="BREAKER_NOT_FOUND"):
     """No recent delivery to that target has failed, so the target has no breaker: every delivery is sent."""
 
-    message_format = "The target {!r} has no breaker: no recent delivery to it has failed, and every delivery is sent."
+    message_format = (
+        "The target {!r} has no breaker: no recent delivery to it has failed, and every delivery is sent. "
+        "GET /breakers lists the breakers."
+    )
 
 
 class WorkerNotFoundError(NotFoundError, code="WORKER_NOT_FOUND"):

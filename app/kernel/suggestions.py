@@ -8,7 +8,7 @@ from marshmallow import RAISE, Schema, ValidationError
 
 MAX_SUGGESTED = 20  # unknown fields of an object with a suggestion; an answer names no more
 _MAX_CHARACTERS = 64  # of a name; the comparison takes quadratic time
-_MAX_LISTED = 200  # characters of a list of names
+_MAX_LISTED = 170  # characters of a list of names
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

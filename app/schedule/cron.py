@@ -27,7 +27,7 @@ from croniter import croniter
 from app.kernel.errors import Detail, InvalidRequestError
 from app.kernel.formats import MICROSECOND
 from app.schedule.cron_expression import CronExpression, listed
-from app.schedule.zones import names, time_zone
+from app.schedule.zones import fault_of, time_zone
 
 # Bounds of the search: zones cannot shift times at the ends of Python's calendar.
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
@@ -54,8 +54,7 @@ class Schedule:
         is not in the IANA database.
         """
         fields = CronExpression.parse(expression)
-        if timezone not in names():
-            message = "Must be a time zone of the IANA database, such as Europe/Berlin or UTC."
+        if message := fault_of(timezone):
             raise InvalidRequestError.of_faults(Detail(pointer="/timezone", message=message))
         return cls(expression, timezone, fields, time_zone(timezone), _calendar(fields))
 

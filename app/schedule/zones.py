@@ -8,6 +8,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from app.kernel.suggestions import did_you_mean
+
 DATABASE: Traversable = files("tzdata")
 
 
@@ -15,6 +17,16 @@ DATABASE: Traversable = files("tzdata")
 def names() -> frozenset[str]:
     """Return the names of the IANA database, without the name of no zone."""
     return frozenset(DATABASE.joinpath("zones").read_text("utf-8").split()) - {"Factory"}
+
+
+def fault_of(name: str) -> str | None:
+    """Return the message for a name that is not in the IANA database."""
+    if name in names():
+        return None
+    known = {zone.rpartition("/")[2].lower(): zone for zone in sorted(names(), reverse=True)}
+    near = known.get(name.lower().replace(" ", "_"))
+    remedy = f" Did you mean {near!r}?" if near else did_you_mean(name, sorted(names()))
+    return f"Must be a time zone of the IANA database, such as Europe/Berlin or UTC.{remedy}"
 
 
 @cache

@@ -45,7 +45,8 @@ class Kinds(fields.Field[frozenset[str]]):
         known = [*sorted(GROUPS), *(kind.value for kind in EventKind)]
         if unknown := kinds.difference(known):
             near = did_you_mean(min(unknown), known)
-            raise ValidationError(f"Must be one or more of {', '.join(known)}, separated by commas.{near}")
+            groups = ", ".join(sorted(GROUPS))
+            raise ValidationError(f"Must be kinds, such as job.ended, or groups ({groups}), separated by commas.{near}")
         return kinds
 
 

@@ -33,8 +33,8 @@ def _pattern(of: str) -> fields.String:
 
 
 def _time_zone(name: str) -> None:
-    if name not in zones.names():
-        raise ValidationError("Must be a time zone of the IANA database, such as Europe/Berlin or UTC.")
+    if message := zones.fault_of(name):
+        raise ValidationError(message)
 
 
 class _RuleEvent(fields.Enum[NotificationEvent]):

@@ -35,7 +35,9 @@ class Condition:
         """Raise PreconditionFailedError unless the current tag meets both conditions."""
         # If-Match compares strongly: a weak tag equals no other tag. If-None-Match compares weakly.
         if self.match and not self.match.contains_raw(tag):
-            raise PreconditionFailedError("The resource has changed: If-Match does not list its current ETag.")
+            raise PreconditionFailedError(
+                "The resource has changed: If-Match does not list its current ETag. Read it, and repeat the change."
+            )
         if self.has(tag):
             raise PreconditionFailedError("The resource is in a state that If-None-Match excludes.")
 

@@ -56,12 +56,14 @@ def bearer() -> str:
 def require(scope: Scope) -> None:
     """Raise ForbiddenError if the key of the current request lacks a scope."""
     if not g.api_key.allows(scope):
-        raise ForbiddenError(f"This API key lacks the scope {scope.value!r}.")
+        raise ForbiddenError(f"This API key lacks the scope {scope.value!r}. Use a key that has it.")
 
 
 def _check(presented: str, scope: Scope, or_scope: Scope | None) -> None:
     if not presented:
-        raise UnauthorizedError("An API key is required: send `Authorization: Bearer te_...`.")
+        raise UnauthorizedError(
+            "An API key is required: send `Authorization: Bearer te_...`. `flask --app app api-keys create` makes keys."
+        )
     key_limit, bad_key_limit, address = services().key_limit, services().bad_key_limit, request.remote_addr or ""
     try:
         # A valid key is accepted from any address, since clients behind a proxy share its address.

@@ -132,7 +132,9 @@ def _check_url() -> None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise ValueError("an object has the same key twice")
+        names = [name for name, _ in pairs]
+        twice = next(name for name in value if names.count(name) > 1)
+        raise ValueError(f"an object has the same key twice: {twice[:64]!r}")
     return value
 
 

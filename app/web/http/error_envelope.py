@@ -7,7 +7,7 @@ from typing import Any
 from flask import Flask, Response, current_app, jsonify, request
 from marshmallow import Schema, fields
 from sqlalchemy.exc import DBAPIError
-from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from app.kernel.db.retries import is_rows_fault, sqlstate
 from app.kernel.errors import (
@@ -136,6 +136,8 @@ def _remedy(error: HTTPException) -> str:
     if isinstance(error, MethodNotAllowed):
         methods = sorted(set(error.valid_methods or ()) - {"HEAD", "OPTIONS"})
         return f" It supports {', '.join(methods)}." if methods else ""
+    if isinstance(error, RequestEntityTooLarge):
+        return f" At most {current_app.config['MAX_CONTENT_LENGTH']} bytes are accepted (TE_MAX_BODY_BYTES)."
     if not isinstance(error, NotFound):
         return ""
     known = {"/" + rule.rule.split("/", 2)[1] for rule in current_app.url_map.iter_rules()}

@@ -72,7 +72,8 @@ def _first_or_again(
     database = services().database
     taken = idempotency.take(database, wanted)
     if not hmac.compare_digest(taken.fingerprint, wanted.fingerprint):
-        raise IdempotencyKeyReusedError("This Idempotency-Key was used for another request. Use a new key.")
+        message = "This Idempotency-Key was used for another request. Use a new key."
+        raise IdempotencyKeyReusedError(message, [{"pointer": HEADER, "message": message}])
     if taken.answer is not None:
         return _sent(taken.answer, is_again=not taken.is_own)
     # No answer is stored if the first run ended between two transactions; such views are repeatable.

@@ -81,6 +81,11 @@ MESSAGES = [
     ("/jobs", one_shot("k", dela="1h"), "/dela: Unknown field. Did you mean 'delay'?"),
     ("/jobs", one_shot("k", zzz=1), "/zzz: Unknown field."),
     ("/jobs", one_shot("k", input=[]), "/input: Must be an object."),
+    (
+        "/jobs",
+        {"url": "http://x/", "cron": "* * * * *", "timezone": "berlin"},
+        "such as Europe/Berlin or UTC. Did you mean 'Europe/Berlin'?",
+    ),
     ("/jobs", one_shot("k", delay="1h"), "/delay: Only for DELAYED jobs; `trigger` is IMMEDIATE."),
     ("/jobs", one_shot("k", ends_at=LATER), "/ends_at: Only for CRON and INTERVAL jobs; `trigger` is IMMEDIATE."),
     (
@@ -121,6 +126,8 @@ def test_path_and_method_have_a_remedy(shared_api: Api) -> None:
 
 def test_fault_of_json_has_a_line_and_a_column(shared_api: Api) -> None:
     answer = shared_api.send("POST", "/jobs", data=b'{"endpoint": "x",\n "input" 1}', content_type=JSON)
+    twice = shared_api.send("POST", "/jobs", data=b'{"a": 1, "b": 2, "a": 3}', content_type=JSON)
+    assert "the same key twice: 'a'." in problem(twice, 400, "INVALID_REQUEST")["message"]
     assert "not valid JSON: line 2, column 10: " in problem(answer, 400, "INVALID_REQUEST")["message"]
 
 
