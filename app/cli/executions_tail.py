@@ -51,7 +51,10 @@ class _Open(NamedTuple):
 
 @dataclass(slots=True)
 class Follower:
-    """Detector of the state changes of new and open executions since the previous poll, in two statements a poll and one for each change."""
+    """Detector of state changes of new and open executions since the previous poll.
+
+    A poll takes two statements, and one for each changed execution.
+    """
 
     database: Database
     wanted: ExecutionFilter
