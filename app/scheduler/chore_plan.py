@@ -9,7 +9,7 @@ from app.scheduler.chore import Chore, ChoreContext
 from app.scheduler.finding import SAFETY_NETS, SafetyNet
 from app.scheduler.materializer import Materializer
 from app.scheduler.outbox_chore import Outbox
-from app.scheduler.pruner import Pruner
+from app.scheduler.pruner import Pruner, PruningPace
 from app.scheduler.reclaimer import Reclaimer
 from app.scheduler.upkeep import Promoter, Upkeep
 
@@ -22,7 +22,7 @@ def plan(context: ChoreContext) -> list[Chore]:
     checks = [check for feature in FEATURES for check in feature.checks()]
     nets = [*SAFETY_NETS, *(check for check in checks if isinstance(check, SafetyNet))]
     settings, outbox, upkeep = context.settings, Outbox(context, completion_handlers(FEATURES)), Upkeep(context, nets)
-    reclaimer, pruner = Reclaimer(context, outbox), Pruner(context)
+    reclaimer, pruner = Reclaimer(context, outbox), Pruner(context, pace=PruningPace())
     dead_every = min(settings.worker_timeout_seconds / 3, settings.reclaim_interval_seconds)
     chores = [
         Chore("survey of shards", SURVEY_SECONDS, upkeep.survey_shards),

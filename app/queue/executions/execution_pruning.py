@@ -1,7 +1,7 @@
 """Pruning: delete executions older than the retention in small batches, children first."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row, TextClause
 
@@ -11,6 +11,8 @@ from app.kernel.db.paging import Position
 from app.kernel.errors import UnavailableError
 from app.kernel.sql import statement
 from app.queue.ending.letters import kept_by_a_letter
+
+LATE_MS = 24 * 3600 * 1000
 
 # Starts at the end of the previous batch, because the index still contains deleted entries. An execution with a dead
 # letter stays until the retention after the letter's resolution.
@@ -23,10 +25,13 @@ EXPIRED = statement(
          AND (completed_at, execution_id) > (CAST(:since AS TIMESTAMPTZ), CAST(:after AS TEXT))
          AND completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
        ORDER BY completed_at, execution_id LIMIT :limit)
-    SELECT page.execution_id, page.completed_at, {kept_by_a_letter} AS is_kept FROM page
+    SELECT page.execution_id, page.completed_at, {kept_by_a_letter} AS is_kept,
+           page.completed_at < now() - (CAST(:retention_ms AS BIGINT) + {late_ms}) * INTERVAL '1 millisecond' AS is_late
+      FROM page
      ORDER BY page.completed_at, page.execution_id
     """,
     kept_by_a_letter=kept_by_a_letter("page"),
+    late_ms=LATE_MS,
 )
 
 _CHILDREN = {
@@ -157,17 +162,24 @@ PRUNE_WORKERS = deletion(
 )
 
 
-def expired(
-    database: Database, *, shard: int, after: Position, retention_ms: int, limit: int
-) -> tuple[Position | None, list[str]]:
-    """Read executions that ended before the retention, in order of completion, unless a dead letter keeps them.
+class ExpiredPage(NamedTuple):
+    """Executions to delete; `reached` is the position of the last row read, None at the end.
 
-    Returns the position of the last row read, None at the end, and the ids of the executions.
+    `are_late` if one of them ended more than LATE_MS before the retention.
     """
+
+    reached: Position | None
+    executions: list[str]
+    are_late: bool
+
+
+def expired(database: Database, *, shard: int, after: Position, retention_ms: int, limit: int) -> ExpiredPage:
+    """Read executions that ended before the retention, in order of completion, unless a dead letter keeps them."""
     params = {"shard": shard, "since": after.at, "after": after.key, "retention_ms": retention_ms, "limit": limit}
     rows = database.fetch(EXPIRED, params)
     reached = Position(rows[-1].completed_at, rows[-1].execution_id) if len(rows) == limit else None
-    return reached, [row.execution_id for row in rows if not row.is_kept]
+    free = [row for row in rows if not row.is_kept]
+    return ExpiredPage(reached, [row.execution_id for row in free], any(row.is_late for row in free))
 
 
 def prune_children(database: Database, executions: Sequence[str], *, limit: int) -> int:

@@ -7,7 +7,7 @@ from sqlalchemy import event, text
 
 from app.kernel.db import Database
 from app.queue.executions.execution_pruning import EXPIRED
-from app.scheduler.pruner import Pruner
+from app.scheduler.pruner import MAX_SLEEP_SECONDS, Pruner, PruningPace
 from tests import rows
 from tests.contract.races.racing import WAYS, schedulers, total
 from tests.contract.scheduler.completed import finish
@@ -63,6 +63,37 @@ def test_execution_is_kept_for_the_retention_after_its_dead_letter_is_resolved(d
 def test_run_ends_at_its_time_limit(database: Database) -> None:
     finish(database, rows.add_executions(database, 3), days_ago=31)
     assert Pruner(context(database), seconds=-1.0).prune()["executions"] == 0
+
+
+@pytest.mark.parametrize(("days_ago", "is_late"), [(30.5, False), (32, True)])
+def test_pruner_rests_after_each_batch_and_less_when_executions_are_late(
+    database: Database, days_ago: float, is_late: bool
+) -> None:
+    finish(database, rows.add_executions(database, 9), days_ago=days_ago)
+    rested: list[bool] = []
+
+    class Pace(PruningPace):
+        def rest(self, took: float, *, are_late: bool) -> float:
+            assert took > 0
+            rested.append(are_late)
+            return 0
+
+    assert Pruner(context(database), executions=3, pace=Pace()).prune()["executions"] == 9
+    assert rested == [is_late] * 3
+
+
+def test_rest_is_proportional_to_the_time_of_a_batch() -> None:
+    pace = PruningPace()
+    assert [pace.rest(2.0, are_late=are_late) for are_late in (False, True)] == [18.0, 2.0]
+
+
+def test_stopping_process_ends_a_rest(database: Database) -> None:
+    finish(database, rows.add_executions(database, 6), days_ago=31)
+    slept: list[float] = []
+    stopping = context(database, stopping=lambda: len(slept) == 2)
+    pruner = Pruner(stopping, executions=3, pace=PruningPace(usual=1e9, late=1e9), sleep=slept.append)
+    assert pruner.prune()["executions"] == 3
+    assert slept == [MAX_SLEEP_SECONDS] * 2
 
 
 @pytest.mark.parametrize("status", ["ACTIVE", "RETIRED"])
