@@ -13,7 +13,7 @@ from benchmarks.contenders.ours import Ours
 
 _SHARE = 30  # the oldest thirtieth of the finished executions is pruned
 _PATIENCE_SECONDS = 60.0
-_SILENCE_SECONDS = 2.0  # without a deletion for so long, pruning has finished
+_SILENCE_SECONDS = 10.0  # longer than a rest of the pruner; without a deletion for so long, pruning has finished
 _POLL_SECONDS = 0.02
 
 _CUT = """
@@ -22,7 +22,6 @@ SELECT extract(epoch FROM now() - completed_at) / 86400 FROM executions
  ORDER BY completed_at OFFSET (SELECT reltuples / %s FROM pg_class WHERE relname = 'executions') LIMIT 1
 """
 # PostgreSQL's own counter, updated once a second: counting the rows would cost as much as pruning them.
-# as pruning them.
 _DELETED = "SELECT n_tup_del FROM pg_stat_user_tables WHERE relname = 'executions'"
 
 
