@@ -29,6 +29,8 @@ STORAGE = {
     "gates": "fillfactor = 50",
     "gate_windows": "fillfactor = 50",
     "breakers": "fillfactor = 50",
+    "workflows": "fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05",
+    "workflow_nodes": "fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05",
     # Retention leaves dead entries at the front of their indexes, which the planner reads for each list.
     "attempts": "autovacuum_vacuum_scale_factor = 0.02",
     "execution_logs": "autovacuum_vacuum_scale_factor = 0.02",
@@ -38,7 +40,10 @@ STORAGE = {
 """Storage parameters of tables on PostgreSQL."""
 # Each change of state leaves an old version of the row and of its index entries. A scan from the oldest end of an
 # index reads all old versions: CockroachDB keeps them for ten minutes instead of four hours.
-SHORT_HISTORIES = ("jobs", "executions", "execution_ends", "notification_parts", "idempotency_keys", "breaker_counts")
+SHORT_HISTORIES = (
+    *("jobs", "executions", "execution_ends", "notification_parts", "idempotency_keys", "breaker_counts"),
+    *("workflows", "workflow_nodes"),
+)
 
 
 def create() -> None:

@@ -120,6 +120,7 @@ class Followed(IntFlag):  # bits of `executions.followed`
     CANCELLATION = 4
     ATTEMPT_FAILED = 8  # each failed attempt, the last included
     NOTIFICATION = 16  # the execution delivers a notification, so its end causes no notification
+    NODE = 32  # any end of an execution that belongs to a node of a workflow
 
 
 FOLLOWED_BY = {
@@ -170,10 +171,58 @@ class BulkAction(StrEnum):
     ARCHIVE = "archive"
 
 
+class WorkflowStatus(StrEnum):
+    """State of a workflow."""
+
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"  # starts no node; running nodes continue
+    STOPPING = "STOPPING"  # a node failed, or the workflow was cancelled: starts handlers only, or nothing
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+class WorkflowReason(StrEnum):
+    """Reason why a workflow stops before all its nodes have run."""
+
+    NODE_FAILED = "NODE_FAILED"
+    CANCELLED = "CANCELLED"
+    DEADLINE = "DEADLINE"
+
+
+class NodeState(StrEnum):
+    """State of a node of a workflow, or of an item of a node."""
+
+    WAITING = "WAITING"  # a parent is not through
+    READY = "READY"  # may start; a pause or `max_parallel` can keep it back
+    EXPANDING = "EXPANDING"  # has items that may start
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"  # its execution was cancelled
+    SKIPPED = "SKIPPED"
+
+
+class RunIf(StrEnum):
+    """Condition under which a node starts once all its parents are through; otherwise it is skipped."""
+
+    ALL_SUCCEEDED = "all_succeeded"
+    ALL_DONE = "all_done"
+    ANY_FAILED = "any_failed"
+
+
+class OnFailure(StrEnum):
+    """Effect of a failed node on its workflow."""
+
+    STOP = "stop"  # nodes with `all_succeeded` are not started, and the workflow fails
+    CONTINUE = "continue"  # skips the nodes behind it only
+
+
 _S = ExecutionStatus
 
 FINAL = frozenset({_S.SUCCESS, _S.FAILED, _S.CANCELLED})
 CANCELLABLE = frozenset({_S.PENDING, _S.QUEUED, _S.RETRYING})
+FINAL_OF_WORKFLOW = frozenset({WorkflowStatus.SUCCEEDED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED})
 
 # (from, to): the operations that make the transition
 TRANSITIONS: dict[tuple[ExecutionStatus | None, ExecutionStatus], str] = {

@@ -37,6 +37,7 @@ redrive_id = partial(_new, "rdr")
 part_id = partial(_new, "prt")  # of a group of events
 group_id = partial(_new, "grp")
 operation_id = partial(_new, "bop")
+workflow_id = partial(_new, "wf")
 worker_id = partial(_new, "wrk")  # new at each boot
 command_id = partial(_new, "cmd")  # to a worker
 process_id = partial(_new, "prc")  # of any other process

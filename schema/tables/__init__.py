@@ -45,3 +45,7 @@ from schema.tables.service import region_status as region_status
 from schema.tables.service import signing_keys as signing_keys
 from schema.tables.service import worker_commands as worker_commands
 from schema.tables.service import workers as workers
+from schema.tables.workflows import workflow_edges as workflow_edges
+from schema.tables.workflows import workflow_events as workflow_events
+from schema.tables.workflows import workflow_nodes as workflow_nodes
+from schema.tables.workflows import workflows as workflows

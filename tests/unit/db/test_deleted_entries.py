@@ -26,6 +26,7 @@ MARKED = {
     "gates": [("limiters.prune", ":after")],
     "redrives": [("redrives.prune", ":since")],
     "bulk_operations": [("bulk_operations.prune", ":since")],
+    "workflows": [("workflows.old", ":since")],
 }
 OF_EXECUTION = "read by the ids of executions, never from the front of an index"
 OF_PARENT = "read by the key of its parent"
@@ -37,6 +38,9 @@ UNMARKED = {
     "dead_letters": OF_EXECUTION,
     "gate_windows": OF_PARENT,
     "breaker_endpoints": OF_PARENT,
+    "workflow_edges": OF_PARENT,
+    "workflow_events": OF_PARENT,
+    "workflow_nodes": "read by workflow, or from index entries that steps remove; a short history bounds these",
     "breaker_counts": "read by target, in no order of time; a short history bounds its entries to twice its rows",
     "notification_parts": "read in no order of time; a short history bounds what a run passes",
     "breakers": FEW,
@@ -63,6 +67,8 @@ LONG_HISTORIES = {
     "notification_groups": DAYS,
     "notification_subjects": DAYS,
     "redrives": DAYS,
+    "workflow_edges": DAYS,
+    "workflow_events": DAYS,
     "breaker_endpoints": FEW,
     "breakers": FEW,
     "notification_conditions": FEW,
