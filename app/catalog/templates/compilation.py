@@ -64,7 +64,7 @@ NOT_TEMPLATED = FieldRule(FieldKind.VALUE, frozenset())
 
 def compile_fields(spec: Mapping[str, Any], rules: Mapping[str, FieldRule], at: str = "/spec") -> SpecTemplate:
     """Compile the fields of a spec at the pointer `at`; raises TemplateError with all faults."""
-    compiler = _Compiler()
+    compiler = Compiler()
     items = tuple(
         (name, compiler.node(value, f"{at}/{escaped(name)}", rules.get(name, NOT_TEMPLATED), 0))
         for name, value in spec.items()
@@ -75,8 +75,8 @@ def compile_fields(spec: Mapping[str, Any], rules: Mapping[str, FieldRule], at: 
     return SpecTemplate(Object(items), tuple(compiler.placeholders), secrets)
 
 
-class _Compiler:
-    """Compiler of one spec; collects placeholders and faults."""
+class Compiler:
+    """Compiler of one spec; collects placeholders and faults. A subclass may have other variables."""
 
     def __init__(self) -> None:
         self.placeholders: list[Placeholder] = []
@@ -86,7 +86,7 @@ class _Compiler:
         if isinstance(value, str):
             return self._string(value, pointer, rule)
         if depth > MAX_DEPTH:
-            self._fault(pointer, f"Must be nested at most {MAX_DEPTH} levels deep.")
+            self.fault(pointer, f"Must be nested at most {MAX_DEPTH} levels deep.")
         elif isinstance(value, Mapping):
             return self._object(value, pointer, rule, depth)
         elif isinstance(value, list):
@@ -99,7 +99,7 @@ class _Compiler:
         for key, item in value.items():
             below = f"{pointer}/{escaped(key)}"
             if "{{" in key or "}}" in key:
-                self._fault(below, "A key must not contain a template.")
+                self.fault(below, "A key must not contain a template.")
             items.append((key, self.node(item, below, rule, depth + 1)))
         return Constant(value) if _are_constant([node for _, node in items]) else Object(tuple(items))
 
@@ -109,13 +109,13 @@ class _Compiler:
             return self._url(text, parts, pointer, rule)
         literal = [part for part in parts if isinstance(part, str)]
         if rule.kind is FieldKind.LINE and any(urls.CONTROL.search(part) for part in literal):
-            self._fault(pointer, "Must not contain a line break or another control character.")
+            self.fault(pointer, "Must not contain a line break or another control character.")
         if len(literal) == len(parts):
             return Constant(text)
         if len(parts) == 1 and isinstance(parts[0], Placeholder) and rule.kind in {FieldKind.VALUE, FieldKind.COUNT}:
             return SolePlaceholder(parts[0]) if rule.kind is FieldKind.VALUE else CountNode(parts[0])
         if rule.kind is FieldKind.COUNT:
-            self._fault(pointer, "Must be a number, or a placeholder of its own, without other text.")
+            self.fault(pointer, "Must be a number, or a placeholder of its own, without other text.")
         return Text(parts, one_line=rule.kind is FieldKind.LINE)
 
     def _url(self, text: str, parts: tuple[Part, ...], pointer: str, rule: FieldRule) -> Node:
@@ -131,7 +131,7 @@ class _Compiler:
                 # A literal scheme can be checked before any placeholder is resolved.
                 urls.finish_locator(f"{parts[0]}x", rule.schemes)
         except ValueError as error:
-            self._fault(pointer, str(error))
+            self.fault(pointer, str(error))
         pieces = tuple((part, _escape_for(parts, index)) for index, part in enumerate(parts))
         return UrlNode(pieces, pointer, rule.schemes, finish)
 
@@ -141,31 +141,33 @@ class _Compiler:
             literals.append(literal)
             if literal:
                 yield literal
-            placeholder = None if inside is None else self._placeholder(inside, pointer, rule)
+            placeholder = None if inside is None else self.placeholder(inside, pointer, rule)
             if placeholder:
                 yield placeholder
         outside = "".join(literals)
         if "{{" in outside or _closes_too_often(outside):
-            self._fault(pointer, "The braces of a placeholder are not balanced. Write {{input.NAME}}.")
+            self.fault(pointer, "The braces of a placeholder are not balanced. Write {{input.NAME}}.")
 
-    def _placeholder(self, inside: str, pointer: str, rule: FieldRule) -> Placeholder | None:
+    def placeholder(self, inside: str, pointer: str, rule: FieldRule) -> Placeholder | None:
+        """Return the placeholder of the text between two pairs of braces; None, and a fault, if it is no variable."""
         match = _VARIABLE.fullmatch(inside.strip())
         shown = "{{" + inside[:80] + "}}"
         if match is None or match[1] not in ALL or not match[2]:
-            self._fault(
+            self.fault(
                 pointer,
                 f"{shown} is not a variable. Use {{{{input.NAME}}}}, {{{{config.NAME}}}} or {{{{secret.NAME}}}}.",
             )
             return None
         if match[1] not in rule.namespaces:
             allowed = ", ".join(sorted(rule.namespaces)) or "no variables"
-            self._fault(pointer, f"{shown} is not allowed in this field; allowed: {allowed}.")
+            self.fault(pointer, f"{shown} is not allowed in this field; allowed: {allowed}.")
             return None
         placeholder = Placeholder(match[1], tuple(match[2][1:].split(".")), pointer)
         self.placeholders.append(placeholder)
         return placeholder
 
-    def _fault(self, pointer: str, message: str) -> None:
+    def fault(self, pointer: str, message: str) -> None:
+        """Add a fault."""
         self.faults.append(Detail(pointer=pointer, message=message))
 
 

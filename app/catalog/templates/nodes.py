@@ -57,7 +57,7 @@ def resolve(placeholder: Placeholder, roots: Roots) -> Any:
         elif isinstance(value, list) and _INDEX.fullmatch(step) and int(step) < len(value):
             value = value[int(step)]
         else:
-            raise placeholder.error(f"cannot be resolved: the {placeholder.namespace} has no such value.")
+            raise placeholder.error("cannot be resolved: there is no such value.")
     return value
 
 

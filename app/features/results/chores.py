@@ -3,6 +3,7 @@
 from app.kernel.db.paging import Position
 from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
+from app.queue.executions.execution_pruning import kept_by_a_workflow
 from app.scheduler.chore import Chore, ChoreContext, Counts
 
 BATCH = 100  # executions, with all attempts of each
@@ -51,6 +52,7 @@ PRUNE = statement(
                             AND t.attempt_id NOT IN (SELECT attempt_id FROM free_attempts))
          AND COALESCE(result_pruned_at IS NULL
                       AND completed_at < now() - result_retention_ms * INTERVAL '1 millisecond', false)
+         AND NOT {kept_by_a_workflow}
       RETURNING execution_id),
     a AS (
       UPDATE attempts SET output = NULL, error = error - CAST('body' AS TEXT)
@@ -59,10 +61,11 @@ PRUNE = statement(
     SELECT (SELECT count(*) FROM e) AS executions,
            ARRAY(SELECT x.execution_id FROM executions AS x
                   WHERE x.execution_id = ANY (CAST(:ids AS TEXT[])) AND x.result_pruned_at IS NULL
-                    AND x.completed_at IS NOT NULL
+                    AND x.completed_at IS NOT NULL AND NOT {kept_by_a_workflow}
                     AND x.execution_id NOT IN (SELECT execution_id FROM e)
                   ORDER BY x.execution_id) AS locked
     """,
+    kept_by_a_workflow=kept_by_a_workflow("x"),
 )
 
 

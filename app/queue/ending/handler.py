@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
+from app.kernel.db import Database
 from app.kernel.metrics.series import Series
 from app.queue.ending.outbox_rows import End
 
@@ -16,10 +17,12 @@ class HandlerResult:
     Attributes:
         queues: Queues in which executions became due; their workers are woken.
         counts: Amounts to add to the metrics.
+        follow_ups: Keys of work that the handler continues after the commit.
     """
 
     queues: Collection[str] = ()
     counts: Mapping[Series, int] = field(default_factory=dict)
+    follow_ups: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class Handler:
         concerns: Returns whether the handler has work for an event; without I/O.
         apply: Does the work for up to 200 events, all of which it concerns.
         counters: Counters without labels in `HandlerResult.counts`.
+        follow_up: Continues the work of one key after the commit, in transactions of its own; a result with follow-ups
+            is continued later. A worker calls it at once, but a call may get lost: a chore has to find the work.
 
     Example:
         def _note(connection: Connection, ends: Sequence[End]) -> HandlerResult:
@@ -53,3 +58,4 @@ class Handler:
     concerns: Callable[[End], bool]
     apply: Callable[[Connection, Sequence[End]], HandlerResult]
     counters: Sequence[Series] = ()
+    follow_up: Callable[[Database, str], HandlerResult] | None = None

@@ -37,15 +37,24 @@ LONGEST_WAIT_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class OutboxResult:
-    """Numbers of events that are done and deferred, and the queues in which executions became due."""
+    """Numbers of events that are done and deferred, and the queues in which executions became due.
+
+    `follow_ups` are names of handlers and keys of work that they continue: see `OutboxProcessor.follow_up`.
+    """
 
     ends: int = 0
     defer: int = 0
     queues: frozenset[str] = frozenset()
+    follow_ups: frozenset[tuple[str, str]] = frozenset()
     counts: Counter[Series] = field(default_factory=Counter, compare=False)  # of handlers, until they are committed
 
     def __add__(self, other: "OutboxResult") -> "OutboxResult":
-        return OutboxResult(self.ends + other.ends, self.defer + other.defer, self.queues | other.queues)
+        return OutboxResult(
+            self.ends + other.ends,
+            self.defer + other.defer,
+            self.queues | other.queues,
+            self.follow_ups | other.follow_ups,
+        )
 
 
 class _HandlerError(Exception):
@@ -143,6 +152,27 @@ class OutboxProcessor:
                 every = {handler.name for handler in self._handlers}
                 return self._database.transact(partial(self._try_alone, end_id, every))
 
+    def follow_up(self, name: str, key: str) -> OutboxResult:
+        """Continue the work of a handler after a commit.
+
+        Args:
+            name: Name of the handler.
+            key: One of the handler's follow-ups.
+
+        Returns:
+            The queues in which executions became due, and follow-ups for further calls.
+
+        Raises:
+            UnavailableError: The database cannot be reached; a chore continues the work.
+        """
+        handler = next(handler for handler in self._handlers if handler.name == name)
+        if handler.follow_up is None:
+            return OutboxResult()
+        done = handler.follow_up(self._database, key)
+        return OutboxResult(
+            queues=frozenset(done.queues), follow_ups=frozenset((name, each) for each in done.follow_ups)
+        )
+
     def _counted(self, done: OutboxResult) -> OutboxResult:
         """Add committed counts to the metrics; a transaction may have run several times."""
         self._values.add(series.ENDS_HANDLED, amount=done.ends)
@@ -177,7 +207,7 @@ class OutboxProcessor:
         is_alone: bool = False,
     ) -> OutboxResult:
         """Run the handlers of events except the handlers `without`; return `done` with their results."""
-        queues, counts = set[str](), Counter[Series]()
+        queues, counts, follow_ups = set[str](), Counter[Series](), set[tuple[str, str]]()
         for handler in self._handlers:
             concerned = [end for end in ends if handler.name not in without and _remains(handler, end)]
             if concerned:
@@ -190,7 +220,8 @@ class OutboxProcessor:
                     raise _HandlerError(handler) from error
                 queues.update(brought.queues)
                 counts.update(brought.counts)
-        return replace(done, queues=frozenset(queues), counts=counts)
+                follow_ups.update((handler.name, key) for key in brought.follow_ups)
+        return replace(done, queues=frozenset(queues), counts=counts, follow_ups=frozenset(follow_ups))
 
 
 def _remains(handler: Handler, end: End) -> bool:

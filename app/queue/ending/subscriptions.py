@@ -11,14 +11,14 @@ from schema.states import FOLLOWED_BY, CallbackEvent, ExecutionStatus, Followed
 _S = ExecutionStatus
 # Bits that subscribe the end of an attempt in a state, and the end of an execution without an attempt.
 _OF_ATTEMPT = {
-    _S.SUCCESS: Followed.SUCCESS,
+    _S.SUCCESS: Followed.SUCCESS | Followed.NODE,
     _S.RETRYING: Followed.ATTEMPT_FAILED,
-    _S.FAILED: Followed.FAILURE | Followed.ATTEMPT_FAILED,
-    _S.CANCELLED: Followed.CANCELLATION | Followed.ATTEMPT_FAILED,
+    _S.FAILED: Followed.FAILURE | Followed.ATTEMPT_FAILED | Followed.NODE,
+    _S.CANCELLED: Followed.CANCELLATION | Followed.ATTEMPT_FAILED | Followed.NODE,
 }
 _WITHOUT_ATTEMPT = {
-    _S.FAILED: Followed.FAILURE,
-    _S.CANCELLED: Followed.CANCELLATION,
+    _S.FAILED: Followed.FAILURE | Followed.NODE,
+    _S.CANCELLED: Followed.CANCELLATION | Followed.NODE,
 }
 
 
@@ -37,8 +37,13 @@ def may_be_followed(status: ExecutionStatus, followed: int, *, is_rejected: bool
     """
     if status is _S.FAILED and not is_rejected:
         return True
-    asked = _OF_ATTEMPT[status] | (Followed.CANCELLATION if status is _S.RETRYING else 0)
+    asked = _OF_ATTEMPT[status] | (Followed.CANCELLATION | Followed.NODE if status is _S.RETRYING else 0)
     return bool(followed & asked)
+
+
+def follows_cancellation(followed: int) -> bool:
+    """Return whether the cancellation of a waiting execution leaves a row in the outbox."""
+    return bool(followed & _WITHOUT_ATTEMPT[_S.CANCELLED])
 
 
 def is_followed(ended: str, *, by_attempt: bool, rejected: str = "false") -> str:

@@ -14,8 +14,9 @@ from app.kernel.function_types import Stopping, never
 from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason, StateChange, record
 from app.queue.ending.outbox_rows import put_ends
+from app.queue.ending.subscriptions import follows_cancellation
 from app.queue.executions.settlement import settle_jobs
-from schema.states import CANCELLABLE, ExecutionStatus, Followed
+from schema.states import CANCELLABLE, ExecutionStatus
 
 BATCH = 500  # executions of a job in one transaction
 
@@ -192,7 +193,7 @@ def _cancel(connection: Connection, found: Sequence[Row[Any]], scope: Cancellati
     waiting = [row for row in found if row.status in CANCELLABLE]
     running = [row for row in found if row.status == ExecutionStatus.RUNNING]
     followed = _change(connection, CANCEL, waiting, ExecutionStatus.CANCELLED, scope)
-    put_ends(connection, [change for change, bits in followed if bits & Followed.CANCELLATION], scope.reason)
+    put_ends(connection, [change for change, bits in followed if follows_cancellation(bits)], scope.reason)
     if scope.running is not None:
         request, _, reason = _REQUESTS[scope.running]
         unasked = [row for row in running if not _is_asked(row, scope.running)]

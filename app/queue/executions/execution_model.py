@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from app.kernel.db.rows import RowValue
 from app.kernel.errors import TaskExecutorError
+from app.queue.executions.node_key import NodeKey
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
 
@@ -38,6 +39,11 @@ class Execution(RowValue):
     cancel_requested_at: datetime | None
     abort_requested_at: datetime | None
     created_at: datetime
+
+    @property
+    def workflow(self) -> NodeKey | None:
+        """Return the place in a workflow; None outside of workflows."""
+        return NodeKey.parse(self.idempotency_key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

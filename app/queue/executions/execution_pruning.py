@@ -11,26 +11,39 @@ from app.kernel.db.paging import Position
 from app.kernel.errors import UnavailableError
 from app.kernel.sql import statement
 from app.queue.ending.letters import kept_by_a_letter
+from schema.states import Followed
 
 LATE_MS = 24 * 3600 * 1000
 
+
+def kept_by_a_workflow(executions: str) -> str:
+    """Return the SQL condition that an execution belongs to a workflow that has not ended, whose nodes may read it."""
+    return f"""CASE WHEN COALESCE({executions}.followed, 0) & {int(Followed.NODE)} = 0 THEN false
+                    ELSE EXISTS (SELECT 1 FROM workflow_nodes AS n JOIN workflows AS w ON w.workflow_id = n.workflow_id
+                                  WHERE n.execution_id = {executions}.execution_id AND w.ended_at IS NULL) END"""  # noqa: S608 - a part of a statement, composed at import
+
+
+def _kept(executions: str) -> str:
+    return f"({kept_by_a_letter(executions)} OR {kept_by_a_workflow(executions)})"
+
+
 # Starts at the end of the previous batch, because the index still contains deleted entries. An execution with a dead
-# letter stays until the retention after the letter's resolution.
+# letter stays until the retention after the letter's resolution, an execution of a workflow until the workflow ends.
 EXPIRED = statement(
     "executions.expired",
     """
     WITH page AS MATERIALIZED (
-      SELECT execution_id, completed_at FROM executions
+      SELECT execution_id, completed_at, followed FROM executions
        WHERE shard = :shard AND completed_at IS NOT NULL
          AND (completed_at, execution_id) > (CAST(:since AS TIMESTAMPTZ), CAST(:after AS TEXT))
          AND completed_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'
        ORDER BY completed_at, execution_id LIMIT :limit)
-    SELECT page.execution_id, page.completed_at, {kept_by_a_letter} AS is_kept,
+    SELECT page.execution_id, page.completed_at, {kept} AS is_kept,
            page.completed_at < now() - (CAST(:retention_ms AS BIGINT) + {late_ms}) * INTERVAL '1 millisecond' AS is_late
       FROM page
      ORDER BY page.completed_at, page.execution_id
     """,
-    kept_by_a_letter=kept_by_a_letter("page"),
+    kept=_kept("page"),
     late_ms=LATE_MS,
 )
 
@@ -64,7 +77,7 @@ def _executions(locks: str = "", is_free: str = "true") -> str:
     WITH {locks}gone AS (
       DELETE FROM executions AS e
        WHERE e.execution_id = ANY (CAST(:ids AS TEXT[])) AND e.{is_old}
-         AND NOT {kept_by_a_letter("e")} AND {is_free}
+         AND NOT {_kept("e")} AND {is_free}
       RETURNING e.execution_id, e.job_id),
     answered AS (
       DELETE FROM dead_letters
@@ -79,7 +92,7 @@ def _executions(locks: str = "", is_free: str = "true") -> str:
       RETURNING j.job_id)
     SELECT (SELECT count(*) FROM gone) AS executions, (SELECT count(*) FROM left_over) AS jobs,
            ARRAY(SELECT x.execution_id FROM executions AS x
-                  WHERE x.execution_id = ANY (CAST(:ids AS TEXT[])) AND x.{is_old} AND NOT {kept_by_a_letter("x")}
+                  WHERE x.execution_id = ANY (CAST(:ids AS TEXT[])) AND x.{is_old} AND NOT {_kept("x")}
                     AND x.execution_id NOT IN (SELECT execution_id FROM gone)
                   ORDER BY x.execution_id LIMIT {MAX_NAMED}) AS locked
     """  # noqa: S608 - constants of this package
@@ -174,7 +187,7 @@ class ExpiredPage(NamedTuple):
 
 
 def expired(database: Database, *, shard: int, after: Position, retention_ms: int, limit: int) -> ExpiredPage:
-    """Read executions that ended before the retention, in order of completion, unless a dead letter keeps them."""
+    """Read executions that ended before the retention, in order of completion, unless something keeps them."""
     params = {"shard": shard, "since": after.at, "after": after.key, "retention_ms": retention_ms, "limit": limit}
     rows = database.fetch(EXPIRED, params)
     reached = Position(rows[-1].completed_at, rows[-1].execution_id) if len(rows) == limit else None
