@@ -19,6 +19,7 @@ from app.features.notifications import Notifications
 from app.features.queues import Queues
 from app.features.results import Results
 from app.features.simulate import Simulate
+from app.features.workflows import Workflows
 
 FEATURES: list[Feature] = [
     Doctor(),
@@ -29,6 +30,7 @@ FEATURES: list[Feature] = [
     DeadLetters(),
     BulkJobs(),
     Callbacks(),
+    Workflows(),
     Notifications(),
     Events(),
     Results(),

@@ -147,6 +147,18 @@ class BulkOperationNotFoundError(NotFoundError, code="BULK_OPERATION_NOT_FOUND")
     message_format = "There is no bulk operation with the ID {!r}. GET /bulk-operations lists the bulk operations."
 
 
+class WorkflowNotFoundError(NotFoundError, code="WORKFLOW_NOT_FOUND"):
+    """No workflow has that id."""
+
+    message_format = "There is no workflow with the ID {!r}. GET /workflows lists the workflows."
+
+
+class WorkflowNodeNotFoundError(NotFoundError, code="WORKFLOW_NODE_NOT_FOUND"):
+    """The workflow has no node of that name."""
+
+    message_format = "The workflow has no node {!r}. GET /workflows/ID/nodes lists its nodes."
+
+
 class BreakerNotFoundError(NotFoundError, code="BREAKER_NOT_FOUND"):
     """No recent delivery to that target has failed, so the target has no breaker: every delivery is sent."""
 
@@ -237,6 +249,14 @@ class InvalidNotificationRuleError(UnprocessableError, code="INVALID_NOTIFICATIO
 
 class InputValidationError(UnprocessableError, code="INPUT_VALIDATION_FAILED"):
     """The job's input does not match the endpoint's payload spec."""
+
+
+class InvalidWorkflowError(UnprocessableError, code="INVALID_WORKFLOW"):
+    """The nodes of the workflow do not fit together: a name, an endpoint, a template or a size is not valid."""
+
+
+class WorkflowCycleError(UnprocessableError, code="WORKFLOW_CYCLE"):
+    """Some nodes of the workflow wait for each other, so none of them could start."""
 
 
 class IdempotencyKeyReusedError(UnprocessableError, code="IDEMPOTENCY_KEY_REUSED"):

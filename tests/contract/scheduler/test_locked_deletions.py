@@ -58,6 +58,16 @@ ORPHANS = {
     "subjects": ("rule, event, subject, group_id", "id, 'queue.late', 's', 'g'", "b"),
     "groups": ("group_id, rule, told", "id, id, '{}'", "b"),
 }
+WORKFLOWS = [
+    old(
+        "workflows",
+        "workflow_id, name, input, nodes, open_nodes, status, ended_at",
+        f"id, id, '{{}}', 1, 0, 'FAILED', {OLD}",
+    ),
+    old("workflow_nodes", "workflow_id, node, item", "id, 1, 0"),
+    old("workflow_edges", "workflow_id, parent, child", "id, 1, 2"),
+    old("workflow_events", "event_id, workflow_id, to_status", "id, id, 'RUNNING'"),
+]
 CASES = {
     "audit.prune": single(
         *("prune_audit", "entries", "audit_log", "audit_id, actor_name, action, resource_type, resource, occurred_at"),
@@ -119,6 +129,18 @@ CASES = {
         ),
         "operation_id",
     ),
+    **{
+        f"{table}.prune": Case(
+            *("prune_workflows", "workflows", WORKFLOWS, f"SELECT 1 FROM {table} WHERE workflow_id = 'b'"),
+            f"row {named} of {table}",
+        )
+        for table, named in {
+            "workflows": "b",
+            "workflow_nodes": "b 1 0",
+            "workflow_edges": "b 1 2",
+            "workflow_events": "b",
+        }.items()
+    },
     **{
         f"breaker_pruning.prune: {table}": Case(
             "prune_breakers", "breakers", BREAKERS, f"SELECT 1 FROM {table} WHERE target = 'b'", "row b of breakers"

@@ -78,6 +78,11 @@ WAITS = {
     "secrets.reencrypt secrets": "a command of the operator",
     "targets.change breaker_counts": "the counts of one breaker, behind its locked row",
     "targets.publish breaker_counts": CHILD,
+    **dict.fromkeys(
+        [f"workflow_nodes.{name} workflow_nodes" for name in ("reported", "take_reports", "write")],
+        "behind the locked row of their workflow; only settlements lock other nodes of it, which no step changes",
+    ),
+    "workflow_nodes.settle workflow_nodes": CALLED,
 }
 SKIPS = {
     "test_locked_alert_delays_the_end_of_no_other_alert": [
@@ -108,6 +113,7 @@ SKIPS = {
         *("inline_endpoints.prune", "limiters.prune", "redrives.prune", "superseded_configs.prune", "workers.prune"),
         *("notifications.prune_groups", "notifications.prune_subjects"),
         *(f"notifications.prune_astray_{table}" for table in ("conditions", "groups", "parts", "subjects")),
+        *("workflow_edges.prune", "workflow_events.prune", "workflow_nodes.prune"),
     ],
     "test_locked_limiter_or_execution_delays_no_claim_of_other_keys": [
         f"executions.claim_limited_{arms}" for arms in (1, 16)

@@ -1,0 +1,40 @@
+"""Workflows: graphs of jobs."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.feature import Feature
+
+if TYPE_CHECKING:
+    import click
+
+    from app.queue.ending.handler import Handler
+    from app.scheduler.chore import Chore, ChoreContext
+    from app.web.openapi.resource import Resource
+
+
+class Workflows(Feature):
+    """Graphs of jobs: each node starts once, when the nodes before it are through."""
+
+    name = "workflows"
+
+    def resources(self) -> "Sequence[Resource]":
+        from app.features.workflows import api, control_api
+
+        modules = (api, control_api)
+        return [*dict.fromkeys(module.resource for module in modules)]
+
+    def commands(self) -> "Sequence[click.Command]":
+        from app.features.workflows import cli
+
+        return [cli.group]
+
+    def handlers(self) -> "Sequence[Handler]":
+        from app.features.workflows import handlers
+
+        return [handlers.WORKFLOWS]
+
+    def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
+        from app.features.workflows import chores
+
+        return chores.chores(context)

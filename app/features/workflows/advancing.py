@@ -1,0 +1,146 @@
+"""Advance of a workflow: steps that report ends and start nodes, until nothing is left to do.
+
+A step is one transaction. It locks the row of the workflow, or leaves if another step holds the lock. It is committed
+only if the revision that it read is still current, so a lost lock does no harm. After the commit, the step looks for
+work again: an end that was written while the step held the lock found the workflow locked.
+"""
+
+import time
+from functools import partial
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from app.features.workflows import cancelling, reporting, starting
+from app.features.workflows.node_jobs import EndpointChangedError
+from app.features.workflows.status_changes import StatusChange, record_event
+from app.features.workflows.step import OpenWorkflow, StepOvertakenError, WorkflowStep
+from app.kernel import ids
+from app.kernel.db import Database
+from app.kernel.function_types import Hint, Stopping, never, nobody
+from app.kernel.sql import statement
+from schema.states import FINAL_OF_WORKFLOW, NodeState
+
+# Shards and look-ahead of new executions are those of te_enqueue: a worker's outbox has no settings.
+LOCK = statement(
+    "workflows.lock",
+    """
+    WITH found AS MATERIALIZED (
+      SELECT workflow_id, name, labels, status, reason, max_parallel, cancelling, open_nodes, running, revision,
+             trace_context
+        FROM workflows WHERE workflow_id = :workflow_id AND ended_at IS NULL
+       ORDER BY workflow_id LIMIT 1 FOR UPDATE SKIP LOCKED)
+    SELECT found.*, COALESCE((SELECT shards FROM enqueue_settings WHERE id = 'enqueue'), 1) AS shards,
+           COALESCE((SELECT look_ahead_ms FROM enqueue_settings WHERE id = 'enqueue'), 0) AS look_ahead_ms
+      FROM found
+    """,
+)
+FINISH = statement(
+    "workflows.finish_step",
+    """
+    UPDATE workflows
+       SET revision = revision + 1, status = :status, reason = :reason, running = running + CAST(:running AS BIGINT),
+           open_nodes = open_nodes - CAST(:ended AS BIGINT),
+           succeeded = succeeded + CAST(:succeeded AS BIGINT), failed = failed + CAST(:failed AS BIGINT),
+           cancelled = cancelled + CAST(:cancelled AS BIGINT), skipped = skipped + CAST(:skipped AS BIGINT),
+           ended_at = CASE WHEN CAST(:is_final AS BOOLEAN) THEN now() END
+     WHERE workflow_id = :workflow_id AND revision = :revision AND ended_at IS NULL
+    RETURNING revision
+    """,
+)
+# A paused workflow starts nothing. A workflow at its limit starts nothing either, unless it stops: it skips nodes then.
+LOOK = statement(
+    "workflows.look",
+    """
+    SELECT (w.cancelling IS NOT NULL
+            OR EXISTS (SELECT 1 FROM workflow_nodes AS n WHERE n.workflow_id = :workflow_id
+                                                           AND n.reported_to IS NOT NULL)
+            OR w.status <> 'PAUSED' AND (w.max_parallel IS NULL OR w.running < w.max_parallel OR w.reason IS NOT NULL)
+               AND EXISTS (SELECT 1 FROM workflow_nodes AS n WHERE n.workflow_id = :workflow_id
+                                                               AND n.state IN ('READY', 'EXPANDING'))) AS has_work
+      FROM workflows AS w WHERE w.workflow_id = :workflow_id AND w.ended_at IS NULL
+    """,
+)
+
+
+_COUNTED = (NodeState.SUCCEEDED, NodeState.FAILED, NodeState.CANCELLED, NodeState.SKIPPED)
+
+
+class StepResult(NamedTuple):
+    """Queues in which executions became due, and whether the workflow has more work."""
+
+    queues: frozenset[str]
+    has_work: bool
+
+
+def advance(database: Database, workflow_id: str, *, until: Stopping, hint: Hint = nobody) -> None:
+    """Make steps while the workflow has work.
+
+    Args:
+        database: Database of the service.
+        workflow_id: Id of the workflow; nothing happens if it has ended.
+        until: Returns True once no further step shall begin; other processes make the rest of the steps.
+        hint: Wakes the workers of a queue in which executions became due.
+    """
+    while not until():
+        done = step(database, workflow_id)
+        for queue in done.queues:
+            hint(queue)
+        if not done.has_work:
+            break
+
+
+def for_seconds(seconds: float, *, or_until: Stopping = never) -> Stopping:
+    """Return a condition that ends an advance after some seconds, or earlier."""
+    ends_at = time.monotonic() + seconds
+    return lambda: or_until() or time.monotonic() >= ends_at
+
+
+def step(database: Database, workflow_id: str) -> StepResult:
+    """Make one step, and look whether more work is left."""
+    try:
+        made = database.transact(partial(_make, workflow_id))
+    except (StepOvertakenError, EndpointChangedError):
+        return StepResult(frozenset(), has_work=True)
+    if made is None or not made.has_changed:
+        return StepResult(frozenset(), has_work=False)
+    return StepResult(frozenset(made.queues), has_work=has_work(database, workflow_id))
+
+
+def has_work(database: Database, workflow_id: str) -> bool:
+    """Return whether a step could change the workflow."""
+    return any(row.has_work for row in database.fetch(LOOK, {"workflow_id": workflow_id}))
+
+
+def _make(workflow_id: str, connection: Connection) -> WorkflowStep | None:
+    row = connection.execute(LOCK, {"workflow_id": workflow_id}).first()
+    if row is None:
+        return None
+    made = WorkflowStep.of(OpenWorkflow.from_row(row))
+    if made.workflow.cancelling is not None:
+        # Alone, because it locks executions, which a completion locks before it waits for nodes.
+        cancelling.cancel_some(connection, made)
+    else:
+        reporting.report(connection, made)
+        starting.start(connection, made)
+    if made.has_changed:
+        _finish(connection, made)
+    return made
+
+
+def _finish(connection: Connection, made: WorkflowStep) -> None:
+    before, after = made.workflow.status, made.status
+    params = {
+        "workflow_id": made.workflow_id,
+        "revision": made.workflow.revision,
+        "status": after.value,
+        "reason": made.reason and made.reason.value,
+        "running": made.running,
+        "ended": made.ended.total(),
+        "is_final": after in FINAL_OF_WORKFLOW,
+    }
+    params |= {state.value.lower(): made.ended[state] for state in _COUNTED}
+    if not connection.execute(FINISH, params).all():
+        raise StepOvertakenError
+    if after is not before:
+        record_event(connection, ids.event_id(), StatusChange(made.workflow_id, before, after, made.reason), actor=None)

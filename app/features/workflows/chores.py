@@ -1,0 +1,135 @@
+"""Chores of workflows: continue workflows that no process advances, end late workflows, and delete old workflows."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+
+from app.features.workflows import advancing, control, pruning
+from app.features.workflows.handlers import EndedExecution, settle
+from app.kernel.errors import ConflictError, WorkflowNotFoundError
+from app.kernel.sql import statement
+from app.queue.executions.execution_cancellation import IfRunning
+from app.scheduler.chore import Chore, ChoreContext, Counts
+from schema.states import ExecutionStatus, WorkflowReason
+
+log = logging.getLogger(__name__)
+
+TURN_SECONDS = 1.0  # of one workflow in a run
+MAX_LATE = 100
+_FIRST = ("", 0, 0)
+
+# The next workflow with work, from three indexes that are nearly empty.
+NEXT = statement(
+    "workflows.next_with_work",
+    """
+    SELECT f.workflow_id FROM (
+      (SELECT workflow_id FROM workflow_nodes WHERE reported_to IS NOT NULL AND workflow_id > :after
+        ORDER BY workflow_id, node, item LIMIT 1)
+      UNION ALL
+      (SELECT workflow_id FROM workflow_nodes WHERE state IN ('READY', 'EXPANDING') AND workflow_id > :after
+        ORDER BY workflow_id, node, item LIMIT 1)
+      UNION ALL
+      (SELECT workflow_id FROM workflows WHERE cancelling IS NOT NULL AND workflow_id > :after
+        ORDER BY workflow_id LIMIT 1)) AS f
+     ORDER BY f.workflow_id LIMIT 1
+    """,
+)
+# Running nodes whose executions ended some time ago, or are gone: a process of an earlier release handled the end
+# without this feature, or somebody changed rows. Five seconds leave the usual way its time.
+UNSETTLED = statement(
+    "workflow_nodes.unsettled",
+    """
+    WITH page AS MATERIALIZED (
+      SELECT workflow_id, node, item, execution_id, started_at FROM workflow_nodes
+       WHERE state = 'RUNNING'
+         AND (workflow_id, node, item) > (CAST(:workflow_id AS TEXT), CAST(:node AS BIGINT), CAST(:item AS BIGINT))
+       ORDER BY workflow_id, node, item LIMIT :limit)
+    SELECT page.workflow_id, page.node, page.item, page.execution_id, e.status,
+           COALESCE(e.completed_at, now()) AS ended_at,
+           page.execution_id IS NOT NULL AND page.started_at < now() - INTERVAL '5 seconds'
+           AND (e.execution_id IS NULL
+                OR COALESCE(e.completed_at < now() - INTERVAL '5 seconds', false)) AS is_unsettled
+      FROM page LEFT JOIN executions AS e ON e.execution_id = page.execution_id
+     ORDER BY page.workflow_id, page.node, page.item
+    """,
+)
+LATE = statement(
+    "workflows.late",
+    """
+    SELECT workflow_id FROM workflows
+     WHERE deadline_at IS NOT NULL AND ended_at IS NULL AND COALESCE(reason, 'NODE_FAILED') = 'NODE_FAILED'
+       AND deadline_at <= now()
+     ORDER BY deadline_at, workflow_id LIMIT :limit
+    """,
+)
+
+
+def chores(context: ChoreContext) -> list[Chore]:
+    unsettled = _Unsettled(context)
+
+    def continue_workflows() -> Counts:
+        """Advance each workflow with work, and settle nodes whose ends were missed."""
+        counts = Counts(late=_stop_late(context), settled=unsettled.settle_page())
+        for workflow_id in _with_work(context):
+            turn = advancing.for_seconds(TURN_SECONDS, or_until=context.stopping)
+            advancing.advance(context.database, workflow_id, until=turn, hint=context.hint)
+            counts.update(advanced=1)
+        return counts
+
+    def prune_workflows() -> Counts:
+        return pruning.prune(context)
+
+    return [Chore("workflows", 1, continue_workflows), Chore("prune_workflows", 3600, prune_workflows)]
+
+
+class _Unsettled:
+    """Reader of running nodes: compares a page with their executions in each run, and starts again at the end."""
+
+    def __init__(self, context: ChoreContext) -> None:
+        self._context = context
+        self._after = _FIRST
+
+    def settle_page(self) -> int:
+        """Settle nodes of the next page whose executions ended without settling them; returns their number."""
+        params = dict(zip(("workflow_id", "node", "item"), self._after, strict=True))
+        rows = self._context.database.fetch(UNSETTLED, params | {"limit": self._context.batch})
+        is_last = len(rows) < self._context.batch
+        self._after = _FIRST if is_last else (rows[-1].workflow_id, rows[-1].node, rows[-1].item)
+        ended = [
+            EndedExecution.of(
+                row.execution_id, None if row.status is None else ExecutionStatus(row.status), None, row.ended_at
+            )
+            for row in rows
+            if row.is_unsettled
+        ]
+        if not ended:
+            return 0
+        settled = self._context.database.transact(partial(settle, ended=ended))
+        if settled:
+            log.warning("settled nodes of %d workflows whose completion events were missed", len(settled))
+        return len(settled)
+
+
+def _stop_late(context: ChoreContext) -> int:
+    """Cancel workflows whose deadline has passed, running executions included; returns their number."""
+    late = context.database.fetch(LATE, {"limit": MAX_LATE})
+    for row in late:
+        # A workflow that ended in between needs nothing.
+        with suppress(ConflictError, WorkflowNotFoundError):
+            control.cancel(
+                context.database,
+                row.workflow_id,
+                if_running=IfRunning.ABORT,
+                actor=None,
+                reason=WorkflowReason.DEADLINE,
+            )
+    return len(late)
+
+
+def _with_work(context: ChoreContext) -> Iterator[str]:
+    after = ""
+    while not context.stopping() and (rows := context.database.fetch(NEXT, {"after": after})):
+        after = rows[0].workflow_id
+        if advancing.has_work(context.database, after):
+            yield after

@@ -1,0 +1,84 @@
+"""Settlement: the end of an execution becomes the end of its node, in the transaction of the completion event.
+
+It writes only RUNNING nodes of its executions, so it waits for no step of a workflow.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from app.features.workflows import advancing
+from app.features.workflows.model import NodeReason
+from app.kernel.db import Database
+from app.kernel.sql import statement
+from app.queue.ending.handler import Handler, HandlerResult
+from app.queue.ending.outbox_rows import End
+from schema.states import ExecutionStatus, Followed, NodeState
+
+SETTLE = statement(
+    "workflow_nodes.settle",
+    """
+    UPDATE workflow_nodes AS n SET state = u.state, reason = u.reason, ended_at = u.ended_at, reported_to = 0
+      FROM unnest(CAST(:executions AS TEXT[]), CAST(:states AS TEXT[]), CAST(:reasons AS TEXT[]),
+                  CAST(:instants AS TIMESTAMPTZ[])) AS u (execution_id, state, reason, ended_at)
+     WHERE n.execution_id = ANY (CAST(:executions AS TEXT[])) AND n.execution_id = u.execution_id
+       AND n.state = 'RUNNING'
+    RETURNING n.workflow_id
+    """,
+)
+_STATES = {
+    ExecutionStatus.SUCCESS: NodeState.SUCCEEDED,
+    ExecutionStatus.FAILED: NodeState.FAILED,
+    ExecutionStatus.CANCELLED: NodeState.CANCELLED,
+}
+
+
+class EndedExecution(NamedTuple):
+    """End of an execution of a node; `reason` is set if no attempt ended."""
+
+    execution_id: str
+    state: NodeState
+    reason: str | None
+    ended_at: datetime
+
+    @classmethod
+    def of(
+        cls, execution_id: str, status: ExecutionStatus | None, reason: str | None, ended_at: datetime
+    ) -> "EndedExecution":
+        """Build from the status of an execution; None if its row is gone."""
+        if status is None:
+            return cls(execution_id, NodeState.FAILED, NodeReason.EXECUTION_LOST, ended_at)
+        return cls(execution_id, _STATES[status], reason, ended_at)
+
+
+def settle(connection: Connection, ended: Sequence[EndedExecution]) -> Collection[str]:
+    """End the running nodes of executions; returns the ids of their workflows."""
+    # Of an execution that was retried in between, the last end counts.
+    ordered = sorted({each.execution_id: each for each in sorted(ended, key=attrgetter("ended_at"))}.values())
+    params = {
+        "executions": [each.execution_id for each in ordered],
+        "states": [each.state.value for each in ordered],
+        "reasons": [each.reason for each in ordered],
+        "instants": [each.ended_at for each in ordered],
+    }
+    return set(connection.execute(SETTLE, params).scalars())
+
+
+def _concerns(end: End) -> bool:
+    return Followed.NODE in end.followed and end.is_final
+
+
+def _apply(connection: Connection, ends: Sequence[End]) -> HandlerResult:
+    ended = [EndedExecution.of(end.execution_id, end.status, end.reason, end.ended_at) for end in ends]
+    return HandlerResult(follow_ups=settle(connection, ended))
+
+
+def _follow_up(database: Database, workflow_id: str) -> HandlerResult:
+    done = advancing.step(database, workflow_id)
+    return HandlerResult(done.queues, follow_ups=[workflow_id] if done.has_work else [])
+
+
+WORKFLOWS = Handler("workflows", _concerns, _apply, follow_up=_follow_up)

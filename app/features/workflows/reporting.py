@@ -1,0 +1,183 @@
+"""Reports of ended nodes: an item reports to its node, and a node to its children, up to 500 of each in a step.
+
+A node counts in its workflow when it first reports. `reported_to` is its cursor: the number of the last child that has
+the report.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from app.features.workflows import item_rules, node_rows
+from app.features.workflows.model import STEP, NodeStart, decide, went_well
+from app.features.workflows.step import StepOvertakenError, WorkflowStep
+from app.kernel.sql import statement
+from schema.states import NodeState, OnFailure, RunIf, WorkflowReason
+
+REPORTING = statement(
+    "workflow_nodes.reporting",
+    """
+    SELECT node, item, state, reason, reported_to, execution_id, definition->>'on_failure' AS on_failure
+      FROM workflow_nodes
+     WHERE workflow_id = :workflow_id AND reported_to IS NOT NULL ORDER BY node, item LIMIT :limit
+    """,
+)
+# Each parent is asked for its next children only, because it may have 10,000.
+EDGES = statement(
+    "workflow_edges.next",
+    """
+    WITH next AS MATERIALIZED (
+      SELECT p.parent, e.child
+        FROM unnest(CAST(:parents AS BIGINT[]), CAST(:reported AS BIGINT[])) AS p (parent, reported_to)
+       CROSS JOIN LATERAL (
+         SELECT child FROM workflow_edges
+          WHERE workflow_id = :workflow_id AND parent = p.parent AND child > p.reported_to
+          ORDER BY child LIMIT :limit) AS e
+       ORDER BY p.parent, e.child LIMIT :limit)
+    SELECT next.parent, next.child, n.open_parents, n.failed_parents, n.definition->>'run_if' AS run_if
+      FROM next JOIN workflow_nodes AS n ON n.workflow_id = :workflow_id AND n.node = next.child AND n.item = 0
+     ORDER BY next.parent, next.child
+    """,
+)
+CHILDREN = statement(
+    "workflow_nodes.take_reports",
+    """
+    UPDATE workflow_nodes AS n
+       SET open_parents = u.open_parents, failed_parents = u.failed_parents, state = u.state, reason = u.reason,
+           ready_at = CASE WHEN u.state = 'READY' THEN now() END,
+           ended_at = CASE WHEN u.state = 'SKIPPED' THEN now() END,
+           reported_to = CASE WHEN u.state = 'SKIPPED' THEN 0 END
+      FROM unnest(CAST(:nodes AS BIGINT[]), CAST(:open_parents AS BIGINT[]), CAST(:failed_parents AS BIGINT[]),
+                  CAST(:states AS TEXT[]), CAST(:reasons AS TEXT[]))
+           AS u (node, open_parents, failed_parents, state, reason)
+     WHERE n.workflow_id = :workflow_id AND n.node = ANY (CAST(:nodes AS BIGINT[])) AND n.item = 0
+       AND n.node = u.node AND n.state = 'WAITING'
+    """,
+)
+REPORTED = statement(
+    "workflow_nodes.reported",
+    """
+    UPDATE workflow_nodes AS n SET reported_to = u.reported_to
+      FROM unnest(CAST(:nodes AS BIGINT[]), CAST(:items AS BIGINT[]), CAST(:reported AS BIGINT[]))
+           AS u (node, item, reported_to)
+     WHERE n.workflow_id = :workflow_id AND n.node = ANY (CAST(:nodes AS BIGINT[]))
+       AND n.node = u.node AND n.item = u.item AND n.reported_to IS NOT NULL
+    """,
+)
+_FAILED = frozenset({NodeState.FAILED, NodeState.CANCELLED})
+
+
+@dataclass(slots=True)
+class _Child:
+    """A child of reporting nodes: its counts after their reports."""
+
+    run_if: RunIf
+    open_parents: int
+    failed_parents: int
+
+
+def report(connection: Connection, step: WorkflowStep) -> None:
+    """Report up to 500 ends, and count the ends that report for the first time."""
+    found = connection.execute(REPORTING, {"workflow_id": step.workflow_id, "limit": STEP}).all()
+    if not found:
+        return
+    step.has_changed = True
+    nodes = [row for row in found if not row.item]
+    edges = _next_edges(connection, step, nodes)
+    cursors = {(row.node, row.item): None for row in found if row.item} | _cursors(nodes, edges)
+    for row in found:
+        if row.reported_to == 0 and (row.node, row.item) in cursors:
+            _count(step, row)
+    # After the counts: a failure counted above may stop the workflow, so that these children are skipped.
+    _report_to_children(connection, step, nodes, edges)
+    _report_to_nodes_with_items(connection, step, [row for row in found if row.item])
+    params = {
+        "workflow_id": step.workflow_id,
+        "nodes": [node for node, _ in cursors],
+        "items": [item for _, item in cursors],
+        "reported": [*cursors.values()],
+    }
+    connection.execute(REPORTED, params)
+
+
+def _next_edges(connection: Connection, step: WorkflowStep, nodes: Sequence[Row[Any]]) -> Sequence[Row[Any]]:
+    if not nodes:
+        return ()
+    params = {
+        "workflow_id": step.workflow_id,
+        "parents": [row.node for row in nodes],
+        "reported": [row.reported_to for row in nodes],
+        "limit": STEP,
+    }
+    return connection.execute(EDGES, params).all()
+
+
+def _cursors(nodes: Sequence[Row[Any]], edges: Sequence[Row[Any]]) -> dict[tuple[int, int], int | None]:
+    """Return the new value of `reported_to` of each node that the edges reach; None for a node that is through.
+
+    A full page of edges may end among the children of a node, and reaches no later node.
+    """
+    last = edges[-1] if len(edges) == STEP else None
+    return {
+        (row.node, 0): last.child if last is not None and row.node == last.parent else None
+        for row in nodes
+        if last is None or row.node <= last.parent
+    }
+
+
+def _count(step: WorkflowStep, row: Row[Any]) -> None:
+    """Count an end in the workflow; a failed node may stop the workflow."""
+    state = NodeState(row.state)
+    if row.execution_id is not None:
+        step.running -= 1
+    if row.item:
+        return
+    step.ended[state] += 1
+    if state in _FAILED and row.on_failure == OnFailure.STOP and step.reason is None:
+        step.reason = WorkflowReason.NODE_FAILED
+
+
+def _report_to_children(
+    connection: Connection, step: WorkflowStep, nodes: Sequence[Row[Any]], edges: Sequence[Row[Any]]
+) -> None:
+    if not edges:
+        return
+    failed = {row.node for row in nodes if not went_well(NodeState(row.state), row.reason)}
+    children: dict[int, _Child] = {}
+    for edge in edges:
+        child = children.setdefault(edge.child, _Child(RunIf(edge.run_if), edge.open_parents, edge.failed_parents))
+        child.open_parents -= 1
+        child.failed_parents += edge.parent in failed
+    ordered = sorted(children.items())
+    if any(child.open_parents < 0 for child in children.values()):
+        raise StepOvertakenError  # another step has counted these reports, although this step holds the lock
+    starts = [
+        NodeStart(NodeState.WAITING) if child.open_parents else decide(child.run_if, child.failed_parents, step.reason)
+        for _, child in ordered
+    ]
+    params = {
+        "workflow_id": step.workflow_id,
+        "nodes": [node for node, _ in ordered],
+        "open_parents": [child.open_parents for _, child in ordered],
+        "failed_parents": [child.failed_parents for _, child in ordered],
+        "states": [start.state.value for start in starts],
+        "reasons": [start.reason and start.reason.value for start in starts],
+    }
+    connection.execute(CHILDREN, params)
+
+
+def _report_to_nodes_with_items(connection: Connection, step: WorkflowStep, ended: Sequence[Row[Any]]) -> None:
+    by_node = {number: [*rows] for number, rows in groupby(ended, key=attrgetter("node"))}
+    nodes = node_rows.read(connection, step.workflow_id, by_node)
+    for node in nodes:
+        items = by_node[node.node]
+        node.items_open -= len(items)
+        if node.items_open < 0:
+            raise StepOvertakenError
+        node.items_failed += sum(NodeState(row.state) in _FAILED for row in items)
+        item_rules.settle(node, step.reason)
+    node_rows.write(connection, step.workflow_id, nodes)

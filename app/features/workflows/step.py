@@ -1,0 +1,75 @@
+"""Step of a workflow: its row as read, and the changes that one transaction makes."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from app.kernel.db.rows import RowValue
+from schema.states import NodeState, WorkflowReason, WorkflowStatus
+
+
+class StepOvertakenError(Exception):
+    """Another process changed the workflow since the step read it; the step has to begin again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenWorkflow(RowValue):
+    """Row of a workflow that has not ended, except its input."""
+
+    workflow_id: str
+    name: str
+    labels: dict[str, str] | None
+    status: WorkflowStatus
+    reason: WorkflowReason | None
+    max_parallel: int | None
+    cancelling: str | None
+    open_nodes: int
+    running: int
+    revision: int
+    trace_context: str | None
+    shards: int
+    look_ahead_ms: int
+
+
+@dataclass(slots=True)
+class WorkflowStep:
+    """Changes of one step; they become true with its commit.
+
+    Attributes:
+        workflow: Row of the workflow, as read.
+        reason: Reason why the workflow stops early; set by a failed node.
+        ended: Numbers of nodes whose ends are counted in this step, by their states.
+        running: Change of the number of unfinished executions.
+        has_changed: Whether the step changed a row.
+        queues: Queues in which executions became due.
+    """
+
+    workflow: OpenWorkflow
+    reason: WorkflowReason | None
+    ended: Counter[NodeState] = field(default_factory=Counter)
+    running: int = 0
+    has_changed: bool = False
+    queues: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, workflow: OpenWorkflow) -> "WorkflowStep":
+        return cls(workflow, workflow.reason)
+
+    @property
+    def workflow_id(self) -> str:
+        return self.workflow.workflow_id
+
+    @property
+    def status(self) -> WorkflowStatus:
+        """Status of the workflow after the step: it ends with its last node, and a paused workflow stays paused."""
+        if self.workflow.open_nodes == self.ended.total():
+            if self.reason is None:
+                return WorkflowStatus.SUCCEEDED
+            return WorkflowStatus.CANCELLED if self.reason is WorkflowReason.CANCELLED else WorkflowStatus.FAILED
+        if self.reason is not None and self.workflow.status is WorkflowStatus.RUNNING:
+            return WorkflowStatus.STOPPING
+        return self.workflow.status
+
+    def room(self, most: int) -> int:
+        """Return how many executions may start, at most `most`."""
+        limit = self.workflow.max_parallel
+        return most if limit is None else max(0, min(most, limit - self.workflow.running - self.running))

@@ -1,0 +1,170 @@
+"""Two ends of one workflow at the same moment: each child starts once, in random orders of all statements.
+
+The workers' outbox threads are two sides of `interleaving`. A rule of the advance that is removed has to be missed: the
+lock and the revision keep two steps apart, and the second look finds the end that arrived during a step. `make fuzz`
+runs more orders.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import event, text
+
+from app.features.workflows import Workflows, advancing
+from app.kernel import db
+from app.kernel.config import Settings
+from app.kernel.db import Database
+from app.scheduler.chore import ChoreContext
+from tests.cases import choice_of
+from tests.contract.features.workflows import flows
+from tests.contract.features.workflows.flows import job
+from tests.contract.races.interleaving import Body, Pair, pair
+from tests.contract.races.racing import never, strip_locks
+
+NODES = [job("a"), job("b"), job("c", "a", "b"), job("d", "a", "b")]
+Bodies = Callable[[list[str]], Sequence[Body]]
+LEVELS = ["read committed", "serializable"]
+TABLES = ["execution_ends", "attempts", "executions", "jobs", "workflow_edges", "workflow_nodes", "workflows"]
+MAX_ORDERS = 400
+MAX_CHOICES = 200
+SOUND = {"status": "RUNNING", "open_nodes": 2, "running": 2, "succeeded": 2, "jobs": 4, "reporting": 0, "started": 2}
+FACTS = text(
+    """
+    SELECT w.status, w.open_nodes, w.running, w.succeeded,
+           (SELECT count(*) FROM jobs WHERE idempotency_key LIKE 'te:node:' || w.workflow_id || ':%') AS jobs,
+           (SELECT count(*) FROM workflow_nodes AS n
+             WHERE n.workflow_id = w.workflow_id AND n.reported_to IS NOT NULL) AS reporting,
+           (SELECT count(*) FROM workflow_nodes AS n JOIN executions AS e ON e.execution_id = n.execution_id
+             WHERE n.workflow_id = w.workflow_id AND n.name IN ('c', 'd') AND n.state = 'RUNNING') AS started
+      FROM workflows AS w WHERE w.workflow_id = :id
+    """
+)
+
+
+@pytest.fixture(autouse=True)
+def _worker(database: Database) -> None:
+    flows.register(database)
+
+
+def two_ends(database: Database) -> tuple[str, list[str]]:
+    """Create the only workflow; its first two nodes ended. Returns its id and both completion events."""
+    for table in TABLES:
+        database.fetch(text(f"DELETE FROM {table}"))
+    workflow_id = flows.create(database, NODES)
+    flows.advance(database, workflow_id)
+    return workflow_id, flows.end(database, flows.claims(database))
+
+
+def facts(database: Database, workflow_id: str) -> dict[str, Any]:
+    return database.fetch(FACTS, {"id": workflow_id})[0]._asdict()
+
+
+def outbox(event_ids: Sequence[str], database: Database) -> None:
+    """Handle events, and advance their workflows, as the outbox thread of a worker does."""
+    for workflow_id in flows.handle(database, event_ids):
+        flows.advance(database, workflow_id)
+
+
+def breach(database: Database, sides: Pair, seed: int, bodies: Bodies) -> str:
+    """Run both sides in a random order; returns the breach, or an empty text."""
+    workflow_id, events = two_ends(database)
+    choices = random.Random(seed).choices((0, 1), k=MAX_CHOICES)
+    sides.run(bodies(events), choices, with_reads=True)
+    now = facts(database, workflow_id)
+    return "" if now == SOUND else f"{now}: {sides.taken}"
+
+
+def one_each(events: list[str]) -> Sequence[Body]:
+    return [partial(outbox, events[:1]), partial(outbox, events[1:])]
+
+
+def both_by_both(events: list[str]) -> Sequence[Body]:
+    return [partial(outbox, events), partial(outbox, events[::-1])]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("bodies", [one_each, both_by_both])
+@pytest.mark.parametrize("locks", ["", " without locks"])
+def test_children_of_two_ends_start_once(
+    database: Database,
+    database_url: str,
+    level: str,
+    bodies: Bodies,
+    locks: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    strip_locks(monkeypatch, f"{level}{locks}", advancing, "LOCK")
+    with pair(database_url, level) as sides:
+        seeds = choice_of(range(80), 20)
+        assert [found for seed in seeds if (found := breach(database, sides, seed, bodies))] == []
+
+
+def remove_locks_and_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+    strip_locks(monkeypatch, "without locks", advancing, "LOCK")
+    monkeypatch.setattr(advancing, "FINISH", text(advancing.FINISH.text.replace("AND revision = :revision", "")))
+
+
+def remove_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advancing, "has_work", lambda *_: False)
+
+
+@pytest.mark.parametrize("remove", [remove_locks_and_revision, remove_second_look])
+def test_removed_rule_is_missed(
+    database: Database, database_url: str, remove: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove(monkeypatch)
+    with pair(database_url, LEVELS[0]) as sides:
+        assert any(breach(database, sides, seed, one_each) for seed in range(MAX_ORDERS))
+
+
+class KilledError(BaseException):
+    """End of a process before one of its statements or commits."""
+
+
+class Mortal:
+    """A process that is killed before its statement or commit with a number."""
+
+    def __init__(self, url: str, dies_at: int) -> None:
+        self.database = db.connect(url, pool_size=1, application_name="te-test-mortal")
+        self._left = dies_at
+        event.listen(self.database.engine, "before_cursor_execute", self._live)
+        event.listen(self.database.engine, "commit", self._live)
+
+    def _live(self, *_: Any) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise KilledError
+
+    def run(self, body: Body) -> bool:
+        """Run a body; returns whether it ended before the kill."""
+        try:
+            body(self.database)
+        except KilledError:
+            return False
+        finally:
+            self.database.close()
+        return True
+
+
+def test_process_that_dies_at_any_statement_strands_nothing(database: Database, database_url: str) -> None:
+    """The chores of a scheduler continue."""
+    survived, dies_at = False, 0
+    while not survived:
+        workflow_id, events = two_ends(database)
+        survived = Mortal(database_url, dies_at).run(partial(outbox, events))
+        outbox(events, database)
+        chores(database)
+        assert facts(database, workflow_id) == SOUND, dies_at
+        dies_at += 1
+    assert dies_at > 15
+
+
+def chores(database: Database) -> None:
+    """Run the chore of workflows once."""
+    context = ChoreContext(database, Settings(), hint=lambda _queue: None, stopping=never)
+    (chore,) = (each for each in Workflows().chores(context) if each.name == "workflows")
+    chore.run()
