@@ -128,6 +128,13 @@ class InvalidSchemaError(ApiError):
     """
 
 
+class InvalidWorkflowError(ApiError):
+    """The nodes of the workflow do not fit together: a name, an endpoint, a template or a size is not valid.
+
+    Code `INVALID_WORKFLOW`, HTTP status 422.
+    """
+
+
 class JobNotUpdatableError(ApiError):
     """Only a CRON or INTERVAL job that is not retired can be updated.
 
@@ -226,6 +233,13 @@ class WorkerNotAliveError(ApiError):
     """
 
 
+class WorkflowCycleError(ApiError):
+    """Some nodes of the workflow wait for each other, so none of them could start.
+
+    Code `WORKFLOW_CYCLE`, HTTP status 422.
+    """
+
+
 class BreakerNotFoundError(NotFoundError):
     """No recent delivery to that target has failed, so the target has no breaker: every delivery is sent.
 
@@ -317,6 +331,20 @@ class WorkerNotFoundError(NotFoundError):
     """
 
 
+class WorkflowNodeNotFoundError(NotFoundError):
+    """The workflow has no node of that name.
+
+    Code `WORKFLOW_NODE_NOT_FOUND`, HTTP status 404.
+    """
+
+
+class WorkflowNotFoundError(NotFoundError):
+    """No workflow has that id.
+
+    Code `WORKFLOW_NOT_FOUND`, HTTP status 404.
+    """
+
+
 BY_CODE: dict[str, type[ApiError]] = {
     "BREAKER_NOT_FOUND": BreakerNotFoundError,
     "BULK_OPERATION_NOT_FOUND": BulkOperationNotFoundError,
@@ -340,6 +368,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "INVALID_PAYLOAD_SPEC_REF": InvalidPayloadSpecRefError,
     "INVALID_REQUEST": InvalidRequestError,
     "INVALID_SCHEMA": InvalidSchemaError,
+    "INVALID_WORKFLOW": InvalidWorkflowError,
     "JOB_NOT_FOUND": JobNotFoundError,
     "JOB_NOT_UPDATABLE": JobNotUpdatableError,
     "METHOD_NOT_ALLOWED": MethodNotAllowedError,
@@ -361,4 +390,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "URI_TOO_LONG": UriTooLongError,
     "WORKER_NOT_ALIVE": WorkerNotAliveError,
     "WORKER_NOT_FOUND": WorkerNotFoundError,
+    "WORKFLOW_CYCLE": WorkflowCycleError,
+    "WORKFLOW_NODE_NOT_FOUND": WorkflowNodeNotFoundError,
+    "WORKFLOW_NOT_FOUND": WorkflowNotFoundError,
 }

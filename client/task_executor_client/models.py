@@ -794,6 +794,18 @@ class JobPage(TypedDict):
     """Opaque; `null` on the last page."""
 
 
+class NodePlace(TypedDict):
+    """Part of `Execution`."""
+
+    workflow_id: str
+    node: int
+    """Number of the node."""
+    item: int
+    """Number of the item, from 1 on; 0 without items."""
+    run: int
+    """Number of the run of the node."""
+
+
 class Execution(TypedDict):
     """Answer of `jobs.run`, `executions.get`, `executions.cancel`, `executions.retry`; part of `ExecutionPage`,
     `DeadLetterView`, `BulkPreview`.
@@ -829,6 +841,8 @@ class Execution(TypedDict):
     """Time of a request to allow no further attempt."""
     abort_requested_at: str | None
     """Time of a request to abort the running attempt."""
+    workflow: NodePlace | None
+    """`null` outside of workflows."""
     created_at: str
 
 
@@ -1590,6 +1604,325 @@ class OutcomeSchema(TypedDict):
     """Answer of `callbacks.schema`."""
 
     schema: dict[str, Any]
+
+
+class NewMember(TypedDict):
+    """Part of `NewNode`."""
+
+    name: str
+    endpoint: str
+    input: NotRequired[Mapping[str, Any]]
+    """Of its job; may contain `{{workflow.input.…}}`, `{{workflow.id}}` and `{{parents.NAME.…}}` of nodes before it;
+    with `for_each` also `{{item}}` and `{{item_number}}`.
+    """
+    priority: NotRequired[int]
+    """Of its job."""
+    queue: NotRequired[str]
+    """Of its job."""
+    max_attempts: NotRequired[int]
+    """Of its job; by the endpoint's retry policy when absent."""
+    labels: NotRequired[Mapping[str, str] | None]
+    """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
+    delay: NotRequired[str | int | timedelta]
+    """Time from the start of the node until its job is due; as `delay` of a job, at most 3650d."""
+
+
+class Tolerance(TypedDict):
+    """Part of `NewNode`."""
+
+    count: NotRequired[int]
+    percent: NotRequired[float]
+
+
+class NewNode(TypedDict):
+    """Part of `NewWorkflow`."""
+
+    name: str
+    endpoint: NotRequired[str]
+    """Absent for a group and a gate."""
+    input: NotRequired[Mapping[str, Any]]
+    """Of its job; may contain `{{workflow.input.…}}`, `{{workflow.id}}` and `{{parents.NAME.…}}` of nodes before it;
+    with `for_each` also `{{item}}` and `{{item_number}}`.
+    """
+    priority: NotRequired[int]
+    """Of its job."""
+    queue: NotRequired[str]
+    """Of its job."""
+    max_attempts: NotRequired[int]
+    """Of its job; by the endpoint's retry policy when absent."""
+    labels: NotRequired[Mapping[str, str] | None]
+    """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
+    delay: NotRequired[str | int | timedelta]
+    """Time from the start of the node until its job is due; as `delay` of a job, at most 3650d."""
+    after: NotRequired[Sequence[str]]
+    """Names of the nodes that it waits for."""
+    run_if: NotRequired[Literal["all_succeeded", "all_done", "any_failed"]]
+    """`all_succeeded` (default): starts when all nodes in `after` went well; `all_done`: when they are through;
+    `any_failed`: when they are through and at least one did not go well.
+    """
+    on_failure: NotRequired[Literal["stop", "continue"]]
+    """After its failure; that of the workflow when absent."""
+    for_each: NotRequired[str | Sequence[Any]]
+    """A list, or a template of a list, of at most 10,000 items: the node has a job for each item."""
+    group: NotRequired[Sequence[NewMember]]
+    """Members: the node is through when all their jobs have ended."""
+    tolerate: NotRequired[Tolerance]
+    """Of `for_each` and `group`; 0 when absent."""
+    max_parallel: NotRequired[int]
+    """Items that may run at the same time; no limit when absent."""
+
+
+class NewWorkflow(TypedDict):
+    """Body of `workflows.create`."""
+
+    name: str
+    """For display and filters; need not be unique."""
+    idempotency_key: NotRequired[str]
+    """Here or in the Idempotency-Key header: a second request with the key gets the first workflow."""
+    labels: NotRequired[Mapping[str, str] | None]
+    """Key-value pairs to find the job by, with the syntax of Kubernetes labels."""
+    input: NotRequired[Mapping[str, Any]]
+    """For `{{workflow.input.…}}`."""
+    on_failure: NotRequired[Literal["stop", "continue"]]
+    """After the failure of a node without an own rule: `stop` (default) starts no further node, except for handlers
+    and clean-up, and the workflow fails; `continue` skips the nodes behind it only.
+    """
+    max_parallel: NotRequired[int]
+    """Nodes and items that may run at the same time."""
+    deadline: NotRequired[str | int | timedelta]
+    """Time from the creation until the workflow is stopped as by a cancellation with `abort`, and FAILED."""
+    nodes: Sequence[NewNode]
+
+
+class WorkflowView(TypedDict):
+    """Answer of `workflows.create`, `workflows.get`, `workflows.cancel`, `workflows.pause` and 1 more."""
+
+    workflow_id: str
+    name: str
+    labels: dict[str, Any]
+    status: Literal["RUNNING", "PAUSED", "STOPPING", "SUCCEEDED", "FAILED", "CANCELLED"]
+    """STOPPING: a node failed or the workflow was cancelled; running nodes end, handlers and clean-up run, and other
+    nodes are skipped.
+    """
+    reason: Literal["NODE_FAILED", "CANCELLED", "DEADLINE"] | None
+    """Why it stops or stopped early."""
+    idempotency_key: str | None
+    on_failure: Literal["stop", "continue"]
+    max_parallel: int | None
+    deadline_at: str | None
+    nodes: int
+    open_nodes: int
+    """Nodes that are not through."""
+    running: int
+    """Unfinished executions of nodes and items."""
+    succeeded: int
+    failed: int
+    cancelled: int
+    skipped: int
+    progress: float
+    """Nodes that are through, as a part of all nodes."""
+    created_by: str | None
+    """Name of the API key."""
+    created_at: str
+    ended_at: str | None
+    input: dict[str, Any]
+    """`{"unreadable": "reason"}` replaces a value that SQL has stored and no process can read."""
+    waits_for: list[str]
+    """Names of running nodes, at most 10."""
+
+
+class Workflow(TypedDict):
+    """Part of `WorkflowPage`."""
+
+    workflow_id: str
+    name: str
+    labels: dict[str, Any]
+    status: Literal["RUNNING", "PAUSED", "STOPPING", "SUCCEEDED", "FAILED", "CANCELLED"]
+    """STOPPING: a node failed or the workflow was cancelled; running nodes end, handlers and clean-up run, and other
+    nodes are skipped.
+    """
+    reason: Literal["NODE_FAILED", "CANCELLED", "DEADLINE"] | None
+    """Why it stops or stopped early."""
+    idempotency_key: str | None
+    on_failure: Literal["stop", "continue"]
+    max_parallel: int | None
+    deadline_at: str | None
+    nodes: int
+    open_nodes: int
+    """Nodes that are not through."""
+    running: int
+    """Unfinished executions of nodes and items."""
+    succeeded: int
+    failed: int
+    cancelled: int
+    skipped: int
+    progress: float
+    """Nodes that are through, as a part of all nodes."""
+    created_by: str | None
+    """Name of the API key."""
+    created_at: str
+    ended_at: str | None
+
+
+class WorkflowPage(TypedDict):
+    """Answer of `workflows.list`."""
+
+    items: list[Workflow]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class WorkflowNode(TypedDict):
+    """Part of `WorkflowNodePage`."""
+
+    name: str
+    endpoint: str | None
+    state: Literal["WAITING", "READY", "EXPANDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
+    reason: str | None
+    """Of a skip, or of an end without an attempt: UPSTREAM, NOT_NEEDED, STOPPED, ITEMS_FAILED, INPUT_UNRESOLVABLE,
+    INPUT_REFUSED, INPUT_TOO_LARGE, RESULTS_TOO_LARGE, ENDPOINT_DELETED, EXECUTION_LOST, or the reason in the
+    history of its execution.
+    """
+    message: str | None
+    """Of `reason`."""
+    run: int
+    """Number of the run; each has a job of its own."""
+    job_id: str | None
+    execution_id: str | None
+    started_at: str | None
+    ended_at: str | None
+    number: int
+    """Larger than the numbers of its parents."""
+    kind: Literal["job", "for_each", "group", "gate"]
+    items: int | None
+    """Items in all; `null` before the start and for other kinds of nodes."""
+    items_open: int | None
+    """Started and not ended."""
+    items_failed: int | None
+    ready_at: str | None
+    """Time when all its parents were through."""
+
+
+class WorkflowNodePage(TypedDict):
+    """Answer of `workflows.list_nodes`."""
+
+    items: list[WorkflowNode]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class WorkflowNodeView(TypedDict):
+    """Answer of `workflows.get_node`."""
+
+    name: str
+    endpoint: str | None
+    state: Literal["WAITING", "READY", "EXPANDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
+    reason: str | None
+    """Of a skip, or of an end without an attempt: UPSTREAM, NOT_NEEDED, STOPPED, ITEMS_FAILED, INPUT_UNRESOLVABLE,
+    INPUT_REFUSED, INPUT_TOO_LARGE, RESULTS_TOO_LARGE, ENDPOINT_DELETED, EXECUTION_LOST, or the reason in the
+    history of its execution.
+    """
+    message: str | None
+    """Of `reason`."""
+    run: int
+    """Number of the run; each has a job of its own."""
+    job_id: str | None
+    execution_id: str | None
+    started_at: str | None
+    ended_at: str | None
+    number: int
+    """Larger than the numbers of its parents."""
+    kind: Literal["job", "for_each", "group", "gate"]
+    items: int | None
+    """Items in all; `null` before the start and for other kinds of nodes."""
+    items_open: int | None
+    """Started and not ended."""
+    items_failed: int | None
+    ready_at: str | None
+    """Time when all its parents were through."""
+    after: list[str]
+    """Nodes before it."""
+    before: list[str]
+    """Nodes behind it."""
+    definition: dict[str, Any]
+
+
+class WorkflowItem(TypedDict):
+    """Part of `WorkflowItemPage`."""
+
+    item: int
+    """Number, from 1 on."""
+    name: str | None
+    """Of a member; `null` with `for_each`."""
+    endpoint: str | None
+    state: Literal["WAITING", "READY", "EXPANDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
+    reason: str | None
+    """Of a skip, or of an end without an attempt: UPSTREAM, NOT_NEEDED, STOPPED, ITEMS_FAILED, INPUT_UNRESOLVABLE,
+    INPUT_REFUSED, INPUT_TOO_LARGE, RESULTS_TOO_LARGE, ENDPOINT_DELETED, EXECUTION_LOST, or the reason in the
+    history of its execution.
+    """
+    message: str | None
+    """Of `reason`."""
+    run: int
+    """Number of the run; each has a job of its own."""
+    job_id: str | None
+    execution_id: str | None
+    started_at: str | None
+    ended_at: str | None
+
+
+class WorkflowItemPage(TypedDict):
+    """Answer of `workflows.list_items`."""
+
+    items: list[WorkflowItem]
+    cursor: str | None
+    """Opaque; `null` on the last page."""
+
+
+class WorkflowGraphNode(TypedDict):
+    """Part of `WorkflowGraph`."""
+
+    number: int
+    """Larger than the numbers of its parents."""
+    name: str
+    endpoint: str | None
+    kind: Literal["job", "for_each", "group", "gate"]
+    state: Literal["WAITING", "READY", "EXPANDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
+    items: int | None
+
+
+class WorkflowGraph(TypedDict):
+    """Answer of `workflows.graph`."""
+
+    nodes: list[WorkflowGraphNode]
+    edges: list[list[int]]
+    """Pairs of numbers: a node, and a node that waits for it."""
+
+
+class WorkflowExplanation(TypedDict):
+    """Answer of `workflows.explain`."""
+
+    status: Literal["RUNNING", "PAUSED", "STOPPING", "SUCCEEDED", "FAILED", "CANCELLED"]
+    explanation: str
+
+
+WorkflowChange = TypedDict(
+    "WorkflowChange",
+    {
+        "at": "str",
+        "from": "Literal['RUNNING', 'PAUSED', 'STOPPING', 'SUCCEEDED', 'FAILED', 'CANCELLED'] | None",
+        "to": "Literal['RUNNING', 'PAUSED', 'STOPPING', 'SUCCEEDED', 'FAILED', 'CANCELLED']",
+        "actor": "str | None",
+        "reason": "str | None",
+    },
+)
+"""Part of `WorkflowHistory`."""
+
+
+class WorkflowHistory(TypedDict):
+    """Answer of `workflows.history`."""
+
+    items: list[WorkflowChange]
 
 
 QuietHours = TypedDict(

@@ -3429,6 +3429,432 @@ class Workers(Group):
         return answer
 
 
+class Workflows(Group):
+    """Operations on `workflows`; `te` in the example is a client.
+
+    Example:
+        answer = te.workflows.create(
+            name="welcome",
+            idempotency_key="welcome-1234",
+            input={"user_id": "u_abc", "order_id": "order-1234"},
+            nodes=[
+                {
+                    "name": "mail",
+                    "endpoint": "send-welcome-email",
+                    "input": {"user_id": "{{workflow.input.user_id}}"},
+                },
+                {
+                    "name": "notify",
+                    "endpoint": "push-notification",
+                    "after": ["mail"],
+                    "for_each": ["phone", "tablet"],
+                    "input": {"device": "{{item}}"},
+                    "tolerate": {"count": 1},
+                },
+            ],
+        )
+    """
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        status: Literal["RUNNING", "PAUSED", "STOPPING", "SUCCEEDED", "FAILED", "CANCELLED"] | None = None,
+        name: str | None = None,
+        labels: str | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
+        timeout: float | None = None,
+    ) -> Pages[models.Workflow]:
+        """List workflows, newest first.
+
+        A page may have fewer workflows than `limit`, even none, if few of very many match: continue while there
+        is a `cursor`.
+
+        Args:
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            status: Only items with this status; None for all.
+            name: Only items with this name, such as `welcome`; None for all.
+            labels: `key=value`, or several separated by commas: jobs with all of these labels.
+            created_after: Only items created at this time or later; None for no bound.
+            created_before: Only items created before this time; None for no bound.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.Workflow`. Each page is requested when the iteration reaches it, so the
+            iteration raises the errors.
+
+        Raises:
+            TaskExecutorError: Errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "workflows.list",
+            "GET",
+            "/workflows",
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "status": status,
+                "name": name,
+                "labels": labels,
+                "created_after": created_after,
+                "created_before": created_before,
+            },
+            timeout=timeout,
+        )
+        return Pages(self._sender, call)
+
+    def create(self, *, timeout: float | None = None, **fields: Unpack[models.NewWorkflow]) -> models.WorkflowView:
+        """Create a workflow. A second request with the idempotency key gets 200 with the first workflow, whatever
+        its body.
+
+        The whole graph is checked: the answer to an invalid graph names all faults. The nodes without `after`
+        start at once. Up to 10,000 nodes, 100,000 edges and 16 MiB.
+
+        Args:
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **fields: Fields of `models.NewWorkflow`; `name` and `nodes` are required.
+
+        Returns:
+            The answer as `models.WorkflowView`; `replayed(answer)` is True if an earlier request with the same
+            key produced it.
+
+        Raises:
+            errors.InvalidWorkflowError: The nodes of the workflow do not fit together: a name, an endpoint, a
+                template or a size is not valid.
+            errors.WorkflowCycleError: Some nodes of the workflow wait for each other, so none of them could
+                start.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "workflows.create",
+            "POST",
+            "/workflows",
+            body=fields,
+            key=fields.get("idempotency_key"),
+            takes_key=True,
+            key_in_body=True,
+            timeout=timeout,
+        )
+        answer: models.WorkflowView = self._sender.request(call)
+        return answer
+
+    def get(self, workflow_id: str, /, *, timeout: float | None = None) -> models.WorkflowView:
+        """Get a workflow with its input, its progress, and the nodes that it waits for.
+
+        Args:
+            workflow_id: Id of the workflow.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.WorkflowView`.
+
+        Raises:
+            errors.WorkflowNotFoundError: No workflow has that id.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "workflows.get", "GET", "/workflows/{workflow_id}", path={"workflow_id": workflow_id}, timeout=timeout
+        )
+        answer: models.WorkflowView = self._sender.request(call)
+        return answer
+
+    def list_nodes(
+        self,
+        workflow_id: str,
+        /,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        state: Literal["WAITING", "READY", "EXPANDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
+        | None = None,
+        timeout: float | None = None,
+    ) -> Pages[models.WorkflowNode]:
+        """List the nodes of a workflow, each after its parents.
+
+        Args:
+            workflow_id: Id of the workflow.
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            state: Only items with this state; None for all.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.WorkflowNode`. Each page is requested when the iteration reaches it, so
+            the iteration raises the errors.
+
+        Raises:
+            errors.WorkflowNotFoundError: No workflow has that id.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "workflows.list_nodes",
+            "GET",
+            "/workflows/{workflow_id}/nodes",
+            path={"workflow_id": workflow_id},
+            query={"limit": limit, "cursor": cursor, "state": state},
+            timeout=timeout,
+        )
+        return Pages(self._sender, call)
+
+    def get_node(self, workflow_id: str, node: str, /, *, timeout: float | None = None) -> models.WorkflowNodeView:
+        """Get a node with its definition, and the nodes before and behind it.
+
+        Args:
+            workflow_id: Id of the workflow.
+            node: Name of the node.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.WorkflowNodeView`.
+
+        Raises:
+            errors.WorkflowNodeNotFoundError: The workflow has no node of that name.
+            errors.WorkflowNotFoundError: No workflow has that id.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "workflows.get_node",
+            "GET",
+            "/workflows/{workflow_id}/nodes/{node}",
+            path={"workflow_id": workflow_id, "node": node},
+            timeout=timeout,
+        )
+        answer: models.WorkflowNodeView = self._sender.request(call)
+        return answer
+
+    def list_items(
+        self,
+        workflow_id: str,
+        node: str,
+        /,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        state: Literal["WAITING", "READY", "EXPANDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
+        | None = None,
+        timeout: float | None = None,
+    ) -> Pages[models.WorkflowItem]:
+        """List the items of a node that have been started, in their order; their executions have the outputs.
+
+        Args:
+            workflow_id: Id of the workflow.
+            node: Name of the node.
+            limit: Items per page, 1 to 200; None for `50`.
+            cursor: `cursor` of the page before; None for the first page.
+            state: Only items with this state; None for all.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            Items of all pages as `models.WorkflowItem`. Each page is requested when the iteration reaches it, so
+            the iteration raises the errors.
+
+        Raises:
+            errors.WorkflowNodeNotFoundError: The workflow has no node of that name.
+            errors.WorkflowNotFoundError: No workflow has that id.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "workflows.list_items",
+            "GET",
+            "/workflows/{workflow_id}/nodes/{node}/items",
+            path={"workflow_id": workflow_id, "node": node},
+            query={"limit": limit, "cursor": cursor, "state": state},
+            timeout=timeout,
+        )
+        return Pages(self._sender, call)
+
+    def graph(self, workflow_id: str, /, *, timeout: float | None = None) -> models.WorkflowGraph:
+        """Get the graph as JSON, or by the Accept header as a drawing for Mermaid or Graphviz.
+
+        Args:
+            workflow_id: Id of the workflow.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.WorkflowGraph`.
+
+        Raises:
+            errors.WorkflowNotFoundError: No workflow has that id.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "workflows.graph",
+            "GET",
+            "/workflows/{workflow_id}/graph",
+            path={"workflow_id": workflow_id},
+            timeout=timeout,
+        )
+        answer: models.WorkflowGraph = self._sender.request(call)
+        return answer
+
+    def explain(self, workflow_id: str, /, *, timeout: float | None = None) -> models.WorkflowExplanation:
+        """Explain the state of a workflow: its progress, the nodes that it waits for, and the nodes that failed.
+
+        Args:
+            workflow_id: Id of the workflow.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.WorkflowExplanation`.
+
+        Raises:
+            errors.WorkflowNotFoundError: No workflow has that id.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "workflows.explain",
+            "GET",
+            "/workflows/{workflow_id}/explain",
+            path={"workflow_id": workflow_id},
+            timeout=timeout,
+        )
+        answer: models.WorkflowExplanation = self._sender.request(call)
+        return answer
+
+    def history(self, workflow_id: str, /, *, timeout: float | None = None) -> models.WorkflowHistory:
+        """List all changes of the status of a workflow, earliest first.
+
+        Args:
+            workflow_id: Id of the workflow.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.WorkflowHistory`.
+
+        Raises:
+            errors.WorkflowNotFoundError: No workflow has that id.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "workflows.history",
+            "GET",
+            "/workflows/{workflow_id}/history",
+            path={"workflow_id": workflow_id},
+            timeout=timeout,
+        )
+        answer: models.WorkflowHistory = self._sender.request(call)
+        return answer
+
+    def cancel(
+        self,
+        workflow_id: str,
+        /,
+        *,
+        if_running: Literal["request", "abort"] | None = None,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+    ) -> models.WorkflowView:
+        """Cancel a workflow: no further node starts, also no handler and no clean-up; 409 if it has ended.
+
+        Running nodes run to their end. With `if_running=request`, they end after their current attempt; with
+        `if_running=abort`, that attempt is aborted. The workflow is CANCELLED once nothing runs. Repeating the
+        request changes nothing.
+
+        Args:
+            workflow_id: Id of the workflow.
+            if_running: `request`: the current attempts of running nodes are the last; `abort`: these attempts are
+                also aborted; absent: running nodes run to their end.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.WorkflowView`; `replayed(answer)` is True if an earlier request with the same
+            key produced it.
+
+        Raises:
+            errors.WorkflowNotFoundError: No workflow has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "workflows.cancel",
+            "POST",
+            "/workflows/{workflow_id}/cancel",
+            path={"workflow_id": workflow_id},
+            query={"if_running": if_running},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.WorkflowView = self._sender.request(call)
+        return answer
+
+    def pause(
+        self, workflow_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.WorkflowView:
+        """Pause a workflow: no node starts until it is resumed, and running nodes continue; 409 if it stops or
+        ended.
+
+        Args:
+            workflow_id: Id of the workflow.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.WorkflowView`; `replayed(answer)` is True if an earlier request with the same
+            key produced it.
+
+        Raises:
+            errors.WorkflowNotFoundError: No workflow has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "workflows.pause",
+            "POST",
+            "/workflows/{workflow_id}/pause",
+            path={"workflow_id": workflow_id},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.WorkflowView = self._sender.request(call)
+        return answer
+
+    def resume(
+        self, workflow_id: str, /, *, idempotency_key: str | None = None, timeout: float | None = None
+    ) -> models.WorkflowView:
+        """Resume a paused workflow; 409 if it is not paused.
+
+        Args:
+            workflow_id: Id of the workflow.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.WorkflowView`; `replayed(answer)` is True if an earlier request with the same
+            key produced it.
+
+        Raises:
+            errors.WorkflowNotFoundError: No workflow has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "workflows.resume",
+            "POST",
+            "/workflows/{workflow_id}/resume",
+            path={"workflow_id": workflow_id},
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.WorkflowView = self._sender.request(call)
+        return answer
+
+
 class Service(Group):
     """All groups of operations, and rules of each operation.
 
@@ -3599,3 +4025,8 @@ class Service(Group):
     def workers(self) -> Workers:
         """Operations on `workers`."""
         return Workers(self._sender)
+
+    @property
+    def workflows(self) -> Workflows:
+        """Operations on `workflows`."""
+        return Workflows(self._sender)

@@ -128,6 +128,7 @@ def send_all_requests(api: Api, database: Database) -> None:
         assert api.post("/bulk-operations/preview", body).status_code == 200
         operation_id = api.post("/bulk-operations", body).json["operation_id"]
         assert api.get(f"/bulk-operations/{operation_id}").status_code == 200
+    assert api.post("/workflows", {"name": "w", "labels": {"team": "a"}, "nodes": [{"name": "a"}]}).status_code == 201
     between = {
         "created_after": (rows.database_now(database) - timedelta(hours=1)).isoformat(),
         "created_before": (rows.database_now(database) + timedelta(hours=1)).isoformat(),
@@ -147,6 +148,7 @@ def send_all_requests(api: Api, database: Database) -> None:
         "/notification-rules": {},
         "/notification-rules/one/messages": {},
         "/bulk-operations": {},
+        "/workflows": {"status": "RUNNING", "name": "w", "labels": "team=a"} | between,
         "/dead-letters": {"endpoint": "target", "error_type": "HTTP_ERROR", "labels": "team=a", "state": "open"},
         "/audit": {"actor": "test", "resource_type": "config"},
     }.items():

@@ -11,6 +11,7 @@
 /broken              503 until Receiver.release, then 200
 /hang                never answers                      /drip           a byte each 100 ms, without end
 /close               closes in the middle of the body   /garbage        bytes that are not HTTP
+/mirror              200 with the body of the request
 """
 
 import asyncio
@@ -76,6 +77,10 @@ async def _slow(call: _Exchange) -> None:
 
 async def _echo(call: _Exchange) -> web.Response:
     return web.json_response(call.received.as_dict())
+
+
+async def _mirror(call: _Exchange) -> web.Response:
+    return web.Response(body=call.received.body, content_type="application/json")
 
 
 async def _flaky(call: _Exchange) -> web.Response | None:
@@ -147,7 +152,7 @@ async def _garbage(call: _Exchange) -> web.StreamResponse:
 _BEHAVIOURS = {
     behaviour.__name__.removeprefix("_").replace("_", "-"): behaviour
     for behaviour in (
-        *(_ok, _status, _slow, _echo, _flaky, _one_in, _lost, _retry_after, _redirect),
+        *(_ok, _status, _slow, _echo, _mirror, _flaky, _one_in, _lost, _retry_after, _redirect),
         *(_held, _broken, _hang, _drip, _big, _close, _garbage),
     )
 }

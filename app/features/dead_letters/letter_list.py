@@ -1,24 +1,20 @@
 """Lists of dead letters, newest first: chunked scans of the indexes of open and of resolved letters."""
 
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, false, func, select, true
+from sqlalchemy import ColumnElement, and_, false, func, select, true
 
 from app.kernel.db import Database, chunked_scan
-from app.kernel.db.chunked_scan import CHUNK_SIZE, ListIndex
+from app.kernel.db.chunked_scan import QUICK, ChunkedRead, ListIndex
 from app.kernel.db.paging import Page, PageRequest, Part, Position
 from app.kernel.errors import DeadLetterNotFoundError
 from app.kernel.unreadable import readable
 from app.queue.bulk.bulk_job_kind import FilteredRow
 from app.queue.ending.letters import DeadLetter
 from schema import tables
-
-PAGE_SECONDS = 0.02  # after which a short page is returned
 
 _D = tables.dead_letters.c
 
@@ -66,28 +62,11 @@ class LetterFilter:
 
 
 def page_of_letters(
-    database: Database,
-    wanted: LetterFilter,
-    request: PageRequest,
-    *,
-    seconds: float = PAGE_SECONDS,
-    chunk_size: int = CHUNK_SIZE,
+    database: Database, wanted: LetterFilter, request: PageRequest, read: ChunkedRead = QUICK
 ) -> Page[DeadLetter]:
     """Read a page of letters, newest first; may be short before the last page if few of very many match."""
-    index, conditions, limit = wanted.index(), wanted.conditions(), request.limit + 1
-    part, found, until = wanted.part(request.after), list[Row[Any]](), time.monotonic() + seconds
-    while True:
-
-        def narrow(seen: Part, left: int = limit - len(found)) -> Select[Any]:
-            return index.read(seen, *_D).where(*conditions).limit(left)
-
-        rows, reached = chunked_scan.pass_through(database, index, part, narrow, chunk_size)
-        found += rows
-        if reached is None or len(found) == limit or time.monotonic() >= until:
-            break
-        part = replace(part, start=reached)
-    shown = found[: request.limit]
-    after = Position(shown[-1].failed_at, shown[-1].letter_id) if len(shown) < len(found) else reached
+    index, part, conditions = wanted.index(), wanted.part(request.after), wanted.conditions()
+    shown, after = read.page(database, index, part, columns=[*_D], conditions=conditions, limit=request.limit)
     return Page(readable(DeadLetter.from_row, shown, lambda row: f"dead letter {row.letter_id}"), after)
 
 

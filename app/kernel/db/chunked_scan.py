@@ -1,5 +1,6 @@
 """Chunked scans of an index in the order of a list: each chunk reads a bounded number of entries."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -128,6 +129,42 @@ def pass_through(
         return connection.execute(narrow(seen)).all(), reached
 
     return database.transact(body)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkedRead:
+    """Pages of an index: a page is returned short after `seconds`, each chunk reads `size` entries."""
+
+    seconds: float = 0.02
+    size: int = CHUNK_SIZE
+
+    def page(
+        self,
+        database: Database,
+        index: ListIndex,
+        part: Part,
+        *,
+        columns: Sequence[ColumnElement[Any]],
+        conditions: Sequence[ColumnElement[bool]],
+        limit: int,
+    ) -> tuple[Sequence[Row[Any]], Position | None]:
+        """Read up to `limit` matching rows; returns them, and the position after which the next page starts."""
+        found, until = list[Row[Any]](), time.monotonic() + self.seconds
+        while True:
+
+            def narrow(seen: Part, left: int = limit + 1 - len(found)) -> Select[Any]:
+                return index.read(seen, *columns).where(*conditions).limit(left)
+
+            rows, reached = pass_through(database, index, part, narrow, self.size)
+            found += rows
+            if reached is None or len(found) > limit or time.monotonic() >= until:
+                break
+            part = replace(part, start=reached)
+        shown = found[:limit]
+        return shown, Position(shown[-1].at, shown[-1].key) if len(shown) < len(found) else reached
+
+
+QUICK = ChunkedRead()
 
 
 def _demand_order(database: Database, connection: Connection) -> None:

@@ -11,6 +11,15 @@ from app.web.openapi.any_of import AnyOf
 from schema.states import AttemptStatus, EndpointType, ExecutionStatus, LogLevel
 
 
+class NodePlaceSchema(Schema):
+    """Place of an execution in a workflow."""
+
+    workflow_id = fields.String(required=True)
+    node = fields.Integer(required=True, metadata={"description": "number of the node", "example": 2})
+    item = fields.Integer(required=True, metadata={"description": "number of the item, from 1 on; 0 without items"})
+    run = fields.Integer(required=True, metadata={"description": "number of the run of the node"})
+
+
 class ExecutionSchema(Schema):
     """One run of a job: of a one-shot job, or of one tick of a repeating job. Lists leave out `input`."""
 
@@ -54,6 +63,12 @@ class ExecutionSchema(Schema):
     )
     abort_requested_at = Instant(
         required=True, allow_none=True, metadata={"description": "time of a request to abort the running attempt"}
+    )
+    workflow = fields.Nested(
+        NodePlaceSchema,
+        required=True,
+        allow_none=True,
+        metadata={"description": "`null` outside of workflows", "example": None},
     )
     created_at = Instant(required=True)
 

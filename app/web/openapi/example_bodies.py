@@ -48,6 +48,8 @@ BY_NAME: Mapping[str, Any] = {
     "operation_id": "bop_3c4d5e6f7a8b",
     "request_id": "req_9a8b7c6d5e4f",
     "worker_id": "wrk_6e5d4c3b2a19",
+    "workflow_id": "wf_2d1c0b9a8f7e",
+    "node": "notify",
     "key_id": "5f0c1d2e3b4a6978",
     "name": _EMAIL_CONFIG["name"],
     "endpoint": _EMAIL.name,
@@ -163,6 +165,23 @@ _BATCH_ERROR = {
     "retryable": False,
 }
 
+_WORKFLOW = {
+    "name": "welcome",
+    "idempotency_key": "welcome-1234",
+    "input": _INPUT,
+    "nodes": [
+        {"name": "mail", "endpoint": _EMAIL.name, "input": {"user_id": "{{workflow.input.user_id}}"}},
+        {
+            "name": "notify",
+            "endpoint": "push-notification",
+            "after": ["mail"],
+            "for_each": ["phone", "tablet"],
+            "input": {"device": "{{item}}"},
+            "tolerate": {"count": 1},
+        },
+    ],
+}
+
 # Examples of whole bodies, by the name of their schema.
 WHOLE: Mapping[str, Mapping[str, Any]] = {
     "NewConfigSchema": {label: example.config for label, (_, example) in _LABELLED.items() if example.config},
@@ -220,6 +239,7 @@ WHOLE: Mapping[str, Mapping[str, Any]] = {
         "INTERVAL": {"every": "10m", "ends_at": None},
     },
     "PatchedJobSchema": {"pause": {"status": "PAUSED"}, "CRON": {"cron": "0 10 * * MON"}},
+    "NewWorkflowSchema": {"example": _WORKFLOW},
     "BatchSchema": {"example": {"jobs": [_NEW_JOBS["IMMEDIATE"], _NEW_JOBS["DELAYED"]]}},
     "BatchResultSchema": {
         "example": {"items": [{"status": 201, "job": _JOBS["IMMEDIATE"]}, {"status": 404, "error": _BATCH_ERROR}]}

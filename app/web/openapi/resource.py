@@ -86,16 +86,16 @@ class Resource:
         errors: Errors = (),
         own_key: dict[str, Any] | None = None,
         header: dict[str, Any] | None = None,
-        text: dict[str, Any] | None = None,
+        text: dict[str, Any] | Sequence[dict[str, Any]] = (),
         or_scope: Scope | None = None,
     ) -> Callable[[View], View]:
         """Register a view, which is called with the parsed body or query and the parts of the path by name.
 
         The view returns an object for `returns`, alone or with a status; `also` are further statuses with the same
-        body. With `text`, it may return a text response; without `returns` it always does. `errors` extend the errors
-        common to all operations. A POST that writes takes an Idempotency-Key; a view that handles the key itself
-        describes it in `own_key`. A view that reads another header describes it in `header`. A key with `or_scope`
-        instead of the resource's scope also reaches the view, which checks the rest.
+        body. With `text`, descriptions of texts, it may return a text response; without `returns` it always does.
+        `errors` extend the errors common to all operations. A POST that writes takes an Idempotency-Key; a view that
+        handles the key itself describes it in `own_key`. A view that reads another header describes it in `header`. A
+        key with `or_scope` instead of the resource's scope also reaches the view, which checks the rest.
         """
         key = (own_key or PARAMETER) if method == "POST" and self.write_scope is not self.read_scope else None
         is_keyed = key is not None and own_key is None
@@ -107,15 +107,16 @@ class Resource:
         doc["responses"] |= conditions.UNCHANGED if takes_condition and method == "GET" else {}
         has_tag = self.is_tagged and returns is not None and (takes_condition or method == "POST")
         headers = {**(conditions.ETAG if has_tag else {}), **(REPLAYED_DOC if is_keyed else {})} or None
+        texts = [text] if isinstance(text, dict) else [*text]
         shown: dict[str, Any] = (
-            text if text and returns is None else {"schema": returns, "examples": examples.of(returns)}
+            texts.pop(0) if texts and returns is None else {"schema": returns, "examples": examples.of(returns)}
         )
         blueprint, replayed = self.blueprint, REPLAYED_DOC if key is not None else None
         # Layers of the description, from the innermost on; requests pass only `served`.
         layers = [blueprint.response(status, **shown, headers=headers)]
         others = [also] if isinstance(also, int) else also
         layers += [blueprint.alt_response(other, **shown, headers=replayed, success=True) for other in others]
-        layers += [blueprint.alt_response(status, **text, success=True)] if text and shown is not text else []
+        layers += [blueprint.alt_response(status, **each, success=True) for each in texts]
         layers += [blueprint.arguments(query(), location="query")] if query is not None else []
         layers += [blueprint.arguments(body(), examples=examples.of(body))] if body is not None else []
 

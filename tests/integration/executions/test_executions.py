@@ -34,6 +34,7 @@ def test_execution_has_its_fields_and_the_input_of_its_job(api: Api) -> None:
         "duration_ms": None,
         "cancel_requested_at": None,
         "abort_requested_at": None,
+        "workflow": None,
         "created_at": "",
     }
 

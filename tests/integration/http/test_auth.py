@@ -56,8 +56,8 @@ WRITES = [
     *[("PUT", f"{path}/x") for path in CATALOG],
     *[("DELETE", f"{path}/x") for path in CATALOG],
 ]
-READS = [*CATALOG, "/jobs", "/executions/x", "/jobs/x/executions"]
-JOB_WRITES = ["/jobs", "/jobs/x/cancel", "/executions/x/cancel"]
+READS = [*CATALOG, "/jobs", "/executions/x", "/jobs/x/executions", "/workflows"]
+JOB_WRITES = ["/jobs", "/jobs/x/cancel", "/executions/x/cancel", "/workflows", "/workflows/x/cancel"]
 
 
 def test_scope_allows_its_operations_only(app: Flask, database: Database) -> None:

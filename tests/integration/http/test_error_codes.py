@@ -78,6 +78,15 @@ def get(path: str) -> Callable[[Stock], TestResponse]:
     return lambda stock: stock.api.get(path)
 
 
+def workflow(*nodes: dict[str, Any]) -> Callable[[Stock], TestResponse]:
+    return lambda stock: stock.api.post("/workflows", {"name": "w", "nodes": nodes})
+
+
+def get_unknown_node(stock: Stock) -> TestResponse:
+    created_workflow = workflow({"name": "a"})(stock).json
+    return stock.api.get(f"/workflows/{created_workflow['workflow_id']}/nodes/nope")
+
+
 def cancel_one_shot(stock: Stock) -> TestResponse:
     return stock.api.post(f"/jobs/{stock.one_shot_job}/cancel")
 
@@ -139,6 +148,8 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("DEAD_LETTER_NOT_FOUND", 404, get("/dead-letters/att_nope"), []),
     ("REDRIVE_NOT_FOUND", 404, get("/redrives/rdr_nope"), []),
     ("BULK_OPERATION_NOT_FOUND", 404, get("/bulk-operations/bop_nope"), []),
+    ("WORKFLOW_NOT_FOUND", 404, get("/workflows/wf_nope"), []),
+    ("WORKFLOW_NODE_NOT_FOUND", 404, get_unknown_node, []),
     ("BREAKER_NOT_FOUND", 404, get("/breakers/http:nowhere:80"), []),
     ("CONFLICT", 409, lambda stock: stock.api.delete("/configs/config"), None),
     ("CONFLICT", 409, lambda stock: stock.api.delete("/endpoints/target"), None),
@@ -162,6 +173,8 @@ CODES: list[tuple[str, int, Callable[[Stock], TestResponse], list[str]]] = [
     ("INVALID_CALLBACK", 422, endpoint(callbacks={"on_failure": "nope"}), ["/callbacks/on_failure"]),
     ("INVALID_NOTIFICATION_RULE", 422, rule(), [""]),
     ("INVALID_NOTIFICATION_RULE", 422, rule(channels=["target", "nope"], all=True), ["/channels/0", "/channels/1"]),
+    ("INVALID_WORKFLOW", 422, workflow({"name": "a", "endpoint": "nope"}), ["/nodes/0/endpoint"]),
+    ("WORKFLOW_CYCLE", 422, workflow({"name": "a", "after": ["a"]}), ["/nodes/0/after/0"]),
     ("INPUT_VALIDATION_FAILED", 422, job(input={"user_id": 7}), ["/input/user_id"]),
     ("IDEMPOTENCY_KEY_REUSED", 422, reuse_a_key, ["Idempotency-Key"]),
     ("TEMPLATE_RESOLUTION_FAILED", 422, endpoint(config="config", spec=CONFIG_TEMPLATE), ["/spec/url"]),

@@ -58,7 +58,11 @@ def existing(shared_api: Api) -> dict[str, str]:
     redrive_id = shared_api.post("/redrives", {"wanted": {}, "all": True}).json["redrive_id"]
     bulk = shared_api.post("/bulk-operations", {"action": "retry", "wanted": {}, "all": True}).json
     bulk_parameters = {"redrive_id": redrive_id, "operation_id": bulk["operation_id"]}
-    return job_parameters | nobody | bulk_parameters | {"name": "config", "letter_id": letter_id}
+    nodes = [{"name": "a", "endpoint": "push-notification", "delay": "1d"}]
+    workflow = shared_api.post("/workflows", {"name": "w", "nodes": nodes}).json
+    workflow_parameters = {"workflow_id": workflow["workflow_id"], "node": "a"}
+    named = {"name": "config", "letter_id": letter_id}
+    return job_parameters | nobody | bulk_parameters | workflow_parameters | named
 
 
 @pytest.fixture(scope="module")

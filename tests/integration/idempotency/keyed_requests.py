@@ -43,6 +43,17 @@ def queue(verb: str) -> Path:
     return path
 
 
+def workflow(verb: str) -> Path:
+    def path(api: Api, _database: Database) -> str:
+        nodes = [{"name": "a", "endpoint": "target", "delay": "1d"}]
+        made = api.post("/workflows", {"name": "w", "nodes": nodes}).json["workflow_id"]
+        if verb == "resume":
+            assert api.post(f"/workflows/{made}/pause").status_code == 200
+        return f"/workflows/{made}/{verb}"
+
+    return path
+
+
 def worker(_api: Api, database: Database) -> str:
     worker_lease.register(database, worker_id="w", host="h", pid=1, queues=["http"], capacity=1, lease_ms=600_000)
     return "/workers/w/drain"
@@ -123,6 +134,9 @@ REQUESTS: Mapping[str, tuple[Path, Any]] = {
     "/redrives/{redrive_id}/stop": (a_redrive("stop"), None),
     "/dead-letters/{letter_id}/redrive": (letter("redrive"), {"input": {"user_id": "u-1"}}),
     "/dead-letters/{letter_id}/archive": (letter("archive"), {"note": "seen"}),
+    "/workflows/{workflow_id}/cancel": (workflow("cancel"), None),
+    "/workflows/{workflow_id}/pause": (workflow("pause"), None),
+    "/workflows/{workflow_id}/resume": (workflow("resume"), None),
     "/queues/{queue}/pause": (queue("pause"), None),
     "/queues/{queue}/resume": (queue("resume"), None),
     "/executions/{execution_id}/retry": (execution("retry", "FAILED"), None),

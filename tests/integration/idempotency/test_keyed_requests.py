@@ -30,8 +30,8 @@ def test_every_post_that_changes_something_accepts_an_idempotency_key() -> None:
         for path, post in posts.items()
         if any(parameter["name"] == "Idempotency-Key" for parameter in post.get("parameters", []))
     }
-    # POST /jobs and the test of an endpoint store the key as the idempotency key of the job.
-    assert keyed == {*REQUESTS, "/jobs", "/endpoints/{name}/test"}
+    # These requests store the key as the idempotency key of the job or workflow.
+    assert keyed == {*REQUESTS, "/jobs", "/workflows", "/endpoints/{name}/test"}
     assert posts.keys() - keyed == {
         "/cron/preview",
         "/notification-rules/preview",

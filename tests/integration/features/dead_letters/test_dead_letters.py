@@ -11,6 +11,7 @@ from app.features import FEATURES
 from app.features.dead_letters.api import MOST_ATTEMPTS
 from app.features.dead_letters.letter_list import LetterFilter, page_of_letters
 from app.kernel.db import Database
+from app.kernel.db.chunked_scan import ChunkedRead
 from app.kernel.db.paging import PageRequest
 from app.queue.ending.outbox_processor import OutboxProcessor
 from app.queue.executions.verdict import Verdict
@@ -96,7 +97,7 @@ def test_pages_of_rare_dead_letters_are_bounded_in_time_and_complete(api: Api, d
     wanted, after = LetterFilter(labels={"team": "a"}), None
     found, pages = list[str](), 0
     while pages == 0 or after is not None:
-        page = page_of_letters(database, wanted, PageRequest(after=after), seconds=0.0, chunk_size=10)
+        page = page_of_letters(database, wanted, PageRequest(after=after), ChunkedRead(0.0, 10))
         found += [letter.letter_id for letter in page.items]
         after, pages = page.next, pages + 1
     assert found == rare[::-1]

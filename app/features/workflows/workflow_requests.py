@@ -1,0 +1,79 @@
+"""Creation of a workflow for a request: a body, its idempotency key, and the first steps."""
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any
+
+from marshmallow import ValidationError
+
+from app.features.workflows import advancing, workflow_creation
+from app.features.workflows.graph import parse
+from app.features.workflows.workflow_creation import CreatedWorkflow
+from app.kernel import ids
+from app.kernel.db import Database
+from app.kernel.errors import TaskExecutorError
+from app.web.http.body import invalid
+from app.web.http.conditions import actor
+from app.web.http.idempotent_requests import HEADER, key_in_header
+from app.web.http.request_log import trace_of_new_jobs
+from app.web.jobs.request_schemas import check_key
+from app.web.services import services, wake
+from schema.states import KeepResponse
+
+ADVANCE_SECONDS = 1.0
+
+
+def create_workflow(body: Any) -> CreatedWorkflow:
+    """Create the workflow of a body and start its first nodes, or find the first workflow with its key.
+
+    A repeated request is recognised whatever its body, even if the body would now be refused.
+    """
+    database, body = services().database, _with_key(body)
+    try:
+        graph = parse(body, partial(keep_rules, database))
+    except TaskExecutorError as error:
+        first = None if error.status >= 500 else _first(database, body)
+        if first is None:
+            raise
+        return CreatedWorkflow(first, is_new=False)
+    make = partial(
+        workflow_creation.create,
+        graph=graph,
+        workflow_id=ids.workflow_id(),
+        actor=actor().name,
+        trace=trace_of_new_jobs(),
+    )
+    created = database.transact(make)
+    advance(created.workflow_id)
+    return created
+
+
+def advance(workflow_id: str) -> None:
+    """Make the next steps of a workflow at once, for up to a second; a scheduler makes the rest."""
+    advancing.advance(services().database, workflow_id, until=advancing.for_seconds(ADVANCE_SECONDS), hint=wake)
+
+
+def keep_rules(database: Database, names: Collection[str]) -> Mapping[str, KeepResponse]:
+    """Read the live endpoints with these names, each with its rule for bodies of answers."""
+    rows = database.fetch(workflow_creation.ENDPOINTS, {"names": sorted(names)}) if names else ()
+    return {row.name: KeepResponse(row.keep_response) for row in rows}
+
+
+def _first(database: Database, body: Any) -> str | None:
+    key = body.get("idempotency_key") if isinstance(body, dict) else None
+    rows = database.fetch(workflow_creation.BY_KEY, {"key": key}) if isinstance(key, str) else ()
+    return rows[0].workflow_id if rows else None
+
+
+def _with_key(body: Any) -> Any:
+    """Return the body with the key of the header; raises InvalidRequestError if both are given and differ."""
+    header = key_in_header()
+    if header is None or not isinstance(body, dict):
+        return body
+    try:
+        check_key(header)
+    except ValidationError as error:
+        raise invalid([{"pointer": HEADER, "message": str(error.messages[0])}]) from None
+    if body.get("idempotency_key") not in (None, header):
+        raise invalid([{"pointer": "/idempotency_key", "message": f"Differs from the {HEADER} header."}])
+    return body | {"idempotency_key": header}
