@@ -252,11 +252,11 @@ class InputValidationError(UnprocessableError, code="INPUT_VALIDATION_FAILED"):
 
 
 class InvalidWorkflowError(UnprocessableError, code="INVALID_WORKFLOW"):
-    """The nodes of the workflow do not fit together: a name, an endpoint, a template or a size is not valid."""
+    """A name, an endpoint, a template or a size in the workflow is not valid."""
 
 
 class WorkflowCycleError(UnprocessableError, code="WORKFLOW_CYCLE"):
-    """Some nodes of the workflow wait for each other, so none of them could start."""
+    """Nodes of the workflow wait for each other."""
 
 
 class IdempotencyKeyReusedError(UnprocessableError, code="IDEMPOTENCY_KEY_REUSED"):

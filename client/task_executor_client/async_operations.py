@@ -3544,10 +3544,8 @@ class AsyncWorkflows(AsyncGroup):
             key produced it.
 
         Raises:
-            errors.InvalidWorkflowError: The nodes of the workflow do not fit together: a name, an endpoint, a
-                template or a size is not valid.
-            errors.WorkflowCycleError: Some nodes of the workflow wait for each other, so none of them could
-                start.
+            errors.InvalidWorkflowError: A name, an endpoint, a template or a size in the workflow is not valid.
+            errors.WorkflowCycleError: Nodes of the workflow wait for each other.
             TaskExecutorError: Other errors of each operation; see `AsyncService`.
         """
         call = Call.of(

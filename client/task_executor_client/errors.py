@@ -129,7 +129,7 @@ class InvalidSchemaError(ApiError):
 
 
 class InvalidWorkflowError(ApiError):
-    """The nodes of the workflow do not fit together: a name, an endpoint, a template or a size is not valid.
+    """A name, an endpoint, a template or a size in the workflow is not valid.
 
     Code `INVALID_WORKFLOW`, HTTP status 422.
     """
@@ -234,7 +234,7 @@ class WorkerNotAliveError(ApiError):
 
 
 class WorkflowCycleError(ApiError):
-    """Some nodes of the workflow wait for each other, so none of them could start.
+    """Nodes of the workflow wait for each other.
 
     Code `WORKFLOW_CYCLE`, HTTP status 422.
     """

@@ -3522,10 +3522,8 @@ class Workflows(Group):
             key produced it.
 
         Raises:
-            errors.InvalidWorkflowError: The nodes of the workflow do not fit together: a name, an endpoint, a
-                template or a size is not valid.
-            errors.WorkflowCycleError: Some nodes of the workflow wait for each other, so none of them could
-                start.
+            errors.InvalidWorkflowError: A name, an endpoint, a template or a size in the workflow is not valid.
+            errors.WorkflowCycleError: Nodes of the workflow wait for each other.
             TaskExecutorError: Other errors of each operation; see `Service`.
         """
         call = Call.of(
