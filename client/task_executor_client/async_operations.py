@@ -3712,6 +3712,31 @@ class AsyncWorkflows(AsyncGroup):
         answer: models.WorkflowGraph = await self._sender.request(call)
         return answer
 
+    async def critical_path(self, workflow_id: str, /, *, timeout: float | None = None) -> models.CriticalPath:
+        """Get the chain of nodes that decided the end of a workflow, or that its longest waiting open node waited
+        for.
+
+        Args:
+            workflow_id: Id of the workflow.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.CriticalPath`.
+
+        Raises:
+            errors.WorkflowNotFoundError: No workflow has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
+        call = Call.of(
+            "workflows.critical_path",
+            "GET",
+            "/workflows/{workflow_id}/critical-path",
+            path={"workflow_id": workflow_id},
+            timeout=timeout,
+        )
+        answer: models.CriticalPath = await self._sender.request(call)
+        return answer
+
     async def explain(self, workflow_id: str, /, *, timeout: float | None = None) -> models.WorkflowExplanation:
         """Explain the state of a workflow: its progress, the nodes that it waits for, and the nodes that failed.
 

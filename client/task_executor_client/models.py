@@ -1899,6 +1899,27 @@ class WorkflowGraph(TypedDict):
     """Pairs of numbers: a node, and a node that waits for it."""
 
 
+class CriticalNode(TypedDict):
+    """Part of `CriticalPath`."""
+
+    name: str
+    state: Literal["WAITING", "READY", "EXPANDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
+    ready_at: str
+    started_at: str | None
+    """Start of its first attempt; of a gate or a list: its own."""
+    ended_at: str | None
+    waited_ms: int
+    """From ready to its start."""
+    ran_ms: int
+    """From its start to its end."""
+
+
+class CriticalPath(TypedDict):
+    """Answer of `workflows.critical_path`."""
+
+    nodes: list[CriticalNode]
+
+
 class WorkflowExplanation(TypedDict):
     """Answer of `workflows.explain`."""
 

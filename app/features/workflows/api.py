@@ -5,9 +5,11 @@ from typing import Any
 
 from flask import Response, request
 
+from app.features.workflows.critical_path import critical_path_of
 from app.features.workflows.node_list import NodeView, StoredNode, drawing_of, get_node, page_of_items, page_of_nodes
 from app.features.workflows.node_schemas import NewWorkflowSchema
 from app.features.workflows.schemas import (
+    CriticalPathSchema,
     WorkflowExplanationSchema,
     WorkflowGraphSchema,
     WorkflowHistorySchema,
@@ -152,6 +154,17 @@ def graph(workflow_id: str) -> Any:
         case "text/vnd.graphviz":
             return Response(drawing.dot(), content_type=DOT)
     return drawing
+
+
+@resource.route(
+    "GET", "/workflows/<workflow_id>/critical-path", returns=CriticalPathSchema, errors=[WorkflowNotFoundError]
+)
+def critical_path(workflow_id: str) -> dict[str, Any]:
+    """Get the chain of nodes that decided the end of a workflow, or that its longest waiting open node waited for."""
+    path = critical_path_of(services().database, workflow_id)
+    if not path:
+        get_workflow(services().database, workflow_id)
+    return {"nodes": path}
 
 
 @resource.route(

@@ -157,6 +157,28 @@ class WorkflowGraphSchema(Schema):
     )
 
 
+class CriticalNodeSchema(Schema):
+    """A node of a critical path."""
+
+    name = fields.String(required=True, metadata={"example": _NODE})
+    state = fields.Enum(NodeState, required=True, metadata={"example": "SUCCEEDED"})
+    ready_at = Instant(required=True)
+    started_at = Instant(
+        required=True,
+        allow_none=True,
+        metadata={"description": "start of its first attempt; of a gate or a list: its own"},
+    )
+    ended_at = Instant(required=True, allow_none=True)
+    waited_ms = fields.Integer(required=True, metadata={"description": "from ready to its start", "example": 3})
+    ran_ms = fields.Integer(required=True, metadata={"description": "from its start to its end", "example": 412})
+
+
+class CriticalPathSchema(Schema):
+    """The critical path of a workflow."""
+
+    nodes = fields.List(fields.Nested(CriticalNodeSchema), required=True)
+
+
 class WorkflowExplanationSchema(Schema):
     status = fields.Enum(WorkflowStatus, required=True, metadata={"example": "RUNNING"})
     explanation = fields.String(

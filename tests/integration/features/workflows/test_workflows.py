@@ -172,6 +172,14 @@ def test_graph_is_read_as_json_and_drawn_for_mermaid_and_graphviz(registered: Ap
     problem(registered.get("/workflows/wf_nope/graph"), 404, "WORKFLOW_NOT_FOUND")
 
 
+def test_critical_path_leads_to_the_open_node(registered: Api) -> None:
+    workflow_id = made(registered, {"name": "gate"}, {"name": "a", "endpoint": "target", "after": ["gate"]})
+    path = registered.get(f"/workflows/{workflow_id}/critical-path").json["nodes"]
+    assert [(node["name"], node["state"]) for node in path] == [("gate", "SUCCEEDED"), ("a", "RUNNING")]
+    assert (path[1]["started_at"], path[1]["ran_ms"]) == (None, 0)
+    problem(registered.get("/workflows/wf_nope/critical-path"), 404, "WORKFLOW_NOT_FOUND")
+
+
 def explanation(api: Api, workflow_id: str) -> str:
     found: str = api.get(f"/workflows/{workflow_id}/explain").json["explanation"]
     return found
