@@ -1,6 +1,7 @@
 """All reads of the API: each GET of the OpenAPI document, with combinations of its filters."""
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -52,11 +53,10 @@ def _places(api: Api) -> dict[str, dict[str, str]]:
 
 
 def _placed(path: str, places: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, str]]:
-    if any(
-        name in path for name in ("{name}", "{target}", "{worker_id}", "{letter_id}", "{redrive_id}", "{operation_id}")
-    ):
-        return  # rows by key, of the catalog, breakers, workers or dead letters
-    parameter = next((name for name in places if f"{{{name}}}" in path), None)
+    parameters = re.findall(r"{(\w+)}", path)
+    if any(name not in places for name in parameters):
+        return  # rows by key, of the catalog, breakers, workers, dead letters or workflows
+    parameter = next(iter(parameters), None)
     for name, value in places[parameter].items() if parameter else (("", ""),):
         yield path.replace(f"{{{parameter}}}", name), path.replace(f"{{{parameter}}}", value)
 

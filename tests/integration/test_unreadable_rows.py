@@ -163,6 +163,8 @@ class Readers:
             run_at = {"trigger": "DELAYED", "run_at": "2199-01-01T00:00:00Z", "labels": {"a": "b"}}
             bodies = (one_shot(name, **run_at), cron(), interval())
             ids = [created(api, body | {"endpoint": name})["job_id"] for body in bodies]
+            workflow = {"name": name, "nodes": [{"name": "good", "endpoint": name}]}
+            self._workflow = api.post("/workflows", workflow).json["workflow_id"]
             self.params = dict(zip(("job", "cron", "interval"), ids, strict=True), failed=failed)
             if name == "good":
                 self._good = self.params
@@ -179,7 +181,8 @@ class Readers:
     def _all_paths(self) -> Iterator[str]:
         """Yield the paths of all reads of lists, and of good rows."""
         good = {"job_id": self._good["cron"], "execution_id": self._good["failed"], "worker_id": WORKER}
-        good |= dict.fromkeys(("name", "target", "redrive_id", "operation_id"), "good")
+        good |= dict.fromkeys(("name", "node", "target", "redrive_id", "operation_id"), "good")
+        good["workflow_id"] = self._workflow
         for path, operations in document()["paths"].items():
             if "get" in operations and "letter_id" not in path and path != "/stats":
                 named = [each.get("name") for each in operations["get"].get("parameters", [])]

@@ -152,10 +152,11 @@ def test_each_edited_row_fails_with_its_reason_and_the_batch_is_delivered(
 def test_result_that_cannot_be_written_delays_no_other_result(
     database: Database, stack: Stack, receiver: Receiver
 ) -> None:
-    """The attempt is already recorded, as after a manual reset of the count; the stuck timeout leads to another one."""
+    """The failed attempt is recorded already, as after a manual reset of the count; a later attempt succeeds."""
     rows.add_endpoint(database, spec={"url": f"{receiver.base_url}{PATH}", "method": "POST"})
     good = rows.add_executions(database, GOOD)
-    (edited,) = rows.add_executions(database)
+    flaky = rows.add_endpoint(database, "flaky", spec={"url": f"{receiver.base_url}/flaky/1/poison", "method": "POST"})
+    (edited,) = rows.add_executions(database, endpoint=flaky)
     insert = (
         "INSERT INTO attempts (attempt_id, execution_id, attempt_number, status, started_at) "
         "VALUES ('att_odd', :id, 1, 'FAILED', now())"

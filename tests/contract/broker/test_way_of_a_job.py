@@ -24,7 +24,7 @@ from brokers.consumer import DELIVER
 from tests import rows
 from tests.waiting import eventually
 
-MAX_FUNCTIONS, MAX_FILES = 140, 56
+MAX_FUNCTIONS, MAX_FILES = 150, 60
 MAX_COMPARABLE_FUNCTIONS = 70
 JOBS = 5
 ROUNDS = 5

@@ -51,7 +51,7 @@ def check(app: Flask, response: TestResponse) -> None:
     described = document()["paths"][path][request.method.lower()]["responses"]
     status = str(response.status_code)
     assert status in described, f"{request.method} {path} answered {status}, which is not in the document"
-    if response.mimetype.startswith("text/"):
+    if (response.mimetype or "").startswith("text/"):
         assert response.mimetype in {type_.partition(";")[0] for type_ in described[status]["content"]}
     elif response.data:
         faults = list(validator(path, request.method.lower(), status).iter_errors(response.json))

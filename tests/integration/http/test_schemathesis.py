@@ -97,8 +97,10 @@ def add_resources(known: Api) -> dict[str, str]:
     open_breaker(known)
     job_parameters = {"job_id": job["job_id"], "execution_id": job["execution"]["execution_id"]}
     letter = rows.add_letter(services(known.app).database)
+    workflow = known.post("/workflows", {"name": "thing", "nodes": [{"name": "node"}]}).json["workflow_id"]
     return (
         job_parameters
+        | {"workflow_id": workflow, "node": "node"}
         | {"name": NAME, "target": TARGET, "queue": "http", "worker_id": "nobody", "letter_id": letter}
         | {"redrive_id": known.post("/redrives", {"wanted": {}, "all": True}).json["redrive_id"]}
         | {"operation_id": known.post("/bulk-operations", BULK).json["operation_id"]}

@@ -109,7 +109,7 @@ def test_delayed_job_needs_one_time(api: Api) -> None:
     late = {"run_at": "2090-01-01T00:00:00Z"}
     for given, pointer, message in (
         ({}, "/run_at", "Required for DELAYED jobs, unless `delay` is given."),
-        (late | {"delay": "10m"}, "/delay", "Not together with `run_at`."),
+        (late | {"delay": "10m"}, "/delay", "Not together with `run_at`. Give one of the two."),
         ({"delay": "soon"}, "/delay", "Must be a duration, such as 500ms, 10s, 5m, 2h, 1d or PT10M, or milliseconds."),
         ({"delay": -1}, "/delay", "Must be from 0 to 3650d."),
     ):

@@ -175,7 +175,7 @@ def test_database_without_a_schema_gives_one_finding(empty_database_url: str) ->
 def test_secrets_that_no_key_decrypts_are_named(api: Api, cli: Cli) -> None:
     register_all(api)
     expected = {
-        Fernet.generate_key().decode(): "1 secrets cannot be decrypted: token",
+        Fernet.generate_key().decode(): "1 secret cannot be decrypted: token",
         "": "TE_SECRET_ENCRYPTION_KEY is not set here, so secrets cannot be checked",
     }
     for key, message in expected.items():
