@@ -56,7 +56,7 @@ workflows = table(
     index(
         "idx_workflows_deadline",
         "deadline_at, workflow_id",
-        where="deadline_at IS NOT NULL AND ended_at IS NULL AND reason IS NULL",
+        where="deadline_at IS NOT NULL AND ended_at IS NULL",
     ),
     # Nearly empty.
     index("idx_workflows_cancelling", "workflow_id", where="cancelling IS NOT NULL"),

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from app.features.workflows import Workflows, control
+from app.features.workflows import Workflows, chores, control
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
@@ -99,6 +99,21 @@ def test_deadline_aborts_what_runs(database: Database) -> None:
     run_chore(database)
     found = flows.workflow(database, workflow_id)
     assert (found.status, found.reason) == ("FAILED", "DEADLINE")
+
+
+@pytest.mark.postgresql_only
+def test_late_workflows_are_read_by_their_own_index(database: Database) -> None:
+    flows.create(database, [job("a")], deadline="1h")
+    others = """
+        INSERT INTO workflows (workflow_id, name, input, nodes, open_nodes, deadline_at, status, ended_at)
+        SELECT 'wf_' || n, 'flow', '{}', 1, 1, CASE WHEN n > 4000 THEN now() END,
+               CASE WHEN n > 4000 THEN 'SUCCEEDED' ELSE 'RUNNING' END, CASE WHEN n > 4000 THEN now() END
+          FROM generate_series(1, 8000) AS n
+    """
+    database.fetch(text(others))
+    database.fetch(text("ANALYZE workflows"))
+    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + chores.LATE.text), {"limit": 100}))
+    assert "idx_workflows_deadline" in plan, plan
 
 
 def test_cancelled_execution_counts_as_a_failure_of_its_node(database: Database) -> None:
