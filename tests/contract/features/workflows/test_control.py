@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from app.features.workflows import Workflows, chores, control
+from app.features.workflows import Workflows, chores, control, handlers
 from app.kernel.config import Settings
 from app.kernel.db import Database
 from app.kernel.db.paging import Position
@@ -99,6 +99,19 @@ def test_deadline_aborts_what_runs(database: Database) -> None:
     run_chore(database)
     found = flows.workflow(database, workflow_id)
     assert (found.status, found.reason) == ("FAILED", "DEADLINE")
+
+
+@pytest.mark.postgresql_only
+def test_ended_executions_find_their_nodes_with_old_statistics(database: Database) -> None:
+    ended = """
+        INSERT INTO workflow_nodes (workflow_id, node, item, execution_id, state, ended_at)
+        SELECT 'wf_old', 1, n, 'exec_' || n, 'SUCCEEDED', now() FROM generate_series(1, 5000) AS n
+    """
+    database.fetch(text(ended))
+    database.fetch(text("ANALYZE workflow_nodes"))
+    given = {"executions": ["exec_1"], "states": ["FAILED"], "reasons": [None], "instants": ["2026-01-01"]}
+    plan = "\n".join(row[0] for row in database.fetch(text("EXPLAIN " + handlers.SETTLE.text), given))
+    assert "Index Scan using uq_workflow_nodes_execution" in plan, plan
 
 
 @pytest.mark.postgresql_only
