@@ -8,7 +8,7 @@ import click
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, print_result, show_fields, show_line, show_table
 from app.cli.options import LABELS, TEXT, created_options, enum_option, gather, show_list
-from app.cli.shell_completion import Found, offered
+from app.cli.shell_completion import MAX_OFFERED, Found, offered
 from app.features.workflows import control
 from app.features.workflows.api import node_shape, shape
 from app.features.workflows.node_list import drawing_of, page_of_nodes
@@ -19,8 +19,6 @@ from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
 from app.queue.executions.execution_cancellation import IfRunning
 from schema.states import NodeState, WorkflowStatus
-
-MAX_OFFERED = 100
 
 group = ServiceGroup("workflows", help="List, show, draw and cancel workflows.")
 

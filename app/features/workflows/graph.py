@@ -73,14 +73,15 @@ def parse(body: Any, find: FindEndpoints) -> Graph:
     order, cycle = parents.order()
     if order is not None:
         faults += TemplateChecks(nodes, order, parents.of, endpoints, given.get("input", {})).faults()
-    faults += _sizes(nodes, given)
+    definitions = [compact_json(_definition(node, given)) for node in nodes]
+    faults += _sizes(nodes, definitions, given.get("input", {}))
     if malformed:
         raise InvalidRequestError.of_faults(*malformed, *faults, *cycle)
     if faults:
         raise InvalidWorkflowError.of_faults(*faults, *cycle)
     if order is None:
         raise WorkflowCycleError(cycle[0]["message"], cycle)
-    return _graph(given, order, parents.of)
+    return _graph(given, dict(zip((node["name"] for node in nodes), definitions, strict=True)), order, parents.of)
 
 
 class _Parents:
@@ -186,22 +187,18 @@ def _unknown_endpoints(nodes: Sequence[Mapping[str, Any]], endpoints: Collection
                 yield Detail(pointer=f"{at}/endpoint", message=message)
 
 
-def _sizes(nodes: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> Iterator[Detail]:
-    if _bytes(given.get("input", {})) > MAX_INPUT_BYTES:
+def _sizes(nodes: Sequence[Mapping[str, Any]], definitions: Sequence[str], input_: Any) -> Iterator[Detail]:
+    if len(compact_json(input_).encode()) > MAX_INPUT_BYTES:
         yield Detail(pointer="/input", message=f"Must have at most {MAX_INPUT_BYTES:,} bytes as JSON.")
     members = 0
-    for index, node in enumerate(nodes):
+    for index, (node, definition) in enumerate(zip(nodes, definitions, strict=True)):
         members += len(node.get("group", ()))
         most = MAX_GROUP_BYTES if "group" in node else MAX_DEFINITION_BYTES
-        if _bytes(_definition(node, given)) > most:
+        if len(definition.encode()) > most:
             yield Detail(pointer=f"/nodes/{index}", message=f"Must have at most {most:,} bytes as JSON.")
     if members > MAX_ALL_ITEMS:
         message = f"Must have at most {MAX_ALL_ITEMS:,} members of groups."
         yield Detail(pointer="/nodes", message=message)
-
-
-def _bytes(value: Any) -> int:
-    return len(compact_json(value).encode())
 
 
 def _definition(node: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,7 +215,12 @@ def _stored(job: Mapping[str, Any], without: Collection[str] = ()) -> dict[str, 
     return {"delay_ms" if name == "delay" else name: value for name, value in job.items() if name not in without}
 
 
-def _graph(given: Mapping[str, Any], order: Sequence[str], parents: Mapping[str, Sequence[str]]) -> Graph:
+def _graph(
+    given: Mapping[str, Any],
+    definitions: Mapping[str, str],
+    order: Sequence[str],
+    parents: Mapping[str, Sequence[str]],
+) -> Graph:
     numbers = {name: number for number, name in enumerate(order, 1)}
     by_name = {node["name"]: node for node in given["nodes"]}
     nodes = [
@@ -227,7 +229,7 @@ def _graph(given: Mapping[str, Any], order: Sequence[str], parents: Mapping[str,
             name=name,
             endpoint=by_name[name].get("endpoint"),
             parents=sorted(numbers[parent] for parent in parents[name]),
-            definition=compact_json(_definition(by_name[name], given)),
+            definition=definitions[name],
         )
         for name, number in numbers.items()
     ]

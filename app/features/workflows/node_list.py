@@ -7,10 +7,9 @@ from typing import Any
 
 from app.features.workflows.graph_formats import Drawing, DrawnNode, NodeKind
 from app.kernel.db import Database
-from app.kernel.db.paging import Page, PageRequest, Position
+from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.db.rows import RowValue
 from app.kernel.errors import WorkflowNodeNotFoundError
-from app.kernel.formats import EPOCH
 from app.kernel.sql import statement
 from schema.states import NodeState
 
@@ -18,7 +17,8 @@ _KIND = """
     CASE WHEN n.definition->'group' IS NOT NULL THEN 'group' WHEN n.definition->'for_each' IS NOT NULL THEN 'for_each'
          WHEN n.endpoint IS NULL THEN 'gate' ELSE 'job' END AS kind"""
 _COLUMNS = """n.node, n.item, n.name, n.endpoint, n.state, n.reason, n.message, n.run, n.job_id, n.execution_id,
-           n.items, n.items_made, n.items_open, n.items_failed, n.ready_at, n.started_at, n.ended_at"""
+           n.items, n.items_made, n.items_open, n.items_failed, n.ready_at, n.started_at, n.ended_at,
+           now() AS read_at"""
 
 NODES = statement(
     "workflows.nodes",
@@ -116,9 +116,7 @@ def page_of_nodes(
 ) -> Page[StoredNode]:
     """Read a page of nodes, each after its parents; empty if there is no such workflow."""
     wanted = {"workflow_id": workflow_id, "after": _after(request), "state": state, "limit": request.limit + 1}
-    found = [StoredNode.from_row(row) for row in database.fetch(NODES, wanted)]
-    shown = found[: request.limit]
-    return Page(shown, _position(shown[-1].node) if len(found) > len(shown) else None)
+    return page_of(database.fetch(NODES, wanted), "read_at", "node", request, StoredNode.from_row)
 
 
 def get_node(database: Database, workflow_id: str, name: str) -> NodeView:
@@ -137,9 +135,8 @@ def page_of_items(
 ) -> Page[StoredNode]:
     """Read a page of the items of the node with a number, in their order."""
     wanted = {"workflow_id": workflow_id, "node": node, "after": _after(request), "state": state}
-    found = [StoredNode.from_row(row) for row in database.fetch(ITEMS, wanted | {"limit": request.limit + 1})]
-    shown = found[: request.limit]
-    return Page(shown, _position(shown[-1].item) if len(found) > len(shown) else None)
+    rows = database.fetch(ITEMS, wanted | {"limit": request.limit + 1})
+    return page_of(rows, "read_at", "item", request, StoredNode.from_row)
 
 
 def drawing_of(database: Database, workflow_id: str) -> Drawing:
@@ -151,7 +148,3 @@ def drawing_of(database: Database, workflow_id: str) -> Drawing:
 
 def _after(request: PageRequest) -> int:
     return 0 if request.after is None else int(request.after.key)
-
-
-def _position(number: int) -> Position:
-    return Position(EPOCH, str(number))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from app.catalog.templates.nodes import Placeholder, resolve
 from app.features.workflows.inputs import Reference, references
 from app.kernel.errors import Detail, TemplateError
 from schema.states import KeepResponse
@@ -133,15 +134,10 @@ def _kind_of(node: Mapping[str, Any]) -> tuple[str, frozenset[str]]:
     return ("a node with one job", _OF_JOB) if "endpoint" in node else ("a gate", _OF_GATE)
 
 
-def _has(value: Any, steps: Sequence[str]) -> bool:
-    """Return whether a value has a part, as rendering finds it."""
-    for step in steps:
-        if isinstance(value, dict) and step in value:
-            value = value[step]
-        elif (
-            isinstance(value, list) and step.isascii() and step.isdigit() and len(step) < 10 and int(step) < len(value)
-        ):
-            value = value[int(step)]
-        else:
-            return False
+def _has(input_: Mapping[str, Any], steps: Sequence[str]) -> bool:
+    """Return whether the input of a workflow has a part."""
+    try:
+        resolve(Placeholder("input", tuple(steps), ""), {"input": input_})
+    except TemplateError:
+        return False
     return True

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, false, func, select
 
+from app.features.workflows.variables import INPUT
 from app.kernel.db import Database
 from app.kernel.db.chunked_scan import QUICK, ChunkedRead, ListIndex
 from app.kernel.db.paging import Page, PageRequest, Part
@@ -19,7 +20,6 @@ from schema.states import OnFailure, WorkflowReason, WorkflowStatus
 
 _W = tables.workflows.c
 
-INPUT = statement("workflows.shown_input", "SELECT input FROM workflows WHERE workflow_id = :workflow_id")
 HISTORY = statement(
     "workflows.history",
     """
