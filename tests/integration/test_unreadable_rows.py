@@ -80,6 +80,9 @@ BAD = {
     ("audit_log", "action", "resource = 'bad'"): ["dance"],
     ("audit_log", "resource_type", "resource = 'bad'"): ["moon"],
     ("unfinished_changes", "change", "job_id = :job"): ["DANCE"],
+    ("workflows", "labels", "name = 'bad'"): NOT_AN_OBJECT,
+    ("workflows", "cancelling", "name = 'bad'"): ["dance"],
+    ("workflow_nodes", "definition", "workflow_id = :workflow"): [*NOT_AN_OBJECT, "{}", '{"run_if": "lunar"}'],
 }
 # Constraints refuse these values. But a newer release may have allowed values that this one does not know.
 UNKNOWN = {
@@ -97,6 +100,8 @@ UNKNOWN = {
     ("breakers", "state", "target = 'bad'"): "LUNAR",
     ("workers", "status", "worker_id = 'bad'"): "LUNAR",
     ("execution_ends", "status", "end_id = 'bad'"): "LUNAR",
+    ("workflows", "status", "name = 'bad'"): "LUNAR",
+    ("workflow_nodes", "state", "workflow_id = :workflow"): "LUNAR",
 }
 ROWS = """
 INSERT INTO breakers (target, watched_until) VALUES ('good', now() + INTERVAL '1 h'), ('bad', now() + INTERVAL '1 h');
@@ -123,6 +128,7 @@ INSERT INTO execution_events (event_id, execution_id, from_status, to_status, at
 INSERT INTO unfinished_changes (job_id, change_id, change, began_at)
   VALUES (:job, 'x', 'RESUME', now() - INTERVAL '1 h') ON CONFLICT DO NOTHING;
 UPDATE jobs SET cron_next_run_at = now() WHERE job_id IN (:cron, :interval);
+UPDATE workflow_nodes SET state = 'READY' WHERE workflow_id = :workflow AND name = 'next';
 DELETE FROM time_zone_rules
 """
 
@@ -163,9 +169,9 @@ class Readers:
             run_at = {"trigger": "DELAYED", "run_at": "2199-01-01T00:00:00Z", "labels": {"a": "b"}}
             bodies = (one_shot(name, **run_at), cron(), interval())
             ids = [created(api, body | {"endpoint": name})["job_id"] for body in bodies]
-            workflow = {"name": name, "nodes": [{"name": "good", "endpoint": name}]}
-            self._workflow = api.post("/workflows", workflow).json["workflow_id"]
-            self.params = dict(zip(("job", "cron", "interval"), ids, strict=True), failed=failed)
+            nodes = [{"name": "good", "endpoint": name}, {"name": "next", "endpoint": name, "after": ["good"]}]
+            workflow = api.post("/workflows", {"name": name, "nodes": nodes}).json["workflow_id"]
+            self.params = dict(zip(("job", "cron", "interval"), ids, strict=True), failed=failed, workflow=workflow)
             if name == "good":
                 self._good = self.params
         self._execute(ROWS)
@@ -182,7 +188,7 @@ class Readers:
         """Yield the paths of all reads of lists, and of good rows."""
         good = {"job_id": self._good["cron"], "execution_id": self._good["failed"], "worker_id": WORKER}
         good |= dict.fromkeys(("name", "node", "target", "redrive_id", "operation_id"), "good")
-        good["workflow_id"] = self._workflow
+        good["workflow_id"] = self._good["workflow"]
         for path, operations in document()["paths"].items():
             if "get" in operations and "letter_id" not in path and path != "/stats":
                 named = [each.get("name") for each in operations["get"].get("parameters", [])]

@@ -4,11 +4,15 @@ import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from typing import Any
+
+from sqlalchemy import Row
 
 from app.features.workflows import advancing, control, pruning
 from app.features.workflows.handlers import EndedExecution, settle
 from app.kernel.errors import ConflictError, WorkflowNotFoundError
 from app.kernel.sql import statement
+from app.kernel.unreadable import readable
 from app.queue.executions.execution_cancellation import IfRunning
 from app.scheduler.chore import Chore, ChoreContext, Counts
 from schema.states import ExecutionStatus, WorkflowReason
@@ -68,19 +72,24 @@ LATE = statement(
 def chores(context: ChoreContext) -> list[Chore]:
     unsettled = _Unsettled(context)
 
+    def advance(workflow_id: str) -> None:
+        turn = advancing.for_seconds(TURN_SECONDS, or_until=context.stopping)
+        advancing.advance(context.database, workflow_id, until=turn, hint=context.hint)
+
     def continue_workflows() -> Counts:
         """Advance each workflow with work, and settle nodes whose ends were missed."""
         counts = Counts(late=_stop_late(context), settled=unsettled.settle_page())
-        for workflow_id in _with_work(context):
-            turn = advancing.for_seconds(TURN_SECONDS, or_until=context.stopping)
-            advancing.advance(context.database, workflow_id, until=turn, hint=context.hint)
-            counts.update(advanced=1)
+        counts.update(advanced=len(readable(advance, _with_work(context), _named)))
         return counts
 
     def prune_workflows() -> Counts:
         return pruning.prune(context)
 
     return [Chore("workflows", 1, continue_workflows), Chore("prune_workflows", 3600, prune_workflows)]
+
+
+def _named(workflow_id: str) -> str:
+    return f"workflow {workflow_id}"
 
 
 class _Unsettled:
@@ -96,13 +105,8 @@ class _Unsettled:
         rows = self._context.database.fetch(UNSETTLED, params | {"limit": self._context.batch})
         is_last = len(rows) < self._context.batch
         self._after = _FIRST if is_last else (rows[-1].workflow_id, rows[-1].node, rows[-1].item)
-        ended = [
-            EndedExecution.of(
-                row.execution_id, None if row.status is None else ExecutionStatus(row.status), None, row.ended_at
-            )
-            for row in rows
-            if row.is_unsettled
-        ]
+        unsettled = [row for row in rows if row.is_unsettled]
+        ended = readable(_ended, unsettled, lambda row: f"execution {row.execution_id}")
         if not ended:
             return 0
         settled = self._context.database.transact(partial(settle, ended=ended))
@@ -111,20 +115,23 @@ class _Unsettled:
         return len(settled)
 
 
+def _ended(row: Row[Any]) -> EndedExecution:
+    status = None if row.status is None else ExecutionStatus(row.status)
+    return EndedExecution.of(row.execution_id, status, None, row.ended_at)
+
+
 def _stop_late(context: ChoreContext) -> int:
     """Cancel workflows whose deadline has passed, running executions included; returns their number."""
-    late = context.database.fetch(LATE, {"limit": MAX_LATE})
-    for row in late:
+
+    def stop(workflow_id: str) -> None:
         # A workflow that ended in between needs nothing.
         with suppress(ConflictError, WorkflowNotFoundError):
             control.cancel(
-                context.database,
-                row.workflow_id,
-                if_running=IfRunning.ABORT,
-                actor=None,
-                reason=WorkflowReason.DEADLINE,
+                context.database, workflow_id, if_running=IfRunning.ABORT, actor=None, reason=WorkflowReason.DEADLINE
             )
-    return len(late)
+
+    late = context.database.fetch(LATE, {"limit": MAX_LATE})
+    return len(readable(stop, [row.workflow_id for row in late], _named))
 
 
 def _with_work(context: ChoreContext) -> Iterator[str]:
