@@ -137,7 +137,7 @@ def _remedy(error: HTTPException) -> str:
         methods = sorted(set(error.valid_methods or ()) - {"HEAD", "OPTIONS"})
         return f" It supports {', '.join(methods)}." if methods else ""
     if isinstance(error, RequestEntityTooLarge):
-        return f" At most {current_app.config['MAX_CONTENT_LENGTH']} bytes are accepted (TE_MAX_BODY_BYTES)."
+        return f" At most {request.max_content_length} bytes are accepted (TE_MAX_BODY_BYTES)."
     if not isinstance(error, NotFound):
         return ""
     known = {"/" + rule.rule.split("/", 2)[1] for rule in current_app.url_map.iter_rules()}

@@ -8,7 +8,7 @@ from werkzeug.test import TestResponse
 
 from app.feature import completion_handlers
 from app.features import FEATURES
-from app.features.workflows.workflow_bounds import MAX_NODES
+from app.features.workflows.workflow_bounds import MAX_BODY_BYTES, MAX_NODES
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
@@ -108,7 +108,8 @@ def test_body_may_be_larger_than_the_body_of_a_job(registered: Api) -> None:
     answer = registered.post("/workflows", body({"name": "start", "endpoint": "target", "delay": "1d"}, *gates))
     assert (answer.status_code, answer.json["nodes"]) == (201, MAX_NODES)
     large = registered.post("/workflows", body(input={"x": "y" * 17_000_000}))
-    problem(large, 413, "PAYLOAD_TOO_LARGE")
+    error = problem(large, 413, "PAYLOAD_TOO_LARGE")
+    assert f"At most {MAX_BODY_BYTES} bytes" in error["message"]
 
 
 def test_lists_filter_by_status_name_and_labels(registered: Api) -> None:
