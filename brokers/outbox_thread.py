@@ -18,7 +18,7 @@ MAX_WAITING = 10_000  # events; more are left to the schedulers
 
 
 class OutboxThread(BackgroundThread):
-    """Handles events in batches, and wakes the consumers of queues in which executions became due.
+    """Handles events in batches, and wakes the consumers of queues with executions that became due.
 
     Continues the work of one follow-up after each batch, so that neither delays the other for long.
     """

@@ -80,7 +80,7 @@ def _worded(error: TaskExecutorError) -> str:
 
 
 class WholeSummary(click.Command):
-    """Command whose whole summary stands in the list of its group; click cuts a summary that needs a second line."""
+    """Command with its whole summary in the list of its group; click cuts a summary that needs a second line."""
 
     def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002 - click's interface
         """Return the first sentence of the help."""

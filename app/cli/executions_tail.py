@@ -53,7 +53,7 @@ class _Open(NamedTuple):
 class Follower:
     """Detector of state changes of new and open executions since the previous poll.
 
-    A poll takes two statements, and one for each changed execution.
+    A poll takes two statements, and a statement for each changed execution.
     """
 
     database: Database
@@ -107,7 +107,7 @@ class Follower:
             return []
 
     def _forget(self) -> None:
-        """Forget the oldest open executions beyond MAX_OPEN, and ended ones that no poll finds again."""
+        """Forget the oldest open executions beyond MAX_OPEN, and ended executions that no poll finds again."""
         for execution_id in list(self._open)[:-MAX_OPEN]:
             del self._open[execution_id]
         recent = self._since - OVERLAP
@@ -146,8 +146,8 @@ class Life:
 def command(execution_id: str | None, every: float, as_json: bool, **filters: Any) -> None:
     """Follow new executions and their changes until Ctrl-C, or EXECUTION_ID until its end.
 
-    Each state change is a line, also those between two polls. With an id the exit status is 0 after SUCCESS, and 1
-    after any other end or Ctrl-C. --json prints a line for each change.
+    Each state change is a line, also if several happen between two polls. With an id the exit status is 0 after
+    SUCCESS, and 1 after any other end or Ctrl-C. --json prints a line for each change.
     """
     if execution_id is not None and any(filters.values()):
         raise click.UsageError("use either EXECUTION_ID or filter options")

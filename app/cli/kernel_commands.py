@@ -29,7 +29,7 @@ COMMANDS: Sequence[click.Command] = (
 
 
 def group_with(commands: Iterable[click.Command]) -> ApplicationGroup:
-    """Return the group of all commands: of the kernel, and the given ones of features."""
+    """Return the group of the commands of the kernel and of features."""
     group = ApplicationGroup()
     for command in (*COMMANDS, *commands):
         group.add_command(command)

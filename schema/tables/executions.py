@@ -53,8 +53,8 @@ executions = table(
     # Retention of the result after the end (NULL: as long as the row), and the instant of its deletion.
     count("result_retention_ms"),
     instant("result_pruned_at"),
-    # Of a success that has no row in `attempts`, because this row holds all of it: start of the transaction that wrote
-    # it, like `attempts.created_at` (app.queue.reading.attempt_rows).
+    # Set for a success that has no row in `attempts`, because this row holds all values: start of the transaction that
+    # wrote the success, like `attempts.created_at` (app.queue.reading.attempt_rows).
     instant("recorded_at"),
     instant("created_at", default_now=True),
     ForeignKeyConstraint(["job_id"], ["jobs.job_id"], name="fk_executions_job"),

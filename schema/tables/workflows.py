@@ -1,11 +1,11 @@
-"""Workflows: graphs of nodes, each of which becomes a job once its parents are through."""
+"""Workflows: graphs of nodes; each node becomes a job once its parents have ended."""
 
 from schema.states import NodeState, OnFailure, WorkflowReason, WorkflowStatus
 from schema.tables.columns import check, count, index, instant, json, one_of, region, table, word
 
 _KEY = "workflow_id, node, item"
 
-# No foreign keys: a key check would lock the row of the workflow, which its steps lock one after the other.
+# No foreign keys: a key check would lock the row of the workflow, which only one step at a time may lock.
 workflows = table(
     "workflows",
     word("workflow_id", key=True),
@@ -35,7 +35,7 @@ workflows = table(
     count("failed", default=0),
     count("cancelled", default=0),
     count("skipped", default=0),
-    # Each step and each change of the status adds one, under the condition that the number it read is current.
+    # Each step and each change of the status increments the revision, if it is still the revision that was read.
     count("revision", default=0),
     word("actor"),
     word("trace_context"),
@@ -81,7 +81,7 @@ workflow_nodes = table(
     # Reason of a skip, or of an end without an execution; `message` explains it to a user.
     word("reason"),
     word("message"),
-    # 1; a retry of the node adds one and makes a new job.
+    # 1; a retry of the node increments it and makes a new job.
     count("run", default=1),
     word("job_id"),
     word("execution_id"),

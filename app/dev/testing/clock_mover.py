@@ -14,8 +14,8 @@ from app.scheduler.outbox_chore import Outbox
 _POLL_SECONDS = 0.002
 _CLAIM_SECONDS = 0.02  # for a worker to claim due executions, before the reason of their wait is read
 _BREAKER_SECONDS = 0.25  # for a worker to open a breaker whose receiver has answered with Retry-After
-_RELEASE_SECONDS = 5  # of a released execution, at most
-_LOCK_SECONDS = 1.0  # for another scheduler to end the work of a chore, whose rows it has locked
+_RELEASE_SECONDS = 5  # maximum delay of a released execution
+_LOCK_SECONDS = 1.0  # for another scheduler to end a chore and unlock its rows
 
 _WAITS = "status IN ('PENDING', 'QUEUED', 'RETRYING') AND NOT on_hold"
 _RUNNING = "SELECT count(*) FROM executions WHERE status = 'RUNNING'"
@@ -39,7 +39,7 @@ SELECT DISTINCT ON (queue, shard, endpoint, limit_key) execution_id, queue, cloc
  WHERE {_WAITS} AND run_at <= now()
  ORDER BY queue, shard, endpoint, limit_key, priority DESC, run_at, execution_id
 """
-# After the instant of the last look at the work: what has become due since then in real time is no reason to pass it.
+# The next instant after the last look at the work: work that became due in real time since then must not be passed.
 _NEXT = f"""
 WITH looked AS (SELECT CAST(%s AS TIMESTAMPTZ) AS at)
 SELECT min(instant) FROM (
@@ -126,7 +126,7 @@ class ClockMover:
             time.sleep(_POLL_SECONDS)
 
     def _await_breakers(self) -> None:
-        """Wait until a Retry-After since the last move has opened its breaker; without one, for the whole time."""
+        """Wait until a Retry-After since the last move has opened its breaker, or for the whole time."""
         end = time.monotonic() + _BREAKER_SECONDS
         since = self._moved_at if self._moved_at <= self._clock.now() else EPOCH  # the clock may have gone back
         while time.monotonic() < end and self._clock.rows(_MAY_OPEN, [since, since])[0][0]:

@@ -90,7 +90,7 @@ def repeats_by_cause(evidence: Evidence) -> dict[str, int]:
 def lateness(evidence: Evidence) -> dict[str, dict[str, float]]:
     """Return percentiles of the delay of each execution's first message, by transport, in milliseconds.
 
-    Executions that wait by design are left out: those of a limited endpoint or of a queue that is paused.
+    Leaves out executions that wait by design: at a limited endpoint, or in a queue that is paused.
     """
     waiting = evidence.limits.keys() | evidence.queue_pauses.keys()
     due = {row.execution_id: row.scheduled_at for row in evidence.executions if row.endpoint not in waiting}

@@ -67,7 +67,7 @@ _COUNTED = (NodeState.SUCCEEDED, NodeState.FAILED, NodeState.CANCELLED, NodeStat
 
 
 class StepResult(NamedTuple):
-    """Queues in which executions became due, and whether the workflow has more work."""
+    """Queues with executions that became due, and whether the workflow has more work."""
 
     queues: frozenset[str]
     has_work: bool

@@ -1,7 +1,7 @@
 """Rows of nodes as a step of a workflow reads and writes them.
 
-A step writes values that it computed from the rows it read. The revision of the workflow makes this safe: of two steps
-that read the same rows only one is committed. Ends of executions are written at any time (settling), but only to
+A step writes values that it computed from the rows it read. The revision of the workflow makes this safe: two steps
+that read the same rows cannot both commit. Ends of executions are written at any time (settling), but only to
 RUNNING nodes with an execution, which no step writes.
 """
 

@@ -40,7 +40,7 @@ class WorkflowStep:
         ended: Numbers of nodes whose ends are counted in this step, by their states.
         running: Change of the number of unfinished executions.
         has_changed: Whether the step changed a row.
-        queues: Queues in which executions became due.
+        queues: Queues with executions that became due.
     """
 
     workflow: OpenWorkflow

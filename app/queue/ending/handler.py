@@ -15,7 +15,7 @@ class HandlerResult:
     """Result of a handler, applied once its transaction is committed.
 
     Attributes:
-        queues: Queues in which executions became due; their workers are woken.
+        queues: Queues with executions that became due; their workers are woken.
         counts: Amounts to add to the metrics.
         follow_ups: Keys of work that the handler continues after the commit.
     """

@@ -37,7 +37,7 @@ LONGEST_WAIT_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class OutboxResult:
-    """Numbers of events that are done and deferred, and the queues in which executions became due.
+    """Numbers of events that are done and deferred, and the queues with executions that became due.
 
     `follow_ups` are names of handlers and keys of work that they continue: see `OutboxProcessor.follow_up`.
     """
@@ -104,7 +104,7 @@ class OutboxProcessor:
             end_ids: Ids of the events; 200 share a transaction.
 
         Returns:
-            Numbers of done and deferred events, and the queues in which executions became due.
+            Numbers of done and deferred events, and the queues with executions that became due.
 
         Raises:
             UnavailableError: The database cannot be reached; some events may be left.
@@ -160,7 +160,7 @@ class OutboxProcessor:
             key: One of the handler's follow-ups.
 
         Returns:
-            The queues in which executions became due, and follow-ups for further calls.
+            The queues with executions that became due, and follow-ups for further calls.
 
         Raises:
             UnavailableError: The database cannot be reached; a chore continues the work.

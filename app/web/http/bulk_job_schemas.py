@@ -19,7 +19,12 @@ W = TypeVar("W", bound=BulkJob)
 
 
 def all_field(unfiltered: str, meant: str) -> fields.Boolean:
-    """Return the field that confirms a filter without restrictions: what is `unfiltered`, and what is then `meant`."""
+    """Return the field that confirms a filter without restrictions.
+
+    Args:
+        unfiltered: Clause that describes such a filter.
+        meant: Rows that such a filter selects.
+    """
     described = f"must be `true` where {unfiltered}: confirms that {meant} are meant"
     return fields.Boolean(load_default=False, metadata={"description": described})
 
