@@ -56,6 +56,13 @@ OF_ENDPOINT = statement(
       (SELECT 'notification rule', name FROM notification_rules
         WHERE rule_json->'channels' @> jsonb_build_array(CAST(:name AS TEXT)) LIMIT {shown})
       UNION
+      (SELECT 'workflow', workflow_id FROM workflow_nodes
+        WHERE endpoint = :name AND {may_start} LIMIT {shown})
+      UNION
+      (SELECT 'workflow', workflow_id FROM workflow_nodes
+        WHERE other_endpoints IS NOT NULL AND other_endpoints @> jsonb_build_array(CAST(:name AS TEXT))
+          AND {may_start} LIMIT {shown})
+      UNION
       (SELECT 'execution', execution_id FROM executions
         WHERE endpoint = :name AND {waits} LIMIT {shown})
       UNION
@@ -66,6 +73,7 @@ OF_ENDPOINT = statement(
     shown=SHOWN + 1,
     waits=_WAITS,
     runs=_RUNS,
+    may_start="(state IN ('WAITING', 'READY', 'EXPANDING') OR state = 'RUNNING' AND items_made < items)",
 )
 
 
@@ -79,6 +87,6 @@ def refuse(connection: Connection, query: TextClause, noun: str, name: str) -> N
     more = " and others" if len(found) > SHOWN else ""
     raise ConflictError(
         f"The {noun} {name!r} cannot be deleted, because it is in use by {', '.join(shown)}{more}. End each use first: "
-        "change or delete endpoints and rules, cancel jobs and executions.",
+        "change or delete endpoints and rules, cancel jobs, executions and workflows.",
         details,
     )

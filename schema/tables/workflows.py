@@ -4,6 +4,7 @@ from schema.states import NodeState, OnFailure, WorkflowReason, WorkflowStatus
 from schema.tables.columns import check, count, index, instant, json, one_of, region, table, word
 
 _KEY = "workflow_id, node, item"
+_MAY_START = "(state IN ('WAITING', 'READY', 'EXPANDING') OR state = 'RUNNING' AND items_made < items)"
 
 # No foreign keys: a key check would lock the row of the workflow, which only one step at a time may lock.
 workflows = table(
@@ -75,6 +76,8 @@ workflow_nodes = table(
     word("name"),
     # NULL for a gate or a group.
     word("endpoint"),
+    # Names of the other endpoints in the definition; NULL if there are none.
+    json("other_endpoints"),
     # As app.features.workflows.graph stores it; NULL for an item.
     json("definition"),
     word("state", default=NodeState.WAITING),
@@ -110,6 +113,14 @@ workflow_nodes = table(
     # Nearly empty: the work that is left for a step.
     index("idx_workflow_nodes_reporting", _KEY, where="reported_to IS NOT NULL"),
     index("idx_workflow_nodes_ready", _KEY, where="state IN ('READY', 'EXPANDING')"),
+    # Nodes that may still start jobs, by their endpoints, which cannot be deleted.
+    index("idx_workflow_nodes_endpoint", "endpoint, workflow_id", where=_MAY_START),
+    index(
+        "idx_workflow_nodes_other_endpoints",
+        "other_endpoints",
+        using="gin",
+        where=f"other_endpoints IS NOT NULL AND {_MAY_START}",
+    ),
     # Read from workflow to workflow, to find ends that no process has handled.
     index("idx_workflow_nodes_running", _KEY, where="state = 'RUNNING'"),
 )

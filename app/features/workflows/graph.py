@@ -29,11 +29,15 @@ _FOR_ITEMS = "Only with `for_each` or `group`."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphNode:
-    """A node with its number, which is larger than its parents' numbers, and its definition as stored (JSON)."""
+    """A node with its number, which is larger than its parents' numbers, and its definition as stored (JSON).
+
+    `other_endpoints` are the other endpoints in its definition, each once.
+    """
 
     number: int
     name: str
     endpoint: str | None
+    other_endpoints: Sequence[str]
     parents: Sequence[int]
     definition: str
 
@@ -55,6 +59,12 @@ class Graph:
     def edges(self) -> Iterator[tuple[int, int]]:
         """Yield pairs of parent and child."""
         return ((parent, node.number) for node in self.nodes for parent in node.parents)
+
+    @property
+    def endpoints(self) -> set[str]:
+        """Names of the endpoints that the nodes need."""
+        own = {node.endpoint for node in self.nodes if node.endpoint is not None}
+        return own.union(*(node.other_endpoints for node in self.nodes))
 
 
 def parse(body: Any, find: FindEndpoints) -> Graph:
@@ -228,6 +238,7 @@ def _graph(
             number=number,
             name=name,
             endpoint=by_name[name].get("endpoint"),
+            other_endpoints=sorted({*_endpoints_of(by_name[name])} - {by_name[name].get("endpoint")}),
             parents=sorted(numbers[parent] for parent in parents[name]),
             definition=definitions[name],
         )

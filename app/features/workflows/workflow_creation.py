@@ -44,12 +44,14 @@ BY_KEY = statement("workflows.find_by_key", "SELECT workflow_id FROM workflows W
 NODES = statement(
     "workflows.create_nodes",
     """
-    INSERT INTO workflow_nodes (workflow_id, node, item, name, endpoint, definition, open_parents, state, ready_at)
-    SELECT :workflow_id, u.node, 0, u.name, u.endpoint, CAST(u.definition AS JSONB), u.parents,
+    INSERT INTO workflow_nodes (workflow_id, node, item, name, endpoint, other_endpoints, definition, open_parents,
+                                state, ready_at)
+    SELECT :workflow_id, u.node, 0, u.name, u.endpoint, CAST(u.other_endpoints AS JSONB),
+           CAST(u.definition AS JSONB), u.parents,
            CASE WHEN u.parents = 0 THEN '{ready}' ELSE '{waiting}' END, CASE WHEN u.parents = 0 THEN now() END
       FROM unnest(CAST(:nodes AS BIGINT[]), CAST(:names AS TEXT[]), CAST(:endpoints AS TEXT[]),
-                  CAST(:definitions AS TEXT[]), CAST(:parents AS BIGINT[]))
-           AS u (node, name, endpoint, definition, parents)
+                  CAST(:other_endpoints AS TEXT[]), CAST(:definitions AS TEXT[]), CAST(:parents AS BIGINT[]))
+           AS u (node, name, endpoint, other_endpoints, definition, parents)
     """,
     ready=NodeState.READY,
     waiting=NodeState.WAITING,
@@ -74,6 +76,18 @@ ENDPOINTS = statement(
     "workflows.endpoints",
     "SELECT name, keep_response FROM endpoints WHERE name = ANY (CAST(:names AS TEXT[])) AND deleted_at IS NULL",
 )
+# Blocks the deletion of the endpoints, which then finds the nodes.
+LIVE = statement(
+    "workflows.lock_endpoints",
+    """
+    SELECT name FROM endpoints WHERE name = ANY (CAST(:names AS TEXT[])) AND deleted_at IS NULL
+     ORDER BY name FOR KEY SHARE
+    """,
+)
+
+
+class EndpointsDeletedError(Exception):
+    """An endpoint of the graph was deleted since the graph was checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +101,10 @@ class CreatedWorkflow:
 def create(
     connection: Connection, graph: Graph, workflow_id: str, *, actor: str | None, trace: TraceContext | None = None
 ) -> CreatedWorkflow:
-    """Store a workflow under a new id, unless its key is taken; a repeated call with the id changes nothing."""
+    """Store a workflow under a new id, unless its key is taken; a repeated call with the id changes nothing.
+
+    Raises EndpointsDeletedError, or UnavailableError.
+    """
     key = {"workflow_id": workflow_id, "idempotency_key": graph.idempotency_key}
     row = {
         "name": graph.name,
@@ -105,6 +122,9 @@ def create(
         if first is None:
             raise UnavailableError("The workflow with this idempotency key was just deleted. Retry later.")
         return CreatedWorkflow(first, is_new=first == workflow_id)
+    names = sorted(graph.endpoints)
+    if len(connection.execute(LIVE, {"names": names}).all()) < len(names):
+        raise EndpointsDeletedError
     for nodes in _batches(graph.nodes, NODES_AT_ONCE):
         connection.execute(NODES, {"workflow_id": workflow_id} | _columns(nodes))
     for edges in _batches(graph.edges, EDGES_AT_ONCE):
@@ -120,6 +140,7 @@ def _columns(nodes: Sequence[GraphNode]) -> dict[str, Any]:
         "nodes": array_literal(node.number for node in nodes),
         "names": array_literal(node.name for node in nodes),
         "endpoints": [node.endpoint for node in nodes],
+        "other_endpoints": [compact_json(node.other_endpoints) if node.other_endpoints else None for node in nodes],
         "definitions": [node.definition for node in nodes],
         "parents": array_literal(len(node.parents) for node in nodes),
     }

@@ -11,7 +11,7 @@ from app.features.workflows.graph import parse
 from app.features.workflows.workflow_creation import CreatedWorkflow
 from app.kernel import ids
 from app.kernel.db import Database
-from app.kernel.errors import TaskExecutorError
+from app.kernel.errors import TaskExecutorError, UnavailableError
 from app.web.http.body import invalid
 from app.web.http.conditions import actor
 from app.web.http.idempotent_requests import HEADER, key_in_header
@@ -21,6 +21,7 @@ from app.web.services import services, wake
 from schema.states import KeepResponse
 
 ADVANCE_SECONDS = 1.0
+MAX_TRIES = 5
 
 
 def create_workflow(body: Any) -> CreatedWorkflow:
@@ -29,13 +30,23 @@ def create_workflow(body: Any) -> CreatedWorkflow:
     A repeated request is recognised whatever its body, even if the body would now be refused.
     """
     database, body = services().database, _with_key(body)
-    try:
-        graph = parse(body, partial(keep_rules, database))
-    except TaskExecutorError as error:
-        first = None if error.status >= 500 else _first(database, body)
-        if first is None:
-            raise
-        return CreatedWorkflow(first, is_new=False)
+    for _ in range(MAX_TRIES):
+        try:
+            created = _create(database, body)
+        except TaskExecutorError as error:
+            first = None if error.status >= 500 else _first(database, body)
+            if first is None:
+                raise
+            return CreatedWorkflow(first, is_new=False)
+        except workflow_creation.EndpointsDeletedError:
+            continue  # The next check of the body names the endpoint, unless it was created again.
+        advance(created.workflow_id)
+        return created
+    raise UnavailableError("The endpoints of the workflow are changing too often. Retry later.")
+
+
+def _create(database: Database, body: Any) -> CreatedWorkflow:
+    graph = parse(body, partial(keep_rules, database))
     make = partial(
         workflow_creation.create,
         graph=graph,
@@ -43,9 +54,7 @@ def create_workflow(body: Any) -> CreatedWorkflow:
         actor=actor().name,
         trace=trace_of_new_jobs(),
     )
-    created = database.transact(make)
-    advance(created.workflow_id)
-    return created
+    return database.transact(make)
 
 
 def advance(workflow_id: str) -> None:

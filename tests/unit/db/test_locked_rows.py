@@ -83,6 +83,7 @@ WAITS = {
         "behind the locked row of their workflow; only settlements lock other nodes of it, which no step changes",
     ),
     "workflow_nodes.settle workflow_nodes": CALLED,
+    "workflows.lock_endpoints endpoints": REQUEST,
 }
 SKIPS = {
     "test_locked_alert_delays_the_end_of_no_other_alert": [
