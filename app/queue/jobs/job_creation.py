@@ -107,7 +107,7 @@ class Creator:
             found = self._stored(new, job_id)
             if found is not None:
                 is_new = found.job_id == job_id
-                if is_new and found.execution is not None:
+                if is_new and found.execution is not None and found.execution.status is ExecutionStatus.QUEUED:
                     self._hint(found.execution.queue, None)
                 return Created(found, is_new=is_new)
             target = self.target_of(new, again=True)

@@ -1,14 +1,17 @@
 """Idempotency keys of jobs: a second request with the same key gets the first job."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg2
 import pytest
+from flask import Flask
 from sqlalchemy import event
 from werkzeug.test import TestResponse
 
 from app.kernel.db import Database
-from tests.integration.client import Api, pointers, problem
+from tests.integration.client import Api, pointers, problem, services
 from tests.integration.registered import created, cron, delayed, one_shot, register, register_all
 
 
@@ -126,11 +129,9 @@ def test_cron_job_may_have_a_key(api: Api) -> None:
     assert created(api, cron())["job_id"] != created(api, cron())["job_id"]
 
 
-@pytest.mark.parametrize("body", [one_shot("k"), cron(), cron(idempotency_key="k")], ids=["one-shot", "cron", "keyed"])
-def test_lost_answer_of_the_database_still_gives_201(api: Api, database: Database, body: dict[str, Any]) -> None:
-    """The INSERT commits but its answer is lost: the second try finds the id of its own job, so the answer is 201."""
-    register(api)
-    created(api, one_shot("warm-up"))
+@contextmanager
+def lost_answer(database: Database) -> Iterator[None]:
+    """Lose the answer of the next statement that inserts jobs: it commits, and its connection breaks."""
     lost: list[str] = []
 
     def lose_the_answer(_connection: Any, cursor: Any, statement: str, *_: Any) -> None:
@@ -141,10 +142,33 @@ def test_lost_answer_of_the_database_still_gives_201(api: Api, database: Databas
 
     event.listen(database.engine, "after_cursor_execute", lose_the_answer)
     try:
-        response = api.post("/jobs", body)
+        yield
     finally:
         event.remove(database.engine, "after_cursor_execute", lose_the_answer)
     assert lost
+
+
+@pytest.mark.parametrize("body", [one_shot("k"), cron(), cron(idempotency_key="k")], ids=["one-shot", "cron", "keyed"])
+def test_lost_answer_of_the_database_still_gives_201(api: Api, database: Database, body: dict[str, Any]) -> None:
+    """The INSERT commits but its answer is lost: the second try finds the id of its own job, so the answer is 201."""
+    register(api)
+    created(api, one_shot("warm-up"))
+    with lost_answer(database):
+        response = api.post("/jobs", body)
     assert response.status_code == 201, response.get_data(as_text=True)
     assert "Idempotency-Replayed" not in response.headers
     assert len(api.get("/jobs").json["items"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "queues"), [(one_shot("k"), ["http"]), (delayed("k", "2090-01-01T00:00:00Z"), [])], ids=["due", "delayed"]
+)
+def test_lost_answer_wakes_workers_only_for_a_due_execution(
+    app: Flask, api: Api, database: Database, monkeypatch: pytest.MonkeyPatch, body: dict[str, Any], queues: list[str]
+) -> None:
+    register(api)
+    woken: list[str] = []
+    monkeypatch.setattr(services(app).notifier, "hint", lambda queue, *_: woken.append(queue))
+    with lost_answer(database):
+        created(api, body)
+    assert woken == queues
