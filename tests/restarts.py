@@ -5,10 +5,11 @@ work of this process that the product repeats by itself is hit, and less often t
 `own_faults` or with the fixture `faults`, and engines with listeners of a test, run without: such tests count
 statements or cause faults.
 
-A client of the API gets the same answer although one was lost, but a function or command that counts its changes counts
-those of its second run only. So its tests, outside of tests/integration or with the fixture `cli`, run finished work
-again and keep its first result. Of the second run they see only errors of the database and the API. A statement that
-takes up to `limit` rows would take the next rows in its second run, so it runs once.
+Answers are lost inside requests of the API only, whose clients get the same answer although one was lost. A worker,
+chore or command goes on after a lost answer, but counts the changes of its second run only, and a test that asks it
+directly uses what was lost. So elsewhere finished work runs again and keeps its first result; of the second run only
+errors of the database and the API are seen. A statement that takes up to `limit` rows would take the next rows in its
+second run, so it runs once.
 """
 
 import random
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import flask
 import psycopg2
 import pytest
 from sqlalchemy import Engine, event
@@ -51,14 +53,13 @@ class Restarts:
         self.counts = Counter[str]()
         self._random = random.Random(seed)
         self._work = Work()
-        self._is_on = self._keeps_results = False
+        self._is_on = False
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self._random = random.Random(f"{self.seed} {item.nodeid}")
         fixtures = getattr(item, "fixturenames", ())
         self._is_on = "faults" not in fixtures and item.get_closest_marker("own_faults") is None
-        self._keeps_results = "integration" not in item.path.parts or "cli" in fixtures
         return (yield)
 
     def pytest_report_header(self) -> str:
@@ -98,10 +99,11 @@ class Restarts:
         work, before = self._work, (self._work.conflicts, self._work.losses)
         is_on = self._is_on and not _is_listened_to(run.func.__self__.engine)
         losses = most_lost if is_on and _is_repeatable(run.args[0]) else 0
-        work.conflicts, work.losses = MAX_CONFLICTS if is_on else 0, 0 if self._keeps_results else losses
+        keeps_result = not flask.has_request_context()
+        work.conflicts, work.losses = MAX_CONFLICTS if is_on else 0, 0 if keeps_result else losses
         try:
             result = retried(run, breaker, most_lost=most_lost)
-            work.losses = losses if self._keeps_results else 0
+            work.losses = losses if keeps_result else 0
             if not _takes_next_rows(run.args) and self._draw("losses", "work repeated"):
                 _repeat(run, breaker, most_lost)
             return result
