@@ -1167,6 +1167,7 @@ class AsyncEvents(AsyncGroup):
         kind: str | None = None,
         endpoint: str | None = None,
         job_id: str | None = None,
+        workflow_id: str | None = None,
         labels: str | None = None,
         after: str | None = None,
         since: str | datetime | None = None,
@@ -1186,6 +1187,7 @@ class AsyncEvents(AsyncGroup):
             kind: Kinds or groups of kinds, separated by commas.
             endpoint: Only items with this endpoint; None for all.
             job_id: Only items with this job id; None for all.
+            workflow_id: Changes of a workflow, and events of the jobs and executions of its nodes.
             labels: `key=value`, or several separated by commas: jobs with all of these labels.
             after: The id of an event, or `next` of the previous page: only later events are returned.
             since: Without `after`: events from this instant on.
@@ -1209,6 +1211,7 @@ class AsyncEvents(AsyncGroup):
                 "kind": kind,
                 "endpoint": endpoint,
                 "job_id": job_id,
+                "workflow_id": workflow_id,
                 "labels": labels,
                 "after": after,
                 "since": since,

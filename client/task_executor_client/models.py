@@ -2251,14 +2251,24 @@ class Event(TypedDict):
         "breaker.open",
         "breaker.half_open",
         "catalogue.changed",
+        "workflow.started",
+        "workflow.paused",
+        "workflow.resumed",
+        "workflow.stopping",
+        "workflow.succeeded",
+        "workflow.failed",
+        "workflow.cancelled",
+        "workflow.retried",
     ]
     at: str
     """Start of the transaction that wrote the event; orders the events."""
     endpoint: str | None
     job_id: str | None
     execution_id: str | None
+    workflow_id: str | None
+    """`details` of an execution of a node have its `node`, `item` and `run`."""
     subject: str | None
-    """Id of a worker, target of a breaker, or name of a definition."""
+    """Id of a worker, target of a breaker, or name of a definition or workflow."""
     details: dict[str, Any]
 
 

@@ -148,4 +148,6 @@ workflow_events = table(
     one_of("from_status", "chk_workflow_events_from", WorkflowStatus),
     one_of("to_status", "chk_workflow_events_to", WorkflowStatus),
     index("idx_workflow_events_workflow", "workflow_id, occurred_at, event_id"),
+    # Events of all workflows in their order.
+    index("idx_workflow_events_occurred", "occurred_at, event_id"),
 )

@@ -62,6 +62,10 @@ class EventQuery(Body):
     )
     endpoint = fields.String(validate=validate.Length(1, 128))
     job_id = fields.String(validate=validate.Length(1, 128))
+    workflow_id = fields.String(
+        validate=validate.Length(1, 128),
+        metadata={"description": "changes of a workflow, and events of the jobs and executions of its nodes"},
+    )
     labels = LabelSelector()
     after = fields.String(
         validate=validate.Length(1, 200),
@@ -82,10 +86,15 @@ class EventSchema(Schema):
     endpoint = fields.String(required=True, allow_none=True)
     job_id = fields.String(required=True, allow_none=True)
     execution_id = fields.String(required=True, allow_none=True)
+    workflow_id = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "`details` of an execution of a node have its `node`, `item` and `run`"},
+    )
     subject = fields.String(
         required=True,
         allow_none=True,
-        metadata={"description": "id of a worker, target of a breaker, or name of a definition"},
+        metadata={"description": "id of a worker, target of a breaker, or name of a definition or workflow"},
     )
     details = fields.Dict(required=True, metadata={"example": {"attempt": 1, "worker_id": "wrk_1", "duration_ms": 12}})
 
@@ -127,6 +136,7 @@ def list_(query: dict[str, Any]) -> Any:
         kinds=query.get("kind", frozenset()),
         endpoint=query.get("endpoint"),
         job_id=query.get("job_id"),
+        workflow_id=query.get("workflow_id"),
         labels=query.get("labels", {}),
     )
     streams = event_stream.is_wanted()

@@ -10,8 +10,8 @@ from typing import Any
 from app.kernel.formats import EPOCH, MICROSECOND, compact_json, rfc3339
 
 RETRY_MS = 1000  # for clients that lose a stream
-SOURCES = "abcejrst"
-_TEXT = re.compile(r"([0-9]{1,16})(?:-([abcejrst])-([A-Za-z0-9_]{1,128}))?", re.ASCII)
+SOURCES = "abcejrstw"
+_TEXT = re.compile(r"([0-9]{1,16})(?:-([abcejrstw])-([A-Za-z0-9_]{1,128}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,14 @@ class EventKind(StrEnum):
     BREAKER_OPEN = "breaker.open"
     BREAKER_HALF_OPEN = "breaker.half_open"
     CATALOGUE_CHANGED = "catalogue.changed"
+    WORKFLOW_STARTED = "workflow.started"
+    WORKFLOW_PAUSED = "workflow.paused"
+    WORKFLOW_RESUMED = "workflow.resumed"
+    WORKFLOW_STOPPING = "workflow.stopping"
+    WORKFLOW_SUCCEEDED = "workflow.succeeded"
+    WORKFLOW_FAILED = "workflow.failed"
+    WORKFLOW_CANCELLED = "workflow.cancelled"
+    WORKFLOW_RETRIED = "workflow.retried"
 
     @property
     def group(self) -> str:
@@ -75,7 +83,7 @@ GROUPS = frozenset(kind.group for kind in EventKind)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A change; `subject` is the worker, the target of the breaker, or the definition."""
+    """A change; `subject` is the worker, the target of the breaker, or the name of the definition or workflow."""
 
     place: EventPosition
     kind: EventKind
@@ -85,7 +93,8 @@ class Event:
     execution_id: str | None
     subject: str | None
     details: dict[str, Any]
-    labels: Mapping[str, str] | None = None  # of its job; read only if a filter needs them
+    labels: Mapping[str, str] | None = None  # of its job or workflow; read only if a filter needs them
+    workflow_id: str | None = None
 
     def shape(self) -> dict[str, Any]:
         """Return the event as answered, ready for JSON."""
@@ -96,6 +105,7 @@ class Event:
             "endpoint": self.endpoint,
             "job_id": self.job_id,
             "execution_id": self.execution_id,
+            "workflow_id": self.workflow_id,
             "subject": self.subject,
             "details": self.details,
         }
@@ -107,11 +117,12 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Filter by kinds or groups, endpoint, job and labels of the job; None and empty apply no filter."""
+    """Filter by kinds or groups, endpoint, job, workflow and labels; None and empty apply no filter."""
 
     kinds: frozenset[str] = frozenset()
     endpoint: str | None = None
     job_id: str | None = None
+    workflow_id: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def wants(self, event: Event) -> bool:
@@ -119,6 +130,8 @@ class EventFilter:
         if self.kinds and event.kind.value not in self.kinds and event.kind.group not in self.kinds:
             return False
         if self.endpoint is not None and event.endpoint != self.endpoint:
+            return False
+        if self.workflow_id is not None and event.workflow_id != self.workflow_id:
             return False
         if not self.labels.items() <= (event.labels or {}).items():
             return False

@@ -2,7 +2,6 @@
 
 import json
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -14,23 +13,11 @@ from schema.states import ExecutionStatus
 from tests import rows
 from tests.integration.client import Api, pointers, problem
 from tests.integration.executions.worker import claim, end
+from tests.integration.features.events.event_pages import events
 from tests.integration.registered import created, cron, one_shot, register
 from tests.waiting import eventually
 
 ERROR = {"type": "TIMEOUT", "message": "no answer", "retryable": True}
-
-
-def events(api: Api, **query: Any) -> list[dict[str, Any]]:
-    """Return the events of all current pages."""
-    found: list[dict[str, Any]] = []
-    query = {"limit": 2} | query
-    while True:
-        page = api.get("/events", **query)
-        assert page.status_code == 200, page.get_data(as_text=True)
-        found += page.json["items"]
-        if not page.json["items"]:
-            return found
-        query["after"] = page.json["next"]
 
 
 def test_events_are_listed_in_order_with_their_details(api: Api, database: Database, execution_id: str) -> None:
