@@ -138,6 +138,8 @@ class NotificationEvent(StrEnum):
     WORKER_LOST = "worker.lost"
     BREAKER_OPENED = "breaker.opened"
     QUEUE_LATE = "queue.late"
+    WORKFLOW_FAILED = "workflow.failed"
+    WORKFLOW_LATE = "workflow.late"  # its deadline is near
     TEST = "test"  # a test message, sent on request
 
 

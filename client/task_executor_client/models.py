@@ -1971,12 +1971,14 @@ class NewNotificationRule(TypedDict):
             "worker.lost",
             "breaker.opened",
             "queue.late",
+            "workflow.failed",
+            "workflow.late",
             "test",
         ]
     ]
     """Severities: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
     `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
-    warning.
+    warning, `workflow.failed` is critical, `workflow.late` is warning.
     """
     channels: Sequence[str]
     """Endpoints that each get a job per message."""
@@ -1992,7 +1994,7 @@ class NewNotificationRule(TypedDict):
     failing_after: NotRequired[int]
     """`job.failing`: number of failures in a row."""
     late_seconds: NotRequired[int]
-    """`queue.late`, `schedule.overdue`: tolerated delay."""
+    """`queue.late`, `schedule.overdue`: tolerated delay; `workflow.late`: time left."""
     group_seconds: NotRequired[int]
     """Events within this time of the first event are one message."""
     repeat_after_seconds: NotRequired[int]
@@ -2047,12 +2049,14 @@ class ChangedNotificationRule(TypedDict):
             "worker.lost",
             "breaker.opened",
             "queue.late",
+            "workflow.failed",
+            "workflow.late",
             "test",
         ]
     ]
     """Severities: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
     `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
-    warning.
+    warning, `workflow.failed` is critical, `workflow.late` is warning.
     """
     channels: Sequence[str]
     """Endpoints that each get a job per message."""
@@ -2068,7 +2072,7 @@ class ChangedNotificationRule(TypedDict):
     failing_after: NotRequired[int]
     """`job.failing`: number of failures in a row."""
     late_seconds: NotRequired[int]
-    """`queue.late`, `schedule.overdue`: tolerated delay."""
+    """`queue.late`, `schedule.overdue`: tolerated delay; `workflow.late`: time left."""
     group_seconds: NotRequired[int]
     """Events within this time of the first event are one message."""
     repeat_after_seconds: NotRequired[int]
@@ -2113,6 +2117,8 @@ class SentMessage(TypedDict):
         "worker.lost",
         "breaker.opened",
         "queue.late",
+        "workflow.failed",
+        "workflow.late",
         "test",
     ]
     severity: Literal["info", "warning", "critical"]
@@ -2147,12 +2153,14 @@ class NotificationQuestion(TypedDict):
             "worker.lost",
             "breaker.opened",
             "queue.late",
+            "workflow.failed",
+            "workflow.late",
             "test",
         ]
     ]
     """Severities: `execution.failed` is warning, `job.failing` is critical, `job.recovered` is info,
     `schedule.overdue` is warning, `worker.lost` is critical, `breaker.opened` is critical, `queue.late` is
-    warning.
+    warning, `workflow.failed` is critical, `workflow.late` is warning.
     """
     channels: Sequence[str]
     """Endpoints that each get a job per message."""
@@ -2168,7 +2176,7 @@ class NotificationQuestion(TypedDict):
     failing_after: NotRequired[int]
     """`job.failing`: number of failures in a row."""
     late_seconds: NotRequired[int]
-    """`queue.late`, `schedule.overdue`: tolerated delay."""
+    """`queue.late`, `schedule.overdue`: tolerated delay; `workflow.late`: time left."""
     group_seconds: NotRequired[int]
     """Events within this time of the first event are one message."""
     repeat_after_seconds: NotRequired[int]
@@ -2196,6 +2204,8 @@ class WouldBeMessage(TypedDict):
         "worker.lost",
         "breaker.opened",
         "queue.late",
+        "workflow.failed",
+        "workflow.late",
         "test",
     ]
     severity: Literal["info", "warning", "critical"]

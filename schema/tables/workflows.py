@@ -4,6 +4,8 @@ from schema.states import NodeState, OnFailure, WorkflowReason, WorkflowStatus
 from schema.tables.columns import check, count, index, instant, json, one_of, region, table, word
 
 _KEY = "workflow_id, node, item"
+FAILED_WORKFLOW = "ended_at IS NOT NULL AND reason IN ('NODE_FAILED', 'DEADLINE')"
+"""Condition of the index of workflows that ended early without a request to cancel them."""
 _MAY_START = "(state IN ('WAITING', 'READY', 'EXPANDING') OR state = 'RUNNING' AND items_made < items)"
 
 # No foreign keys: a key check would lock the row of the workflow, which only one step at a time may lock.
@@ -59,6 +61,8 @@ workflows = table(
         "deadline_at, workflow_id",
         where="deadline_at IS NOT NULL AND ended_at IS NULL",
     ),
+    # Failures, for notifications.
+    index("idx_workflows_failed", "ended_at, workflow_id", where=FAILED_WORKFLOW),
     # Nearly empty.
     index("idx_workflows_cancelling", "workflow_id", where="cancelling IS NOT NULL"),
     index("idx_workflows_ended", "ended_at, workflow_id", where="ended_at IS NOT NULL"),

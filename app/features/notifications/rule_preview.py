@@ -10,20 +10,21 @@ from typing import Any
 
 from sqlalchemy import Executable, Row
 
-from app.features.notifications.facts import breaker_opened, endpoints_by_target, worker_lost
+from app.features.notifications.facts import breaker_opened, endpoints_by_target, worker_lost, workflow_failed
 from app.features.notifications.pacing import RuleSimulation
 from app.features.notifications.rules import Occurrence, Rule, execution_failed, job_subject
 from app.kernel.db import Database
 from app.kernel.sql import statement
 from schema.states import ExecutionStatus, Followed, NotificationEvent, Trigger
+from schema.tables.workflows import FAILED_WORKFLOW
 
 _E = NotificationEvent
 DAY = timedelta(days=1)
 MAX_LETTERS = 10_000  # open dead letters; the same number of resolved dead letters
-MAX_EVENTS = 1_000  # lost workers; the same number of opened breakers
+MAX_EVENTS = 1_000  # lost workers; the same number of opened breakers, and of failed workflows
 MAX_JOBS = 50  # repeating jobs whose executions are read
 MAX_ENDS = 500  # failures of each such job; the same number of successes
-WITHOUT_HISTORY = frozenset({_E.SCHEDULE_OVERDUE, _E.QUEUE_LATE})  # no history of lateness is stored
+WITHOUT_HISTORY = frozenset({_E.SCHEDULE_OVERDUE, _E.QUEUE_LATE, _E.WORKFLOW_LATE})  # no history of lateness is stored
 
 CLOCK = statement("notifications.clock", "SELECT now() AS now")
 LETTERS = {
@@ -71,6 +72,15 @@ LOST = statement(
      ORDER BY lease_expires_at DESC, worker_id LIMIT :limit
     """,
 )
+FAILED = statement(
+    "notifications.workflows_failed_since",
+    """
+    SELECT workflow_id, name, labels, ended_at FROM workflows
+     WHERE {failed_workflow} AND ended_at >= CAST(:since AS TIMESTAMPTZ)
+     ORDER BY ended_at DESC, workflow_id DESC LIMIT :limit
+    """,
+    failed_workflow=FAILED_WORKFLOW,
+)
 
 
 class Preview:
@@ -80,7 +90,7 @@ class Preview:
         self._database, self._rule, self._max_letters = database, rule, max_letters
         self.until: datetime = database.fetch(CLOCK)[0].now
         self.since, self.is_truncated = self.until - DAY, False
-        occurrences = [*self._failures(), *self._breakers(), *self._workers()]
+        occurrences = [*self._failures(), *self._breakers(), *self._workers(), *self._workflows()]
         known = sorted((each for each in occurrences if each.at >= self.since), key=lambda each: each.at)
         self.simulation = RuleSimulation(rule)
         self.simulation.run(known, self.until)
@@ -125,6 +135,10 @@ class Preview:
     def _workers(self) -> list[Occurrence]:
         rows = self._read(LOST, "lease_expires_at", MAX_EVENTS) if self._rule.covers(_E.WORKER_LOST) else ()
         return [worker_lost(row) for row in rows]
+
+    def _workflows(self) -> list[Occurrence]:
+        rows = self._read(FAILED, "ended_at", MAX_EVENTS) if self._rule.covers(_E.WORKFLOW_FAILED) else ()
+        return [workflow_failed(row) for row in rows]
 
 
 def streaks(failing_after: int, latest: Occurrence, ends: Iterable[Row[Any]]) -> Iterator[Occurrence]:

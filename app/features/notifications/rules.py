@@ -11,7 +11,7 @@ from app.schedule.zones import time_zone
 from schema.states import NotificationEvent, Severity
 
 _E, _S = NotificationEvent, Severity
-_OF_JOBS = frozenset({"endpoint", "label"})
+_OF_JOBS, _LABEL = frozenset({"endpoint", "label"}), frozenset({"label"})
 
 
 class EventTraits(NamedTuple):
@@ -31,6 +31,8 @@ TRAITS = {
     _E.WORKER_LOST: EventTraits(_S.CRITICAL, frozenset({"queue"}), "worker was lost", "workers were lost"),
     _E.BREAKER_OPENED: EventTraits(_S.CRITICAL, frozenset({"endpoint"}), "breaker opened", "breakers opened"),
     _E.QUEUE_LATE: EventTraits(_S.WARNING, frozenset({"queue"}), "queue is late", "queues are late"),
+    _E.WORKFLOW_FAILED: EventTraits(_S.CRITICAL, _LABEL, "workflow failed", "workflows failed"),
+    _E.WORKFLOW_LATE: EventTraits(_S.WARNING, _LABEL, "workflow is late", "workflows are late"),
     _E.TEST: EventTraits(_S.INFO, frozenset(), "test", "tests"),
 }
 EVENTS = tuple(event for event in TRAITS if event is not _E.TEST)

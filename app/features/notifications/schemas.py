@@ -96,7 +96,12 @@ class ChangedNotificationRuleSchema(Body):
     min_severity = fields.Enum(Severity, by_value=True, metadata={"example": Severity.WARNING.value})
     failing_after = whole(1, 100, metadata={"description": "`job.failing`: number of failures in a row"})
     late_seconds = whole(
-        10, _DAY_SECONDS, metadata={"description": "`queue.late`, `schedule.overdue`: tolerated delay", "example": 300}
+        10,
+        _DAY_SECONDS,
+        metadata={
+            "description": "`queue.late`, `schedule.overdue`: tolerated delay; `workflow.late`: time left",
+            "example": 300,
+        },
     )
     group_seconds = whole(
         0, 3600, metadata={"description": "events within this time of the first event are one message", "example": 60}

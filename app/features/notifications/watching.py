@@ -1,6 +1,6 @@
 """Detector: opens and closes the alerts of rules by polling the database.
 
-A lost worker, an open breaker, a late queue or an overdue schedule is an open alert of each matching rule: a row,
+A lost worker, an open breaker, a failed workflow or a lateness is an open alert of each matching rule: a row,
 reported once when it is inserted and deleted when the condition ends. Alerts of failing jobs are opened by
 `handlers` and closed here when the job recovers. A poll is one transaction. Schedulers never poll at the same time:
 a scheduler that finds the lock taken skips its poll.
@@ -123,8 +123,8 @@ class Detector:
         ended["seconds"] = [rule.late_seconds for rule in rules]
         for event in facts.ENDED:
             covering = [rule for rule in rules if rule.covers(event)]
-            min_seconds = min((rule.late_seconds for rule in covering), default=0)
-            found = facts.current_facts(self._database, event, locked.now, min_seconds) if covering else []
+            tolerances = [rule.late_seconds for rule in covering]
+            found = facts.current_facts(self._database, event, locked.now, tolerances) if covering else []
             self._open(connection, event, covering, found, reports)
             ended["covers"] = [rule.covers(event) for rule in rules]
             late = {"keys": [fact.key for fact in found], "ages": [fact.for_seconds for fact in found]}
@@ -148,7 +148,7 @@ class Detector:
         matching, unmatched = dict[OpenAlert, Occurrence](), list[OpenAlert]()
         for rule, fact in itertools.product(rules, found):
             alert = rule.name, fact.key
-            if fact.for_seconds >= rule.late_seconds and rule.matches(fact.occurrence):
+            if fact.is_late(rule.late_seconds) and rule.matches(fact.occurrence):
                 matching[alert] = fact.occurrence
             elif alert in known:
                 unmatched.append(alert)

@@ -89,7 +89,7 @@ SKIPS = {
     "test_locked_alert_delays_the_end_of_no_other_alert": [
         "notifications.end_conditions",
         *(f"notifications.ended_{event}" for event in ("breaker_opened", "queue_late", "schedule_overdue")),
-        "notifications.ended_worker_lost",
+        *(f"notifications.ended_{event}" for event in ("worker_lost", "workflow_failed", "workflow_late")),
     ],
     "test_locked_breaker_delays_no_result_of_other_targets": ["targets.publish"],
     "test_locked_execution_delays_no_other_claim": [f"executions.claim_{arms}" for arms in (1, 4, 16)],
