@@ -1,6 +1,8 @@
 """/notification-rules and /notifications: rules, messages, previews and test messages."""
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +12,7 @@ from sqlalchemy import Row, select
 from app.catalog.named_table import NamedRow
 from app.features.notifications import store as notifications_store
 from app.features.notifications.grouping import EventGroup
-from app.features.notifications.message import MAX_SUBJECTS, MESSAGE_SCHEMA, sample_message, title_of
+from app.features.notifications.message import MAX_SUBJECTS, MESSAGE_SCHEMA, rejection, sample_message, title_of
 from app.features.notifications.pacing import Wait
 from app.features.notifications.rule_preview import WITHOUT_HISTORY, Preview
 from app.features.notifications.rules import DEFAULTS, TRAITS, Rule
@@ -29,6 +31,7 @@ from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, newest_first, page_of
 from app.kernel.errors import (
     ConflictError,
+    Detail,
     EndpointNotFoundError,
     InputValidationError,
     InvalidNotificationRuleError,
@@ -79,7 +82,8 @@ def test(name: str) -> Any:
     The response is that of `POST /jobs`; with `Prefer: wait=10` it comes when the message was sent or rejected. If the
     payload spec of the endpoint rejects messages, the response is 422.
     """
-    return create_job(trial_job(name, key_in_header(), trace_of_new_jobs()))
+    with channel_faults(name):
+        return create_job(trial_job(name, key_in_header(), trace_of_new_jobs()))
 
 
 def trial_job(endpoint: str, key: str | None = None, trace: TraceContext | None = None) -> NewJob:
@@ -91,6 +95,19 @@ def trial_job(endpoint: str, key: str | None = None, trace: TraceContext | None 
         idempotency_key=own_key("test", key or secrets.token_hex(16)),
         trace=trace,
     )
+
+
+@contextmanager
+def channel_faults(endpoint: str) -> Iterator[None]:
+    """Reword the refusal of a test message, which is in no body that a client could correct."""
+    try:
+        yield
+    except InputValidationError as error:
+        faults = [
+            rejection(endpoint, each["pointer"].removeprefix("/input"), each["message"]) for each in error.details
+        ]
+        details = [Detail(pointer="", message=fault) for fault in faults]
+        raise InputValidationError(faults[0], details) from error
 
 
 rules = Resource(

@@ -16,7 +16,7 @@ from app.cli.console import json_option, print_json, progress, show_fields, show
 from app.cli.options import gather, limit_option, show_list
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.features.notifications import store as notifications_store
-from app.features.notifications.api import shape, shape_preview, trial_job
+from app.features.notifications.api import channel_faults, shape, shape_preview, trial_job
 from app.features.notifications.rule_preview import Preview
 from app.features.notifications.rules import Rule
 from app.features.notifications.schemas import (
@@ -54,7 +54,8 @@ def test(endpoint: str, wait: float, as_json: bool) -> None:
     with ready_database() as database:
         if versions.get(database, endpoint).paused_at is not None:
             raise CommandError(f"the endpoint {endpoint!r} is paused; resume it first", REFUSED)
-        execution = services().creator.create(trial_job(endpoint)).job.execution
+        with channel_faults(endpoint):
+            execution = services().creator.create(trial_job(endpoint)).job.execution
         if execution is None:
             raise CommandError("the job has no execution")
         click.echo(f"sending as {execution.execution_id}", err=True)

@@ -63,6 +63,12 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - len(_CUT)] + _CUT
 
 
+def rejection(endpoint: str, pointer: str, fault: str) -> str:
+    """Return the sentences about an endpoint whose payload spec rejects messages; `pointer` leads into a message."""
+    schema = "See GET /notifications/schema for their schema."
+    return f"The payload spec of {endpoint!r} rejects messages: {pointer or '/'}: {fault} {schema}"
+
+
 def sample_message(endpoint: str, at: datetime) -> dict[str, Any]:
     """Return the message of a test of an endpoint."""
     group = EventGroup()

@@ -14,7 +14,7 @@ from app.catalog import validation
 from app.catalog.endpoints.callback_targets import LOCK_NAMED
 from app.catalog.named_table import NamedTable
 from app.features.notifications.grouping import EventGroup, count_by_subject, counts_as_json
-from app.features.notifications.message import message_of
+from app.features.notifications.message import message_of, rejection
 from app.features.notifications.rules import DEFAULTS, Occurrence, Rule, rule_faults
 from app.kernel import ids
 from app.kernel.audit import ResourceType
@@ -133,9 +133,7 @@ def _channel_faults(rule: Rule, schemas: Mapping[str, Mapping[str, Any] | None])
         if channel not in schemas:
             yield pointer, f"There is no endpoint named {channel!r}. Create it first: POST /endpoints."
         elif schema is not None and (refused := validation.compiled(schema).faults(message)):
-            fault = f"{refused[0]['pointer'] or '/'}: {refused[0]['message']}"
-            words = f"The payload spec of {channel!r} rejects messages: {fault} See GET /notifications/schema"
-            yield pointer, f"{words} for their schema."
+            yield pointer, rejection(channel, refused[0]["pointer"], refused[0]["message"])
 
 
 def _refuse(faults: Iterable[tuple[str, str]]) -> None:

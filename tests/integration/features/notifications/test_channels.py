@@ -7,7 +7,7 @@ import pytest
 from app.catalog.specs.channel_presets import SCHEMES
 from app.features.notifications.message import MESSAGE_SCHEMA
 from tests.cases import each_case
-from tests.integration.client import Api
+from tests.integration.client import Api, pointers, problem
 from tests.integration.registered import INPUT, SCHEMA, created, one_shot, register
 
 TOKEN = "xoxb-1234567890-abcdef"
@@ -154,5 +154,8 @@ def test_channel_test_needs_an_endpoint_that_accepts_messages(api: Api) -> None:
     assert api.post("/endpoints/nobody/test").json["error"]["code"] == "ENDPOINT_NOT_FOUND"
     assert api.post("/payload-specs", {"name": "spec", "schema": SCHEMA}).status_code == 201
     register(api, payload_spec="spec")
-    refused = api.post("/endpoints/target/test")
-    assert (refused.status_code, refused.json["error"]["code"]) == (422, "INPUT_VALIDATION_FAILED")
+    refused = problem(api.post("/endpoints/target/test"), 422, "INPUT_VALIDATION_FAILED")
+    # The request has no body, so no pointer leads to the fault.
+    assert pointers(refused) == [""]
+    words = "The payload spec of 'target' rejects messages: /user_id: Required. See GET /notifications/schema"
+    assert refused["message"] == refused["details"][0]["message"] == f"{words} for their schema."
