@@ -62,7 +62,7 @@ class Draining(BackgroundThread):
         self._process.drain()
         if self.ensure_started():
             held = len(self._process.shares)
-            log.info("worker %s drains: it claims nothing and finishes %d executions", self._process.worker_id, held)
+            log.info("worker %s drains: it claims nothing; executions to finish: %d", self._process.worker_id, held)
 
     def run(self) -> None:
         while not self._process.shares.wait_until_empty(CHECK_SECONDS):

@@ -56,12 +56,12 @@ class OutboxThread(BackgroundThread):
             done = self._handler.handle(batch)
         except UnavailableError as error:
             log.warning(
-                "could not process %d completion events: %s; leaving them to the schedulers",
+                "could not process completion events (%d): %s; leaving them to the schedulers",
                 len(batch),
                 error.explained,
             )
         except Exception:
-            log.exception("could not process %d completion events; leaving them to the schedulers", len(batch))
+            log.exception("could not process completion events (%d); leaving them to the schedulers", len(batch))
         else:
             self._take(done)
 

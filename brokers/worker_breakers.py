@@ -10,6 +10,7 @@ from app.catalog.endpoints.inline_names import is_inline
 from app.features.breakers import store
 from app.features.breakers.rules import PROBE_SLACK_MS, BreakerSettings, Counted, Reason, StoredBreaker, Transition
 from app.kernel.db import Database
+from app.kernel.formats import numbered
 from app.kernel.metrics import series
 from app.kernel.metrics.values import Values
 from brokers.target_state import NO_TARGET, YIELD_SECONDS, Target
@@ -163,7 +164,7 @@ class WorkerBreakers:
         target.learn(after, self._worker_id)
         self.change = object()
         self._values.add(series.BREAKERS, to.to, to.reason)
-        counts = "" if to.results is None else f", {to.failed} of {to.results} deliveries failed"
+        counts = "" if to.results is None else f", {to.failed} of {numbered(to.results, 'delivery')} failed"
         level = logging.INFO if to.reason in _EXPECTED else logging.WARNING
         seconds = max(0.0, after.until - time.monotonic())
         log.log(level, "the breaker of %s is %s for %.0f s: %s%s", target.key, to.to, seconds, to.reason, counts)

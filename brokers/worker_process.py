@@ -230,7 +230,7 @@ class WorkerProcess:
         deadline = time.monotonic() + self.settings.shutdown_timeout_seconds
         if not self.shares.wait_until_empty(self.settings.shutdown_timeout_seconds):
             log.warning(
-                "%d deliveries are unfinished after the shutdown timeout; schedulers reclaim them", len(self.shares)
+                "unfinished deliveries after the shutdown timeout: %d; schedulers reclaim them", len(self.shares)
             )
         for end in self._enders:
             end()

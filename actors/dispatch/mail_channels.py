@@ -15,6 +15,7 @@ from actors.dispatch.channel_request import ERROR, Message, unusable
 from actors.dispatch.connector import Connector, Origin
 from actors.dispatch.send_progress import Progress
 from app.catalog.specs.channels import SMTP_PORTS, Parts
+from app.kernel.formats import numbered
 from app.queue.executions.execution_model import DeliveryError
 
 SENDER_NAME = "Task Executor"
@@ -50,7 +51,7 @@ async def send_mail(connector: Connector, parts: Parts, message: Message, progre
         client.close()
     if refused:
         code, words = min((answer.code, answer.message) for answer in refused.values())
-        which = f" for {len(refused)} of {len(recipients)} recipients"
+        which = f" for {len(refused)} of {numbered(len(recipients), 'recipient')}"
         raise _refused(code, words, which, may_have_been_delivered=True)
     return _ACCEPTED
 

@@ -100,7 +100,7 @@ def warn_of_unreadable(database: Database, box: SecretBox | None) -> None:
         return
     if names:
         reason = f"{VARIABLE} is not set" if box is None else f"this process has the keys {', '.join(box.key_ids)}"
-        log.error("%d secrets cannot be decrypted (%s): %s; %s", len(names), named(names), reason, HOW_TO_READ)
+        log.error("secrets that cannot be decrypted (%d): %s; %s; %s", len(names), named(names), reason, HOW_TO_READ)
 
 
 def named(names: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from app.cli.commands import ServiceGroup, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, print_result, progress, show_fields, show_line, show_table
 from app.cli.options import Value, gather, limit_option, show_list
 from app.kernel.db import Database
-from app.kernel.formats import marshmallow_faults, rfc3339
+from app.kernel.formats import marshmallow_faults, numbered, rfc3339
 from app.queue.bulk.bulk_job import BulkJob
 from app.queue.bulk.bulk_job_kind import MAX_RATE
 from app.queue.bulk.bulk_job_store import BulkJobStore
@@ -63,9 +63,9 @@ class BulkJobOutput(Generic[W]):
         return bulk_job
 
 
-def counted(preview: Mapping[str, Any]) -> str:
+def counted(preview: Mapping[str, Any], noun: str) -> str:
     """Write the number of rows of a preview."""
-    return f"{preview['count']:,}{'' if preview['is_complete'] else ' or more'}"
+    return numbered(preview["count"], noun, or_more=not preview["is_complete"])
 
 
 def show_preview(preview: Mapping[str, Any], columns: Mapping[str, str], outcome: str, *, as_json: bool) -> None:
@@ -74,7 +74,7 @@ def show_preview(preview: Mapping[str, Any], columns: Mapping[str, str], outcome
         print_json(preview)
     else:
         show_table(tuple(columns), [[row[name] for name in columns.values()] for row in preview["sample"]])
-        show_line(f"{counted(preview)} would be {outcome} (dry run)")
+        show_line(f"{counted(preview, 'row')} would be {outcome} (dry run)")
 
 
 def read_body(schema: Schema, filters: Mapping[str, Any], **values: Any) -> dict[str, Any]:

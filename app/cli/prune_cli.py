@@ -31,8 +31,8 @@ def command(age: timedelta | None, yes: bool, as_json: bool) -> None:
     settings = services().settings
     settings = settings if age is None else replace(settings, retention_days=age / timedelta(days=1))
     with ready_database() as database:
-        question = f"Delete for good all executions that ended more than {settings.retention_days:g} days ago,"
-        confirm(f"{question} and audit entries after {settings.audit_retention_days:g} days?", yes=yes)
+        question = f"Delete for good all executions that ended longer ago than {settings.retention_days:g} d,"
+        confirm(f"{question} and audit entries after {settings.audit_retention_days:g} d?", yes=yes)
         context = ChoreContext(database, settings, hint=nobody, stopping=never)
         with progress("executions deleted") as advance:
             done = _prune(Pruner(context, deleted=advance), context)

@@ -15,6 +15,8 @@ MICROSECOND = timedelta(microseconds=1)
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
 _ISO_DURATION = re.compile(r"P(?=.)(?:([0-9]{1,6})D)?(?:T(?=.)(?:([0-9]{1,7})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9})S)?)?")
+_CONSONANT_Y = tuple(f"{letter}y" for letter in "bcdfghklmnprstvz")
+_SINGULAR_VERBS = {"": "", "are": "is", "have": "has", "were": "was"}
 MAX_LEVELS = 500  # of stored JSON; a request may have a fifth of them
 MAX_DIGITS = 38  # of an integer; longer integers overflow a double, the type of numbers in most readers
 
@@ -132,9 +134,14 @@ def escaped(part: str) -> str:
     return part.replace("~", "~0").replace("/", "~1")
 
 
-def numbered(number: int, noun: str) -> str:
-    """Write a number with its noun, such as `1 secret` and `2 secrets`."""
-    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+def numbered(number: int, noun: str, predicate: str = "", *, or_more: bool = False) -> str:
+    """Write a number, its noun and a predicate in the plural, such as `1 job is due` for (1, "job", "are due")."""
+    if number == 1 and not or_more:
+        verb, _, rest = predicate.partition(" ")
+        return f"1 {noun} {_SINGULAR_VERBS.get(verb, f'{verb}s')} {rest}".rstrip()
+    ending = "es" if noun.endswith(("ch", "ss")) else "s"
+    plural = f"{noun[:-1]}ies" if noun.endswith(_CONSONANT_Y) else f"{noun}{ending}"
+    return f"{number:,}{' or more' if or_more else ''} {plural} {predicate}".rstrip()
 
 
 def marshmallow_faults(messages: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.kernel.errors import LockedError
+from app.kernel.formats import numbered
 from app.kernel.function_types import Run
 from app.queue.executions import on_hold, repairs
 from app.scheduler.chore import ChoreContext
@@ -38,7 +39,7 @@ class SafetyNet:
     """
 
     check = "executions"
-    noun = "executions"
+    noun = "execution"
     problem: str
     fix: str
     done: str
@@ -54,8 +55,7 @@ class SafetyNet:
     def __call__(self, context: ChoreContext) -> Iterator[Finding]:
         if number := self.count(context):
             fix = f"--fix {self.fix}, as a scheduler would within an hour"
-            problem = f"{counted(number, self.noun)} {self.problem}"
-            yield Finding(self.check, problem, fix, partial(self.repair, context))
+            yield Finding(self.check, counted(number, self.noun, self.problem), fix, partial(self.repair, context))
 
     def repair(self, context: ChoreContext) -> int:
         """Repair all rows in batches, until none is left or the process stops; return their number."""
@@ -78,9 +78,9 @@ class SafetyNet:
         return self.noted(context, "one of the executions of job", repairs.RepairCounts(repaired, locked))
 
 
-def counted(number: int, noun: str) -> str:
-    """Write a count that ends at MAX_COUNTED."""
-    return f"{number}{' or more' if number >= MAX_COUNTED else ''} {noun}"
+def counted(number: int, noun: str, predicate: str = "") -> str:
+    """Write a count that ends at MAX_COUNTED; noun and predicate as for `numbered`."""
+    return numbered(number, noun, predicate, or_more=number >= MAX_COUNTED)
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
@@ -91,7 +91,7 @@ def listed(names: Sequence[str], most: int = 5) -> str:
 class Exhausted(SafetyNet):
     """Waiting executions without attempts left, which no claim takes."""
 
-    problem = "wait although their attempts are used up: somebody edited them"
+    problem = "wait with no attempt left, by a manual edit"
     fix = "fails them"
     done = "failed"
 
@@ -106,8 +106,8 @@ class Exhausted(SafetyNet):
 class UnretiredJobs(SafetyNet):
     """One-shot jobs that are not retired although their executions have ended."""
 
-    check = noun = "jobs"
-    problem = "that run once are over and not retired"
+    check, noun = "jobs", "one-shot job"
+    problem = "are over and not retired"
     fix = "retires them"
     done = "retired"
 
@@ -122,8 +122,8 @@ class UnretiredJobs(SafetyNet):
 class Stalled(SafetyNet):
     """Jobs with a fixed delay and no next run that wait for no execution; nothing else would set their next run."""
 
-    check = noun = "jobs"
-    problem = "with a fixed delay have no next run"
+    check, noun = "jobs", "fixed-delay job"
+    problem = "have no next run"
     fix = "sets it"
     done = "restarted"
 
@@ -138,8 +138,8 @@ class Stalled(SafetyNet):
 class OnHold(SafetyNet):
     """Executions that are on hold although their job is not paused."""
 
-    check, noun = "executions", "jobs"
-    problem = "have executions on hold and are not paused"
+    check, noun = "executions", "job"
+    problem = "have executions on hold without a pause"
     fix = "releases them"
     done = "freed"
 
@@ -165,8 +165,8 @@ class OnHold(SafetyNet):
 class NotHeld(SafetyNet):
     """Waiting executions of paused jobs, which a worker released during the pause."""
 
-    check, noun = "executions", "jobs"
-    problem = "are paused and have executions that are not on hold"
+    check, noun = "executions", "job"
+    problem = "are paused with executions that are not on hold"
     fix = "holds them"
     done = "held"
 

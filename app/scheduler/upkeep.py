@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 
+from app.kernel.formats import numbered
 from app.queue.executions import on_hold
 from app.queue.executions.promotion import not_promoted, promote
 from app.queue.executions.watermark import LowWater
@@ -112,7 +113,7 @@ class Upkeep:
                 continue
             counts.update({net.done: number})
             if number:
-                log.warning("repaired: %d %s %s", number, net.noun, net.problem)
+                log.warning("repaired: %s", numbered(number, net.noun, net.problem))
         if failure is not None:
             raise failure
         return counts

@@ -23,7 +23,7 @@ def test_execution_with_an_undecryptable_secret_waits_for_a_worker_with_the_key(
     stack.web(TE_SECRET_ENCRYPTION_KEY=f"{NEW},{OLD}")
     api.post("/secrets", {"name": "token", "value": "hunter2"})
     old_worker = stack.worker(TE_SECRET_ENCRYPTION_KEY=OLD)
-    stack.wait_for_line(old_worker, "1 secrets cannot be decrypted (token)")
+    stack.wait_for_line(old_worker, "secrets that cannot be decrypted (1): token")
     spec = {"url": f"{receiver.base_url}/ok/sealed", "method": "POST", "headers": {"X-Token": "{{secret.token}}"}}
     api.post("/endpoints", {"name": "sealed", "type": "HTTP", "spec": spec})
     body = {"endpoint": "sealed", "trigger": "IMMEDIATE", "idempotency_key": "one", "input": {}}

@@ -112,8 +112,9 @@ class InlineEndpoints:
         """
         if database.fetch(COUNT)[0].existing >= self.maximum:
             raise ConflictError(
-                f"There are {self.maximum} inline endpoints (TE_MAX_INLINE_ENDPOINTS). Register an endpoint whose URL "
-                "is a template of the input, and create the job with `endpoint` and `input`."
+                f"The limit of inline endpoints is reached: {self.maximum} (TE_MAX_INLINE_ENDPOINTS). "
+                "Register an endpoint whose URL is a template of the input, and create the job with `endpoint` and "
+                "`input`."
             )
         change = AuditedChange(by)
         try:

@@ -13,6 +13,7 @@ from app.dev.receiver import Received
 from app.dev.servers.contents import record_headers, record_text, stream_entries, topic_records
 from app.dev.stack.receiver_targets import LocalTargets
 from app.dev.terminal import Terminal
+from app.kernel.formats import numbered
 
 _UNINTERESTING = {"Host", "Content-Length"}
 _SHOWN_CHARACTERS = 4
@@ -63,7 +64,9 @@ def show_deliveries(
         orders = {job.order_id for job in jobs if job.transport == transport}
         came = orders & {message.order_id for message in messages}
         missing += sorted(orders - came)
-        terminal.heading(f"{title}: {len(came)} of {len(orders)} jobs, {len(messages)} messages")
+        terminal.heading(
+            f"{title}: {len(came)} of {numbered(len(orders), 'job')}, {numbered(len(messages), 'message')}"
+        )
         for message in messages[:1]:
             _show(message, secret, terminal)
     return missing

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.kernel.formats import numbered
+
 DEFAULT_LIMIT = 100_000
 
 Predicate = Callable[[list["Received"]], bool]
@@ -114,6 +116,6 @@ class Record:
 
 
 def _complaint(wanted: int | Predicate, timeout: float, path: str, found: list[Received]) -> str:
-    expected = "the expected requests" if callable(wanted) else f"{wanted} requests"
+    expected = "the expected requests" if callable(wanted) else numbered(wanted, "request")
     got = ", ".join(f"{each.method} {each.path}" for each in found[-10:]) or "nothing"
     return f"{expected} to {path or 'any path'} did not arrive within {timeout:g} s; {len(found)} arrived: {got}"

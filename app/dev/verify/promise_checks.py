@@ -19,6 +19,7 @@ from app.dev.verify.flow.limit_checks import never_above_a_rate, never_above_max
 from app.dev.verify.flow.order_checks import due_first, higher_priorities_first, no_endpoint_without_progress
 from app.dev.verify.flow.pause_checks import nothing_claimed_from_a_paused_queue
 from app.dev.verify.history import no_stale_write, states_in_order
+from app.kernel.formats import numbered
 from schema.states import FINAL, AttemptStatus, EndpointType, ExecutionStatus
 
 SLOWEST_ANSWER_SECONDS = 31.0
@@ -79,14 +80,18 @@ def one_execution_each(evidence: Evidence) -> Iterator[str]:
         if job.is_stormed or job.step is not None:
             yield from _ticks(job, Counter(execution.scheduled_at for execution in executions))
         elif len(executions) > 1:
-            yield f"{job.job_id}: {len(executions)} executions of one job"
+            yield f"{job.job_id}: {numbered(len(executions), 'execution')} of one job"
         if job.cancelled and any(execution.status is not ExecutionStatus.CANCELLED for execution in executions):
             yield f"{job.job_id}: runs although the API said that it was cancelled"
 
 
 def _ticks(job: AcceptedJob, ticks: Counter[datetime]) -> Iterator[str]:
     """Find ticks that ran twice; missing and wrong ticks; of a stormed job the lack of a tick after its last resume."""
-    yield from (f"{job.job_id}: {number} executions of the tick {tick}" for tick, number in ticks.items() if number > 1)
+    yield from (
+        f"{job.job_id}: {numbered(number, 'execution')} of the tick {tick}"
+        for tick, number in ticks.items()
+        if number > 1
+    )
     if job.resumed_at is not None and not any(tick > job.resumed_at for tick in ticks):
         yield f"{job.job_id}: silent since it was resumed at {job.resumed_at}"
     if job.first_tick is None or job.step is None:
@@ -121,7 +126,7 @@ def repeats_explained(evidence: Evidence) -> Iterator[str]:
             yield f"{execution_id or 'a message without a delivery'}: arrived, and is no execution of this run"
         elif taken and taken[0].transport is EndpointType.REDIS_STREAM:
             if len(taken) > 1:
-                yield f"{execution_id}: {len(taken)} entries in the stream, whatever the attempts say"
+                yield f"{execution_id}: {numbered(len(taken), 'entry')} in the stream, whatever the attempts say"
         else:
             yield from _unexplained(execution_id, taken, attempts)
 
@@ -133,7 +138,7 @@ def _unexplained(execution_id: str, taken: list[Arrival], attempts: dict[tuple[s
         if attempt is None:
             yield f"{execution_id}: attempt {number} arrived and is not recorded"
         elif times > 1:
-            yield f"{execution_id}: attempt {number} arrived {times} times"
+            yield f"{execution_id}: attempt {number} arrived {numbered(times, 'time')}"
         elif attempt.status is not AttemptStatus.SUCCESS and not attempt.explains_a_repeat:
             yield f"{execution_id}: attempt {number} arrived and is recorded as {attempt.error_type}, not delivered"
 
@@ -162,7 +167,7 @@ def api_answers(evidence: Evidence) -> Iterator[str]:
     conduct = evidence.conduct
     yield from conduct.refused
     if conduct.unanswered:
-        yield f"{conduct.unanswered} requests were never answered"
+        yield numbered(conduct.unanswered, "request", "were never answered")
     if conduct.slowest_answer > SLOWEST_ANSWER_SECONDS:
         yield f"an answer took {conduct.slowest_answer:.1f} s"
 

@@ -13,6 +13,7 @@ from app.dev.verify.evidence import Evidence
 from app.dev.verify.faults.fault_plan import Fault
 from app.dev.verify.promise_checks import CheckResult
 from app.dev.verify.verify_options import Options
+from app.kernel.formats import numbered
 from schema.states import EndpointType, Resolution
 
 _MAX_SHOWN = 10
@@ -133,7 +134,7 @@ def show(report: VerifyReport, terminal: Terminal) -> None:
         terminal.line((f"  {note}", "dim"))
     terminal.heading("Checks")
     for result in report.results:
-        found = "" if result.holds else f": {len(result.breaches)} breaches"
+        found = "" if result.holds else f": {numbered(len(result.breaches), 'breach')}"
         terminal.line("  ", ("✓", "green") if result.holds else ("✗", "red"), f" {result.name}{found}")
         for breach in result.breaches[:_MAX_SHOWN]:
             terminal.line(f"      {breach}")
@@ -158,6 +159,6 @@ def write_junit(report: VerifyReport, path: Path) -> None:
     for result in report.results:
         case = SubElement(suite, "testcase", classname="verify", name=result.name)
         if not result.holds:
-            failure = SubElement(case, "failure", message=f"{len(result.breaches)} breaches")
+            failure = SubElement(case, "failure", message=numbered(len(result.breaches), "breach"))
             failure.text = "\n".join(result.breaches)
     ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)

@@ -32,6 +32,7 @@ from app.dev.verify.witness import Witness
 from app.dev.verify.workload import Workload
 from app.kernel import db
 from app.kernel.errors import UnavailableError
+from app.kernel.formats import numbered
 from app.kernel.function_types import Stopping
 from schema.states import FINAL, ExecutionStatus
 
@@ -165,7 +166,7 @@ class Run:
         counts, faults = stored.progress(self._database, self._endpoints.names), self._injector.done
         accepted, finished = len(self._client.accepted), _finished(counts)
         text = f"  {self._elapsed:4.0f} s  {what}: {accepted} accepted, {finished} of {sum(counts.values())} finished"
-        self._terminal.status(text + (f", {len(faults)} faults, latest {faults[-1]}" if faults else ""))
+        self._terminal.status(text + (f", {numbered(len(faults), 'fault')}, latest {faults[-1]}" if faults else ""))
 
     def _is_quiet(self) -> bool:
         """Return whether all executions have ended with their consequences, or no further one ends."""

@@ -8,6 +8,7 @@ from sqlalchemy import JSON, String, Text, cast, func, or_, select
 from app.dev.verify.evidence import AttemptRow, BreakerChange, ExecutionRow
 from app.kernel import db
 from app.kernel.db import Database
+from app.kernel.formats import numbered
 from app.queue.reading.attempt_rows import all_attempts
 from schema import schema_version
 from schema.states import AttemptStatus, BreakerState, ExecutionStatus
@@ -97,7 +98,7 @@ def rows_with(database: Database, words: str) -> Iterator[str]:
         found = or_(*(text.contains(words, autoescape=True) for text in texts))
         number = database.fetch(select(func.count()).select_from(table).where(found))[0][0]
         if number:
-            yield f"{number} rows of {table.name}"
+            yield f"{numbered(number, 'row')} of {table.name}"
 
 
 def refuse_other_work(url: str) -> None:

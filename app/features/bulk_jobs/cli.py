@@ -115,8 +115,8 @@ def start(
         seen = BulkPreviewSchema().dump(preview_in(services().creator, body))
         if dry_run:
             return show_preview(seen, _COLUMNS, "changed", as_json=as_json)
-        noun = "dead letters" if body["action"] is BulkAction.ARCHIVE else "executions"
-        confirm(f"{body['action'].capitalize()} {counted(seen)} {noun}?", yes=yes)
+        noun = "dead letter" if body["action"] is BulkAction.ARCHIVE else "execution"
+        confirm(f"{body['action'].capitalize()} {counted(seen, noun)}?", yes=yes)
         begun = begin_in(database, body, actor().name)
         SHOWN.tell(database, begun, wait=wait, as_json=as_json)
     return None

@@ -56,7 +56,7 @@ def callbacks(context: ChoreContext) -> Iterator[Finding]:
     live = {row.name for row in context.database.fetch(LIVE, {"names": sorted(jobs)})}
     for name in sorted(jobs.keys() - live)[:MAX_NAMED]:
         problem = (
-            f"the endpoint {name!r} was deleted, and {counted(jobs[name], 'jobs')} would call it back ({example[name]})"
+            f"the endpoint {name!r} was deleted, and {counted(jobs[name], 'job')} would call it back ({example[name]})"
         )
         fix = "register it again, or update these jobs (PUT /jobs/ID): their callbacks would be skipped"
         yield Finding("callbacks", problem, fix)

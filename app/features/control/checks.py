@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from app.features.control import store
 from app.features.control.store import Process, ProcessState
-from app.kernel.formats import rfc3339
+from app.kernel.formats import numbered, rfc3339
 from app.kernel.processes.clock_offset import RUN_NTP, TOLERATED, distance
 from app.kernel.processes.process_heartbeat import ProcessKind
 from app.scheduler.chore import ChoreContext
@@ -30,7 +30,7 @@ def each_process(context: ChoreContext) -> Iterator[Finding]:
         problem = f"the clock of {host} is {off} the database's: {listed(named)}"
         yield Finding("clocks", problem, RUN_NTP.format(where=f"on {host}"))
     if len(wrong) > MAX_HOSTS:
-        problem = f"the clocks of {len(wrong) - MAX_HOSTS} more hosts are wrong"
+        problem = f"on {numbered(len(wrong) - MAX_HOSTS, 'more host')} the clock is wrong"
         yield Finding("clocks", problem, RUN_NTP.format(where="there"))
 
 

@@ -171,7 +171,7 @@ def _shape(snapshot: _Snapshot) -> dict[str, Any]:
 def _screen(snapshot: _Snapshot) -> Group:
     service, report = snapshot.service, snapshot.report
     behind = f"{service.seconds_behind:.0f} s behind" if service.seconds_behind >= 1 else "on time"
-    slots = f"{service.workers.in_flight} of {service.workers.capacity} slots busy"
+    slots = f"{service.workers.in_flight} of {numbered(service.workers.capacity, 'slot')} busy"
     lines = [
         f"workers    {_counts(service.workers.by_state)}; {slots}",
         f"schedules  {behind}; {numbered(snapshot.schedulers, 'scheduler')} alive",

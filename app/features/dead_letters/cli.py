@@ -192,7 +192,7 @@ def start(
         seen = PreviewSchema().dump(preview_in(services().creator, body))
         if dry_run:
             return show_preview(seen, _COLUMNS, "redriven", as_json=as_json)
-        confirm(f"Redrive {counted(seen)} dead letters?", yes=yes)
+        confirm(f"Redrive {counted(seen, 'dead letter')}?", yes=yes)
         begun = begin_in(database, body, actor().name)
         SHOWN.tell(database, begun, wait=wait, as_json=as_json)
     return None

@@ -8,6 +8,7 @@ from flask.cli import with_appcontext
 from app.cli import commands
 from app.cli.commands import FAILED, confirm, yes_option
 from app.cli.console import json_option, print_json, progress, show_line, show_table
+from app.kernel.formats import numbered
 from app.scheduler.chore import ChoreContext
 from app.scheduler.finding import SAFETY_NETS, Check, Finding
 from app.web.services import services, wake
@@ -53,7 +54,7 @@ def _repair(found: list[Finding], *, yes: bool, tell: bool) -> dict[Finding, int
         return {}
     if tell and not yes:
         _show(found, {})
-    confirm(f"Repair {len(repairs)} of these {len(found)} findings?", yes=yes)
+    confirm(f"Repair {len(repairs)} of {numbered(len(found), 'finding')}?", yes=yes)
     repaired = dict[Finding, int]()
     with progress("repairs", len(repairs)) as advance:
         for finding, repair in repairs:

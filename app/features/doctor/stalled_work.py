@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import partial
 
 from app.kernel.db import Database
+from app.kernel.formats import numbered
 from app.kernel.sql import statement
 from app.queue.bulk.bulk_job_runner import TURN_SECONDS
 from app.queue.executions.materialization import due
@@ -55,7 +56,7 @@ def lost(context: ChoreContext) -> Iterator[Finding]:
     """Find executions of lost workers that a scheduler should have reclaimed by now."""
     settings = context.settings
     pause = min(settings.worker_timeout_seconds / 3, settings.reclaim_interval_seconds)
-    yield from _unclaimed(context, None, pause, "run on workers that are gone")
+    yield from _unclaimed(context, None, pause, "run on a lost worker")
 
 
 def stuck(context: ChoreContext) -> Iterator[Finding]:
@@ -71,12 +72,12 @@ def overdue(context: ChoreContext) -> Iterator[Finding]:
     jobs, _, _ = due(context.database, ahead_ms=-_LATE_MS, limit=MAX_COUNTED)
     if jobs:
         since = (jobs[0].now - jobs[0].next_run_at).total_seconds()
-        problem = f"{counted(len(jobs), 'repeating jobs')} are overdue, the first for {since:.0f} s "
+        problem = f"{counted(len(jobs), 'repeating job', 'are overdue')}, the first for {since:.0f} s "
         yield Finding("schedules", f"{problem}({listed([job.job_id for job in jobs])})", START_SCHEDULER)
     params = {"late_ms": _LATE_MS, "most": MAX_COUNTED}
     number = sum(context.database.fetch(OVERDUE, params | {"shard": shard})[0].n for shard in range(context.shards))
     if number:
-        yield Finding("schedules", f"{counted(number, 'executions')} are due, but PENDING yet", START_SCHEDULER)
+        yield Finding("schedules", counted(number, "execution", "are due, but PENDING yet"), START_SCHEDULER)
 
 
 def cut_off(context: ChoreContext) -> Iterator[Finding]:
@@ -91,7 +92,7 @@ def cut_off(context: ChoreContext) -> Iterator[Finding]:
 
     number = context.database.fetch(CUT_OFF)[0].n
     if number:
-        problem = f"{number} changes of jobs with very many executions were interrupted"
+        problem = numbered(number, "large change", "were interrupted, each of a job with very many executions")
         yield Finding("executions", problem, "--fix completes them, as a scheduler would", finish)
 
 
@@ -131,7 +132,7 @@ def _unclaimed(context: ChoreContext, stuck_ms: int | None, pause: float, proble
     if left:
         fix = f"--fix ends these attempts, by the retry policies of their endpoints; {START_SCHEDULER}"
         repair = partial(_reclaim, context, stuck_ms, left)
-        yield Finding("executions", f"{counted(len(left), 'executions')} {problem}", fix, repair)
+        yield Finding("executions", counted(len(left), "execution", problem), fix, repair)
 
 
 def _reclaim(context: ChoreContext, stuck_ms: int | None, found: Sequence[Candidate]) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from app.kernel.db.deletion import deletion
+from app.kernel.formats import numbered
 from app.kernel.sql import statement
 from app.scheduler.chore import ChoreContext
 from app.scheduler.finding import MAX_COUNTED, Finding, SafetyNet
@@ -69,7 +70,8 @@ def messages(context: ChoreContext) -> Iterator[Finding]:
     waiting |= {row.rule for row in context.database.fetch(LATE_GROUPS, params)}
     if waiting:
         named = ", ".join(sorted(waiting)[:MAX_NAMED]) + (" and more" if len(waiting) > MAX_NAMED else "")
-        problem = f"messages of {len(waiting)} notification rules are late by more than {LATE_SECONDS} s: {named}"
+        rules = numbered(len(waiting), "notification rule")
+        problem = f"messages of {rules} are late by more than {LATE_SECONDS} s: {named}"
         fix = "start a scheduler of this release (`python -m app.scheduler`), or search its log for `notif`"
         yield Finding("notifications", problem, fix)
 
@@ -77,7 +79,7 @@ def messages(context: ChoreContext) -> Iterator[Finding]:
 class OrphanedRuleRows(SafetyNet):
     """Rows of deleted notification rules (event batches, alerts, subjects, open groups), counted per table."""
 
-    check, noun = "notifications", "rows"
+    check, noun = "notifications", "row"
     problem = "belong to deleted notification rules"
     fix = "deletes them"
     done = "notes"

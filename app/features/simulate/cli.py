@@ -17,7 +17,7 @@ from app.cli.options import MAX_LISTED, Duration, Value, enum_option, gather
 from app.cli.shell_completion import OF_JOBS
 from app.features.simulate.simulation import SimulatedLoad, SimulatedPeriod, simulate
 from app.kernel.errors import TaskExecutorError
-from app.kernel.formats import rfc3339
+from app.kernel.formats import numbered, rfc3339
 from app.queue.jobs.job_list import JobFilter, page_of_jobs
 from app.queue.jobs.job_queries import get_job
 from app.schedule.interval import parse_every
@@ -172,7 +172,7 @@ def _show(period: SimulatedPeriod, loads: dict[str, SimulatedLoad], total: Simul
             "outage": None if period.outage is None else " to ".join(map(shown, period.outage)),
             "jobs": f"{len(loads):,}",
             "starts": f"{total.starts:,}",
-            "busiest hour": f"{shown(busiest)}: {starts:,} starts, {starts / 3600:.2f} a second",
+            "busiest hour": f"{shown(busiest)}: {numbered(starts, 'start')}, {starts / 3600:.2f} a second",
             "caught up": f"{total.made_up:,} (they start in portions)" if total.made_up else None,
             "skipped": f"{total.skipped_catch_up:,} by catch_up, {total.skipped_overlap:,} by overlap",
         }

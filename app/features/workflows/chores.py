@@ -111,7 +111,7 @@ class _Unsettled:
             return 0
         settled = self._context.database.transact(partial(settle, ended=ended))
         if settled:
-            log.warning("settled nodes of %d workflows whose completion events were missed", len(settled))
+            log.warning("settled nodes whose completion events were missed; workflows: %d", len(settled))
         return len(settled)
 
 

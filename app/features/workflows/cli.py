@@ -17,6 +17,7 @@ from app.features.workflows.workflow_explanation import explain_workflow
 from app.features.workflows.workflow_list import WorkflowFilter, get_workflow, page_of_workflows
 from app.kernel.db import Database
 from app.kernel.db.paging import PageRequest
+from app.kernel.formats import numbered
 from app.queue.executions.execution_cancellation import IfRunning
 from schema.states import NodeState, WorkflowStatus
 
@@ -116,8 +117,9 @@ def cancel(workflow_id: str, if_running: IfRunning | None, yes: bool, as_json: b
     """Cancel a workflow. Exits with 3 if there is no such workflow, with 4 if it has ended."""
     with ready_database() as database:
         workflow = get_workflow(database, workflow_id)
-        confirm(f"Cancel the workflow {workflow_id} ({workflow.name!r}, {workflow.open_nodes} open nodes)?", yes=yes)
+        nodes = numbered(workflow.open_nodes, "open node")
+        confirm(f"Cancel the workflow {workflow_id} ({workflow.name!r}, {nodes})?", yes=yes)
         control.cancel(database, workflow_id, if_running=if_running, actor=actor().name)
         workflow = get_workflow(database, workflow_id)
-    line = f"{workflow_id} is {workflow.status}: {workflow.running} executions are running"
+    line = f"{workflow_id} is {workflow.status}: {numbered(workflow.running, 'execution', 'are running')}"
     print_result(WorkflowSchema().dump(shape(workflow)), line, as_json=as_json)

@@ -14,7 +14,7 @@ from app.features.workflows.workflow_bounds import (
     MAX_GROUP_BYTES,
 )
 from app.kernel.errors import Detail, InvalidRequestError, InvalidWorkflowError, WorkflowCycleError
-from app.kernel.formats import compact_json
+from app.kernel.formats import compact_json, numbered
 from app.kernel.suggestions import did_you_mean
 from schema.job_bounds import MAX_INPUT_BYTES
 from schema.states import KeepResponse, OnFailure, RunIf
@@ -146,7 +146,9 @@ class _Parents:
 
 def _shortened(cycle: Sequence[str]) -> Sequence[str]:
     left_out = len(cycle) - _SHOWN_OF_CYCLE
-    return cycle if left_out <= 0 else [*cycle[: _SHOWN_OF_CYCLE - 1], f"({left_out} more nodes)", cycle[-1]]
+    return (
+        cycle if left_out <= 0 else [*cycle[: _SHOWN_OF_CYCLE - 1], f"({numbered(left_out, 'more node')})", cycle[-1]]
+    )
 
 
 def _kinds(nodes: Sequence[Mapping[str, Any]]) -> Iterator[Detail]:

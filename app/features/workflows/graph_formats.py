@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.kernel.db.rows import RowValue
+from app.kernel.formats import numbered
 from schema.states import NodeState
 
 
@@ -48,7 +49,7 @@ class DrawnNode(RowValue):
 
     def label(self, line_break: str) -> str:
         """Return the name, the endpoint if it has another name, and the state."""
-        name = self.name if self.items is None else f"{self.name} ({self.items} items)"
+        name = self.name if self.items is None else f"{self.name} ({numbered(self.items, 'item')})"
         lines = [name, self.endpoint if self.endpoint != self.name else None, self.state]
         return line_break.join(line for line in lines if line is not None)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from app.features.workflows.model import NodeReason
 from app.features.workflows.node_rows import WorkflowNode
+from app.kernel.formats import numbered
 from schema.states import NodeState, WorkflowReason
 
 
@@ -31,7 +32,7 @@ def settle(node: WorkflowNode, stopping: WorkflowReason | None) -> None:
     elif node.items_open:
         node.state = NodeState.RUNNING
     elif _has_failed(node):
-        message = f"{node.items_failed:,} of {node.items:,} items failed."
+        message = f"{node.items_failed:,} of {numbered(node.items, 'item')} failed."
         node.end(NodeState.FAILED, NodeReason.ITEMS_FAILED, message)
     elif node.items_made == node.items:
         node.end(NodeState.SUCCEEDED)

@@ -9,7 +9,7 @@ from sqlalchemy import Row
 
 from app.features.workflows.workflow_list import StoredWorkflow
 from app.kernel.db import Database
-from app.kernel.formats import rfc3339
+from app.kernel.formats import numbered, rfc3339
 from app.kernel.sql import statement
 from schema.states import FINAL_OF_WORKFLOW, ExecutionStatus, WorkflowStatus
 
@@ -87,13 +87,13 @@ def sentence(facts: WorkflowFacts) -> str:
     through, nodes = workflow.nodes - workflow.open_nodes, workflow.nodes
     lasted = duration((workflow.ended_at or facts.now) - workflow.created_at)
     since = "after" if workflow.ended_at is not None else "for"
-    parts = [f"{workflow.status} {since} {lasted}: {through:,} of {nodes:,} nodes are through{_skipped(workflow)}."]
+    parts = [f"{workflow.status} {since} {lasted}: {through:,} of {numbered(nodes, 'node')} done{_skipped(workflow)}."]
     if facts.failed:
         more = workflow.failed + workflow.cancelled - len(facts.failed)
         named = [
             f"{row.name} {'failed' if row.state == 'FAILED' else 'was cancelled'}{_why(row)}" for row in facts.failed
         ]
-        parts.append("; ".join([*named, *([f"{more:,} more nodes failed"] if more > 0 else [])]) + ".")
+        parts.append("; ".join([*named, *([f"{numbered(more, 'more node')} failed"] if more > 0 else [])]) + ".")
     if workflow.status is WorkflowStatus.PAUSED:
         parts.append("No further node starts until the workflow is resumed.")
     if facts.running:
@@ -125,10 +125,10 @@ def _why(row: Row[Any]) -> str:
 def _doing(row: Row[Any]) -> str:
     if row.items is not None:
         failed = f", {row.items_failed:,} failed" if row.items_failed else ""
-        return f"runs {row.items:,} items: {row.items_open or 0:,} are running{failed}"
+        return f"runs {numbered(row.items, 'item')}: {row.items_open or 0:,} running{failed}"
     match row.status:
         case ExecutionStatus.RETRYING:
-            tried = f"failed {row.attempt_count} of {row.max_attempts} attempts"
+            tried = f"failed {row.attempt_count} of {numbered(row.max_attempts, 'attempt')}"
             why = f" ({row.error})" if row.error else ""
             return f"{tried}{why} and is tried again at {rfc3339(row.run_at, 'seconds')}"
         case ExecutionStatus.RUNNING:

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.kernel.db import Database
 from app.kernel.db.rows import RowValue
-from app.kernel.formats import rfc3339
+from app.kernel.formats import numbered, rfc3339
 from app.kernel.processes.worker_commands import IS_DRAINING
 from app.kernel.sql import statement
 from app.queue.claiming.arms import CLAIMABLE
@@ -172,9 +172,9 @@ def explain_due(
         if held is not None:
             return held
     if line.ahead:
-        first = f"{line.before} of its endpoint became due before it, or have a higher priority,"
-        served = f"which {line.workers} live worker{' serves' if line.workers == 1 else 's serve'}"
-        text = f"It is due, but {first} in the queue {facts.queue!r}, {served}."
+        ahead = f"waits behind {line.before} of its endpoint, earlier or of a higher priority,"
+        served = f"which {numbered(line.workers, 'live worker', 'serve')}"
+        text = f"It is due, and {ahead} in the queue {facts.queue!r}, {served}."
         return Explanation(status, "BEHIND_OTHERS", text, since, None, details)
     text = f"It is due and the next of its endpoint in the queue {facts.queue!r}; a worker with capacity claims it."
     return Explanation(status, "NEXT_IN_QUEUE", text, since, None, details)

@@ -178,7 +178,7 @@ class SheddingWorker(BalancedWorker):
         now = time.monotonic()
         if now >= self._report_at:
             log.warning(
-                "refused %d requests with 503: %d threads are busy and %d requests wait for a thread",
+                "refused requests with 503: %d; busy threads: %d, requests that wait for a thread: %d",
                 self._refused,
                 self._threads,
                 self._taken - self._threads,

@@ -119,7 +119,7 @@ class Deliveries(Sequence[Delivery]):
         self.raise_error()
         if not is_reached:
             where = "the receiver" if path is None else path
-            raise TimeoutError(f"{len(found())} of {count} deliveries to {where} arrived within {timeout:g} s")
+            raise TimeoutError(f"deliveries to {where} within {timeout:g} s: {len(found())} of {count}")
         return found()
 
     def raise_error(self) -> None:

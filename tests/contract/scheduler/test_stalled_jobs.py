@@ -33,7 +33,7 @@ def test_stalled_fixed_delay_runs_one_interval_after_its_last_completion(
     with caplog.at_level(logging.WARNING):
         assert chores(database).repair()["restarted"] == 1
     assert job(database, job_id).cron_next_run_at == ended.completed_at + MINUTE
-    assert "repaired: 1 jobs with a fixed delay have no next run" in caplog.text
+    assert "repaired: 1 fixed-delay job has no next run" in caplog.text
     assert chores(database).repair()["restarted"] == 0
 
 
@@ -77,7 +77,7 @@ def test_executions_on_hold_without_a_pause_are_released(database: Database, cap
         assert chores(database, hints=hints).repair()["freed"] == 2
     assert rows.statuses(database) == {"PENDING": 1, "QUEUED": 2}
     assert rows.execution(database, held[0]).on_hold
-    assert "repaired: 2 jobs have executions on hold and are not paused" in caplog.text
+    assert "repaired: 2 jobs have executions on hold without a pause" in caplog.text
     assert set(hints.queues) == {"http"}
     events = database.fetch(text("SELECT reason, actor FROM execution_events"))
     assert {(row.reason, row.actor) for row in events} == {("JOB_RESUMED", None)}

@@ -166,7 +166,7 @@ CASES: list[tuple[Prepare, str, str, bool]] = [
     (sql("SELECT 1"), "NEXT_IN_QUEUE", "next of its endpoint in the queue 'http'", False),
     (no_worker, "NO_WORKER", "no live worker serves the queue 'http'", False),
     (sql("UPDATE workers SET lease_expires_at = now()"), "NO_WORKER", "no live worker", False),
-    (behind, "BEHIND_OTHERS", "2 of its endpoint became due before it", False),
+    (behind, "BEHIND_OTHERS", "waits behind 2 of its endpoint", False),
     (paused, "JOB_PAUSED", "paused", False),
     (paused_while_running, "JOB_PAUSED", "paused", False),
     (run_during_a_pause, "NEXT_IN_QUEUE", "next", False),
@@ -218,7 +218,7 @@ def test_executions_ahead_are_counted_up_to_a_bound(api: Api, database: Database
     rows.add_executions(database, MAX_AHEAD + 1, due_in=-timedelta(hours=1))
     rows.move_to_one_shard(database)
     found = explained(api, execution_id)
-    assert f"more than {MAX_AHEAD} of its endpoint became due" in found["explanation"]
+    assert f"more than {MAX_AHEAD} of its endpoint, earlier" in found["explanation"]
     assert found["details"]["ahead"] == MAX_AHEAD
 
 

@@ -110,7 +110,7 @@ def test_executions_ahead_have_the_same_endpoint_and_key_or_a_higher_priority(ap
     create(api, "not yet", priority=255, trigger="DELAYED", run_at="2090-01-01T00:00:00Z")
     found = explained(api, execution_id)
     assert (found["reason"], found["details"]["ahead"]) == ("BEHIND_OTHERS", 3)
-    assert "3 of its endpoint became due before it, or have a higher priority" in found["explanation"]
+    assert "3 of its endpoint, earlier or of a higher priority" in found["explanation"]
 
 
 def test_execution_behind_a_concurrency_limit_is_explained(api: Api, database: Database) -> None:

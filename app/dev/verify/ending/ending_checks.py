@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from app.dev.verify.ending.ending_rows import LetterRow
 from app.dev.verify.evidence import AttemptRow, Evidence
+from app.kernel.formats import numbered
 from schema.states import FINAL, AttemptStatus, CallbackEvent, ExecutionStatus, Resolution
 
 _FAILED = ExecutionStatus.FAILED
@@ -25,7 +26,7 @@ def each_callback_once(evidence: Evidence) -> Iterator[str]:
         if made[call] != owed[call]:
             execution_id, attempt, event, endpoint = call
             yield (
-                f"{execution_id}: {made[call]} jobs of {endpoint} report {event} of attempt {attempt}, "
+                f"{execution_id}: {numbered(made[call], 'job')} of {endpoint} for {event} of attempt {attempt}, "
                 f"{owed[call]} are expected"
             )
 
@@ -48,9 +49,9 @@ def one_letter_per_failure(evidence: Evidence) -> Iterator[str]:
     for execution in evidence.executions:
         name = execution.execution_id
         if letters[name] != failed[name]:
-            yield f"{name}: {letters[name]} dead letters of {failed[name]} failures"
+            yield f"{name}: {numbered(letters[name], 'dead letter')} of {numbered(failed[name], 'failure')}"
         elif execution.status in FINAL and standing[name] != (execution.status is _FAILED):
-            yield f"{name}: {standing[name]} dead letters were not retried, and the execution is {execution.status}"
+            yield f"{name}: {execution.status} with {numbered(standing[name], 'dead letter')} without a retry"
 
 
 def each_letter_redriven_once(evidence: Evidence) -> Iterator[str]:
@@ -66,10 +67,10 @@ def each_letter_redriven_once(evidence: Evidence) -> Iterator[str]:
         if not redrive.is_done:
             yield f"{redrive.redrive_id}: not done at the end"
         if redrive.refused:
-            yield f"{redrive.redrive_id}: {redrive.refused} letters refused, the latest because of: {redrive.refusal}"
+            yield f"{redrive.redrive_id}: {numbered(redrive.refused, 'letter')} refused, latest: {redrive.refusal}"
     for kind in sorted(counted.keys() | announced.keys()):
         if counted[kind] != announced[kind]:
-            yield f"{kind[0]}: {counted[kind]} letters were redriven, {announced[kind]} by the count of the redrives"
+            yield f"{kind[0]}: {numbered(counted[kind], 'letter')} redriven, {announced[kind]} counted by the redrives"
     yield from _runs_of_letters(evidence, redriven)
 
 
@@ -82,7 +83,7 @@ def _runs_of_letters(evidence: Evidence, redriven: list[LetterRow]) -> Iterator[
     """Find letters without exactly one further run: a new execution, or one retry of the failed execution."""
     known = {execution.execution_id for execution in evidence.executions}
     renewed = Counter(letter.redriven_as for letter in redriven if not _is_retried(letter))
-    yield from (f"{name}: made by {number} dead letters" for name, number in renewed.items() if number > 1)
+    yield from (f"{name}: made by {numbered(number, 'dead letter')}" for name, number in renewed.items() if number > 1)
     yield from (f"{name}: made by a redrive, and not stored" for name in renewed if name not in known)
     if evidence.transitions is None:
         return
@@ -94,7 +95,7 @@ def _runs_of_letters(evidence: Evidence, redriven: list[LetterRow]) -> Iterator[
     )
     for name in sorted(owed.keys() | retried.keys()):
         if owed[name] != retried[name]:
-            yield f"{name}: retried {retried[name]} times for {owed[name]} redriven letters"
+            yield f"{name}: {numbered(owed[name], 'redriven letter')}, {numbered(retried[name], 'retry')}"
 
 
 def each_failure_in_one_message(evidence: Evidence) -> Iterator[str]:
@@ -106,15 +107,19 @@ def each_failure_in_one_message(evidence: Evidence) -> Iterator[str]:
     for message in endings.messages:
         counted[message.rule] += message.events
         if message.jobs is None:
-            yield f"{message.group_id}: a group of {message.events} events was never sent"
+            yield f"{message.group_id}: a group of {numbered(message.events, 'event')} was never sent"
             continue
         for channel in endings.rules[message.rule].channels:
             job_id = message.jobs.get(channel)
             if job_id not in evidence.jobs:
                 yield f"{message.group_id}: no job of the channel {channel}"
             seen[job_id or ""] += 1
-    yield from (f"{job_id}: the job of {number} messages" for job_id, number in seen.items() if job_id and number > 1)
+    yield from (
+        f"{job_id}: the job of {numbered(number, 'message')}"
+        for job_id, number in seen.items()
+        if job_id and number > 1
+    )
     for name, rule in endings.rules.items():
         happened = sum(failed[endpoint] for endpoint in rule.endpoints)
         if counted[name] != happened:
-            yield f"{name}: its messages count {counted[name]} failures, {happened} happened"
+            yield f"{name}: its messages count {numbered(counted[name], 'failure')}, {happened} happened"

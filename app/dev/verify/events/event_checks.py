@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from app.dev.verify.evidence import Evidence
 from app.features.events.event import EventKind, EventPosition
+from app.kernel.formats import numbered
 from schema.states import AttemptStatus
 
 _JOBS, _ATTEMPTS = "j", "a"  # sources of events
@@ -34,12 +35,12 @@ def each_change_is_an_event(evidence: Evidence) -> Iterator[str]:
         happened = 1 if name in evidence.jobs else attempts[name]
         reported = found[_JOBS if name in evidence.jobs else _ATTEMPTS][name]
         if reported != happened:
-            yield f"{name}: {reported} events of {happened} changes"
+            yield f"{name}: {numbered(reported, 'event')} of {numbered(happened, 'change')}"
     successes = Counter(row.execution_id for row in evidence.attempts if row.status is AttemptStatus.SUCCESS)
     reports = Counter(event.subject for event in evidence.events if event.kind == EventKind.EXECUTION_SUCCEEDED)
     for name in sorted(attempts):
         if reports[name] != successes[name]:
-            yield f"{name}: {reports[name]} events of {successes[name]} successes"
+            yield f"{name}: {numbered(reports[name], 'event')} of {numbered(successes[name], 'success')}"
 
 
 def _order(event_id: str) -> tuple[datetime, str, str]:

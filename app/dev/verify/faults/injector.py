@@ -13,6 +13,7 @@ from app.dev.verify.faults.supervisor import Supervisor
 from app.dev.verify.system import System
 from app.dev.verify.verify_endpoints import VerifyEndpoints
 from app.dev.verify.workload import Workload
+from app.kernel.formats import numbered
 
 HANGING_JOBS = 150
 
@@ -87,7 +88,7 @@ class Injector:
         if self.locks:
             fewest = min(lock.others for lock in self.locks)
             acts = Counter(lock.row_id.partition(":")[0] for lock in self.locks)
-            yield f"rows locked: {len(self.locks)}; during each lock at least {fewest:,} other rows changed"
+            yield f"rows locked: {len(self.locks)}; during each lock at least {numbered(fewest, 'other row')} changed"
             yield "; ".join(f"{act}: {number}" for act, number in sorted(acts.items()))
 
     def _kill(self, fault: Fault) -> None:

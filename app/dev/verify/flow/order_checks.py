@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from app.dev.verify.evidence import Evidence, ExecutionRow, grouped
+from app.kernel.formats import numbered
 from schema.states import BreakerState, ExecutionStatus
 
 SILENCE = timedelta(seconds=5)
@@ -31,7 +32,7 @@ def higher_priorities_first(evidence: Evidence) -> Iterator[str]:
     for endpoint, starts in grouped(_starts(evidence), "execution.endpoint").items():
         contended, inverted = _inversions(evidence, starts)
         if inverted > A_CLAIM + LOW_SHARE * contended:
-            yield f"{endpoint}: {inverted} of {contended} starts passed over a higher priority"
+            yield f"{endpoint}: {inverted} of {numbered(contended, 'start')} passed over a higher priority"
 
 
 def due_first(evidence: Evidence) -> Iterator[str]:

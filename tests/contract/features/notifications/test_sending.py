@@ -145,7 +145,7 @@ def test_message_to_a_channel_that_keeps_changing_is_late_counted_and_logged(
     settings = Settings.from_env({"TE_DATABASE_URL": "postgresql://x"})
     context = ChoreContext(database, settings, hint=lambda _queue: None, stopping=never)
     assert [finding.problem for finding in checks.messages(context)] == [
-        "messages of 1 notification rules are late by more than 60 s: r"
+        "messages of 1 notification rule are late by more than 60 s: r"
     ]
     assert send_due(database).messages == 1
     assert list(checks.messages(context)) == []

@@ -14,7 +14,7 @@ def test_redrive_is_previewed_started_and_controlled(api: Api, cli: Cli, databas
     team_filter = ("--labels", "team=a", "--failed-after", "1h")
     preview = cli.json("redrives", "start", *team_filter, "--dry-run")
     assert (preview["count"], [each["letter_id"] for each in preview["sample"]]) == (1, [letter_id])
-    assert "2 would be redriven" in cli.run("redrives", "start", "--all", "--dry-run").stdout
+    assert "2 rows would be redriven" in cli.run("redrives", "start", "--all", "--dry-run").stdout
     for given in ((), ("--all", *team_filter)):
         assert "all: " in cli.run("redrives", "start", *given, "--yes", expect=2).stderr
     cli.run("redrives", "start", *team_filter, expect=2)
@@ -46,7 +46,7 @@ def test_bulk_operation_is_previewed_started_and_controlled(api: Api, cli: Cli, 
     (execution_id,) = rows.add_executions(database)
     preview = cli.json("bulk", "start", "cancel", "--endpoint", "target", "--dry-run")
     assert (preview["count"], [each["execution_id"] for each in preview["sample"]]) == (1, [execution_id])
-    assert "0 would be changed" in cli.run("bulk", "start", "retry", "--all", "--dry-run").stdout
+    assert "0 rows would be changed" in cli.run("bulk", "start", "retry", "--all", "--dry-run").stdout
     assert "all" in cli.run("bulk", "start", "cancel", "--yes", expect=2).stderr
     cli.run("bulk", "start", "reschedule", "--endpoint", "target", "--later", "1h", "--sooner", "1h", expect=2)
     cli.run("bulk", "start", "cancel", "--endpoint", "target", expect=2)

@@ -41,7 +41,7 @@ def test_completion_events_without_handlers_run_are_reported(cli: Cli, database:
     for end_id, age in (("att_1", "2 minutes"), ("att_2", "1 second")):
         rows.add_end(database, end_id, age)
     ((problem, found),) = doctor_findings(cli).items()
-    assert problem.startswith("the handlers of 1 completion events have not run")
+    assert problem.startswith("the handlers of 1 completion event have not run")
     assert (found["check"], found["fixable"]) == ("ends", False)
 
 
@@ -102,10 +102,10 @@ def test_inconsistent_states_are_reported_and_repaired(api: Api, cli: Cli, datab
         database.fetch(text(f"UPDATE {change} WHERE job_id = :job"), {"job": job})
     unheld = rows.add_tick(database, paused, "QUEUED")
     problems = [
-        "1 jobs that run once are over and not retired",
-        "1 jobs with a fixed delay have no next run",
-        "1 jobs have executions on hold and are not paused",
-        "1 jobs are paused and have executions that are not on hold",
+        "1 one-shot job is over and not retired",
+        "1 fixed-delay job has no next run",
+        "1 job has executions on hold without a pause",
+        "1 job is paused with executions that are not on hold",
     ]
     assert list(doctor_findings(cli)) == problems
     assert [each["repaired"] for each in doctor_findings(cli, "--fix", "--yes", expect=0).values()] == [1] * 4
@@ -207,13 +207,13 @@ def test_stalled_rows_are_reported_and_repaired(api: Api, cli: Cli, database: Da
     overdue, late, gone, unserved, used_up = found
     assert "'http'" in unserved
     assert job in overdue
-    assert "1 executions are due, but PENDING" in late
-    assert "1 executions run on workers that are gone" in gone
-    assert "1 executions wait although their attempts are used up" in used_up
+    assert "1 execution is due, but PENDING" in late
+    assert "1 execution runs on a lost worker" in gone
+    assert "1 execution waits with no attempt left" in used_up
     assert rows.execution(database, lost).status == "RUNNING", "doctor without --fix changes nothing"
 
     worker_lease.register(database, worker_id="w1", host="h", pid=1, queues=["http"], capacity=1, lease_ms=60_000)
-    assert "Repair 2 of these 4 findings?" in cli.run("doctor", "--fix", expect=2).stderr
+    assert "Repair 2 of 4 findings?" in cli.run("doctor", "--fix", expect=2).stderr
     assert rows.execution(database, lost).status == "RUNNING", "doctor without a confirmation changes nothing"
     fixed = doctor_findings(cli, "--fix", "--yes")
     assert [each["repaired"] for each in fixed.values()] == [None, None, 1, 1]

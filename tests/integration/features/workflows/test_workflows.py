@@ -188,9 +188,7 @@ def explanation(api: Api, workflow_id: str) -> str:
 
 def test_explanation_names_the_running_node_and_its_execution(registered: Api, database: Database) -> None:
     workflow_id = made(registered)
-    assert "0 of 5 nodes are through. left waits for start, which waits in its queue" in explanation(
-        registered, workflow_id
-    )
+    assert "0 of 5 nodes done. left waits for start, which waits in its queue" in explanation(registered, workflow_id)
     database.fetch(
         text(
             "UPDATE executions SET status = 'RETRYING', attempt_count = 1, max_attempts = 3, started_at = now(), "
@@ -229,9 +227,7 @@ def test_cancelled_workflow_skips_its_nodes_and_ends(registered: Api, database: 
     assert (again.status_code, again.json["status"], again.json["open_nodes"]) == (202, "CANCELLED", 0)
     page = registered.get(f"/workflows/{workflow_id}/nodes", state="SKIPPED").json["items"]
     assert [(node["name"], node["reason"]) for node in page] == [("behind", "STOPPED")]
-    assert explanation(registered, workflow_id).endswith(
-        "2 of 2 nodes are through, 1 of them skipped. a was cancelled."
-    )
+    assert explanation(registered, workflow_id).endswith("2 of 2 nodes done, 1 of them skipped. a was cancelled.")
     assert registered.post(f"/workflows/{workflow_id}/cancel").status_code == 202
     problem(registered.post(f"/workflows/{workflow_id}/resume"), 409, "CONFLICT")
     problem(registered.post("/workflows/wf_nope/cancel"), 404, "WORKFLOW_NOT_FOUND")

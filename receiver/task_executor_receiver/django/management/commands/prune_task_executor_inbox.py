@@ -22,4 +22,4 @@ class Command(BaseCommand):  # type: ignore[misc, unused-ignore]
     def handle(self, *_arguments: Any, **options: Any) -> None:
         """Delete the rows and print their number."""
         pruned = DjangoInbox(options["database"]).prune(timedelta(days=options["days"]))
-        self.stdout.write(f"{pruned} executions deleted")
+        self.stdout.write(f"deleted executions: {pruned}")
