@@ -5,15 +5,12 @@ The test builds the wheel of the previous release. An additional revision then c
 """
 
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
-from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import pytest
 from sqlalchemy import text
@@ -30,11 +27,11 @@ from tests.acceptance.conftest import client_of
 from tests.acceptance.installing import ROOT, SOURCES, built, environment, libraries_of
 from tests.acceptance.load import Load, check_deliveries
 from tests.definitions import definitions
+from tests.history import REVISIONS, commit_before, extract
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 
-REVISIONS = Path("schema", "migrations", "versions")
 TICK = timedelta(milliseconds=500)
 TOKEN = "known to both releases"
 NEXT_REVISION = """
@@ -46,19 +43,6 @@ def upgrade():
         online.create_index(f"idx_{table}_added", table, ["added", key])
         online.add_check(table, f"chk_{table}_added", "added >= 0")
 """
-
-
-def git(*arguments: str) -> bytes:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=False)
-    if done.returncode:
-        pytest.skip(f"needs a clone with its history: {done.stderr.decode()}")
-    return done.stdout
-
-
-def commit_before(revision: str) -> str:
-    # Follow renames: a revision is renumbered when two branches add the same number.
-    added = git("log", "--follow", "--diff-filter=A", "--format=%H", "--", str(REVISIONS / revision)).decode().split()
-    return f"{added[-1]}^" if added else "HEAD"
 
 
 @pytest.fixture
@@ -76,8 +60,7 @@ def python_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     baseline, *later = sorted(path.name for path in (ROOT / REVISIONS).glob("[0-9]*.py"))
     before = commit_before(later[-1]) if later else "HEAD"
     source, wheel, home = (tmp_path_factory.mktemp(name) for name in ("source", "wheel", "before"))
-    with ZipFile(BytesIO(git("archive", "--format=zip", before, *SOURCES))) as archive:
-        archive.extractall(source)
+    extract(before, SOURCES, source)
     found = {path.name for path in (source / REVISIONS).glob("[0-9]*.py")}
     assert baseline in found
     assert found.isdisjoint(later[-1:])
