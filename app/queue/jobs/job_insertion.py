@@ -175,10 +175,6 @@ REPEATING = statement(
 )
 
 _PLAIN = ("job_id", "trigger_type", "execution_id", "shard")
-_RARE = (
-    *("name", "labels", "queue", "priority", "limit_key", "run_at", "delay_ms", "trace_context"),
-    *("callbacks", "followed", "callback_of"),
-)
 _NOTHING = {None, NO_KEY}
 _target_of = itemgetter(*_OF_TARGET)
 _NO_EXECUTION = {"execution_id": None, "shard": None}
@@ -235,7 +231,7 @@ def params_of_several(each: Iterable[Mapping[str, Any]], *, repeating: bool = Fa
     names = _OF_REPEATING if repeating else _OF_ONE_SHOT
     columns: dict[str, Any] = {name: [params[name] for params in ordered] for name in names}
     # An empty array for a column that no job has.
-    columns |= {name: "{}" for name in _RARE if name in columns and set(columns[name]) <= _NOTHING}
+    columns |= {name: "{}" for name in names if name != "input" and set(columns[name]) <= _NOTHING}
     # Text arrays for short columns that are never NULL.
     columns |= {name: array_literal(columns[name]) for name in _PLAIN if name in columns}
     columns |= {name: list(values) for name, values in of_targets}
