@@ -1,10 +1,23 @@
 """Retry policies: delays are capped before the jitter is added."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.catalog.retry_policy import MAX_DELAY_MS, MAX_RETRY_AFTER_MS, Backoff, RetryPolicy, delay_ms
+from app.catalog.retry_policy import (
+    BACKOFFS,
+    MAX_DELAY_MS,
+    MAX_RETRY_AFTER_MS,
+    RETRY_POLICY,
+    Backoff,
+    RetryPolicy,
+    delay_ms,
+)
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
@@ -108,3 +121,27 @@ def test_policy_is_written_as_it_was_read() -> None:
     named = plain | {"fail_on": [matcher], "reject_on": ["4xx"], "ignore_on": [404], "retry_on": ["TIMEOUT"]}
     assert RetryPolicy.from_json(named).as_json() == named
     assert RetryPolicy.from_json(plain | {"max_age_ms": None, "fail_on": []}).as_json() == plain
+
+
+def test_every_field_is_read_and_written() -> None:
+    """If it fails, add the field to RetryPolicy."""
+    assert set(RetryPolicy.__dataclass_fields__) - {"reads_answers"} == RETRY_POLICY.fields.keys()
+
+
+def test_te_send_accepts_every_field_and_backoff() -> None:
+    """If it fails, add the field or the backoff to te_policy_fault, in schema/functions/te_send.sql."""
+    text = (ROOT / "schema" / "functions" / "te_send.sql").read_text()
+    for pattern, names in (
+        (r"f\.field NOT IN \((.*?)\)", RETRY_POLICY.fields),
+        (r"'backoff' NOT IN \((.*?)\)", BACKOFFS),
+    ):
+        listed = re.search(pattern, text, re.DOTALL)
+        assert listed is not None
+        assert set(re.findall(r"\w+", listed[1])) == set(names)
+
+
+def test_page_describes_every_field_and_backoff() -> None:
+    """If it fails, describe the field or the backoff in docs/reference/api.md."""
+    page = (ROOT / "docs" / "reference" / "api.md").read_text()
+    section = page.partition("\n## Retry policy\n")[2].partition("\n## ")[0]
+    assert [name for name in (*RETRY_POLICY.fields, *BACKOFFS) if f"`{name}`" not in section] == []

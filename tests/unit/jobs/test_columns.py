@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
+from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +19,9 @@ from app.queue.ending.letters import DeadLetter
 from app.queue.executions import materialization
 from app.queue.executions.execution_insertion import OF_JOB
 from app.queue.executions.execution_model import AttemptRecord, Execution, LogRecord
-from app.queue.jobs import job_insertion, run_now
+from app.queue.jobs import enqueue_settings, job_insertion, run_now
 from app.queue.jobs.endpoint_cache import CachedEndpoint
+from app.queue.jobs.job_creation import Creator
 from app.queue.jobs.job_model import Job, NewJob
 from app.queue.jobs.job_update import next_version
 from app.schedule.timetable import Timetable
@@ -26,7 +29,7 @@ from app.web.executions.execution_schemas import AttemptSchema, ExecutionSchema,
 from app.web.jobs.answer_schemas import JobSchema
 from app.web.jobs.inline_fields import InlineFields
 from app.web.jobs.request_schemas import ChangedJobSchema, NewJobSchema, changed_fields, new_job
-from schema import tables
+from schema import functions, tables
 from schema.states import EndpointType, Trigger
 
 NOW = datetime(2026, 3, 15, tzinfo=UTC)
@@ -89,6 +92,15 @@ def stored(trigger: Trigger) -> Job:
 def test_row_of_a_new_job_has_every_column() -> None:
     """If it fails, add the column to JOB_COLUMNS, REPEATING_COLUMNS or DEFAULTS in app.queue.jobs.job_insertion."""
     assert set(tables.jobs.c.keys()) == {*job_insertion.REPEATING_COLUMNS, *job_insertion.DEFAULTS} | BY_DATABASE
+
+
+def test_te_enqueue_reads_every_setting_that_a_creator_takes() -> None:
+    """If it fails, add the setting to `enqueue_settings`, to ADOPT in app.queue.jobs.enqueue_settings, and to SQL."""
+    text = (Path(functions.__file__).parent / "te_enqueue.sql").read_text()
+    settings = signature(Creator).parameters.keys() - {"database", "inline", "hint"}
+    assert settings == {name for name in settings if f"v_settings.{name}" in text}
+    assert settings <= set(tables.enqueue_settings.c.keys())
+    assert settings <= signature(enqueue_settings.adopt).parameters.keys()
 
 
 @pytest.mark.parametrize("trigger", Trigger)

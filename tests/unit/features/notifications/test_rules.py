@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from app.features.notifications.grouping import MAX_KEPT, EventGroup, count_by_subject, counts_as_json, counts_from_json
 from app.features.notifications.message import MAX_SUBJECTS, MESSAGE_SCHEMA, message_of
 from app.features.notifications.pacing import HOUR, RuleSimulation, Wait
-from app.features.notifications.rules import EVENTS, Occurrence, Rule, rule_faults
+from app.features.notifications.rules import EVENTS, TRAITS, Occurrence, Rule, rule_faults
 from schema.states import NotificationEvent
 from tests.cases import each_case
 
@@ -29,6 +29,11 @@ def rule(**values: Any) -> Rule:
 def event(kind: NotificationEvent = _E.EXECUTION_FAILED, after: float = 0, subject: str = "s", **of: Any) -> Occurrence:
     about = {"endpoints": ("billing-eu",), "labels": {"team": "pay"}, "queues": ("bulk",)} | of
     return Occurrence(event=kind, subject=subject, at=NOW + timedelta(seconds=after), **about)
+
+
+def test_every_event_has_traits() -> None:
+    """If it fails, add the event to TRAITS, in app.features.notifications.rules."""
+    assert TRAITS.keys() == set(NotificationEvent)
 
 
 @each_case(
