@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import environment
 from benchmarks.contenders import peer, variants
-from benchmarks.measures import create, drain, flight, latency, lists, prune, sizes, soak, transports
+from benchmarks.measures import create, drain, flight, latency, lists, prune, search, sizes, soak, transports
 from benchmarks.measures.flow.parts import parts as flow
 from benchmarks.measures.flow.sizes import SIZES
 from benchmarks.report import markdown, published
@@ -44,7 +44,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--future", type=int, default=1_000_000, help="delayed executions in the history")
         command.add_argument("--only", help="contenders to measure, such as ours,pgqueuer; ours is always included")
         command.add_argument(
-            "--against", type=Path, action="append", default=[], help="another working tree of the product"
+            "--against",
+            type=Path,
+            action="append",
+            help=f"another working tree of the product; {environment.yardstick()} by default, if it exists",
         )
 
 
@@ -52,13 +55,21 @@ def _running(options: Options, *peers: str) -> AbstractContextManager[System]:
     if options.system is not None:
         return nullcontext(options.system)
     names = peers if options.only is None else options.only.split(",")
-    trees = [tree.resolve() for tree in options.against]
+    kept = environment.yardstick()
+    given = options.against if options.against is not None else [kept] if kept.exists() else []
+    trees = [tree.resolve() for tree in given]
     return running([name for name in names if name != "ours"], trees)
 
 
 def _drain(run: Run, options: Options) -> None:
     with _running(options, *peer.QUEUES, "aiohttp") as system:
         drain.measure(run, system.contenders, system.arrivals, options.executions, options.rounds)
+
+
+def _search(run: Run, options: Options) -> None:
+    with _running(options, *peer.QUEUES) as system:
+        peers = [contender for contender in system.contenders if isinstance(contender, peer.Peer)]
+        search.measure(run, peers, system.arrivals, options.executions, options.rounds)
 
 
 def _transports(run: Run, options: Options) -> None:
@@ -144,6 +155,8 @@ def _together(run: Run, options: Options) -> None:
 def _publish(_run: Run, options: Options) -> None:
     """Measure for the documents over one system: each command has its report, and its table in a document."""
     runs = {name: Run(name) for name in (options.commands or "all,sizes,flow,soak").split(",")}
+    if options.rounds < _PUBLISHED_ROUNDS:
+        sys.exit(f"published figures need at least {_PUBLISHED_ROUNDS} rounds: --rounds {_PUBLISHED_ROUNDS}")
     if dirty := [run.commit for run in runs.values() if run.commit.endswith("-dirty")]:
         sys.exit(f"commit the changes of this working tree first: the tables name the commit ({dirty[0]})")
     with _running(options, *peer.QUEUES, "aiohttp") as system:
@@ -156,6 +169,7 @@ def _publish(_run: Run, options: Options) -> None:
         sys.exit(f"the machine was too unsteady for the tables of the documents: {', '.join(unsteady)}")
 
 
+_PUBLISHED_ROUNDS = 3
 _PUBLISHED = {"flow": {"rounds": 1}, "sizes": {"seconds": 30.0}}
 """Options of published runs: the start of the workers is a small part of 30 s; flow takes turns within a round."""
 
@@ -165,6 +179,7 @@ _PARTS_TOGETHER = {"history": "lists,prune", "flow": "isolation,limits,keys,over
 _COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {
     "all": (_all, "drain, transports, create, latency and flight"),
     "drain": (_drain, "deliver a backlog over HTTP, beside the peers"),
+    "search": (_search, "drain with several settings of each peer, to find the fastest"),
     "transports": (_transports, "deliver a backlog over HTTP, Redis Streams and Kafka"),
     "create": (_create, "create jobs through the API, beside bare Flask"),
     "latency": (_latency, "time from acceptance to the receiver, and lateness; peers and harder cases of ours"),

@@ -15,6 +15,11 @@ def home() -> Path:
     return Path(os.environ.get("BENCH_HOME") or ROOT / ".dev" / "bench")
 
 
+def yardstick() -> Path:
+    """Return the working tree of an earlier version of the product that is measured too, if it exists."""
+    return home() / "yardstick"
+
+
 def peers_python() -> Path:
     """Return the interpreter of the peers' environment; it exists after build_peers()."""
     wanted = hashlib.sha256(_REQUIREMENTS.read_bytes()).hexdigest()[:12]

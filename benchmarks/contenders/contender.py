@@ -18,10 +18,13 @@ class Contender(ABC):
     """A task queue with methods to fill it, start its workers, and enqueue single deliveries."""
 
     name: str
-    remark = ""
-    """Configuration, for the report."""
     database_pid: int | None = None
     """Process id of its PostgreSQL, if it has any."""
+
+    @property
+    @abstractmethod
+    def remark(self) -> str:
+        """Return the configuration, for the report."""
 
     @abstractmethod
     def fill(self, url: str, count: int) -> float:

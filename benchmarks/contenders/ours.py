@@ -58,13 +58,15 @@ class Ours(Contender):
             cwd=tree,
             python=tree and tree / ".venv" / "bin" / "python",
         )
-        self.remark = "API, scheduler, worker of 2 processes x 8 threads; default settings" + "".join(
-            f", {name}={value}" for name, value in (env or {}).items()
-        )
+        self._settings = "".join(f", {name}={value}" for name, value in (env or {}).items())
         self._worker_env = dict(worker_env or {})
         self._prepare = prepare
         self._run = uuid.uuid4().hex[:8]
         self._endpoints: dict[str, str] = {}
+
+    @property
+    def remark(self) -> str:
+        return f"API, scheduler, worker of 2 processes x 8 threads; default settings{self._settings}"
 
     def __enter__(self) -> "Ours":
         """Start PostgreSQL, API and scheduler, and register a secret and a payload spec for the endpoints."""

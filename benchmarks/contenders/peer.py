@@ -1,7 +1,8 @@
 """Peers: other task queues, which run in the benchmark's own environment."""
 
 import json
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import psycopg2
 
@@ -12,18 +13,28 @@ from benchmarks.contenders.contender import BODY, TOKEN, Contender, Times
 
 _SECONDS = 300.0
 
-_TASKIQ = ("--workers", "2", "--max-async-tasks", "100", "--log-level", "WARNING")
-# Commands of the workers: two processes, as many as the product has.
+_CELERY = ("celery", "-A", "benchmarks.peers.celery_peer", "worker", "--loglevel", "WARNING", "--without-gossip")
+_TASKIQ = ("taskiq", "worker", "benchmarks.peers.taskiq_peer:broker", "--workers", "2", "--log-level", "WARNING")
+_DRAMATIQ = ("dramatiq", "benchmarks.peers.dramatiq_peer", "--processes", "2")
+# Commands of the workers: two processes, as many as the product has, with the fastest of the settings in TRIED.
 WORKERS = {
     "pgqueuer": ("benchmarks.peers.pgqueuer_peer", "work", "100"),
-    "taskiq": ("taskiq", "worker", "benchmarks.peers.taskiq_peer:broker", *_TASKIQ),
-    "dramatiq": ("dramatiq", "benchmarks.peers.dramatiq_peer", "--processes", "2", "--threads", "8"),
-    "celery": (
-        *("celery", "-A", "benchmarks.peers.celery_peer", "worker", "--concurrency", "2", "--loglevel", "WARNING"),
-        *("--without-gossip", "--without-mingle"),
-    ),
+    "taskiq": (*_TASKIQ, "--max-async-tasks", "100"),
+    "dramatiq": (*_DRAMATIQ, "--threads", "8"),
+    "celery": (*_CELERY, "--without-mingle", "--concurrency", "2"),
     "aiohttp": ("benchmarks.peers.aiohttp_peer", "work"),
 }
+TRIED = {
+    "pgqueuer": [("benchmarks.peers.pgqueuer_peer", "work", size) for size in ("30", "100", "300", "1000")],
+    "taskiq": [(*_TASKIQ, "--max-async-tasks", most) for most in ("30", "100", "300")],
+    "dramatiq": [(*_DRAMATIQ, "--threads", threads) for threads in ("4", "8", "16")],
+    "celery": [
+        (*_CELERY, "--without-mingle", "--concurrency", "2"),
+        (*_CELERY, "--without-mingle", "--concurrency", "4"),
+        (*_CELERY, "--without-mingle", "--pool", "threads", "--concurrency", "16"),
+    ],
+}
+"""Settings that `python -m benchmarks search` compares."""
 QUEUES = ("pgqueuer", "taskiq", "dramatiq", "celery")
 _EACH_PROCESS_BY_ITSELF = {"pgqueuer", "aiohttp"}
 _WITHOUT_DELAYS = {"taskiq"}
@@ -34,11 +45,24 @@ class Peer(Contender):
 
     def __init__(self, name: str, processes: Processes) -> None:
         self.name = name
+        self._command = WORKERS[name]
         self._module = f"benchmarks.peers.{name}_peer"
         self.processes = processes
         self._copies = 2 if name in _EACH_PROCESS_BY_ITSELF else 1
-        self.remark = f"{self._copies} x `{' '.join(WORKERS[name])}`"
         self._started = 0
+
+    @property
+    def remark(self) -> str:
+        return f"{self._copies} x `{' '.join(self._command)}`"
+
+    @contextmanager
+    def with_command(self, command: tuple[str, ...]) -> Iterator[None]:
+        """Start the workers by another command."""
+        usual, self._command = self._command, command
+        try:
+            yield
+        finally:
+            self._command = usual
 
     def fill(self, url: str, count: int) -> float:
         return count / float(self._run("enqueue", url, count) or "inf")
@@ -46,8 +70,7 @@ class Peer(Contender):
     def start(self) -> list[Child]:
         self._started += 1
         return [
-            self.processes.launch(f"{self.name}-{self._started}-{copy}", WORKERS[self.name])
-            for copy in range(self._copies)
+            self.processes.launch(f"{self.name}-{self._started}-{copy}", self._command) for copy in range(self._copies)
         ]
 
     def idle(self, url: str, count: int) -> Times | None:

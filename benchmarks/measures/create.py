@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from app.dev.process.ports import free_port
+from benchmarks import bare
 from benchmarks.contenders.ours import Ours
 from benchmarks.load import PLACE, Plan
 from benchmarks.report.results import Figure, Section, percentile
@@ -23,29 +24,34 @@ _SERVER = (
 
 RATE = Figure(f"POST /jobs, {CLIENTS} clients", "1/s", is_yardstick=True)
 RATIO = Figure(f"POST /jobs, {CLIENTS} clients, relative to Flask + insert in the same round", "", 2)
+RATIO_TO_BARE = Figure(f"POST /jobs, {CLIENTS} clients, relative to Flask + insert, bare tables", "", 2)
 P50 = Figure(f"POST /jobs, {CLIENTS} clients, p50", "ms", 1)
 P99 = Figure(f"POST /jobs, {CLIENTS} clients, p99", "ms", 1)
 ALONE = Figure("POST /jobs, one client, p50", "ms", 2)
 BATCH = {clients: Figure(f"jobs by POST /jobs/batch of 1,000, {clients} client(s)", "1/s") for clients in (1, 4)}
 
-NOTHING, INSERT = "bare Flask", "Flask + insert"
+NOTHING, INSERT, BARE_INSERT = "bare Flask", "Flask + insert", "Flask + insert, bare tables"
 
 
 def measure(run: Run, system: System, seconds: float, rounds: int) -> Section:
     """Send the same load to each contender in turn."""
     section = run.section("Creation")
     ours = {contender.name: plan_for(contender, seconds) for contender in system.all_ours}
-    with _bare(system, ours[system.ours.name]) as bare:
+    with _bare(system, ours[system.ours.name]) as yardsticks:
         for _ in range(rounds):
             run.calibrate()
-            rates = {column: _single(section, system, column, plan) for column, plan in (bare | ours).items()}
+            rates = {column: _single(section, system, column, plan) for column, plan in (yardsticks | ours).items()}
             for column, rate in rates.items():
                 section.add(RATIO, column, rate / rates[INSERT])
+                section.add(RATIO_TO_BARE, column, rate / rates[BARE_INSERT])
             for column, plan in ours.items():
                 _batches(section, system, column, plan)
             run.calibrate()
             print("  creation: " + ", ".join(f"{column} {rate:,.0f}/s" for column, rate in rates.items()), flush=True)
-    run.remark("Flask + insert: one statement that writes a job and an execution into our tables, nothing else")
+    run.remark(
+        "Flask + insert: one statement that writes a job and an execution, nothing else, into our tables; bare tables: "
+        "into two tables with the same columns, and without any index but their primary keys"
+    )
     return section
 
 
@@ -73,7 +79,8 @@ def plan_for(ours: Ours, seconds: float) -> Plan:
 
 @contextmanager
 def _bare(system: System, plan: Plan) -> Iterator[dict[str, Plan]]:
-    """Serve both versions of bare Flask over the product's database; yield their plans, made from the product's."""
+    """Serve the versions of bare Flask over the product's database; yield their plans, made from the product's."""
+    bare.create_tables(system.ours.stack.database_url)
     address = f"127.0.0.1:{free_port()}"
     env = {"BENCH_DATABASE_URL": system.ours.stack.database_url}
     server = system.processes.launch("bare", (*_SERVER, "--bind", address), **env)
@@ -82,6 +89,7 @@ def _bare(system: System, plan: Plan) -> Iterator[dict[str, Plan]]:
         yield {
             NOTHING: replace(plan, address=address, path="/nothing"),
             INSERT: replace(plan, address=address, path="/insert"),
+            BARE_INSERT: replace(plan, address=address, path="/bare-insert"),
         }
     finally:
         server.stop(10)

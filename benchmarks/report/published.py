@@ -47,11 +47,12 @@ def _performance(run: Run) -> str:
         ("delayed: late by, p50, p99, ms", late),
     ]
     spread = f"{run.spread():.0%}".replace("%", " %")
-    created = _medians(run, create.RATIO)["ours"]
+    created, beside_bare = (_medians(run, figure)["ours"] for figure in (create.RATIO, create.RATIO_TO_BARE))
     words = (
         f"Measured by `make bench-publish` ({_origin(run)}; [figures](benchmarks/results/all.md), "
         f"[method](benchmarks/README.md)); the machine's speed varied by up to {spread}, so compare the ratios. "
-        f"`POST /jobs` reached {created:.2f} of the rate of Flask with an insert."
+        f"`POST /jobs` reached {created:.2f} of the rate of Flask with an insert into the same tables, and "
+        f"{beside_bare:.2f} of that into two bare tables."
     )
     return f"{_wrapped(words)}\n| | {' | '.join(_PEERS.values())} |\n|---|{'--:|' * len(_PEERS)}\n" + "".join(
         f"| {title} | {' | '.join(cells.get(name, '') for name in _PEERS)} |\n" for title, cells in rows

@@ -9,6 +9,7 @@ from benchmarks.report import markdown, plot
 from benchmarks.report.results import Figure, Section
 
 RESULTS = Path(__file__).parent.parent / "results"
+_LOOP = "a plain loop"
 
 
 class Run:
@@ -48,15 +49,17 @@ class Run:
         return machine.spread(self._speeds)
 
     def is_steady(self) -> bool:
-        """Return whether the machine was steady enough for a valid run."""
+        """Return whether the machine was steady enough for a valid run, as far as rounds were repeated."""
         return all(share <= machine.MOST_SPREAD for share in self._spreads().values())
 
     def _spreads(self) -> dict[str, float]:
-        spreads = {"a plain loop": machine.spread(self._speeds)} if self._speeds else {}
+        """Return the relative spread of the machine's speed, and of each yardstick that was measured repeatedly."""
+        spreads = {_LOOP: machine.spread(self._speeds)} if len(self._speeds) > 1 else {}
         for section in self.sections:
             for figure, values in section.values.items():
                 if figure.is_yardstick:
-                    named = {column: rounds for column, rounds in values.items() if not column.startswith("ours")}
+                    repeated = {column: rounds for column, rounds in values.items() if len(rounds) > 1}
+                    named = {column: rounds for column, rounds in repeated.items() if not column.startswith("ours")}
                     spreads |= {f"{figure.name} of {name}": machine.spread(rounds) for name, rounds in named.items()}
         return spreads
 
@@ -69,7 +72,10 @@ class Run:
                 f"TOO UNSTEADY TO JUDGE: repeated values differed by more than {machine.MOST_SPREAD:.0%}: "
                 + "; ".join(wide)
             )
-        return "steady: " + "; ".join(f"{name} differed by {share:.0%}" for name, share in spreads.items())
+        told = "; ".join(f"{name} differed by {share:.0%}" for name, share in spreads.items())
+        if spreads.keys() <= {_LOOP}:
+            return f"NOT JUDGED by a peer, because none was measured in more than one round: {told or 'no repetition'}"
+        return f"steady: {told}"
 
     def text(self) -> str:
         """Return the whole report."""

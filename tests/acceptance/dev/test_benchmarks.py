@@ -77,6 +77,7 @@ def test_every_metric_of_the_product_is_measured_and_kept(runs: Runs) -> None:
     assert values(output, flight.MOST) == ["50"]
     assert values(output, drain.REPEATS) == ["0"]
     assert values(output, create.RATIO)[1] == "1.00", "the ratio of Flask with an insert is not 1.00"
+    assert values(output, create.RATIO_TO_BARE)[2] == "1.00", "the ratio to bare tables is of other tables"
     assert "The machine was " in output
     assert (runs.kept / "together.md").read_text() in output
     assert ET.fromstring((runs.kept / "together.svg").read_text()).tag.endswith("svg")

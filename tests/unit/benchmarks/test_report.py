@@ -53,6 +53,15 @@ def test_peer_with_different_values_means_an_unsteady_machine(
     assert "rate of peer" in run.verdict()
 
 
+@pytest.mark.parametrize("theirs", [[], [100.0]])
+def test_machine_is_not_called_steady_after_one_round(theirs: list[float]) -> None:
+    run = Run("drain")
+    run.sections.append(section_of(ours=[10.0], peer=theirs))
+    for _ in range(2):
+        run.calibrate()
+    assert run.verdict().startswith(("NOT JUDGED", "TOO UNSTEADY"))
+
+
 def test_plot_has_a_bar_for_each_contender() -> None:
     drawn = ET.fromstring(plot.draw("a & b", [section_of(ours=[1.0, 2.0], peer=[4.0])]))
     widths = [float(bar.attrib["width"]) for bar in drawn.iter("{http://www.w3.org/2000/svg}rect")][1:]
