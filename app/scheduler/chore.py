@@ -137,18 +137,18 @@ class ChoreContext:
 
         Args:
             deletion: Result of `app.kernel.db.deletion.deletion`.
-            params: Parameters of its condition.
+            params: Parameters of its condition; `since` if its batches are in no order of time.
 
         Returns:
             The number of deleted rows.
         """
         locked: Sequence[str] = ()
-        since = EPOCH
+        given = {"since": EPOCH, **(params or {}), "limit": self.batch}
 
         def batch() -> int:
-            nonlocal locked, since
-            (row,) = self.database.fetch(deletion, {**(params or {}), "limit": self.batch, "since": since})
-            locked, since = row.locked, getattr(row, "reached", None) or since
+            nonlocal locked
+            (row,) = self.database.fetch(deletion, given)
+            locked, given["since"] = row.locked, getattr(row, "reached", None) or given["since"]
             return int(row.deleted)
 
         # Another scheduler can make a batch short, so only an empty batch is the end.

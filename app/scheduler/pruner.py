@@ -134,7 +134,7 @@ class Pruner:
 
     def prune_inline_endpoints(self) -> Counts:
         """Delete inline endpoints that nothing names."""
-        return Counts(inline_endpoints=self._context.delete(inline_pruning.PRUNE))
+        return Counts(inline_endpoints=self._context.delete(inline_pruning.PRUNE, {"since": ""}))
 
     def prune_keys(self) -> Counts:
         """Delete idempotency keys after their retention, oldest first."""

@@ -25,9 +25,11 @@ from tests import rows
 from tests.integration.client import Api
 from tests.integration.registered import created, cron, http_endpoint, one_shot, register_all
 from tests.sql_lint import refused, structural_breaches, unlisted_functions
+from tests.statements import BUILT, DELETE, INSERT, REGISTRY, tables_of
 
 ROOT = Path(__file__).parents[2]
 CONSTRUCTORS = {"select", "insert", "update", "delete"}
+CORE = {"sqlalchemy", "sqlalchemy.dialects.postgresql"}
 Function = tuple[str, str]
 # PREPARE needs parameters numbered $1, $2, ...
 DIALECTS = [postgresql.dialect(paramstyle="numeric_dollar"), CockroachDBDialect_psycopg2(paramstyle="numeric_dollar")]
@@ -39,15 +41,19 @@ def builders() -> set[Function]:
     for path in (ROOT / "app").rglob("*.py"):
         file = path.relative_to(ROOT).as_posix()
         tree = ast.parse(path.read_text())
-        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "sqlalchemy"]
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in CORE]
         names = {alias.name for node in imports for alias in node.names} & CONSTRUCTORS
         if file.startswith("app/dev/") or not names:
             continue
         for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
             calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
-            if any(isinstance(called, ast.Name) and called.id in names for called in calls):
+            if any(_constructor(called) in names | {"postgresql.insert"} for called in calls):
                 found.add((file, function.name))
     return found
+
+
+def _constructor(called: ast.expr) -> str:
+    return ast.unparse(called) if isinstance(called, ast.Name | ast.Attribute) else ""
 
 
 class Recorder:
@@ -212,6 +218,9 @@ def test_every_statement_built_with_core_is_valid_on_both_databases(
         for dialect in DIALECTS
     }
     assert len(texts) > 40
+    registered = [clause.text for clause in REGISTRY.values()]
+    for verb in (INSERT, DELETE):
+        assert BUILT[verb] <= tables_of(verb, texts) <= BUILT[verb] | tables_of(verb, registered)
     with database.engine.connect() as connection:
         for number, sql in enumerate(sorted(texts)):
             assert (refused(sql), structural_breaches(sql), unlisted_functions(sql)) == ([], [], set()), sql

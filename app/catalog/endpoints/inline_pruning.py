@@ -20,7 +20,8 @@ PRUNE = statement(
       SELECT jsonb_array_elements_text(r.rule_json->'channels') FROM notification_rules AS r),
     page AS MATERIALIZED (
       SELECT e.name AS endpoint FROM endpoints AS e
-       WHERE {is_inline} AND {is_unused} ORDER BY e.name LIMIT :limit FOR UPDATE SKIP LOCKED),
+       WHERE e.name > CAST(:since AS TEXT) AND {is_inline} AND {is_unused}
+       ORDER BY e.name LIMIT :limit FOR UPDATE SKIP LOCKED),
     {unlocked_versions},
     free AS MATERIALIZED (
       SELECT endpoint FROM page WHERE NOT {has_locked_version}),
@@ -32,7 +33,8 @@ PRUNE = statement(
            ARRAY(SELECT {named} FROM endpoints AS e
                   WHERE {is_inline} AND {is_unused} AND (SELECT count(*) FROM page) < CAST(:limit AS BIGINT)
                     AND name NOT IN (SELECT endpoint FROM free)
-                  ORDER BY name LIMIT {most}) AS locked
+                  ORDER BY name LIMIT {most}) AS locked,
+           (SELECT max(endpoint) FROM page) AS reached
     """,
     is_inline=IS_INLINE,
     is_unused=_IS_UNUSED,

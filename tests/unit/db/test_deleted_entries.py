@@ -7,7 +7,7 @@ why it needs none stands here.
 import re
 
 from schema.creation import SHORT_HISTORIES
-from tests.statements import REGISTRY
+from tests.statements import BUILT, DELETE, INSERT, REGISTRY, tables_of
 
 # The parameter with which a statement starts behind the entries that were deleted before.
 MARKED = {
@@ -27,6 +27,7 @@ MARKED = {
     "redrives": [("redrives.prune", ":since")],
     "bulk_operations": [("bulk_operations.prune", ":since")],
     "workflows": [("workflows.old", ":since")],
+    "endpoints": [("inline_endpoints.prune", ":since")],
 }
 OF_EXECUTION = "read by the ids of executions, never from the front of an index"
 OF_PARENT = "read by the key of its parent"
@@ -36,6 +37,7 @@ UNMARKED = {
     "execution_logs": OF_EXECUTION,
     "execution_events": OF_EXECUTION,
     "dead_letters": OF_EXECUTION,
+    "endpoint_versions": OF_PARENT,
     "gate_windows": OF_PARENT,
     "breaker_endpoints": OF_PARENT,
     "workflow_edges": OF_PARENT,
@@ -44,16 +46,21 @@ UNMARKED = {
     "breaker_counts": "read by target, in no order of time; a short history bounds its entries to twice its rows",
     "notification_parts": "read in no order of time; a short history bounds what a run passes",
     "breakers": FEW,
+    "configs": FEW,
     "notification_conditions": FEW,
+    "notification_rules": FEW,
     "paused_queues": FEW,
+    "payload_specs": FEW,
     "region_heartbeats": FEW,
     "routes": FEW,
+    "secrets": FEW,
     "superseded_configs": FEW,
     "unfinished_changes": FEW,
     "worker_commands": FEW,
     "workers": FEW,
 }
 DAYS = "deleted days after the insert, once an hour, each run from its own mark"
+UNUSED = "at most TE_MAX_INLINE_ENDPOINTS rows, deleted after an hour, once an hour, each run from its own mark"
 LONG_HISTORIES = {
     "attempts": DAYS,
     "audit_log": DAYS,
@@ -69,12 +76,18 @@ LONG_HISTORIES = {
     "redrives": DAYS,
     "workflow_edges": DAYS,
     "workflow_events": DAYS,
+    "endpoint_versions": UNUSED,
+    "endpoints": UNUSED,
     "breaker_endpoints": FEW,
     "breakers": FEW,
+    "configs": FEW,
     "notification_conditions": FEW,
+    "notification_rules": FEW,
     "paused_queues": FEW,
+    "payload_specs": FEW,
     "region_heartbeats": FEW,
     "routes": FEW,
+    "secrets": FEW,
     "superseded_configs": FEW,
     "unfinished_changes": FEW,
     "worker_commands": FEW,
@@ -83,12 +96,10 @@ LONG_HISTORIES = {
 
 
 def changed_by(verb: str) -> set[str]:
-    texts = [clause.text for clause in REGISTRY.values()]
-    return {table for sql in texts for table in re.findall(rf"{verb}\s+([a-z_]+)", sql)}
+    return tables_of(verb, (clause.text for clause in REGISTRY.values())) | BUILT[verb]
 
 
-# Core inserts bulk jobs.
-INSERTED_AND_DELETED = changed_by("DELETE FROM") & (changed_by("INSERT INTO") | {"redrives", "bulk_operations"})
+INSERTED_AND_DELETED = changed_by(DELETE) & changed_by(INSERT)
 
 
 def test_each_table_has_a_short_history_or_a_reason() -> None:
