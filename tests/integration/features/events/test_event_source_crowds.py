@@ -91,9 +91,9 @@ def create(web: Web, key: str) -> str:
     ],
     ids=["busy", "full", "full for the key", "rate"],
 )
-def test_200_clients_that_connect_together_all_get_an_event(module_database_url: str, settings: dict[str, str]) -> None:
-    key, other = key_for(module_database_url), key_for(module_database_url)
-    with Web(module_database_url, **settings) as web:
+def test_200_clients_that_connect_together_all_get_an_event(database_url: str, settings: dict[str, str]) -> None:
+    key, other = key_for(database_url), key_for(database_url)
+    with Web(database_url, **settings) as web:
         eventually(web.is_ready, what="the API")
         head = {"Authorization": f"Bearer {other}"}
         requests.post(f"{web.base}/endpoints", json=http_endpoint(), headers=head, timeout=60)
