@@ -12,7 +12,7 @@ from app.features.workflows.graph import FindEndpoints, Graph, parse
 from app.kernel.db import Database
 from app.queue.ending.outbox_processor import OutboxProcessor
 from tests.integration.client import Api, pointers, problem
-from tests.integration.features.workflows.test_workflows import body, count, made
+from tests.integration.features.workflows.created import body, count, made
 from tests.integration.registered import register
 from tests.racing import at_once
 

@@ -1,7 +1,5 @@
 """Workflows through the API: created once, read, drawn, explained, paused and cancelled."""
 
-from typing import Any
-
 import pytest
 from sqlalchemy import text
 from werkzeug.test import TestResponse
@@ -14,32 +12,9 @@ from app.kernel.access.api_keys import Scope
 from app.kernel.db import Database
 from app.queue.ending.outbox_processor import OutboxProcessor
 from tests.integration.client import Api, pointers, problem, read_all_pages
+from tests.integration.features.workflows.created import body, count, made
 from tests.integration.registered import register
 from tests.racing import at_once
-
-DIAMOND = [
-    {"name": "start", "endpoint": "target"},
-    {"name": "left", "endpoint": "target", "after": ["start"]},
-    {"name": "right", "endpoint": "target", "after": ["start"], "for_each": [1, 2, 3]},
-    {"name": "join", "after": ["left", "right"]},
-    {"name": "end", "endpoint": "target", "after": ["join"], "input": {"user_id": "{{parents.left.output.body}}"}},
-]
-
-
-def body(*nodes: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return {"name": "w", "nodes": [*(nodes or DIAMOND)]} | fields
-
-
-def made(api: Api, *nodes: dict[str, Any], **fields: Any) -> str:
-    response = api.post("/workflows", body(*nodes, **fields))
-    assert response.status_code == 201, response.get_data(as_text=True)
-    found: str = response.json["workflow_id"]
-    return found
-
-
-def count(database: Database, table: str) -> int:
-    found: int = database.fetch(text(f"SELECT count(*) AS n FROM {table}"))[0].n
-    return found
 
 
 def test_created_workflow_runs_its_first_nodes(registered: Api) -> None:
