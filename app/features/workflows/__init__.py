@@ -35,6 +35,6 @@ class Workflows(Feature):
         return [handlers.WORKFLOWS]
 
     def chores(self, context: "ChoreContext") -> "Sequence[Chore]":
-        from app.features.workflows import chores
+        from app.features.workflows import chores, gauges
 
-        return chores.chores(context)
+        return [*chores.chores(context), *gauges.chores(context)]

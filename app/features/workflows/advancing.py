@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from app.features.workflows import cancelling, reporting, starting
+from app.features.workflows import cancelling, metrics, reporting, starting
 from app.features.workflows.node_jobs import EndpointChangedError
 from app.features.workflows.status_changes import StatusChange, record_event
 from app.features.workflows.step import OpenWorkflow, StepOvertakenError, WorkflowStep
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.function_types import Hint, Stopping, never, nobody
+from app.kernel.metrics import PROCESS
 from app.kernel.sql import statement
 from schema.states import FINAL_OF_WORKFLOW, NodeState
 
@@ -45,7 +46,7 @@ FINISH = statement(
            cancelled = cancelled + CAST(:cancelled AS BIGINT), skipped = skipped + CAST(:skipped AS BIGINT),
            ended_at = CASE WHEN CAST(:is_final AS BOOLEAN) THEN now() END
      WHERE workflow_id = :workflow_id AND revision = :revision AND ended_at IS NULL
-    RETURNING revision
+    RETURNING CAST(EXTRACT(EPOCH FROM (ended_at - created_at)) AS DOUBLE PRECISION) AS seconds
     """,
 )
 # A paused workflow starts nothing. A workflow at its limit starts nothing either, unless it stops: it skips nodes then.
@@ -98,18 +99,28 @@ def for_seconds(seconds: float, *, or_until: Stopping = never) -> Stopping:
 
 def step(database: Database, workflow_id: str) -> StepResult:
     """Make one step, and look whether more work is left."""
+    began = time.monotonic()
     try:
         made = database.transact(partial(_make, workflow_id))
     except (StepOvertakenError, EndpointChangedError):
         return StepResult(frozenset(), has_work=True)
     if made is None or not made.has_changed:
         return StepResult(frozenset(), has_work=False)
+    _count(made, time.monotonic() - began)
     return StepResult(frozenset(made.queues), has_work=has_work(database, workflow_id))
 
 
 def has_work(database: Database, workflow_id: str) -> bool:
     """Return whether a step could change the workflow."""
     return any(row.has_work for row in database.fetch(LOOK, {"workflow_id": workflow_id}))
+
+
+def _count(made: WorkflowStep, seconds: float) -> None:
+    PROCESS.observe(metrics.STEP_SECONDS, seconds)
+    PROCESS.add(metrics.STARTED, amount=made.started)
+    if made.lasted_seconds is not None:
+        PROCESS.add(metrics.ENDED[made.status])
+        PROCESS.observe(metrics.DURATION, made.lasted_seconds)
 
 
 def _make(workflow_id: str, connection: Connection) -> WorkflowStep | None:
@@ -140,7 +151,9 @@ def _finish(connection: Connection, made: WorkflowStep) -> None:
         "is_final": after in FINAL_OF_WORKFLOW,
     }
     params |= {state.value.lower(): made.ended[state] for state in _COUNTED}
-    if not connection.execute(FINISH, params).all():
+    row = connection.execute(FINISH, params).first()
+    if row is None:
         raise StepOvertakenError
+    made.lasted_seconds = row.seconds
     if after is not before:
         record_event(connection, ids.event_id(), StatusChange(made.workflow_id, before, after, made.reason), actor=None)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from app.features.workflows import advancing
+from app.features.workflows import advancing, metrics
 from app.features.workflows.model import NodeReason
 from app.kernel.db import Database
 from app.kernel.sql import statement
@@ -82,4 +82,5 @@ def _follow_up(database: Database, workflow_id: str) -> HandlerResult:
     return HandlerResult(done.queues, follow_ups=[workflow_id] if done.has_work else [])
 
 
-WORKFLOWS = Handler("workflows", _concerns, _apply, follow_up=_follow_up)
+_SERIES = (*dict.fromkeys(metrics.ENDED.values()), metrics.DURATION, metrics.STARTED, metrics.STEP_SECONDS)
+WORKFLOWS = Handler("workflows", _concerns, _apply, counters=_SERIES, follow_up=_follow_up)

@@ -142,6 +142,7 @@ def create(connection: Connection, step: WorkflowStep, jobs: Sequence[NodeJob]) 
         job = wanted.pop(row.job_id)
         job.job_id, job.execution_id = row.job_id, job.params["execution_id"]
         step.running += 1
+        step.started += 1
         if row.execution_status == ExecutionStatus.QUEUED:
             step.queues.add(row.execution_queue)
     if wanted:

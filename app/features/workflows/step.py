@@ -39,6 +39,8 @@ class WorkflowStep:
         reason: Reason why the workflow stops early; set by a failed node.
         ended: Numbers of nodes whose ends are counted in this step, by their states.
         running: Change of the number of unfinished executions.
+        started: Number of nodes and items that became jobs.
+        lasted_seconds: Time from the creation of the workflow to its end; None if this step did not end it.
         has_changed: Whether the step changed a row.
         queues: Queues with executions that became due.
     """
@@ -47,6 +49,8 @@ class WorkflowStep:
     reason: WorkflowReason | None
     ended: Counter[NodeState] = field(default_factory=Counter)
     running: int = 0
+    started: int = 0
+    lasted_seconds: float | None = None
     has_changed: bool = False
     queues: set[str] = field(default_factory=set)
 

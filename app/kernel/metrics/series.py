@@ -58,11 +58,11 @@ def counter(name: str, help_: str, *labels: str) -> Series:
     return _declared(Series(name, help_, Kind.COUNTER, labels))
 
 
-def _gauge(name: str, help_: str, *labels: str, merge: Merge = Merge.SUM) -> Series:
+def gauge(name: str, help_: str, *labels: str, merge: Merge = Merge.SUM) -> Series:
     return _declared(Series(name, help_, Kind.GAUGE, labels, merge=merge))
 
 
-def _histogram(name: str, help_: str, *labels: str, buckets: tuple[float, ...]) -> Series:
+def histogram(name: str, help_: str, *labels: str, buckets: tuple[float, ...]) -> Series:
     return _declared(Series(name, help_, Kind.HISTOGRAM, labels, buckets))
 
 
@@ -74,8 +74,8 @@ _BATCH_ROWS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
 _CHORE_SECONDS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0)
 
 # Every process.
-PROCESSES = _gauge("processes", "Live processes behind this address.")
-BUILD = _gauge("build_info", "1, labelled with the version of this program.", "version", merge=Merge.NEWEST)
+PROCESSES = gauge("processes", "Live processes behind this address.")
+BUILD = gauge("build_info", "1, labelled with the version of this program.", "version", merge=Merge.NEWEST)
 STATEMENT_RETRIES = counter(
     "statement_retries_total",
     "Statement retries, by the SQLSTATE of the failure; `connection` if the connection broke.",
@@ -88,15 +88,15 @@ REQUESTS = counter(
     "Answered requests, by route template; `none` if no route matched.",
     *("route", "method", "status_class"),
 )
-REQUEST_SECONDS = _histogram(
+REQUEST_SECONDS = histogram(
     "http_request_duration_seconds",
     "Time from when a thread takes a request to its answer, without the wait for a result.",
     *("route", "method"),
     buckets=_REQUEST_SECONDS,
 )
-REQUESTS_WAITING = _gauge("http_requests_waiting", "Requests that wait for a result, without a thread.")
-STREAMS_OPEN = _gauge("http_streams_open", "Open event streams.")
-WAITING_PLACES = _gauge("http_waiting_places", "Limit of waiting requests and open streams together (TE_WEB_WAITING).")
+REQUESTS_WAITING = gauge("http_requests_waiting", "Requests that wait for a result, without a thread.")
+STREAMS_OPEN = gauge("http_streams_open", "Open event streams.")
+WAITING_PLACES = gauge("http_waiting_places", "Limit of waiting requests and open streams together (TE_WEB_WAITING).")
 SCHEDULED = counter("tasks_scheduled_total", "Created jobs, by trigger.", "trigger")
 
 # Workers: attempts.
@@ -106,13 +106,13 @@ COMPLETED = counter(
     "Attempts whose result was written, by the resulting status.",
     *("kind", ENDPOINT, "outcome"),
 )
-DURATION = _histogram(
+DURATION = histogram(
     "worker_job_duration_seconds",
     "Time from the start of an attempt to its end.",
     *("kind", "outcome"),
     buckets=_DELIVERY_SECONDS,
 )
-LATENESS = _histogram(
+LATENESS = histogram(
     "execution_delay_seconds",
     "Time from the due instant of an attempt to its first byte.",
     "kind",
@@ -130,18 +130,16 @@ UNCERTAIN = counter(
 SOFT_LIMITS = counter("worker_soft_limits_passed_total", "Attempts that exceeded their soft limit.")
 
 # Workers: claims and results.
-CLAIM_SECONDS = _histogram(
+CLAIM_SECONDS = histogram(
     "worker_claim_duration_seconds", "Duration of claim statements.", "queue", buckets=_STATEMENT_SECONDS
 )
-CLAIM_ROWS = _histogram("worker_claim_batch_size", "Executions returned by a claim.", "queue", buckets=_BATCH_ROWS)
-COMPLETE_SECONDS = _histogram(
+CLAIM_ROWS = histogram("worker_claim_batch_size", "Executions returned by a claim.", "queue", buckets=_BATCH_ROWS)
+COMPLETE_SECONDS = histogram(
     "worker_complete_duration_seconds",
     "Duration of statements that write results.",
     buckets=_STATEMENT_SECONDS,
 )
-COMPLETE_ROWS = _histogram(
-    "worker_complete_batch_size", "Results in a statement that writes them.", buckets=_BATCH_ROWS
-)
+COMPLETE_ROWS = histogram("worker_complete_batch_size", "Results in a statement that writes them.", buckets=_BATCH_ROWS)
 RELEASED = counter("worker_claims_released_total", "Claims released unsent.")
 ORPHANS = counter("worker_stray_claims_total", "Claims released because the answer to the claim statement was lost.")
 WAKEUPS_DROPPED = counter(
@@ -162,18 +160,18 @@ EFFECTS_FAILED = counter(
 BREAKERS = counter("breaker_transitions_total", "State changes of breakers made by this worker.", "to", "reason")
 
 # Workers: gauges.
-IN_FLIGHT = _gauge("worker_jobs_in_flight", "Claims held by workers.")
-SLOTS = _gauge("worker_slots", "Maximum number of claims held by workers, without the reserve.")
-SLOTS_IN_USE = _gauge("worker_slots_in_use", "Slots in use, including slots of a claim under way.")
-UTILIZATION = _gauge("worker_utilization", "Slots in use divided by all slots, from 0 to 1.", merge=Merge.MEAN)
-UNWRITTEN = _gauge("worker_results_waiting", "Results that wait to be written.")
+IN_FLIGHT = gauge("worker_jobs_in_flight", "Claims held by workers.")
+SLOTS = gauge("worker_slots", "Maximum number of claims held by workers, without the reserve.")
+SLOTS_IN_USE = gauge("worker_slots_in_use", "Slots in use, including slots of a claim under way.")
+UTILIZATION = gauge("worker_utilization", "Slots in use divided by all slots, from 0 to 1.", merge=Merge.MEAN)
+UNWRITTEN = gauge("worker_results_waiting", "Results that wait to be written.")
 
 # Schedulers.
-CHORE_SECONDS = _histogram(
+CHORE_SECONDS = histogram(
     "scheduler_chore_duration_seconds", "Duration of chore runs.", "chore", buckets=_CHORE_SECONDS
 )
 CHORE_FAILURES = counter("scheduler_chore_failures_total", "Chore runs that ended with an error.", "chore")
-CHORE_AT = _gauge(
+CHORE_AT = gauge(
     "scheduler_chore_last_success_timestamp_seconds",
     "Time of the last successful run or batch of a chore, in seconds since 1970.",
     "chore",
@@ -187,69 +185,69 @@ CHORE_ROWS = counter(
 )
 
 # Schedulers: statistics of the whole service, read from the database.
-QUEUE_DEPTH = _gauge(
+QUEUE_DEPTH = gauge(
     "queue_depth", "Due executions of a queue; at most 10,000 are counted.", "queue", merge=Merge.NEWEST
 )
-QUEUE_AGE = _gauge(
+QUEUE_AGE = gauge(
     "queue_oldest_due_seconds",
     "Time since the oldest due execution of a queue became due; 0 without a due execution.",
     "queue",
     merge=Merge.NEWEST,
 )
-QUEUE_WORKERS = _gauge("queue_workers", "Live worker processes that serve a queue.", "queue", merge=Merge.NEWEST)
-UNSERVED_QUEUES = _gauge(
+QUEUE_WORKERS = gauge("queue_workers", "Live worker processes that serve a queue.", "queue", merge=Merge.NEWEST)
+UNSERVED_QUEUES = gauge(
     "queues_unserved",
     "Unpaused queues with due executions and without a live worker.",
     merge=Merge.NEWEST,
 )
-QUEUES_LEFT_OUT = _gauge(
+QUEUES_LEFT_OUT = gauge(
     "queues_left_out",
     "Queues with waiting executions and without a series, because more than 200 have some; at most 200 are counted.",
     merge=Merge.NEWEST,
 )
-QUEUE_PAUSED = _gauge("queue_paused", "1 while a queue is paused, else 0.", "queue", merge=Merge.NEWEST)
-WAITING = _gauge(
+QUEUE_PAUSED = gauge("queue_paused", "1 while a queue is paused, else 0.", "queue", merge=Merge.NEWEST)
+WAITING = gauge(
     "endpoint_waiting",
     "Due executions of a held endpoint, by hold: `paused`, `concurrency` or `rate`; at most 1,000 are "
     "counted for each.",
     *(ENDPOINT, "hold"),
     merge=Merge.NEWEST,
 )
-OPENS_IN = _gauge(
+OPENS_IN = gauge(
     "endpoint_rate_opens_seconds",
     "Time until the rate limit of an endpoint admits the next start; the longest for endpoints that share "
     "the label `other`.",
     ENDPOINT,
     merge=Merge.NEWEST,
 )
-PAUSED = _gauge("endpoints_paused", "Paused endpoints.", merge=Merge.NEWEST)
-NOT_CLOSED = _gauge(
+PAUSED = gauge("endpoints_paused", "Paused endpoints.", merge=Merge.NEWEST)
+NOT_CLOSED = gauge(
     "breakers", "Breakers that are not closed, by state: `open` or `half_open`.", "state", merge=Merge.NEWEST
 )
-WORKERS = _gauge(
+WORKERS = gauge(
     "workers",
     "Worker processes of the last day, by state: `alive`, `draining`, `lost` (lease expired), `drained`, `dead`.",
     "state",
     merge=Merge.NEWEST,
 )
-FLEET_SLOTS = _gauge("fleet_slots", "Slots of all live worker processes, including draining ones.", merge=Merge.NEWEST)
-FLEET_IN_FLIGHT = _gauge(
+FLEET_SLOTS = gauge("fleet_slots", "Slots of all live worker processes, including draining ones.", merge=Merge.NEWEST)
+FLEET_IN_FLIGHT = gauge(
     "fleet_jobs_in_flight",
     "Claims held by live worker processes at their last heartbeats, including draining ones.",
     merge=Merge.NEWEST,
 )
-DEAD_LETTERS = _gauge(
+DEAD_LETTERS = gauge(
     "dead_letters_open",
     "Open dead letters of an endpoint; at most 1,000 are counted for each.",
     ENDPOINT,
     merge=Merge.NEWEST,
 )
-LATE_ENDS = _gauge(
+LATE_ENDS = gauge(
     "outbox_ends_late",
     "Completion events still unprocessed after a minute; at most 1,000 are counted.",
     merge=Merge.NEWEST,
 )
-CATCH_UP_LAG = _gauge(
+CATCH_UP_LAG = gauge(
     "catch_up_lag_seconds",
     "Age of the most overdue tick of all jobs that is not yet an execution.",
     merge=Merge.NEWEST,

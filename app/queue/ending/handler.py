@@ -41,7 +41,7 @@ class Handler:
         name: Name in the log and the metrics. It is stored with deferred events, so it must not change.
         concerns: Returns whether the handler has work for an event; without I/O.
         apply: Does the work for up to 200 events, all of which it concerns.
-        counters: Counters without labels in `HandlerResult.counts`.
+        counters: Counters in `HandlerResult.counts`, and series that the handler changes itself, all without labels.
         follow_up: Continues the work of one key after the commit, in transactions of its own; a result with follow-ups
             is continued later. A worker calls it at once, but a call may get lost: a chore has to find the work.
 
