@@ -8,7 +8,7 @@ statements or cause faults.
 Answers are lost inside requests of the API only, whose clients get the same answer although one was lost. A worker,
 chore or command goes on after a lost answer, but counts the changes of its second run only, and a test that asks it
 directly uses what was lost. So elsewhere finished work runs again and keeps its first result; of the second run only
-errors of the database and the API are seen. A statement that takes up to `limit` rows would take the next rows in its
+errors of the database and the API are seen. Work with a statement of up to `limit` rows would take the next rows in its
 second run, so it runs once.
 """
 
@@ -16,7 +16,7 @@ import random
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -43,6 +43,7 @@ class Work(threading.local):
     """The work that the thread's innermost `retried` repeats, and the faults that it may still meet."""
 
     conflicts = losses = 0
+    takes_next_rows = False  # in a second run, since a statement has a limit
 
 
 class Restarts:
@@ -96,19 +97,20 @@ class Restarts:
 
     def _retried(self, run: Any, breaker: DatabaseBreaker, *, most_lost: int = 1) -> Any:
         """Run work of a Database; `run` is its bound method with the work as the first argument."""
-        work, before = self._work, (self._work.conflicts, self._work.losses)
+        work, before = self._work, (self._work.conflicts, self._work.losses, self._work.takes_next_rows)
         is_on = self._is_on and not _is_listened_to(run.func.__self__.engine)
         losses = most_lost if is_on and _is_repeatable(run.args[0]) else 0
         keeps_result = not flask.has_request_context()
         work.conflicts, work.losses = MAX_CONFLICTS if is_on else 0, 0 if keeps_result else losses
+        work.takes_next_rows = False
         try:
             result = retried(run, breaker, most_lost=most_lost)
             work.losses = losses if keeps_result else 0
-            if not _takes_next_rows(run.args) and self._draw("losses", "work repeated"):
+            if not work.takes_next_rows and self._draw("losses", "work repeated"):
                 _repeat(run, breaker, most_lost)
             return result
         finally:
-            work.conflicts, work.losses = before
+            work.conflicts, work.losses, work.takes_next_rows = before
 
     def _draw(self, kind: str, name: str) -> bool:
         """Return whether a fault happens here, and count it."""
@@ -118,15 +120,16 @@ class Restarts:
         self.counts[name] += 1
         return True
 
-    def _before_statement(self, cursor: Any, *_: Any) -> None:
+    def _before_statement(self, cursor: Any, _statement: str, params: Any, *_: Any) -> None:
+        self._work.takes_next_rows |= isinstance(params, Mapping) and "limit" in params
         if self._draw("conflicts", "statement refused"):
             cursor.execute(CONFLICT)
 
     def _before_hot_statement(
-        self, _connection: Any, cursor: Any, _statement: str, _params: Any, context: Any, _many: bool
+        self, _connection: Any, cursor: Any, statement: str, params: Any, context: Any, _many: bool
     ) -> None:
         if context is None:  # of app.kernel.db.hot, whose statements pass no `do_execute`
-            self._before_statement(cursor)
+            self._before_statement(cursor, statement, params)
 
     def _after_statement(
         self, _connection: Any, cursor: Any, _statement: str, _params: Any, _context: Any, _many: bool
@@ -146,11 +149,6 @@ def _is_repeatable(work: Any) -> bool:
         work = work.func
     is_transaction = callable(work) and not work.__module__.startswith("tests.")
     return is_transaction or isinstance(work, NamedStatement)
-
-
-def _takes_next_rows(args: tuple[Any, ...]) -> bool:
-    """Return whether work is a statement with a limit; its arguments are a statement and parameters, or a body."""
-    return len(args) > 1 and "limit" in (args[1] or {})
 
 
 def _repeat(run: Any, breaker: DatabaseBreaker, most_lost: int) -> None:
