@@ -3904,6 +3904,35 @@ class AsyncWorkflows(AsyncGroup):
         answer: models.WorkflowView = await self._sender.request(call)
         return answer
 
+    async def topology(
+        self, workflow_id: str, /, *, of: str | None = None, timeout: float | None = None
+    ) -> models.Topology:
+        """Get the first and last nodes of a workflow, and all nodes before and behind the node `of`.
+
+        Args:
+            workflow_id: Id of the workflow.
+            of: Name of a node.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Topology`.
+
+        Raises:
+            errors.WorkflowNodeNotFoundError: The workflow has no node of that name.
+            errors.WorkflowNotFoundError: No workflow has that id.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
+        call = Call.of(
+            "workflows.topology",
+            "GET",
+            "/workflows/{workflow_id}/topology",
+            path={"workflow_id": workflow_id},
+            query={"of": of},
+            timeout=timeout,
+        )
+        answer: models.Topology = await self._sender.request(call)
+        return answer
+
 
 class AsyncService(AsyncGroup):
     """All groups of operations, and rules of each operation.

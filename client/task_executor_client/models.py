@@ -1946,6 +1946,19 @@ class WorkflowHistory(TypedDict):
     items: list[WorkflowChange]
 
 
+class Topology(TypedDict):
+    """Answer of `workflows.topology`."""
+
+    roots: list[str]
+    """Nodes without parents."""
+    leaves: list[str]
+    """Nodes without children."""
+    dependencies: list[str] | None
+    """All nodes, of the node `of`; `null` without it."""
+    dependents: list[str] | None
+    """All nodes, of the node `of`; `null` without it."""
+
+
 QuietHours = TypedDict(
     "QuietHours",
     {

@@ -3880,6 +3880,33 @@ class Workflows(Group):
         answer: models.WorkflowView = self._sender.request(call)
         return answer
 
+    def topology(self, workflow_id: str, /, *, of: str | None = None, timeout: float | None = None) -> models.Topology:
+        """Get the first and last nodes of a workflow, and all nodes before and behind the node `of`.
+
+        Args:
+            workflow_id: Id of the workflow.
+            of: Name of a node.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+
+        Returns:
+            The answer as `models.Topology`.
+
+        Raises:
+            errors.WorkflowNodeNotFoundError: The workflow has no node of that name.
+            errors.WorkflowNotFoundError: No workflow has that id.
+            TaskExecutorError: Other errors of each operation; see `Service`.
+        """
+        call = Call.of(
+            "workflows.topology",
+            "GET",
+            "/workflows/{workflow_id}/topology",
+            path={"workflow_id": workflow_id},
+            query={"of": of},
+            timeout=timeout,
+        )
+        answer: models.Topology = self._sender.request(call)
+        return answer
+
 
 class Service(Group):
     """All groups of operations, and rules of each operation.

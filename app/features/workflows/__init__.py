@@ -19,9 +19,9 @@ class Workflows(Feature):
     name = "workflows"
 
     def resources(self) -> "Sequence[Resource]":
-        from app.features.workflows import api, control_api
+        from app.features.workflows import api, control_api, topology_api
 
-        modules = (api, control_api)
+        modules = (api, control_api, topology_api)
         return [*dict.fromkeys(module.resource for module in modules)]
 
     def commands(self) -> "Sequence[click.Command]":

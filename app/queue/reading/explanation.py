@@ -1,6 +1,7 @@
 """Explanation of an execution's state in a sentence, from bounded queries."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ from app.kernel.db import Database
 from app.kernel.errors import ExecutionNotFoundError
 from app.kernel.sql import statement
 from app.queue.ending.execution_events import ChangeReason
+from app.queue.executions.node_key import NodeKey
 from app.queue.reading.waiting_reasons import FACTS, Explanation, Facts, WaitingReason, at, explain_due
 from schema.states import ExecutionStatus, WorkerStatus
 
@@ -37,6 +39,21 @@ def explain(
     if not rows:
         raise ExecutionNotFoundError.of(execution_id)
     facts = Facts.from_row(rows[0])
+    return _with_workflow(facts, _explain(database, facts, reclaim_every, reasons))
+
+
+def _with_workflow(facts: Facts, explained: Explanation) -> Explanation:
+    """Name the workflow of a node's execution; its job has the name `workflow/node`."""
+    place = NodeKey.parse(facts.idempotency_key)
+    if place is None:
+        return explained
+    text = f"{explained.explanation} It is {facts.job_name} of the workflow {place.workflow_id}."
+    return replace(explained, explanation=text, details=explained.details | {"workflow": place._asdict()})
+
+
+def _explain(
+    database: Database, facts: Facts, reclaim_every: timedelta, reasons: Iterable[WaitingReason]
+) -> Explanation:
     if facts.status is ExecutionStatus.RUNNING:
         return _running(database, facts, reclaim_every)
     if facts.status is ExecutionStatus.CANCELLED:

@@ -25,7 +25,7 @@ FACTS = statement(
     """
     SELECT now() AS now, e.execution_id, e.status, e.queue, e.shard, e.endpoint, e.limit_key, e.priority, e.run_at,
            e.attempt_count, e.max_attempts, e.worker_id, e.started_at, e.completed_at, e.created_at,
-           e.cancel_requested_at, e.abort_requested_at, e.on_hold, j.paused_at,
+           e.cancel_requested_at, e.abort_requested_at, e.on_hold, e.idempotency_key, j.paused_at, j.name AS job_name,
            n.paused_at AS endpoint_paused_at, q.paused_at AS queue_paused_at, n.limits,
            COALESCE(a.error, '{}') AS error, a.completed_at AS failed_at, w.lease_expires_at, w.status AS worker_status
       FROM executions AS e
@@ -110,6 +110,8 @@ class Facts(RowValue):
     cancel_requested_at: datetime | None
     abort_requested_at: datetime | None
     on_hold: bool
+    idempotency_key: str | None
+    job_name: str | None
     paused_at: datetime | None
     endpoint_paused_at: datetime | None
     queue_paused_at: datetime | None

@@ -222,3 +222,21 @@ def test_body_of_an_endpoint_that_keeps_none_is_refused(registered: Api) -> None
     )
     error = problem(registered.post("/workflows", body(*nodes)), 422, "INVALID_WORKFLOW")
     assert pointers(error) == ["/nodes/1/input/user_id"]
+
+
+def test_topology_names_the_nodes_around_a_node(registered: Api) -> None:
+    workflow_id = made(registered)
+    found = registered.get(f"/workflows/{workflow_id}/topology").json
+    assert found == {"roots": ["start"], "leaves": ["end"], "dependencies": None, "dependents": None}
+    found = registered.get(f"/workflows/{workflow_id}/topology", of="join").json
+    assert (found["dependencies"], found["dependents"]) == (["start", "left", "right"], ["end"])
+    problem(registered.get(f"/workflows/{workflow_id}/topology", of="no"), 404, "WORKFLOW_NODE_NOT_FOUND")
+    problem(registered.get("/workflows/wf_nope/topology"), 404, "WORKFLOW_NOT_FOUND")
+
+
+def test_explanation_of_an_execution_names_its_workflow(registered: Api) -> None:
+    workflow_id = made(registered)
+    execution_id = registered.get(f"/workflows/{workflow_id}/nodes/start").json["execution_id"]
+    explained = registered.get(f"/executions/{execution_id}/explain").json
+    assert explained["explanation"].endswith(f" It is w/start of the workflow {workflow_id}.")
+    assert explained["details"]["workflow"] == {"workflow_id": workflow_id, "node": 1, "item": 0, "run": 1}
