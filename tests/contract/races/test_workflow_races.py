@@ -11,18 +11,16 @@ from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import text
 
-from app.features.workflows import Workflows, advancing
-from app.kernel import db
-from app.kernel.config import Settings
+from app.features.workflows import advancing
 from app.kernel.db import Database
-from app.scheduler.chore import ChoreContext
 from tests.cases import choice_of
 from tests.contract.features.workflows import flows
 from tests.contract.features.workflows.flows import job
 from tests.contract.races.interleaving import Body, Pair, pair
-from tests.contract.races.racing import never, strip_locks
+from tests.contract.races.mortal import Mortal, chores
+from tests.contract.races.racing import strip_locks
 
 NODES = [job("a"), job("b"), job("c", "a", "b"), job("d", "a", "b")]
 Bodies = Callable[[list[str]], Sequence[Body]]
@@ -121,35 +119,6 @@ def test_removed_rule_is_missed(
         assert any(breach(database, sides, seed, one_each) for seed in range(MAX_ORDERS))
 
 
-class KilledError(BaseException):
-    """End of a process before one of its statements or commits."""
-
-
-class Mortal:
-    """A process that is killed before its statement or commit with a number."""
-
-    def __init__(self, url: str, dies_at: int) -> None:
-        self.database = db.connect(url, pool_size=1, application_name="te-test-mortal")
-        self._left = dies_at
-        event.listen(self.database.engine, "before_cursor_execute", self._live)
-        event.listen(self.database.engine, "commit", self._live)
-
-    def _live(self, *_: Any) -> None:
-        self._left -= 1
-        if self._left < 0:
-            raise KilledError
-
-    def run(self, body: Body) -> bool:
-        """Run a body; returns whether it ended before the kill."""
-        try:
-            body(self.database)
-        except KilledError:
-            return False
-        finally:
-            self.database.close()
-        return True
-
-
 def test_process_that_dies_at_any_statement_strands_nothing(database: Database, database_url: str) -> None:
     """The chores of a scheduler continue."""
     survived, dies_at = False, 0
@@ -161,10 +130,3 @@ def test_process_that_dies_at_any_statement_strands_nothing(database: Database, 
         assert facts(database, workflow_id) == SOUND, dies_at
         dies_at += 1
     assert dies_at > 15
-
-
-def chores(database: Database) -> None:
-    """Run the chore of workflows once."""
-    context = ChoreContext(database, Settings(), hint=lambda _queue: None, stopping=never)
-    (chore,) = (each for each in Workflows().chores(context) if each.name == "workflows")
-    chore.run()
