@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from app.kernel.function_types import Run
+
 T = TypeVar("T")
 
 IDLE_SECONDS = 300.0
@@ -37,7 +39,7 @@ class IdlePool(Generic[T]):
     """Keeps one target per key; everything but the constructor belongs to one event loop."""
 
     def __init__(
-        self, close: Callable[[T], Coroutine[Any, Any, None]], lifetime: Callable[[], float] = lambda: math.inf
+        self, close: Callable[[T], Coroutine[Any, Any, None]], lifetime: Run[float] = lambda: math.inf
     ) -> None:
         """Take the seconds for which a target takes new users, drawn for each."""
         self._close = close
@@ -46,7 +48,7 @@ class IdlePool(Generic[T]):
         self._closing: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
-    async def use(self, key: Hashable, open_: Callable[[], Coroutine[Any, Any, T]]) -> AsyncIterator[T]:
+    async def use(self, key: Hashable, open_: Run[Coroutine[Any, Any, T]]) -> AsyncIterator[T]:
         """Lend the target of a key; the first user opens it, and after a failure the next user."""
         shared = self._shared.get(key)
         if shared is not None and time.monotonic() >= shared.retires_at and shared.target() is not None:

@@ -6,7 +6,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from actors.dispatch.base import Dispatcher, Identity
 from actors.dispatch.connector import Connector, Origin
 from actors.dispatch.idle_pool import IdlePool
 from actors.dispatch.network import Network
-from actors.dispatch.resp import RedisConnection, RefusedError, UnreadableError, write_command
+from actors.dispatch.resp import OnUnusable, RedisConnection, RefusedError, UnreadableError, write_command
 from actors.dispatch.send_progress import Progress, bounded
 from app.kernel.formats import compact_json
 from app.queue.executions.execution_model import DeliveryError
@@ -155,9 +155,7 @@ def read_target(url: str) -> RedisTarget:
     return RedisTarget(origin, database, username, password)
 
 
-async def open_connection(
-    connector: Connector, target: RedisTarget, on_unusable: Callable[[RedisConnection], None]
-) -> RedisConnection:
+async def open_connection(connector: Connector, target: RedisTarget, on_unusable: OnUnusable) -> RedisConnection:
     """Connect, log in and select the database; raises DeliveryError, CredentialsRefusedError, or like a call."""
     connection = await connector.connect(target.origin, partial(RedisConnection, on_unusable))
     names = [] if target.username is None else [target.username]

@@ -83,7 +83,7 @@ class RedisConnection(asyncio.Protocol):
     Pending commands are unaffected by the failure of another command, unless the connection breaks.
     """
 
-    def __init__(self, on_unusable: Callable[["RedisConnection"], None]) -> None:
+    def __init__(self, on_unusable: "OnUnusable") -> None:
         self._fault: Exception | None = None  # reason why it takes no more commands
         self._on_unusable = on_unusable
         self._transport: asyncio.Transport
@@ -192,3 +192,7 @@ class RedisConnection(asyncio.Protocol):
 def _again(error: Exception) -> Exception:
     """Copy an exception, for another task to raise."""
     return type(error)(*error.args)
+
+
+OnUnusable = Callable[[RedisConnection], None]
+"""Takes a connection once it cannot be used any more."""

@@ -15,9 +15,11 @@ from app.cli.console import json_option, print_json, print_result, progress, sho
 from app.cli.options import Value, gather, limit_option, show_list
 from app.kernel.db import Database
 from app.kernel.formats import marshmallow_faults, numbered, rfc3339
+from app.kernel.function_types import AnyFunction
 from app.queue.bulk.bulk_job import BulkJob
 from app.queue.bulk.bulk_job_kind import MAX_RATE
 from app.queue.bulk.bulk_job_store import BulkJobStore
+from app.web.http.pagination import Shape
 from app.web.http.request_fields import Instant
 from schema.states import BulkJobStatus
 
@@ -35,7 +37,7 @@ class BulkJobOutput(Generic[W]):
     """Output of bulk jobs of one kind; `shape` returns the fields of the API, `about` a short description."""
 
     bulk_jobs: BulkJobStore[W]
-    shape: Callable[[W], Mapping[str, Any]]
+    shape: Shape[W]
     about: Callable[[W], str]
 
     def tell(self, database: Database, bulk_job: W, *, wait: bool, as_json: bool) -> None:
@@ -132,7 +134,7 @@ def _add_readers(group: ServiceGroup, shown: BulkJobOutput[W]) -> None:
             shown.tell(database, bulk_jobs.get(database, key[bulk_jobs.key]), wait=wait, as_json=as_json)
 
 
-def _change(shown: BulkJobOutput[W], verb: str, status: BulkJobStatus) -> Callable[..., None]:
+def _change(shown: BulkJobOutput[W], verb: str, status: BulkJobStatus) -> AnyFunction:
     bulk_jobs = shown.bulk_jobs
 
     def change(as_json: bool, yes: bool = True, **key: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import click
@@ -80,7 +81,7 @@ class Follower:
         changed = [row for key, row in found.items() if key not in self._open or self._open[key].row != row]
         changes = self._changes_of(new, changed)
         wanted = [each for each in changes if self.wanted.status in {None, each.step.after}]
-        return sorted(wanted, key=lambda each: (each.step.at, each.execution.execution_id))
+        return sorted(wanted, key=attrgetter("step.at", "execution.execution_id"))
 
     def _read(self, wanted: ExecutionFilter) -> list[Execution]:
         return gather(partial(page_of_executions, self.database, wanted), MAX_AT_ONCE)[0]

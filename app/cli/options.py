@@ -11,9 +11,10 @@ from marshmallow import ValidationError, fields, validate
 
 from app.catalog.endpoints.live_settings_fields import queue_field
 from app.cli.console import print_json, show_table
-from app.kernel.db.paging import Page, PageRequest
+from app.kernel.db.paging import PageRequest, ReadPage
 from app.kernel.errors import InvalidRequestError
 from app.kernel.formats import duration_ms, marshmallow_faults
+from app.kernel.function_types import AnyFunction
 from app.schedule.interval import LONGEST_MS
 from app.web.http.body import parse_json
 from app.web.http.pagination import MAX_LIMIT
@@ -21,7 +22,7 @@ from app.web.http.request_fields import Instant
 from app.web.jobs.labels import LabelSelector
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=AnyFunction)
 MAX_LISTED = 10_000
 _MAX_TEXT = 200
 
@@ -113,7 +114,7 @@ def created_options(command: F) -> F:
     return command
 
 
-def gather(read_page: Callable[[PageRequest], Page[T]], limit: int) -> tuple[list[T], bool]:
+def gather(read_page: ReadPage[T], limit: int) -> tuple[list[T], bool]:
     """Read pages up to `limit` items; return the items and whether more exist."""
     found, after = list[T](), None
     while True:

@@ -1,18 +1,22 @@
 """Function types: types of functions that many modules take as arguments."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Row, TextClause
 
 T = TypeVar("T")
 
+AnyFunction = Callable[..., Any]
+"""Function that a decorator takes or returns, such as a view or a command."""
 Call = Callable[[], object]
 Clock = Callable[[], float]
 """Returns an instant in seconds, as `time.monotonic` does."""
 Hint = Callable[[str], object]
 """Takes the name of a queue with new claimable executions; the wake-up may get lost."""
+Fetch = Callable[["TextClause", Mapping[str, Any]], "Sequence[Row[Any]]"]
+"""Runs a query with its parameters, in a transaction or outside."""
 Counted = Callable[[int], object]
 """Takes the number of rows that a batch of long work has processed."""
 Run = Callable[[], T]

@@ -1,8 +1,7 @@
 """Flask application of the REST API."""
 
 import os
-from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import click
 from flask import Flask, Request
@@ -12,6 +11,7 @@ from flask.sessions import NullSession, SessionInterface
 
 from app.features import FEATURES
 from app.kernel.config import SettingError, Settings
+from app.kernel.function_types import AnyFunction
 from app.web import audit_api, cron_api, health_api, metrics_api
 from app.web.catalog import endpoints_api, named_api, similar_endpoints
 from app.web.executions import executions_api
@@ -36,7 +36,7 @@ class _Application(Flask):
 
     session_interface = _NoSessions()
 
-    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+    def ensure_sync(self, func: AnyFunction) -> AnyFunction:
         """Return a view or hook as it is."""
         return func
 

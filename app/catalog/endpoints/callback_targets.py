@@ -4,7 +4,7 @@ The callback graph of the live endpoints has no cycle and no path longer than MA
 ends.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, TextClause, null
@@ -13,12 +13,12 @@ from app.catalog import revision, validation
 from app.catalog.callback_outcome import FIELDS, samples
 from app.catalog.specs import compile_spec
 from app.kernel.errors import Detail, InvalidCallbackError
+from app.kernel.function_types import Fetch
 from app.kernel.sql import statement
 from schema.states import CallbackEvent, EndpointType
 
 MAX_STEPS = 8
 
-Fetch = Callable[[TextClause, Mapping[str, Any]], Sequence[Row[Any]]]
 Callbacks = Mapping[str, str | None]
 Path = tuple[str, ...]
 

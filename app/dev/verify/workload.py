@@ -17,7 +17,7 @@ from app.dev.verify.transactions import Transactions
 from app.dev.verify.verify_endpoints import VerifyEndpoints
 from app.dev.verify.verify_options import Options
 from app.kernel.db import Database
-from app.kernel.function_types import Stopping
+from app.kernel.function_types import AnyFunction, Stopping
 from schema.states import Trigger
 
 _MAX_THREADS = 32
@@ -105,7 +105,7 @@ class Workload:
         path, body = f"/secrets/{self._endpoints.secret_name}", {"value": self._endpoints.canary}
         self._in_background(self._client.ask, path, body, method="PUT")
 
-    def _in_background(self, run: Callable[..., object], *arguments: Any, **named: Any) -> None:
+    def _in_background(self, run: AnyFunction, *arguments: Any, **named: Any) -> None:
         thread = threading.Thread(target=run, args=arguments, kwargs=named, name="load", daemon=True)
         thread.start()
         self._threads.append(thread)

@@ -7,6 +7,7 @@ execution says so.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -153,7 +154,7 @@ def _calls(connection: Connection, ends: Sequence[End]) -> list[_Call]:
     for facts in connection.execute(FACTS, params):
         end, named = by_id[facts.end_id], merged(facts.of_version, facts.own)
         calls += [_Call(end, event, named[event], facts) for event in events_of(end) if event in named]
-    return sorted(calls, key=lambda call: (call.end.ended_at, call.end.end_id, call.event))
+    return sorted(calls, key=attrgetter("end.ended_at", "end.end_id", "event"))
 
 
 def _fault(target: CachedEndpoint | None, outcome: dict[str, Any]) -> str | None:

@@ -1,9 +1,10 @@
 """Document: all definitions without the values of secrets, read from the database and from YAML."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import yaml
@@ -21,7 +22,7 @@ from app.cli.commands import CommandError
 from app.cli.options import gather
 from app.kernel.config import MAX_ROUTES
 from app.kernel.db import Database
-from app.kernel.db.paging import Page, PageRequest
+from app.kernel.db.paging import ReadPage
 from app.kernel.errors import InvalidRequestError, TaskExecutorError
 from app.kernel.formats import marshmallow_faults, pointer
 from app.web.catalog.endpoints_api import ChangedEndpointSchema, RouteSchema
@@ -180,11 +181,11 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         return super().construct_mapping(node, deep)
 
 
-def _named(read_page: Callable[[PageRequest], Page[T]]) -> dict[str, T]:
+def _named(read_page: ReadPage[T]) -> dict[str, T]:
     found, is_more = gather(read_page, MAX_DEFINITIONS)
     if is_more:
         raise CommandError(f"more than {MAX_DEFINITIONS:,} definitions of one kind do not fit into a document")
-    return {each.name: each for each in sorted(found, key=lambda each: each.name)}
+    return {each.name: each for each in sorted(found, key=attrgetter("name"))}
 
 
 def _written(endpoint: Endpoint) -> NamedRow:

@@ -1,9 +1,8 @@
 """`flask dead-letters` and `flask redrives`: single dead letters, and redrives of a filter."""
 
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -19,7 +18,7 @@ from app.cli.bulk_job_commands import (
 )
 from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_option
 from app.cli.console import json_option, print_json, show_fields, show_line, show_table
-from app.cli.options import LABELS, TEXT, InstantOrAge, Value, enum_option, gather, limit_option, show_list
+from app.cli.options import LABELS, TEXT, F, InstantOrAge, Value, enum_option, gather, limit_option, show_list
 from app.cli.shell_completion import OF_ENDPOINTS
 from app.features.dead_letters.api import (
     ArchiveSchema,
@@ -41,7 +40,6 @@ from app.features.dead_letters.redrives_api import (
 from app.queue.ending import letters as dead_letters_store
 from app.web.services import services, wake
 
-F = TypeVar("F", bound=Callable[..., Any])
 _AGO = "30m, 2h, 7d ago, or a time with offset"
 
 group = ServiceGroup("dead-letters", help="Dead letters: failed executions until they are resolved.")

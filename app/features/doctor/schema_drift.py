@@ -7,6 +7,7 @@ numbers, which finds a different list of values or a different bound.
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from operator import attrgetter
 
 from sqlalchemy import CheckConstraint, Constraint, ForeignKeyConstraint, Inspector, UniqueConstraint, inspect
 from sqlalchemy.dialects import postgresql
@@ -84,7 +85,7 @@ def _differences(inspector: Inspector) -> Iterator[Finding]:
         for missing in sorted({column.name for column in table.columns} - columns):
             yield Finding("schema", f"the column {table.name}.{missing} is missing", RESTORE, ends=True)
         indexes = {index["name"] for index in inspector.get_indexes(table.name)}
-        for index in sorted(table.indexes, key=lambda each: str(each.name)):
+        for index in sorted(table.indexes, key=attrgetter("name")):
             if index.name not in indexes:
                 yield Finding(
                     "schema",

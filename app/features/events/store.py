@@ -8,6 +8,7 @@ horizon). Before the horizon, the order by instant is final.
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Row
@@ -107,7 +108,7 @@ def read(
     events = [_event(row) for row in rows if row.details.get("resource_type") not in _HIDDEN]
     if len(rows) == limit:
         return ReadEvents(events, EventPosition(rows[-1].at, rows[-1].source, rows[-1].key), is_end=False)
-    return ReadEvents(events, max(after, EventPosition(until), key=lambda place: place.at), is_end=True)
+    return ReadEvents(events, max(after, EventPosition(until), key=attrgetter("at")), is_end=True)
 
 
 def params_of(

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable
+from operator import attrgetter
 
 from app.features.events import store as events_store
 from app.features.events.event import EventPosition, heartbeat
@@ -38,7 +39,7 @@ def serve(database: Database, streams: Iterable[Stream]) -> bool:
     """
     # The latest position first: streams that are up to date do not wait for streams that are far behind.
     waiting: dict[EventPosition, list[Stream]] = {}
-    for stream in sorted(streams, key=lambda stream: stream.place.at, reverse=True):
+    for stream in sorted(streams, key=attrgetter("place.at"), reverse=True):
         if stream.has_room:
             waiting.setdefault(stream.place, []).append(stream)
     until = events_store.horizon(database) if waiting else EPOCH

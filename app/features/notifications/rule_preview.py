@@ -6,6 +6,7 @@ History is read by indexes, latest first and up to a bound. Beyond the bound the
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Executable, Row
@@ -91,7 +92,7 @@ class Preview:
         self.until: datetime = database.fetch(CLOCK)[0].now
         self.since, self.is_truncated = self.until - DAY, False
         occurrences = [*self._failures(), *self._breakers(), *self._workers(), *self._workflows()]
-        known = sorted((each for each in occurrences if each.at >= self.since), key=lambda each: each.at)
+        known = sorted((each for each in occurrences if each.at >= self.since), key=attrgetter("at"))
         self.simulation = RuleSimulation(rule)
         self.simulation.run(known, self.until)
 
@@ -124,7 +125,7 @@ class Preview:
                 for status in (ExecutionStatus.FAILED, ExecutionStatus.SUCCESS)
                 for row in self._read(ENDS, "completed_at", MAX_ENDS, job_id=job_id, status=status.value)
             ]
-            ordered = sorted(ends, key=lambda end: (end.created_at, end.execution_id))
+            ordered = sorted(ends, key=attrgetter("created_at", "execution_id"))
             yield from streaks(self._rule.failing_after, latest, ordered)
 
     def _breakers(self) -> list[Occurrence]:

@@ -82,6 +82,9 @@ def newest_first(
     return query.order_by(at.desc(), key.desc()).limit(wanted.limit + 1)
 
 
+ReadPage = Callable[[PageRequest], Page[T]]
+
+
 def page_of(rows: Sequence[Row[Any]], at: str, key: str, wanted: PageRequest, make: Callable[[Row[Any]], T]) -> Page[T]:
     """Return a page of values that `make` builds from a query's rows; `at` and `key` are names of columns."""
     shown = rows[: wanted.limit]

@@ -1,11 +1,9 @@
 """Retired jobs: how and when they ended, for messages that refuse a change."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-from sqlalchemy import Connection, Row, TextClause
+from sqlalchemy import Connection
 
 from app.kernel.db import Database
+from app.kernel.function_types import Fetch
 from app.kernel.sql import statement
 from app.queue.jobs.job_model import Job
 from app.queue.reading.explanation import CANCELLING, LAST_EVENT
@@ -13,13 +11,12 @@ from app.queue.reading.waiting_reasons import at
 from schema.states import ExecutionStatus
 
 REASON = statement("jobs.end_reason", "SELECT end_reason FROM jobs WHERE job_id = :job_id")
-_Fetch = Callable[[TextClause, Mapping[str, Any]], Sequence[Row[Any]]]
 _RETRIABLE = {ExecutionStatus.FAILED, ExecutionStatus.CANCELLED}
 
 
 def refusal(reader: Database | Connection, job: Job, action: str) -> str:
     """Return the message that a retired job cannot be `action`, a participle: how it ended, and the remedy."""
-    fetch: _Fetch = reader.fetch if isinstance(reader, Database) else lambda *read: reader.execute(*read).all()
+    fetch: Fetch = reader.fetch if isinstance(reader, Database) else lambda *read: reader.execute(*read).all()
     when = "" if job.retired_at is None else f" at {at(job.retired_at)}"
     if job.replaced_by_id is not None:
         return (
@@ -32,7 +29,7 @@ def refusal(reader: Database | Connection, job: Job, action: str) -> str:
     return f"The job {job.job_id!r} {_end(fetch, job, when)}, and cannot be {action}. {another}"
 
 
-def _end(fetch: _Fetch, job: Job, when: str) -> str:
+def _end(fetch: Fetch, job: Job, when: str) -> str:
     execution = job.execution
     if execution is not None and execution.status is not ExecutionStatus.CANCELLED:
         return f"ended with {execution.status}{when}"

@@ -1,6 +1,6 @@
 """Fields and operations that redrives and bulk operations share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from marshmallow import Schema, ValidationError, fields, validate
@@ -10,7 +10,7 @@ from app.queue.bulk.bulk_job import BulkJob
 from app.queue.bulk.bulk_job_kind import MAX_RATE
 from app.queue.bulk.bulk_job_runner import MAX_RUNNING
 from app.queue.bulk.bulk_job_store import BulkJobStore
-from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
+from app.web.http.pagination import PageQuery, Shape, page_answer, page_request, page_schema
 from app.web.openapi.resource import Resource
 from app.web.services import services
 from schema.states import BulkJobStatus
@@ -67,7 +67,7 @@ def add_operations(
     bulk_jobs: BulkJobStore[W],
     *,
     schema: type[Schema],
-    shape: Callable[[W], Mapping[str, Any]],
+    shape: Shape[W],
     missing: type[NotFoundError],
 ) -> None:
     """Register the operations that list, read, pause, resume and stop bulk jobs of a kind."""

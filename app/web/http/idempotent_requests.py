@@ -6,7 +6,7 @@ The header is that of draft-ietf-httpapi-idempotency-key-header.
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial, wraps
 from typing import Any
 
@@ -14,6 +14,7 @@ from flask import Response, current_app, g, request
 
 from app.kernel import idempotency, ids
 from app.kernel.errors import IdempotencyKeyReusedError
+from app.kernel.function_types import AnyFunction
 from app.kernel.idempotency import KEPT_HOURS, KeyedRequest, StoredAnswer
 from app.web.http.body import PARSER, invalid
 from app.web.services import holding_hints, services
@@ -49,7 +50,7 @@ def key_in_header() -> str | None:
     return header
 
 
-def keyed(view: Callable[..., Any], *, takes_body: bool) -> Callable[..., Any]:
+def keyed(view: AnyFunction, *, takes_body: bool) -> AnyFunction:
     """Wrap a view to run once per Idempotency-Key of an API key; its answer is stored with the key."""
 
     @wraps(view)
@@ -64,9 +65,7 @@ def keyed(view: Callable[..., Any], *, takes_body: bool) -> Callable[..., Any]:
     return once
 
 
-def _first_or_again(
-    view: Callable[..., Any], wanted: KeyedRequest, hints: set[Any], path: Mapping[str, Any]
-) -> Response:
+def _first_or_again(view: AnyFunction, wanted: KeyedRequest, hints: set[Any], path: Mapping[str, Any]) -> Response:
     """Return the stored answer or run the view; raises IdempotencyKeyReusedError if the requests differ."""
     hints.clear()  # left by an earlier run that was rolled back
     database = services().database

@@ -22,6 +22,8 @@ DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
 
 T = TypeVar("T")
+Shape = Callable[[T], Mapping[str, Any]]
+"""Returns the fields of an item, as the API shows it."""
 
 
 class PageQuery(Body):
@@ -57,9 +59,7 @@ def page_request(query: dict[str, Any]) -> PageRequest:
     return PageRequest(limit, None if cursor is None else _decode(cursor, _list_of(query)))
 
 
-def page_answer(
-    page: Page[T], filters: Mapping[str, Any], shape: Callable[[T], Mapping[str, Any]] | None = None
-) -> dict[str, Any]:
+def page_answer(page: Page[T], filters: Mapping[str, Any], shape: Shape[T] | None = None) -> dict[str, Any]:
     """Return the answer with a page; `filters` is the query after `page_request`, `shape` returns fields of an item."""
     cursor = None if page.next is None else _encode(page.next, _list_of(filters))
     return {"items": page.items if shape is None else readable(shape, page.items, _name_of), "cursor": cursor}

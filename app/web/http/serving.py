@@ -3,25 +3,25 @@
 flask-smorest describes an operation by a decorator for each of these steps, and each would also wrap the view.
 """
 
-from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 from flask import Response, current_app, request
 from marshmallow import RAISE, Schema, ValidationError
 
+from app.kernel.function_types import AnyFunction
 from app.web.http.body import PARSER, details_of, invalid
 from app.web.http.unproxied import current_request
 
 
 def served(
-    view: Callable[..., Any],
+    view: AnyFunction,
     *,
     body: type[Schema] | None,
     query: type[Schema] | None,
     returns: type[Schema] | None,
     status: int,
-) -> Callable[..., Any]:
+) -> AnyFunction:
     """Wrap a view, which takes the parsed body and query and the parts of the path by name.
 
     The view returns an object for `returns`, alone, with a status, or with a status and headers; or a response.

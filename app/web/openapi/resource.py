@@ -26,6 +26,7 @@ from app.kernel.errors import (
     UnprocessableError,
     UnsupportedMediaTypeError,
 )
+from app.kernel.function_types import AnyFunction
 from app.web.http import conditions
 from app.web.http.body import PARSER, invalid
 from app.web.http.error_envelope import envelope
@@ -33,7 +34,7 @@ from app.web.http.idempotent_requests import PARAMETER, REPLAYED_DOC, keyed
 from app.web.http.serving import served
 from app.web.openapi import examples
 
-View = TypeVar("View", bound=Callable[..., Any])
+View = TypeVar("View", bound=AnyFunction)
 Errors = Sequence[type[TaskExecutorError]]
 
 _EXAMPLE_DETAIL: Detail = {"pointer": "/name", "message": "Required."}

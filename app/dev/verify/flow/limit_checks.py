@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from operator import itemgetter
 
 from app.dev.verify.evidence import LOST_TYPES, Evidence, ExecutionRow, StartRate
 from schema.states import ExecutionStatus
@@ -91,7 +92,7 @@ def _peaks_of_spans(spans: Iterable[tuple[ExecutionRow, datetime | None, datetim
         if since and until
         for instant, by in ((since, 1), (until, -1))
     ]
-    edges.sort(key=lambda edge: edge[:2])  # at one instant ends precede beginnings
+    edges.sort(key=itemgetter(0, 1))  # at one instant ends precede beginnings
     return _peaks((execution, by) for _instant, by, execution in edges)
 
 
