@@ -5,11 +5,14 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from sqlalchemy import text
+from task_executor_receiver import VerificationError, Verifier
 
 from app.dev.process.child import family, signal_all
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
+from app.kernel.db import Database
 from tests.acceptance.jobs import deliver_one, wait_for_end
 from tests.acceptance.limits import ENDED_SECONDS, SHORT_LEASE
 from tests.waiting import eventually
@@ -18,16 +21,22 @@ pytestmark = pytest.mark.acceptance
 
 MIN_RESULTS = 10  # of a breaker's default
 OF_HOST = "2"
+SECRET = "whsec_c2hhcmVkIGJ5IHNlcnZpY2UgYW5kIHJlY2VpdmVy"
+PRUNE = ("flask", "--app", "app", "prune", "--older-than", "1ms", "--yes")
 
 
-def test_job_with_a_url_keeps_every_promise_of_an_endpoint(stack: Stack, api: Api, receiver: Receiver) -> None:
+def test_job_with_a_url_keeps_every_promise_of_an_endpoint(
+    stack: Stack, api: Api, database: Database, receiver: Receiver
+) -> None:
     stack.web()
     stack.scheduler(**SHORT_LEASE)
     worker = stack.worker(**SHORT_LEASE, TE_CONNECTIONS_PER_HOST=OF_HOST)
     check_egress_guard(api)
     check_breaker_and_redrive(api, receiver)
     check_connections_of_the_host(api, receiver)
+    check_signature(api, receiver)
     check_fence(stack, api, receiver, worker)
+    check_pruning(stack, api, database)
 
 
 def send(api: Api, url: str, body: Any = None, **fields: Any) -> str:
@@ -103,6 +112,19 @@ def check_connections_of_the_host(api: Api, receiver: Receiver) -> None:
     assert wait_for_end(api, second)["status"] == "SUCCESS"
 
 
+def check_signature(api: Api, receiver: Receiver) -> None:
+    """The receiver's package accepts the delivery by the secret, and refuses another body."""
+    api.post("/secrets", {"name": "signed", "value": SECRET})
+    path = "/ok/signed"
+    execution_id = send(api, receiver.url(path), {"n": 7}, signing={"secret": "{{secret.signed}}"})
+    assert wait_for_end(api, execution_id)["status"] == "SUCCESS"
+    (request,) = receiver.wait_for(1, path=path)
+    delivery = Verifier([SECRET]).verify(request.headers.items(), request.body)
+    assert (delivery.execution_id, delivery.attempt, delivery.json()) == (execution_id, 1, {"n": 7})
+    with pytest.raises(VerificationError):
+        Verifier([SECRET]).verify(request.headers.items(), request.body + b" ")
+
+
 def check_fence(stack: Stack, api: Api, receiver: Receiver, frozen: Any) -> None:
     """The result of a frozen worker changes nothing."""
     path = "/held/fence"
@@ -118,3 +140,13 @@ def check_fence(stack: Stack, api: Api, receiver: Receiver, frozen: Any) -> None
     assert frozen.wait(ENDED_SECONDS) not in {None, 0}, frozen.tail()
     assert api.get(f"/executions/{execution_id}") == ended
     assert {each.headers["Idempotency-Key"] for each in receiver.wait_for(2, path=path)} == {execution_id}
+
+
+def check_pruning(stack: Stack, api: Api, database: Database) -> None:
+    """Unused definitions are deleted; an open dead letter, which may be redriven, keeps its definition."""
+    named = {each["endpoint"] for each in api.items("/dead-letters")}
+    assert len({name for name in named if name.startswith("inline-")}) == 2  # the broken URL, the forbidden host
+    database.fetch(text("UPDATE endpoints SET updated_at = now() - INTERVAL '2 hours'"))
+    stack.run(PRUNE)
+    kept = {each["name"] for each in api.items("/endpoints", inline="true")}
+    assert kept == named
