@@ -23,6 +23,7 @@ from actors import build
 from app.dev.receiver import Receiver
 from app.feature import Feature
 from app.features import FEATURES
+from app.features.workflows import Workflows
 from app.kernel import log
 from app.kernel.access import api_keys
 from app.kernel.access.api_keys import Scope
@@ -36,15 +37,16 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgresql_only
 
-# Of one job in an idle system, with its callback's job for `followed`. An update of a limiter's row writes an index
-# entry when its page is full. Calls vary by a few: an answer may arrive in two parts, and
-# Python 3.14 makes some more (1,051 where Python 3.11 made 995).
+# Of one job in an idle system, with its callback's job for `followed`, and with its workflow of one node for `node`.
+# An update of a limiter's row writes an index entry when its page is full. Calls vary by a few: an answer may arrive in
+# two parts, and Python 3.14 makes some more (1,051 where Python 3.11 made 995).
 BOUNDS = {
     "plain": Cost(round_trips=4, rows=9, entries=22, wal_bytes=3_900, request_calls=815, worker_calls=136),
     "limited": Cost(round_trips=4, rows=11, entries=24, wal_bytes=4_200, request_calls=815, worker_calls=146),
     "keyed": Cost(round_trips=4, rows=11, entries=24, wal_bytes=4_200, request_calls=815, worker_calls=146),
     "breaker": Cost(round_trips=4, rows=9, entries=22, wal_bytes=3_900, request_calls=815, worker_calls=138),
     "inline": Cost(round_trips=4, rows=9, entries=22, wal_bytes=4_200, request_calls=835, worker_calls=140),
+    "node": Cost(round_trips=38, rows=27, entries=60, wal_bytes=10_700, request_calls=3_500, worker_calls=215),
     "followed": Cost(round_trips=15, rows=23, entries=50, wal_bytes=10_500, request_calls=1_380, worker_calls=400),
 }
 SETTINGS: Mapping[str, Mapping[str, object]] = {
@@ -53,6 +55,7 @@ SETTINGS: Mapping[str, Mapping[str, object]] = {
     "breaker": {"breaker": {"mode": "on"}},
 }
 FIELDS: Mapping[str, dict[str, Any]] = {"followed": {"callbacks": {"on_success": "plain"}}}
+NODE = "node"
 MAX_INLINE = 1.1  # times the cost of a named endpoint, if the definition is known
 ALONE = 3  # jobs, one after another: each has every message and row of its own
 ROUNDS = 5
@@ -63,6 +66,10 @@ SET = text(
     "UPDATE endpoints SET limits = CAST(:limits AS JSONB), breaker = CAST(:breaker AS JSONB), flow_revision = 1 "
     "WHERE name = :name"
 )
+
+
+def _workflow(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"name": "costs", "nodes": nodes}
 
 
 class Jobs:
@@ -109,19 +116,21 @@ class Jobs:
 
     def _drained(self, kind: str) -> Counter[str]:
         """Return all calls of the worker while it runs many jobs."""
-        body = {"jobs": [self._job(kind) for _ in range(TOGETHER)]}
+        jobs = [self._job(kind) for _ in range(TOGETHER)]
+        path, body = ("/workflows", _workflow(jobs)) if kind == NODE else ("/jobs/batch", {"jobs": jobs})
         self._calls.counts, self._calls.is_counting = Counter(), True
-        created = self._client.post("/jobs/batch", json=body, headers=self._headers)
-        assert created.status_code == 200, created.json
+        created = self._client.post(path, json=body, headers=self._headers)
+        assert created.status_code in {200, 201}, created.json
         self._wait()
         self._calls.is_counting = False
         return self._calls.counts
 
     def _create(self, kind: str) -> Callable[[], None]:
         body = self._job(kind)
+        path, body = ("/workflows", _workflow([body])) if kind == NODE else ("/jobs", body)
 
         def create() -> None:
-            created = self._client.post("/jobs", json=body, headers=self._headers)
+            created = self._client.post(path, json=body, headers=self._headers)
             assert created.status_code == 201, created.json
 
         return create
@@ -129,15 +138,18 @@ class Jobs:
     def _job(self, kind: str) -> dict[str, Any]:
         number = next(self._numbers)
         key, data = f"{self._prefix}-{number:04}", {"n": number, "tenant": "a"}
+        if kind == NODE:
+            return {"name": f"n{key}", "endpoint": kind, "input": data}
         if kind == "inline":
             return {"url": self._url, "headers": {"X-Shop": "a"}, "idempotency_key": key, "body": data}
         own = {"endpoint": kind, "idempotency_key": key}
         return own | {"trigger": "IMMEDIATE", "input": data} | FIELDS.get(kind, {})
 
     def _wait(self) -> None:
-        """Wait until all jobs and their callbacks have ended."""
+        """Wait until all jobs, their callbacks and workflows have ended."""
         unfinished = text(
-            "SELECT 1 FROM executions WHERE completed_at IS NULL UNION ALL SELECT 1 FROM execution_ends LIMIT 1"
+            "SELECT 1 FROM executions WHERE completed_at IS NULL UNION ALL SELECT 1 FROM execution_ends "
+            "UNION ALL SELECT 1 FROM workflows WHERE ended_at IS NULL LIMIT 1"
         )
         eventually(lambda: not self._database.fetch(unfinished), what="the end of all executions")
         assert self._finalizer.flush(60)
@@ -204,11 +216,13 @@ def test_job_of_each_kind_costs_no_more_than_its_bound_and_unused_features_nothi
         costs = {kind: least_cost(jobs, kind) for kind in BOUNDS}
         plain = compared(jobs, costs["plain"])
     assert not {kind: cost for kind, cost in costs.items() if cost.exceeds(BOUNDS[kind])}, costs
-    with running(endpoints, database_url, (), target) as jobs:
-        alone = compared(jobs, least_cost(jobs, "plain"))
+    others = [feature for feature in FEATURES if feature.name != Workflows.name]
+    for features in (others, ()):
+        with running(endpoints, database_url, features, target) as jobs:
+            alone = compared(jobs, least_cost(jobs, "plain"))
+        assert plain[:3] == alone[:3]
+        assert abs(plain.wal_bytes - alone.wal_bytes) <= JITTER_BYTES
+        assert plain.worker_calls <= alone.worker_calls * 1.05
     assert all(inline <= MAX_INLINE * named for inline, named in zip(costs["inline"], costs["plain"], strict=True)), (
         costs
     )
-    assert plain[:3] == alone[:3]
-    assert abs(plain.wal_bytes - alone.wal_bytes) <= JITTER_BYTES
-    assert plain.worker_calls <= alone.worker_calls * 1.05
