@@ -3904,6 +3904,51 @@ class AsyncWorkflows(AsyncGroup):
         answer: models.WorkflowView = await self._sender.request(call)
         return answer
 
+    async def retry(
+        self,
+        workflow_id: str,
+        /,
+        *,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+        **fields: Unpack[models.RetryWorkflow],
+    ) -> models.WorkflowRetry:
+        """Run nodes of an ended or paused workflow again, and all nodes behind them; 409 while it runs.
+
+        Each node gets a new job; other nodes keep their results. Nodes that were skipped when the workflow
+        stopped wait again. A deadline starts again. With `dry_run`, the answer only names the nodes.
+
+        Args:
+            workflow_id: Id of the workflow.
+            idempotency_key: Chosen by the client, for example a UUID: for 24 hours, a repetition of the request
+                with the same key changes nothing and gets the first answer again; None for a random key, which is
+                the same on each try.
+            timeout: Seconds for all tries; None for the client's `Retries.timeout`.
+            **fields: Fields of `models.RetryWorkflow`; all are optional.
+
+        Returns:
+            The answer as `models.WorkflowRetry`; `replayed(answer)` is True if an earlier request with the same
+            key produced it.
+
+        Raises:
+            errors.WorkflowNotFoundError: No workflow has that id.
+            errors.ConflictError: Something else depends on the resource, or its name is taken.
+            errors.IdempotencyKeyReusedError: The Idempotency-Key was already used for another request.
+            TaskExecutorError: Other errors of each operation; see `AsyncService`.
+        """
+        call = Call.of(
+            "workflows.retry",
+            "POST",
+            "/workflows/{workflow_id}/retry",
+            path={"workflow_id": workflow_id},
+            body=fields,
+            key=idempotency_key,
+            takes_key=True,
+            timeout=timeout,
+        )
+        answer: models.WorkflowRetry = await self._sender.request(call)
+        return answer
+
     async def topology(
         self, workflow_id: str, /, *, of: str | None = None, timeout: float | None = None
     ) -> models.Topology:

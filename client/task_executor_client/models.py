@@ -1946,6 +1946,30 @@ class WorkflowHistory(TypedDict):
     items: list[WorkflowChange]
 
 
+class RetryWorkflow(TypedDict):
+    """Body of `workflows.retry`."""
+
+    from_nodes: NotRequired[Sequence[str]]
+    """Names of the first nodes that run again."""
+    failed: NotRequired[bool]
+    """All failed and cancelled nodes."""
+    dry_run: NotRequired[bool]
+    """Answers, and changes nothing."""
+
+
+class WorkflowRetry(TypedDict):
+    """Answer of `workflows.retry`."""
+
+    workflow_id: str
+    status: Literal["RUNNING", "PAUSED", "STOPPING", "SUCCEEDED", "FAILED", "CANCELLED"]
+    """After the retry."""
+    dry_run: bool
+    again: list[str]
+    """Nodes that run again, each after its parents."""
+    kept: list[str]
+    """Nodes that keep their results."""
+
+
 class Topology(TypedDict):
     """Answer of `workflows.topology`."""
 

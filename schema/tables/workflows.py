@@ -26,6 +26,8 @@ workflows = table(
     # Executions of the workflow that may be unfinished at the same time; NULL: no limit.
     count("max_parallel"),
     instant("deadline_at"),
+    # A retry starts the deadline again.
+    count("deadline_ms"),
     # Request to executions that are still to be cancelled: 'none', 'request' or 'abort'; NULL: no cancellation is left.
     word("cancelling"),
     count("nodes", required=True),

@@ -1,4 +1,4 @@
-"""`flask workflows`: list, show, draw and cancel workflows."""
+"""`flask workflows`: list, show, draw, cancel and retry workflows."""
 
 from functools import partial
 from typing import Any
@@ -9,9 +9,12 @@ from app.cli.commands import ServiceGroup, actor, confirm, ready_database, yes_o
 from app.cli.console import json_option, print_json, print_result, show_fields, show_line, show_table
 from app.cli.options import LABELS, TEXT, created_options, enum_option, gather, show_list
 from app.cli.shell_completion import MAX_OFFERED, Found, offered
-from app.features.workflows import control
+from app.features.workflows import control, retrying
 from app.features.workflows.api import node_shape, shape
+from app.features.workflows.control_api import retry_shape
 from app.features.workflows.node_list import drawing_of, page_of_nodes
+from app.features.workflows.retry_plan import RetryRequest
+from app.features.workflows.retry_schemas import WorkflowRetrySchema
 from app.features.workflows.schemas import WorkflowGraphSchema, WorkflowNodeSchema, WorkflowSchema
 from app.features.workflows.workflow_explanation import explain_workflow
 from app.features.workflows.workflow_list import WorkflowFilter, get_workflow, page_of_workflows
@@ -21,7 +24,7 @@ from app.kernel.formats import numbered
 from app.queue.executions.execution_cancellation import IfRunning
 from schema.states import NodeState, WorkflowStatus
 
-group = ServiceGroup("workflows", help="List, show, draw and cancel workflows.")
+group = ServiceGroup("workflows", help="List, show, draw, cancel and retry workflows.")
 
 
 def _offered_workflows(database: Database, _start: str) -> Found:
@@ -123,3 +126,26 @@ def cancel(workflow_id: str, if_running: IfRunning | None, yes: bool, as_json: b
         workflow = get_workflow(database, workflow_id)
     line = f"{workflow_id} is {workflow.status}: {numbered(workflow.running, 'execution', 'are running')}"
     print_result(WorkflowSchema().dump(shape(workflow)), line, as_json=as_json)
+
+
+@group.command("retry")
+@click.argument("workflow_id", **OF_WORKFLOWS)
+@click.option("--from", "names", multiple=True, type=TEXT, help="node that runs again, with all nodes behind it")
+@click.option("--failed", is_flag=True, help="all failed and cancelled nodes run again")
+@click.option("--dry-run", is_flag=True, help="name the nodes that would run again; change nothing")
+@yes_option
+@json_option
+def retry(workflow_id: str, names: tuple[str, ...], *, failed: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Run nodes of an ended or paused workflow again. Exits with 3 if there is no such workflow, with 4 if it runs."""
+    if bool(names) is failed:
+        raise click.UsageError("give either --from or --failed")
+    wanted = RetryRequest(names, failed)
+    with ready_database() as database:
+        plan = retrying.preview(database, workflow_id, wanted)
+        if not dry_run:
+            confirm(f"Run {len(plan.again)} nodes of the workflow {workflow_id} again?", yes=yes)
+            plan = retrying.retry(database, workflow_id, wanted, actor=actor().name)
+    shown = WorkflowRetrySchema().dump(retry_shape(workflow_id, plan, dry_run=dry_run))
+    words = "would run again (dry run)" if dry_run else "run again"
+    line = f"{len(plan.again)} nodes {words}: {', '.join(shown['again'])}; {len(plan.kept)} nodes keep their results"
+    print_result(shown, line, as_json=as_json)

@@ -10,7 +10,7 @@ from functools import partial
 from sqlalchemy import Connection
 
 from app.features.workflows.cancelling import NO_REQUEST
-from app.features.workflows.status_changes import StatusChange, record_event
+from app.features.workflows.status_changes import StatusChange, record_event, recorded
 from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.db.rows import RowValue
@@ -38,7 +38,6 @@ CHANGE = statement(
     RETURNING revision
     """,
 )
-RECORDED = statement("workflow_events.recorded", "SELECT event_id FROM workflow_events WHERE event_id = :event_id")
 
 _Decide = Callable[["_Control"], "_Control"]
 
@@ -128,8 +127,8 @@ def _try(workflow_id: str, decide: _Decide, event_id: str, actor: str | None, co
     row = connection.execute(LOCK, {"workflow_id": workflow_id}).first()
     if row is None:
         raise WorkflowNotFoundError.of(workflow_id)
-    if connection.execute(RECORDED, {"event_id": event_id}).first() is not None:
-        return  # an earlier run of this transaction was committed; its answer was lost
+    if recorded(connection, event_id):
+        return
     found = _Control.from_row(row)
     after = decide(found)
     if after == found:

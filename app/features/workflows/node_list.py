@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from app.features.workflows.graph_formats import Drawing, DrawnNode, NodeKind
+from app.features.workflows.node_rows import is_current
 from app.kernel.db import Database
 from app.kernel.db.paging import Page, PageRequest, page_of
 from app.kernel.db.rows import RowValue
@@ -57,11 +58,12 @@ ITEMS = statement(
     "workflows.items",
     """
     SELECT {columns}, 'job' AS kind FROM workflow_nodes AS n
-     WHERE n.workflow_id = :workflow_id AND n.node = :node AND n.item > :after
+     WHERE n.workflow_id = :workflow_id AND n.node = :node AND n.item > :after AND {is_current}
        AND (CAST(:state AS TEXT) IS NULL OR n.state = CAST(:state AS TEXT))
      ORDER BY n.node, n.item LIMIT :limit
     """,
     columns=_COLUMNS,
+    is_current=is_current("n"),
 )
 DRAWN = statement(
     "workflows.drawn",

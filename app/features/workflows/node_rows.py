@@ -21,6 +21,13 @@ _ENDED = "('SUCCEEDED', 'FAILED', 'CANCELLED', 'SKIPPED')"
 
 _COUNTS = ("items", "items_made", "items_open", "items_failed")
 
+
+def is_current(item: str) -> str:
+    """Return the SQL condition that an item is of the current run of its node: a retry leaves earlier items."""
+    return f"""{item}.run = (SELECT p.run FROM workflow_nodes AS p WHERE p.workflow_id = {item}.workflow_id
+                                               AND p.node = {item}.node AND p.item = 0)"""  # noqa: S608 - a part of a statement, composed at import
+
+
 # A node that ends has to report to its children, and an item to its node.
 WRITE = statement(
     "workflow_nodes.write",

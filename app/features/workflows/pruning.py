@@ -1,4 +1,4 @@
-"""Deletion of workflows that ended before the retention: nodes, edges and events in batches, then the row."""
+"""Deletion of workflows that ended before the retention: a mark, nodes, edges and events in batches, then the row."""
 
 from collections.abc import Mapping
 
@@ -7,6 +7,9 @@ from app.kernel.db.paging import Position
 from app.kernel.formats import EPOCH
 from app.kernel.sql import NamedStatement, statement
 from app.scheduler.chore import ChoreContext, Counts
+
+DELETED = -1
+"""Revision of a workflow whose rows are being deleted."""
 
 _IS_OLD = "ended_at < now() - CAST(:retention_ms AS BIGINT) * INTERVAL '1 millisecond'"
 _OF_WORKFLOW = "workflow_id = CAST(:workflow_id AS TEXT)"
@@ -20,6 +23,22 @@ OLD = statement(
      ORDER BY ended_at, workflow_id LIMIT :limit
     """,
     is_old=_IS_OLD,
+)
+# A retry, which would need all nodes, changes a workflow only by the revision that it read.
+MARK = statement(
+    "workflows.mark_for_deletion",
+    """
+    WITH found AS MATERIALIZED (
+      SELECT workflow_id FROM workflows WHERE {of_workflow} AND {is_old}
+       ORDER BY workflow_id LIMIT 1 FOR UPDATE SKIP LOCKED),
+    marked AS (
+      UPDATE workflows SET revision = {deleted}
+       WHERE {of_workflow} AND {is_old} AND workflow_id IN (SELECT workflow_id FROM found) RETURNING workflow_id)
+    SELECT EXISTS (SELECT 1 FROM marked) AS is_marked FROM workflows WHERE {of_workflow} AND {is_old}
+    """,
+    of_workflow=_OF_WORKFLOW,
+    is_old=_IS_OLD,
+    deleted=DELETED,
 )
 CHILDREN = [
     deletion("workflow_nodes.prune", "workflow_nodes", ["workflow_id", "node", "item"], _OF_WORKFLOW),
@@ -45,6 +64,10 @@ def prune(context: ChoreContext) -> Counts:
         rows = context.database.fetch(OLD, params | {"since": after.at, "after": after.key})
         for row in rows:
             of_workflow = params | {"workflow_id": row.workflow_id}
+            marked = context.database.fetch(MARK, of_workflow)
+            if not marked or not marked[0].is_marked:
+                locked.update(f"row {row.workflow_id} of workflows" for _ in marked)
+                continue
             for children in CHILDREN:
                 _delete(context, children, of_workflow, locked)
             counts.update(workflows=_delete(context, WORKFLOW, of_workflow, locked))

@@ -30,6 +30,7 @@ READY = statement(
     """,
     columns=node_rows.COLUMNS,
 )
+# An item of an earlier run is replaced.
 ITEMS = statement(
     "workflow_nodes.add_items",
     """
@@ -43,7 +44,12 @@ ITEMS = statement(
                   CAST(:messages AS TEXT[]), CAST(:runs AS BIGINT[]), CAST(:jobs AS TEXT[]),
                   CAST(:executions AS TEXT[]))
            AS u (node, item, name, endpoint, state, reason, message, run, job_id, execution_id)
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (workflow_id, node, item) DO UPDATE
+       SET name = EXCLUDED.name, endpoint = EXCLUDED.endpoint, state = EXCLUDED.state, reason = EXCLUDED.reason,
+           message = EXCLUDED.message, run = EXCLUDED.run, job_id = EXCLUDED.job_id,
+           execution_id = EXCLUDED.execution_id, ready_at = EXCLUDED.ready_at, started_at = EXCLUDED.started_at,
+           ended_at = EXCLUDED.ended_at, reported_to = EXCLUDED.reported_to
+     WHERE workflow_nodes.run < EXCLUDED.run
     """,
 )
 

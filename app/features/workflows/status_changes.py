@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from app.kernel.sql import statement
-from schema.states import WorkflowReason, WorkflowStatus
+from schema.states import WorkflowStatus
+
+RETRIED = "RETRIED"
+"""Reason of a change by a retry."""
 
 RECORD = statement(
     "workflow_events.record",
@@ -15,16 +18,17 @@ RECORD = statement(
     ON CONFLICT (event_id) DO NOTHING
     """,
 )
+RECORDED = statement("workflow_events.recorded", "SELECT event_id FROM workflow_events WHERE event_id = :event_id")
 
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    """A change of the status of a workflow, and the reason why the workflow stops early, if any."""
+    """A change of the status of a workflow; its reason is why the workflow stops early, or RETRIED."""
 
     workflow_id: str
     before: WorkflowStatus
     after: WorkflowStatus
-    reason: WorkflowReason | None
+    reason: str | None
 
 
 def record_event(connection: Connection, event_id: str, change: StatusChange, *, actor: str | None) -> None:
@@ -34,6 +38,11 @@ def record_event(connection: Connection, event_id: str, change: StatusChange, *,
         "workflow_id": change.workflow_id,
         "before": change.before.value,
         "after": change.after.value,
-        "reason": change.reason and change.reason.value,
+        "reason": None if change.reason is None else str(change.reason),
     }
     connection.execute(RECORD, params | {"actor": actor})
+
+
+def recorded(connection: Connection, event_id: str) -> bool:
+    """Return whether a change is recorded: an earlier run of this transaction was committed, its answer was lost."""
+    return connection.execute(RECORDED, {"event_id": event_id}).first() is not None

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Row
 
 from app.features.workflows.inputs import InputTemplate
 from app.features.workflows.model import STEP
+from app.features.workflows.node_rows import is_current
 from app.kernel.formats import Unreadable, compact_json, stored_json
 from app.kernel.sql import statement
 from schema.job_bounds import MAX_INPUT_BYTES
@@ -30,9 +31,10 @@ RESULTS = statement(
     """
     SELECT n.item, e.output
       FROM workflow_nodes AS n LEFT JOIN executions AS e ON e.execution_id = n.execution_id AND e.status = 'SUCCESS'
-     WHERE n.workflow_id = :workflow_id AND n.node = :node AND n.item > :after
+     WHERE n.workflow_id = :workflow_id AND n.node = :node AND n.item > :after AND {is_current}
      ORDER BY n.item LIMIT :limit
     """,
+    is_current=is_current("n"),
 )
 
 

@@ -23,10 +23,10 @@ WORKFLOW = statement(
     "workflows.create",
     """
     INSERT INTO workflows (workflow_id, name, labels, input, idempotency_key, on_failure, max_parallel, nodes,
-                           open_nodes, actor, trace_context, deadline_at)
+                           open_nodes, actor, trace_context, deadline_ms, deadline_at)
     VALUES (:workflow_id, :name, CAST(:labels AS JSONB), CAST(:input AS JSONB), :idempotency_key, :on_failure,
             CAST(:max_parallel AS BIGINT), :nodes, :nodes, :actor, :trace_context,
-            now() + CAST(:deadline_ms AS BIGINT) * INTERVAL '1 millisecond')
+            CAST(:deadline_ms AS BIGINT), now() + CAST(:deadline_ms AS BIGINT) * INTERVAL '1 millisecond')
     ON CONFLICT DO NOTHING
     RETURNING workflow_id
     """,

@@ -57,7 +57,14 @@ WRITES = [
     *[("DELETE", f"{path}/x") for path in CATALOG],
 ]
 READS = [*CATALOG, "/jobs", "/executions/x", "/jobs/x/executions", "/workflows"]
-JOB_WRITES = ["/jobs", "/jobs/x/cancel", "/executions/x/cancel", "/workflows", "/workflows/x/cancel"]
+JOB_WRITES = [
+    "/jobs",
+    "/jobs/x/cancel",
+    "/executions/x/cancel",
+    "/workflows",
+    "/workflows/x/cancel",
+    "/workflows/x/retry",
+]
 
 
 def test_scope_allows_its_operations_only(app: Flask, database: Database) -> None:

@@ -45,7 +45,8 @@ def queue(verb: str) -> Path:
 
 def workflow(verb: str) -> Path:
     def path(api: Api, _database: Database) -> str:
-        nodes = [{"name": "a", "endpoint": "target", "delay": "1d"}]
+        # Only a gate has ended at once.
+        nodes = [{"name": "a"} if verb == "retry" else {"name": "a", "endpoint": "target", "delay": "1d"}]
         made = api.post("/workflows", {"name": "w", "nodes": nodes}).json["workflow_id"]
         if verb == "resume":
             assert api.post(f"/workflows/{made}/pause").status_code == 200
@@ -137,6 +138,7 @@ REQUESTS: Mapping[str, tuple[Path, Any]] = {
     "/workflows/{workflow_id}/cancel": (workflow("cancel"), None),
     "/workflows/{workflow_id}/pause": (workflow("pause"), None),
     "/workflows/{workflow_id}/resume": (workflow("resume"), None),
+    "/workflows/{workflow_id}/retry": (workflow("retry"), {"from_nodes": ["a"]}),
     "/queues/{queue}/pause": (queue("pause"), None),
     "/queues/{queue}/resume": (queue("resume"), None),
     "/executions/{execution_id}/retry": (execution("retry", "FAILED"), None),

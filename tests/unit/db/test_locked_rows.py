@@ -79,7 +79,10 @@ WAITS = {
     "targets.change breaker_counts": "the counts of one breaker, behind its locked row",
     "targets.publish breaker_counts": CHILD,
     **dict.fromkeys(
-        [f"workflow_nodes.{name} workflow_nodes" for name in ("reported", "take_reports", "write")],
+        [
+            f"workflow_nodes.{name} workflow_nodes"
+            for name in ("add_items", "reported", "run_again", "take_reports", "write")
+        ],
         "behind the locked row of their workflow; only settlements lock other nodes of it, which no step changes",
     ),
     "workflow_nodes.settle workflow_nodes": CALLED,

@@ -1,0 +1,213 @@
+"""A retry of a workflow at the same moment as another change: each node has one execution of each run.
+
+Both sides take their statements in random orders; then the workflow runs to its end. `make fuzz` runs more orders.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pytest
+from sqlalchemy import TextClause, text
+
+from app.features.workflows import advancing, control, retrying
+from app.features.workflows.retry_plan import RetryRequest
+from app.kernel.db import Database
+from app.kernel.errors import ConflictError
+from app.queue.executions.execution_cancellation import IfRunning
+from schema.states import FINAL_OF_WORKFLOW, WorkflowReason
+from tests.cases import choice_of
+from tests.contract.features.workflows import flows
+from tests.contract.features.workflows.flows import job
+from tests.contract.races.interleaving import Body, Pair, pair
+from tests.contract.races.test_workflow_races import LEVELS, MAX_CHOICES, MAX_ORDERS, TABLES, outbox
+
+NODES = [job("a"), job("b", "a"), job("slow"), job("c", "b", "slow"), job("clean", "c", run_if="all_done")]
+FAILED = RetryRequest(failed=True)
+
+# Counts of the workflow that differ from its rows, places with other than one execution, nodes that were skipped for no
+# reason, and nodes that started before their parents had ended.
+BREACHES = text(
+    """
+    SELECT 'counts' AS what, CAST(w.open_nodes AS TEXT) || ' ' || w.succeeded || ' ' || w.failed || ' ' || w.cancelled
+           || ' ' || w.skipped || ' ' || w.running AS found
+      FROM workflows AS w
+     WHERE (w.open_nodes, w.succeeded, w.failed, w.cancelled, w.skipped, w.running) <> (
+       SELECT count(*) FILTER (WHERE ended_at IS NULL), count(*) FILTER (WHERE state = 'SUCCEEDED'),
+              count(*) FILTER (WHERE state = 'FAILED'), count(*) FILTER (WHERE state = 'CANCELLED'),
+              count(*) FILTER (WHERE state = 'SKIPPED'), count(*) FILTER (WHERE state = 'RUNNING')
+         FROM workflow_nodes AS n WHERE n.workflow_id = w.workflow_id AND n.item = 0)
+    UNION ALL
+    SELECT 'executions', j.idempotency_key FROM jobs AS j
+     WHERE (SELECT count(*) FROM executions AS e WHERE e.job_id = j.job_id AND e.attempt_count <= 1) <> 1
+    UNION ALL
+    SELECT 'runs', n.name FROM workflow_nodes AS n
+     WHERE n.execution_id IS NOT NULL
+       AND n.run <> (SELECT count(*) FROM jobs AS j
+                      WHERE j.idempotency_key LIKE 'te:node:' || n.workflow_id || ':' || n.node || ':0:%')
+    UNION ALL
+    SELECT 'skipped', n.name FROM workflow_nodes AS n
+     WHERE n.reason = 'UPSTREAM'
+       AND NOT EXISTS (SELECT 1 FROM workflow_edges AS e
+                         JOIN workflow_nodes AS p ON p.workflow_id = e.workflow_id AND p.node = e.parent
+                        WHERE e.workflow_id = n.workflow_id AND e.child = n.node
+                          AND (p.state IN ('FAILED', 'CANCELLED') OR p.reason IN ('UPSTREAM', 'STOPPED')))
+    UNION ALL
+    SELECT 'parents', c.name FROM workflow_nodes AS c
+      JOIN workflow_edges AS e ON e.workflow_id = c.workflow_id AND e.child = c.node
+      JOIN workflow_nodes AS p ON p.workflow_id = e.workflow_id AND p.node = e.parent
+     WHERE c.started_at < p.ended_at
+    """
+)
+
+
+@pytest.fixture(autouse=True)
+def _worker(database: Database) -> None:
+    flows.register(database)
+
+
+class Scene:
+    """A workflow whose node `a` failed; its node `slow` has ended, too, if `is_over`, else it runs."""
+
+    def __init__(self, database: Database, *, is_over: bool) -> None:
+        for table in ["execution_events", "dead_letters", *TABLES, "workflow_events"]:
+            database.fetch(text(f"DELETE FROM {table}"))
+        self.workflow_id = flows.create(database, NODES, deadline="1h")
+        flows.advance(database, self.workflow_id)
+        places = flows.places_of(database, self.workflow_id)
+        claims = {places[claim.execution_id]: claim for claim in flows.claims(database)}
+        if not is_over:
+            control.pause(database, self.workflow_id, actor=None)
+        outbox(flows.end(database, [claims["a"]], flows.FAILED), database)
+        self.events = flows.end(database, [claims["slow"]])
+        if is_over:
+            outbox(self.events, database)
+            flows.run(database, self.workflow_id)
+
+    def retry(self, database: Database) -> None:
+        retrying.retry(database, self.workflow_id, FAILED, actor=None)
+
+    def retry_and_advance(self, database: Database) -> None:
+        self.retry(database)
+        flows.advance(database, self.workflow_id)
+
+    def advance(self, database: Database) -> None:
+        flows.advance(database, self.workflow_id)
+
+    def end(self, database: Database) -> None:
+        outbox(self.events, database)
+
+    def resume(self, database: Database) -> None:
+        control.resume(database, self.workflow_id, actor=None)
+        flows.advance(database, self.workflow_id)
+
+    def cancel(self, database: Database) -> None:
+        control.cancel(database, self.workflow_id, if_running=IfRunning.REQUEST, actor=None)
+        flows.advance(database, self.workflow_id)
+
+    def stop_late(self, database: Database) -> None:
+        reason = WorkflowReason.DEADLINE
+        control.cancel(database, self.workflow_id, if_running=IfRunning.ABORT, actor=None, reason=reason)
+        flows.advance(database, self.workflow_id)
+
+
+Sides = Callable[[Scene], Sequence[Body]]
+# Of a workflow that has ended, and of a paused one whose node `slow` has just ended.
+OVER: dict[str, Sides] = {
+    "retry": lambda scene: [scene.retry_and_advance, scene.retry_and_advance],
+    "step": lambda scene: [scene.retry_and_advance, scene.advance],
+    "cancel": lambda scene: [scene.retry_and_advance, scene.cancel],
+}
+PAUSED: dict[str, Sides] = {
+    "retry": lambda scene: [scene.retry, scene.retry],
+    "end": lambda scene: [scene.retry, scene.end],
+    "resume": lambda scene: [scene.retry_and_advance, scene.resume],
+    "cancel": lambda scene: [scene.retry_and_advance, scene.cancel],
+    "deadline": lambda scene: [scene.retry_and_advance, scene.stop_late],
+}
+
+
+def finish(database: Database, scene: Scene) -> list[str]:
+    """Run the workflow to its end; returns the breaches."""
+    for _ in range(3):
+        scene.end(database)
+        if flows.status(database, scene.workflow_id) == "PAUSED":
+            control.resume(database, scene.workflow_id, actor=None)
+        flows.run(database, scene.workflow_id)
+        left = [row.end_id for row in database.fetch(text("SELECT end_id FROM execution_ends"))]
+        outbox(left, database)
+    found = [f"{row.what}: {row.found}" for row in database.fetch(BREACHES)]
+    status = flows.status(database, scene.workflow_id)
+    if status not in FINAL_OF_WORKFLOW:
+        return [*found, f"is {status}"]
+    return found
+
+
+def breaches(database: Database, sides: Pair, seed: int, bodies: Sides, *, is_over: bool) -> list[str]:
+    """Run both sides in a random order, then the workflow to its end."""
+    scene = Scene(database, is_over=is_over)
+    choices = random.Random(seed).choices((0, 1), k=MAX_CHOICES)
+    sides.run(bodies(scene), choices, with_reads=True)
+    taken = [*sides.taken]
+    found = finish(database, scene)
+    return [*found, *taken] if found else []
+
+
+def unlocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (retrying, control, advancing):
+        sql = module.LOCK.text
+        stripped = sql.replace("FOR UPDATE SKIP LOCKED", "").replace("FOR UPDATE", "")
+        assert stripped != sql
+        monkeypatch.setattr(module, "LOCK", text(stripped))
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("locks", [True, False], ids=["locks", "no locks"])
+@pytest.mark.parametrize(
+    ("bodies", "is_over"),
+    [
+        *(pytest.param(each, True, id=f"over-{name}") for name, each in OVER.items()),
+        *(pytest.param(each, False, id=f"paused-{name}") for name, each in PAUSED.items()),
+    ],
+)
+def test_retry_beside_another_change_runs_each_node_once(
+    database: Database,
+    database_url: str,
+    level: str,
+    locks: bool,
+    bodies: Sides,
+    is_over: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not locks:
+        unlocked(monkeypatch)
+    with pair(database_url, level) as sides:
+        run = partial(breaches, database, sides, bodies=bodies, is_over=is_over)
+        assert [found for seed in choice_of(range(60), 30) if (found := run(seed=seed))] == []
+
+
+def without(statement: TextClause, *parts: str) -> TextClause:
+    sql = statement.text
+    for part in parts:
+        assert part in sql
+        sql = sql.replace(part, "")
+    return text(sql)
+
+
+def test_removed_rule_is_missed(database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the lock and the revision, a retry overwrites what a step has counted."""
+    unlocked(monkeypatch)
+    monkeypatch.setattr(retrying, "RESTART", without(retrying.RESTART, "AND revision = :revision"))
+    monkeypatch.setattr(advancing, "FINISH", without(advancing.FINISH, "AND revision = :revision"))
+    with pair(database_url, LEVELS[0]) as sides:
+        run = partial(breaches, database, sides, bodies=PAUSED["end"], is_over=False)
+        assert any(run(seed=seed) for seed in range(MAX_ORDERS))
+
+
+def test_second_retry_is_refused(database: Database) -> None:
+    scene = Scene(database, is_over=True)
+    scene.retry_and_advance(database)
+    with pytest.raises(ConflictError, match="is RUNNING"):
+        scene.retry(database)
+    assert finish(database, scene) == []
