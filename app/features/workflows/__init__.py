@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from app.queue.ending.handler import Handler
     from app.scheduler.chore import Chore, ChoreContext
+    from app.scheduler.finding import Check
     from app.web.openapi.resource import Resource
 
 
@@ -38,3 +39,8 @@ class Workflows(Feature):
         from app.features.workflows import chores, gauges
 
         return [*chores.chores(context), *gauges.chores(context)]
+
+    def checks(self) -> "Sequence[Check]":
+        from app.features.workflows import checks
+
+        return [checks.late_nodes, checks.standing_workflows]
