@@ -25,7 +25,7 @@ from app.queue.executions.execution_model import DeliveryError
 from brokers.attempt import Attempt
 
 SWEEP_SECONDS = 60.0
-SIGN_SECONDS = 0.2
+HEARTBEAT_SECONDS = 0.2
 
 
 class Alarm(BackgroundThread):
@@ -132,7 +132,7 @@ class DeliveryLoop(BackgroundThread):
     async def _main(self) -> None:
         self._dispatchers = self._open_dispatchers()
         self._opened.set()
-        own = [self._loop.create_task(task) for task in (self._sweep(), self._show_signs(), self._drained())]
+        own = [self._loop.create_task(task) for task in (self._sweep(), self._give_heartbeats(), self._drained())]
         await self._stop.wait()
         running = dict(self._running)
         for task in (*own, *running):
@@ -147,10 +147,10 @@ class DeliveryLoop(BackgroundThread):
             await asyncio.sleep(SWEEP_SECONDS)
             await self._dispatchers.sweep()
 
-    async def _show_signs(self) -> None:
+    async def _give_heartbeats(self) -> None:
         while True:
-            self.show_sign()
-            await asyncio.sleep(SIGN_SECONDS)
+            self.give_heartbeat()
+            await asyncio.sleep(HEARTBEAT_SECONDS)
 
     async def _drained(self) -> None:
         await self._drain.wait()

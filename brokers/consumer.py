@@ -27,7 +27,7 @@ BLOCKED_WAIT_SECONDS = 0.01  # between two checks whether results are written an
 AWAY_WAIT_SECONDS = 0.5
 PAUSED_WAIT_SECONDS = 0.25  # between two checks whether its queue was resumed
 DELIVER = "deliver"  # the one actor: queues differ only in their workers
-MOST_PER_MESSAGE = 16  # prepared in sequence, while other threads prepare more and the loop sends
+MAX_PER_MESSAGE = 16  # prepared in sequence, while other threads prepare more and the loop sends
 
 
 class ClaimedMessage(MessageProxy):
@@ -75,7 +75,7 @@ class ClaimConsumer(Consumer):
         deadline, claimer = time.monotonic() + self._timeout, self._claimer
         while not self._process.draining.is_set():
             if claimer.claimed:
-                batch, claimer.claimed = claimer.claimed[:MOST_PER_MESSAGE], claimer.claimed[MOST_PER_MESSAGE:]
+                batch, claimer.claimed = claimer.claimed[:MAX_PER_MESSAGE], claimer.claimed[MAX_PER_MESSAGE:]
                 return ClaimedMessage(Message(self._queue, DELIVER, args=(batch,), kwargs={}, options={}))
             now = time.monotonic()
             if now >= deadline:

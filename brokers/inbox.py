@@ -62,7 +62,7 @@ class Inboxes:
                 inbox.due.append((partitions, since))
                 inbox.arrived.set()
 
-    def hear(self, payload: str) -> None:
+    def receive(self, payload: str) -> None:
         """Pass on the wake-ups in a payload of any origin; count and drop all other parts. Raises nothing."""
         wakeups, malformed = decode(payload)
         if malformed:
@@ -78,13 +78,13 @@ class Inboxes:
                 inbox.wakeups.append(wakeup)
                 inbox.arrived.set()
 
-    def tell_room(self) -> None:
+    def report_capacity(self) -> None:
         """Report to all consumers that slots were given back."""
         for inbox in list(self._by_queue.values()):
             inbox.has_room = True
             inbox.arrived.set()
 
-    def tell_ended(self, queue: str, ended: Sequence[tuple[str, str]]) -> None:
+    def report_ended(self, queue: str, ended: Sequence[tuple[str, str]]) -> None:
         """Report endpoints and limit keys of ended executions, which may have blocked other executions."""
         inbox = self._by_queue.get(queue)
         if inbox is not None:
@@ -164,7 +164,7 @@ class PostgresSource:
                 poller.poll()
                 driver.poll()
                 for payload in {notify.payload for notify in driver.notifies}:
-                    listener.inboxes.hear(payload)
+                    listener.inboxes.receive(payload)
                 driver.notifies.clear()
         finally:
             # A connection that listens must not go back into the pool.
@@ -195,7 +195,7 @@ class RedisSource:
                 if pubsub.health_check_response_counter > 1:
                     raise ConnectionError("a health check was not answered before the next one")
                 if message is not None:
-                    listener.inboxes.hear(message["data"])
+                    listener.inboxes.receive(message["data"])
 
     def interrupt(self) -> None:
         """Do nothing: `listen` checks every half second."""

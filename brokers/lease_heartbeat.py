@@ -59,7 +59,7 @@ class Heartbeat(BackgroundThread):
         if not self.stopping.is_set():
             self._lease.valid_until = asked_at + self._lease.seconds
 
-    def last_sign(self) -> float:
+    def last_heartbeat(self) -> float:
         """Return when the lease was last renewed, on `time.monotonic()`."""
         return self._lease.valid_until - self._lease.seconds
 
@@ -120,7 +120,7 @@ class Watchdog(BackgroundThread):
         while not self.stopping.wait(self._longest / 8):
             now = time.monotonic()
             for name, thread in self._watched.items():
-                silence = now - thread.last_sign()
+                silence = now - thread.last_heartbeat()
                 if silence > self._longest:
                     return self._give_up(f"its {name} stood still for {silence:.1f} s")
         return None

@@ -31,7 +31,7 @@ class OutboxThread(BackgroundThread):
         self._follow_ups: dict[tuple[str, str], None] = {}  # in their order, each once
         self._is_busy = False
 
-    def tell(self, end_ids: Iterable[str]) -> None:
+    def submit(self, end_ids: Iterable[str]) -> None:
         """Take ids of written events; never blocks."""
         with self._changed:
             for end_id in end_ids:

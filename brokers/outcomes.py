@@ -107,7 +107,7 @@ class Outcomes:
                 self._inboxes.wake(one.queue, (one.partition,), one.run_at)
         ends = [one.end_id for one in back if one.end_id is not None]
         if ends:
-            self._outbox.tell(ends)
+            self._outbox.submit(ends)
 
     def complete(self, batch: Batch[Completion]) -> None:
         """Write the completions of attempts."""
@@ -119,19 +119,19 @@ class Outcomes:
         if self.spans is not None:
             self.spans.completed(batch.items, effective, asked_at)
         if self._rules.capped:
-            self._tell_freed(batch.items)
+            self._report_ended(batch.items)
         ends = [one.attempt_id for one in subscribed(batch.items) if one.claim.execution_id in effective]
         if ends:
-            self._outbox.tell(ends)
+            self._outbox.submit(ends)
         if len(effective) < len(batch.items):
             self._report_lost(batch.items, effective)
 
-    def _tell_freed(self, completions: Sequence[Completion]) -> None:
+    def _report_ended(self, completions: Sequence[Completion]) -> None:
         """Report ended executions of limited endpoints to the consumers."""
         claims = [completion.claim for completion in completions if completion.claim.endpoint in self._rules.capped]
         for queue in {claim.queue for claim in claims}:
             ended = [(claim.endpoint, claim.limit_key) for claim in claims if claim.queue == queue]
-            self._inboxes.tell_ended(queue, ended)
+            self._inboxes.report_ended(queue, ended)
 
     def _drop_lost(self, batch: Batch[Completion]) -> None:
         """Drop results whose claim is lost, which needs no lock; an earlier try may have written them."""

@@ -75,7 +75,7 @@ class WorkerBreakers:
                 if not target.endpoints and not is_known:
                     del self._targets[key]
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Read the state of all breakers; raises UnavailableError."""
         standings = {standing.target: standing for standing in store.notable(self._database)}
         with self._lock:
@@ -90,7 +90,7 @@ class WorkerBreakers:
 
     def beat(self) -> None:
         """Read all breakers, write results and change breakers; after UnavailableError results may be lost."""
-        self.look()
+        self.poll()
         now = time.monotonic()
         with self._lock:
             targets = list(self._targets.values())
@@ -101,7 +101,7 @@ class WorkerBreakers:
         failing = self._publish(targets, now)
         slots = {key: target.settings.slots for key, target in failing.items()}
         counted = store.counted(self._database, slots) if slots else {}
-        closed = {standing.target: standing for standing in counted}  # `look` skips closed breakers, so their revisions
+        closed = {standing.target: standing for standing in counted}  # `poll` skips closed breakers, so their revisions
         for target in targets:
             if asked_ms := target.asked_to_wait_ms():
                 standing = closed.get(target.key, target.standing)

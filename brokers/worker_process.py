@@ -186,7 +186,7 @@ class WorkerProcess:
         )
         self.heartbeat.granted(registered_at)
         self.rules.refresh()  # before the first claim, which may come before the first pulse
-        self.breakers.look()
+        self.breakers.poll()
 
     def serve(self, queue: str) -> None:
         """Serve one more queue, and write that to the database; raises UnavailableError."""

@@ -40,7 +40,7 @@ class BulkJobOutput(Generic[W]):
     shape: Shape[W]
     about: Callable[[W], str]
 
-    def tell(self, database: Database, bulk_job: W, *, wait: bool, as_json: bool) -> None:
+    def show(self, database: Database, bulk_job: W, *, wait: bool, as_json: bool) -> None:
         """Print a bulk job, with `wait` after its end or a pause."""
         found = self._over(database, bulk_job) if wait else bulk_job
         if as_json:
@@ -131,7 +131,7 @@ def _add_readers(group: ServiceGroup, shown: BulkJobOutput[W]) -> None:
     @json_option
     def show(wait: bool, as_json: bool, **key: str) -> None:
         with ready_database() as database:
-            shown.tell(database, bulk_jobs.get(database, key[bulk_jobs.key]), wait=wait, as_json=as_json)
+            shown.show(database, bulk_jobs.get(database, key[bulk_jobs.key]), wait=wait, as_json=as_json)
 
 
 def _change(shown: BulkJobOutput[W], verb: str, status: BulkJobStatus) -> AnyFunction:

@@ -25,7 +25,7 @@ class BackgroundThread(ABC):
         self._changed = threading.Condition()  # notified when the body has new work
         self._thread: threading.Thread | None = None
         self._process_id = 0
-        self._last_sign: float | None = None
+        self._last_heartbeat: float | None = None
 
     @abstractmethod
     def run(self) -> None:
@@ -62,13 +62,13 @@ class BackgroundThread(ABC):
         self._thread.join(timeout_seconds)
         return not self._thread.is_alive()
 
-    def show_sign(self) -> None:
-        """Record a sign of life; called by the thread."""
-        self._last_sign = time.monotonic()
+    def give_heartbeat(self) -> None:
+        """Record a heartbeat; called by the thread."""
+        self._last_heartbeat = time.monotonic()
 
-    def last_sign(self) -> float:
-        """Return the instant of the last sign of life, by `time.monotonic()`; now before the first sign."""
-        return time.monotonic() if self._last_sign is None else self._last_sign
+    def last_heartbeat(self) -> float:
+        """Return the instant of the last heartbeat, by `time.monotonic()`; now before the first."""
+        return time.monotonic() if self._last_heartbeat is None else self._last_heartbeat
 
 
 class _OwnedThread(threading.Thread):

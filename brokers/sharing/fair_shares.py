@@ -220,4 +220,4 @@ class Shares:
         """
         if before >= self.capacity or not self._refused.isdisjoint(endpoints):
             self._refused.clear()
-            self._inboxes.tell_room()
+            self._inboxes.report_capacity()

@@ -25,7 +25,7 @@ class Waiting(BackgroundThread):
         self._deaf = deaf
 
     def run(self) -> None:
-        self.show_sign()
+        self.give_heartbeat()
         self.names.append(threading.current_thread().name)
         self.released.wait()
 
@@ -55,10 +55,10 @@ def test_thread_that_never_started_counts_as_stopped() -> None:
 
 def test_last_heartbeat_is_now_before_the_first() -> None:
     thread, before = Waiting(), time.monotonic()
-    assert thread.last_sign() >= before
+    assert thread.last_heartbeat() >= before
     thread.start()
     assert thread.stop(60)
-    assert before <= thread.last_sign() <= time.monotonic()
+    assert before <= thread.last_heartbeat() <= time.monotonic()
 
 
 class Vital(Waiting):

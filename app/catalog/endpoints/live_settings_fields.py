@@ -11,7 +11,7 @@ from app.kernel.suggestions import StrictSchema
 from schema.job_bounds import MAX_PRIORITY, QUEUE_NAME
 
 DEFAULT_PRIORITY = 128
-MOST = 1_000_000
+MAX_LIMIT = 1_000_000
 MAX_KEY = 200
 OFF = "off"
 
@@ -39,8 +39,10 @@ def priority_field(**options: Any) -> fields.Integer:
     return fields.Integer(strict=True, validate=validate.Range(0, MAX_PRIORITY), **options)
 
 
-def _most(**options: Any) -> fields.Integer:
-    return IntegerInOrder(strict=True, validate=[validate.Range(1, error=_PAUSE), validate.Range(max=MOST)], **options)
+def _limit(**options: Any) -> fields.Integer:
+    return IntegerInOrder(
+        strict=True, validate=[validate.Range(1, error=_PAUSE), validate.Range(max=MAX_LIMIT)], **options
+    )
 
 
 def _duration(shortest_ms: int, longest_ms: int, **options: Any) -> DescribedValue:
@@ -68,9 +70,9 @@ class _Flow(StrictSchema):
 class RateSpec(_Flow):
     """Rate of starts: a token bucket, or at most `count` in any sliding window."""
 
-    count = _most(required=True, metadata={"example": 100})
+    count = _limit(required=True, metadata={"example": 100})
     per = _duration(_SECOND, 24 * _HOUR, required=True, metadata={"description": "`1s` to `24h`", "example": "1s"})
-    burst = _most(
+    burst = _limit(
         metadata={
             "description": "starts of a burst, the last 100 ms of which are paced; when absent, the starts of 100 ms",
             "example": 20,
@@ -97,14 +99,14 @@ class KeyLimitsSpec(_Flow):
         validate=validate.Length(1, MAX_KEY),
         metadata={"description": "one placeholder of the input", "example": "{{input.tenant}}"},
     )
-    max_in_flight = _most(metadata={"example": 2})
+    max_in_flight = _limit(metadata={"example": 2})
     rate = fields.Nested(RateSpec)
 
 
 class LimitsSpec(_Flow):
     """Limits of an endpoint, over all workers; at least one limit is required."""
 
-    max_in_flight = _most(metadata={"description": "executions that may run at the same time", "example": 20})
+    max_in_flight = _limit(metadata={"description": "executions that may run at the same time", "example": 20})
     rate = fields.Nested(RateSpec)
     per_key = fields.Nested(KeyLimitsSpec)
 

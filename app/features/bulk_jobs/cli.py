@@ -118,5 +118,5 @@ def start(
         noun = "dead letter" if body["action"] is BulkAction.ARCHIVE else "execution"
         confirm(f"{body['action'].capitalize()} {counted(seen, noun)}?", yes=yes)
         begun = begin_in(database, body, actor().name)
-        SHOWN.tell(database, begun, wait=wait, as_json=as_json)
+        SHOWN.show(database, begun, wait=wait, as_json=as_json)
     return None

@@ -46,8 +46,8 @@ FACTS = statement(
      WHERE e.execution_id = ANY (CAST(:executions AS TEXT[]))
     """,
 )
-TELL = statement(
-    "callbacks.tell",
+LOG = statement(
+    "callbacks.log",
     """
     INSERT INTO execution_logs (log_id, execution_id, attempt_number, level, message)
     SELECT u.log_id, u.execution_id, u.attempt, u.level, u.message
@@ -114,7 +114,7 @@ def call_back(connection: Connection, ends: Sequence[End]) -> HandlerResult:
             "levels": [level.value for _, level, _ in lines],
             "messages": [message for _, _, message in lines],
         }
-        connection.execute(TELL, params)
+        connection.execute(LOG, params)
     return HandlerResult({row.execution_queue for row in rows})
 
 

@@ -10,7 +10,7 @@ from app.features.control.store import WorkerState
 from app.kernel.audit.change import AuditedChange
 from app.kernel.errors import WorkerNotAliveError, WorkerNotFoundError
 from app.kernel.processes import worker_commands as commands
-from app.kernel.processes.worker_commands import EXPIRES_SECONDS, MOST_SHOWN, Command, CommandKind, CommandState
+from app.kernel.processes.worker_commands import EXPIRES_SECONDS, MAX_SHOWN, Command, CommandKind, CommandState
 from app.web.http.conditions import actor
 from app.web.http.pagination import PageQuery, page_answer, page_request, page_schema
 from app.web.http.request_fields import Instant
@@ -76,7 +76,7 @@ class WorkerDetailSchema(WorkerSchema):
     """A worker process and its latest commands."""
 
     commands = fields.List(
-        fields.Nested(CommandSchema), required=True, metadata={"description": f"the last {MOST_SHOWN}, newest first"}
+        fields.Nested(CommandSchema), required=True, metadata={"description": f"the last {MAX_SHOWN}, newest first"}
     )
 
 

@@ -31,7 +31,7 @@ from app.web.openapi.resource import Resource
 from app.web.services import services, wake
 from schema.states import Resolution
 
-MOST_ATTEMPTS = 100
+MAX_ATTEMPTS = 100
 MAX_NOTE = 1_000
 
 resource = Resource(
@@ -87,13 +87,13 @@ class DeadLetterViewSchema(DeadLetterSchema):
     attempts = fields.List(
         fields.Nested(AttemptSchema),
         required=True,
-        metadata={"description": f"attempts up to the failure, latest first, {MOST_ATTEMPTS} at most"},
+        metadata={"description": f"attempts up to the failure, latest first, {MAX_ATTEMPTS} at most"},
     )
     more_attempts = fields.String(
         required=True,
         allow_none=True,
         metadata={
-            "description": f"URL of the full list if there are more than {MOST_ATTEMPTS}; otherwise `null`",
+            "description": f"URL of the full list if there are more than {MAX_ATTEMPTS}; otherwise `null`",
             "example": None,
         },
     )
@@ -152,7 +152,7 @@ def view_of(database: Database, letter_id: str) -> dict[str, Any]:
     letter = get_letter(database, letter_id)
     execution = execution_queries.get_execution(database, letter.execution_id)
     before = Position(EPOCH, str(letter.attempt_count + 1))
-    attempts = execution_queries.attempts_of(database, letter.execution_id, PageRequest(MOST_ATTEMPTS, before))
+    attempts = execution_queries.attempts_of(database, letter.execution_id, PageRequest(MAX_ATTEMPTS, before))
     more = None if attempts.next is None else f"/executions/{letter.execution_id}/attempts"
     return asdict(letter) | {
         "execution": execution,

@@ -192,5 +192,5 @@ def start(
             return show_preview(seen, _COLUMNS, "redriven", as_json=as_json)
         confirm(f"Redrive {counted(seen, 'dead letter')}?", yes=yes)
         begun = begin_in(database, body, actor().name)
-        SHOWN.tell(database, begun, wait=wait, as_json=as_json)
+        SHOWN.show(database, begun, wait=wait, as_json=as_json)
     return None

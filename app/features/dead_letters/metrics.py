@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from app.kernel.db import Database
 from app.kernel.sql import statement
 
-MOST_LETTERS = 1_000  # counted of an endpoint
-MOST_ENDPOINTS = 200
-MOST_ENDS = 1_000
+MAX_LETTERS = 1_000  # counted of an endpoint
+MAX_ENDPOINTS = 200
+MAX_ENDS = 1_000
 LATE_SECONDS = 60.0  # a worker or scheduler without backlog needs a few
 
 # Steps from endpoint to endpoint by the index of open letters.
@@ -38,27 +38,27 @@ LATE_ENDS = statement(
 
 @dataclass(frozen=True, slots=True)
 class UnseenLetters:
-    """Number of open letters of an endpoint, up to MOST_LETTERS."""
+    """Number of open letters of an endpoint, up to MAX_LETTERS."""
 
     endpoint: str
     letters: int
 
 
 def unseen(database: Database) -> list[UnseenLetters]:
-    """Count open letters by endpoint, for the first MOST_ENDPOINTS endpoints by name."""
+    """Count open letters by endpoint, for the first MAX_ENDPOINTS endpoints by name."""
     found: list[UnseenLetters] = []
-    while len(found) < MOST_ENDPOINTS:
+    while len(found) < MAX_ENDPOINTS:
         after = found[-1].endpoint if found else ""
         row = next(iter(database.fetch(NEXT_ENDPOINT, {"after": after})), None)
         if row is None:
             break
-        (counted,) = database.fetch(OPEN_LETTERS, {"endpoint": row.endpoint, "most": MOST_LETTERS})
+        (counted,) = database.fetch(OPEN_LETTERS, {"endpoint": row.endpoint, "most": MAX_LETTERS})
         found.append(UnseenLetters(row.endpoint, counted.n))
     return found
 
 
 def late_ends(database: Database, *, late_seconds: float) -> int:
-    """Count completion events that have waited longer than `late_seconds` for their handlers, up to MOST_ENDS."""
-    (row,) = database.fetch(LATE_ENDS, {"late_ms": int(late_seconds * 1000), "most": MOST_ENDS})
+    """Count completion events that have waited longer than `late_seconds` for their handlers, up to MAX_ENDS."""
+    (row,) = database.fetch(LATE_ENDS, {"late_ms": int(late_seconds * 1000), "most": MAX_ENDS})
     number: int = row.n
     return number

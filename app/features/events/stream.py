@@ -100,16 +100,16 @@ class Stream:
                 del self._unsent[:sent]
                 self._sent_bytes += sent
 
-    def hear(self) -> bool:
+    def receive(self) -> bool:
         """Discard bytes from the client; returns whether it is still connected."""
         try:
-            heard = len(self.sock.recv(MAX_READ_BYTES))
+            received = len(self.sock.recv(MAX_READ_BYTES))
         except BlockingIOError:
             return True
         except OSError:
             return False
-        self._read_bytes += heard
-        return heard > 0 and self._read_bytes < MAX_READ_BYTES
+        self._read_bytes += received
+        return received > 0 and self._read_bytes < MAX_READ_BYTES
 
     def give_back(self) -> None:
         """Return the connection to the main thread."""

@@ -120,7 +120,7 @@ class Streams(BackgroundThread):
             stream = ready.data
             if stream is None:
                 self._reader.recv(4096)
-            elif events & selectors.EVENT_READ and not stream.hear():
+            elif events & selectors.EVENT_READ and not stream.receive():
                 self._drop(selector, stream)
             else:
                 self._send(selector, stream, time.monotonic())

@@ -75,8 +75,8 @@ SENT = statement(
      ORDER BY opened_at DESC, group_id DESC LIMIT 1 OFFSET :later
     """,
 )
-TOLD = statement(
-    "notifications.told_subjects",
+REPORTED = statement(
+    "notifications.reported_subjects",
     """
     SELECT s.event, s.subject, g.closed_at
       FROM unnest(CAST(:events AS TEXT[]), CAST(:subjects AS TEXT[])) AS u (event, subject)
@@ -190,7 +190,7 @@ def _remove_repeated(connection: Connection, rule: Rule, counts: SubjectCounts, 
     """Remove the subjects reported within `repeat_after_seconds`; return the number of their events."""
     if not rule.repeat_after_seconds or not counts:
         return 0
-    rows = connection.execute(TOLD, {"rule": rule.name} | _columns(counts))
+    rows = connection.execute(REPORTED, {"rule": rule.name} | _columns(counts))
     again = [(row.event, row.subject) for row in rows if is_repeated(rule, row.closed_at, now)]
     return sum(counts.pop(subject).count for subject in again)
 

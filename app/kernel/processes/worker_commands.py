@@ -21,7 +21,7 @@ from app.kernel.errors import WorkerNotAliveError, WorkerNotFoundError
 from app.kernel.sql import statement
 
 EXPIRES_SECONDS = 60
-MOST_SHOWN = 20  # newest commands of a worker
+MAX_SHOWN = 20  # newest commands of a worker
 
 # Condition on a row of `workers` called w: the worker has acknowledged a command to drain.
 IS_DRAINING = """EXISTS (SELECT 1 FROM worker_commands AS d
@@ -142,7 +142,7 @@ def ask(database: Database, worker_id: str, kind: CommandKind, change: AuditedCh
 
 
 def latest(database: Database, worker_id: str) -> list[Command]:
-    """Read the last MOST_SHOWN commands to a worker, newest first."""
+    """Read the last MAX_SHOWN commands to a worker, newest first."""
     return database.transact(partial(_latest, worker_id=worker_id))
 
 
@@ -157,5 +157,5 @@ def acknowledge(database: Database, worker_id: str, command_ids: Sequence[str]) 
 
 
 def _latest(connection: Connection, worker_id: str) -> list[Command]:
-    rows = connection.execute(LATEST, {"worker": worker_id, "most": MOST_SHOWN}).all()
+    rows = connection.execute(LATEST, {"worker": worker_id, "most": MAX_SHOWN}).all()
     return [Command(**row._asdict() | {"state": CommandState(row.state)}) for row in rows]

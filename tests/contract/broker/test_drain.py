@@ -96,11 +96,11 @@ def test_locked_table_of_commands_delays_neither_lease_nor_deliveries(
     actor.may_complete.set()
     with database.engine.begin() as connection:
         connection.execute(text("LOCK TABLE worker_commands IN ACCESS EXCLUSIVE MODE"))
-        renewed = process.heartbeat.last_sign()
+        renewed = process.heartbeat.last_heartbeat()
         rows.add_executions(database, 20)
         process.inboxes.wake()
         eventually(lambda: rows.statuses(database) == {"SUCCESS": 20}, what="the deliveries")
-        eventually(lambda: process.heartbeat.last_sign() > renewed + 2, what="two renewals")
+        eventually(lambda: process.heartbeat.last_heartbeat() > renewed + 2, what="two renewals")
     drain(database, process)
     assert actor.process_ends.wait(30), "the worker reads commands again once the lock is gone"
     worker.stop()

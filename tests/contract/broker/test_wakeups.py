@@ -51,7 +51,7 @@ def test_recent_partition_is_claimed_without_a_poll(process: WorkerProcess) -> N
     assert next(consumer) is None
     rows.add_executions(process.database)
     process.inboxes.wake("http")
-    process.inboxes.hear(hint(milliseconds(rows.database_now(process.database))))
+    process.inboxes.receive(hint(milliseconds(rows.database_now(process.database))))
     statements: list[str] = []
     this_thread = threading.get_ident()
 
@@ -71,7 +71,7 @@ def test_execution_behind_the_watermark_is_found_by_its_wake_up(process: WorkerP
     rows.add_executions(process.database)
     attempts.next().complete(OK)
     (late,) = rows.add_executions(process.database, due_in=timedelta(hours=-1))
-    process.inboxes.hear(hint(milliseconds(rows.execution(process.database, late).run_at)))
+    process.inboxes.receive(hint(milliseconds(rows.execution(process.database, late).run_at)))
     assert attempts.next().claim.execution_id == late
 
 
@@ -101,9 +101,9 @@ def test_forged_wake_ups_neither_raise_nor_stop_the_consumer(process: WorkerProc
     attempts.next().complete(OK)
     forged = [*FORGED, hint(0), hint(10**13 - 1), encode({"http": {"f" * 16: 0}}), "unknown-queue"]
     for payload in forged * 5:
-        process.inboxes.hear(payload)
+        process.inboxes.receive(payload)
     (real,) = rows.add_executions(process.database)
-    process.inboxes.hear("http")
+    process.inboxes.receive("http")
     assert attempts.next().claim.execution_id == real
     dropped = process.values.total(WAKEUPS_DROPPED)
     assert dropped >= len(FORGED) * 5 + 5

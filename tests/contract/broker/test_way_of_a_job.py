@@ -40,7 +40,7 @@ INCOMPARABLE = (
 # Threads, and functions of other threads, that run without a job too.
 IDLE_THREADS = {"te-heartbeat", "te-watchdog", "te-stalled", "te-flow"}
 IDLE_FUNCTIONS = {
-    *("DeliveryLoop._sweep", "DeliveryLoop._show_signs", "BackgroundThread.show_sign"),
+    *("DeliveryLoop._sweep", "DeliveryLoop._give_heartbeats", "BackgroundThread.give_heartbeat"),
     # Polls: a wake-up that names its partition needs none.
     *("poll", "Discovery.poll", "Discovery._rest_after_late", "ScanPace.pause", "KnownPartitions.found"),
     "ping_idle_connections.<locals>.ping",  # on a slow machine a connection is idle before each job

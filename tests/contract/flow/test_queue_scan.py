@@ -90,7 +90,7 @@ def test_hint_for_a_queue_beyond_the_maximum_causes_no_survey(database: Database
     with surveying(process, worker, **bounds):
         for number in range(1, 11):
             eventually(lambda number=number: database.fetch(ENDED)[0].n == number)  # type: ignore[misc]
-            process.inboxes.hear("b")
+            process.inboxes.receive("b")
             fill(database, "a")
     assert (queues_in_row(database), len(surveys)) == (["a"], 1)
 
@@ -103,11 +103,11 @@ def test_queue_is_in_the_row_once_its_consumer_runs(
         size = threading.stack_size(2**45)  # more memory than a process can have: no thread starts
         try:
             fill(database, "own")
-            process.inboxes.hear("own")
+            process.inboxes.receive("own")
             eventually(lambda: "Unexpected failure in after_declare_queue" in caplog.text)
         finally:
             threading.stack_size(size)
         assert queues_in_row(database) == []
-        process.inboxes.hear("own")
+        process.inboxes.receive("own")
         eventually(lambda: queues_with_success(database) == {"own"})
         eventually(lambda: queues_in_row(database) == ["own"])

@@ -55,7 +55,7 @@ class Worker:
         return self.bindings.bind(endpoint, name, TIMEOUT_MS, has_turns=True).target
 
     def read_states(self) -> None:
-        self.breakers.look()
+        self.breakers.poll()
 
     def sync(self) -> None:
         """Write results and read the states of breakers, as te-flow does twice a second."""

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from app.feature import completion_handlers
 from app.features import FEATURES
-from app.features.dead_letters.api import MOST_ATTEMPTS
+from app.features.dead_letters.api import MAX_ATTEMPTS
 from app.features.dead_letters.letter_list import LetterFilter, page_of_letters
 from app.kernel.db import Database
 from app.kernel.db.chunked_scan import ChunkedRead
@@ -60,13 +60,13 @@ def test_dead_letter_shows_its_error_execution_and_attempts(
 def test_dead_letter_with_many_attempts_links_the_full_list(
     api: Api, database: Database, letter_id: str, execution_id: str
 ) -> None:
-    for number in range(3 - MOST_ATTEMPTS, 1):
+    for number in range(3 - MAX_ATTEMPTS, 1):
         rows.add_attempt(database, execution_id, number, "FAILED")
     assert api.get(f"/dead-letters/{letter_id}").json["more_attempts"] is None
-    rows.add_attempt(database, execution_id, 2 - MOST_ATTEMPTS, "FAILED")
+    rows.add_attempt(database, execution_id, 2 - MAX_ATTEMPTS, "FAILED")
     shown = api.get(f"/dead-letters/{letter_id}").json
-    numbers = [*range(2, 1 - MOST_ATTEMPTS, -1)]
-    assert [each["attempt_number"] for each in shown["attempts"]] == numbers[:MOST_ATTEMPTS]
+    numbers = [*range(2, 1 - MAX_ATTEMPTS, -1)]
+    assert [each["attempt_number"] for each in shown["attempts"]] == numbers[:MAX_ATTEMPTS]
     assert read_all_pages(api, shown["more_attempts"], "attempt_number", limit=200) == numbers
 
 

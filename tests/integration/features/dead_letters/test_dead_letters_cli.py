@@ -1,6 +1,6 @@
 """Commands of `flask dead-letters`."""
 
-from app.features.dead_letters.api import MOST_ATTEMPTS
+from app.features.dead_letters.api import MAX_ATTEMPTS
 from app.kernel.db import Database
 from app.queue.executions.execution_model import DeliveryError
 from tests import rows
@@ -25,7 +25,7 @@ def test_json_output_equals_the_answers_of_the_api(api: Api, cli: Cli, database:
     output = cli.run("dead-letters", "list").stdout + cli.run("dead-letters", "show", letter_id).stdout
     assert output.count(r"answered \x1b[31m503") >= 2
     cli.run("dead-letters", "show", "att_nope", expect=3)
-    for number in range(-MOST_ATTEMPTS, 1):
+    for number in range(-MAX_ATTEMPTS, 1):
         rows.add_attempt(database, execution_id, number, "FAILED", error=error)
     assert f"GET /executions/{execution_id}/attempts" in cli.run("dead-letters", "show", letter_id).stdout
 
