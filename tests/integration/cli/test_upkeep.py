@@ -15,9 +15,9 @@ def test_confirmed_prune_deletes_rows_older_than_the_retention(cli: Cli, databas
     database.fetch(text("UPDATE jobs SET status = 'RETIRED', retired_at = now()"))
     aged = "UPDATE executions SET completed_at = now() - INTERVAL '10 days' WHERE execution_id = :id"
     database.fetch(text(aged), {"id": old})
-    assert "30 days" in cli.run("prune", expect=2).stderr
+    assert "30 d," in cli.run("prune", expect=2).stderr
     assert cli.json("prune", "--yes") == {}
-    assert "9 days" in cli.run("prune", "--older-than", "9d", expect=2).stderr
+    assert "9 d," in cli.run("prune", "--older-than", "9d", expect=2).stderr
     assert rows.statuses(database) == {"SUCCESS": 2}
     assert cli.json("prune", "--older-than", "9d", "--yes") == {"executions": 1, "jobs": 1}
     assert [row.execution_id for row in database.fetch(text("SELECT execution_id FROM executions"))] == [young]
