@@ -69,10 +69,12 @@ class StoredAnswer:
 class KeyClaim:
     """The stored use of a key: whether the current sending took the key, the request, and the answer.
 
-    Without an answer the work is not done yet, or was interrupted between two transactions.
+    `request_id` is the id of the sending that took the key. Without an answer the work is not done yet, or was
+    interrupted between two transactions.
     """
 
     is_own: bool
+    request_id: str
     fingerprint: str
     answer: StoredAnswer | None
 
@@ -86,7 +88,7 @@ def take(database: Database, request: KeyedRequest) -> KeyClaim:
         raise UnavailableError("The idempotency key has just expired. Retry later.")
     row = rows[0]
     answer = None if row.status is None else StoredAnswer(row.status, row.etag, row.body)
-    return KeyClaim(row.request_id == request.request_id, row.fingerprint, answer)
+    return KeyClaim(row.request_id == request.request_id, row.request_id, row.fingerprint, answer)
 
 
 def store(database: Database, request: KeyedRequest, answer: StoredAnswer) -> None:

@@ -69,10 +69,11 @@ def pause(database: Database, workflow_id: str, *, actor: str | None) -> None:
     _change(database, workflow_id, decide, actor=actor)
 
 
-def resume(database: Database, workflow_id: str, *, actor: str | None) -> None:
+def resume(database: Database, workflow_id: str, *, actor: str | None, event_id: str | None = None) -> None:
     """Resume a paused workflow; it is STOPPING afterwards if a node failed in between.
 
-    Raises WorkflowNotFoundError, or ConflictError for a workflow that is not paused.
+    A second call with the same `event_id` changes nothing. Raises WorkflowNotFoundError, or ConflictError for a
+    workflow that is not paused.
     """
 
     def decide(found: _Control) -> _Control:
@@ -81,7 +82,7 @@ def resume(database: Database, workflow_id: str, *, actor: str | None) -> None:
         stops = found.reason is not None
         return replace(found, status=WorkflowStatus.STOPPING if stops else WorkflowStatus.RUNNING)
 
-    _change(database, workflow_id, decide, actor=actor)
+    _change(database, workflow_id, decide, actor=actor, event_id=event_id)
 
 
 def cancel(
@@ -113,8 +114,10 @@ def cancel(
     _change(database, workflow_id, decide, actor=actor)
 
 
-def _change(database: Database, workflow_id: str, decide: _Decide, *, actor: str | None) -> None:
-    event_id = ids.event_id()
+def _change(
+    database: Database, workflow_id: str, decide: _Decide, *, actor: str | None, event_id: str | None = None
+) -> None:
+    event_id = event_id or ids.event_id()
     for _ in range(MAX_TRIES):
         try:
             return database.transact(partial(_try, workflow_id, decide, event_id, actor))

@@ -10,6 +10,7 @@ from app.features.workflows.schemas import CancelWorkflowQuery, WorkflowViewSche
 from app.features.workflows.workflow_requests import advance
 from app.kernel.errors import ConflictError, WorkflowNotFoundError
 from app.web.http.conditions import actor
+from app.web.http.idempotent_requests import event_id
 from app.web.services import services
 
 
@@ -46,7 +47,7 @@ def pause(workflow_id: str) -> dict[str, Any]:
 )
 def resume(workflow_id: str) -> dict[str, Any]:
     """Resume a paused workflow; 409 if it is not paused."""
-    control.resume(services().database, workflow_id, actor=actor().name)
+    control.resume(services().database, workflow_id, actor=actor().name, event_id=event_id())
     return _advanced(workflow_id)
 
 

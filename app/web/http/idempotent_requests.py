@@ -50,6 +50,15 @@ def key_in_header() -> str | None:
     return header
 
 
+def event_id() -> str:
+    """Return an id for the event that records the change of this request; a run or sending with its key gets the same.
+
+    A view of several transactions recognises by the event that an earlier run has committed the change.
+    """
+    request_id = g.get("key_taken_by")
+    return ids.event_id() if request_id is None else f"evt_{request_id.removeprefix('req_')}"
+
+
 def keyed(view: AnyFunction, *, takes_body: bool) -> AnyFunction:
     """Wrap a view to run once per Idempotency-Key of an API key; its answer is stored with the key."""
 
@@ -76,6 +85,7 @@ def _first_or_again(view: AnyFunction, wanted: KeyedRequest, hints: set[Any], pa
     if taken.answer is not None:
         return _sent(taken.answer, is_again=not taken.is_own)
     # No answer is stored if the first run ended between two transactions; such views are repeatable.
+    g.key_taken_by = taken.request_id
     answer = current_app.make_response(view(**path))
     if answer.status_code < 400:
         stored = StoredAnswer(answer.status_code, answer.headers.get("ETag"), answer.get_data(as_text=True))

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import psycopg2
 import pytest
 from sqlalchemy import text
 
@@ -11,6 +10,7 @@ from app.kernel.db import Database
 from tests.integration.catalog.things import EACH_RESOURCE, make
 from tests.integration.client import Api, pointers, problem
 from tests.integration.http.document import document
+from tests.integration.lost_answers import lose_answer_of_next_commit
 from tests.integration.registered import created, http_endpoint, one_shot
 from tests.racing import at_once
 
@@ -148,15 +148,3 @@ def test_change_is_made_once_if_the_answer_of_its_commit_is_lost(
     assert api.delete(f"{path}/x", headers={"If-Match": changed.headers["ETag"]}).status_code == 204
     rows = database.fetch(text("SELECT action FROM audit_log WHERE resource = 'x' ORDER BY occurred_at"))
     assert [row.action for row in rows] == ["create", "replace", "delete"]
-
-
-def lose_answer_of_next_commit(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = database.engine.dialect.do_commit
-
-    def commit_and_disconnect(connection: Any) -> None:
-        monkeypatch.setattr(database.engine.dialect, "do_commit", commit)
-        commit(connection)
-        connection.close()
-        raise psycopg2.OperationalError("server closed the connection unexpectedly")
-
-    monkeypatch.setattr(database.engine.dialect, "do_commit", commit_and_disconnect)

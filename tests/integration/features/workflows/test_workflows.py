@@ -13,6 +13,7 @@ from app.kernel.db import Database
 from app.queue.ending.outbox_processor import OutboxProcessor
 from tests.integration.client import Api, pointers, problem, read_all_pages
 from tests.integration.features.workflows.created import body, count, made
+from tests.integration.lost_answers import lose_answer_of_next_commit
 from tests.integration.registered import register
 from tests.racing import at_once
 
@@ -188,6 +189,23 @@ def test_pause_and_resume_are_in_the_history(registered: Api) -> None:
         ("PAUSED", "RUNNING", "test"),
     ]
     problem(registered.get("/workflows/wf_nope/history"), 404, "WORKFLOW_NOT_FOUND")
+
+
+@pytest.mark.own_faults
+def test_workflow_is_resumed_once_if_the_answer_of_the_commit_is_lost(
+    registered: Api, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steps that follow are transactions of their own, so the request has no answer yet when it runs again."""
+    workflow_id, keyed = made(registered), {"Idempotency-Key": "k"}
+    assert registered.post(f"/workflows/{workflow_id}/pause").status_code == 200
+    lose_answer_of_next_commit(database, monkeypatch)
+    first = registered.post(f"/workflows/{workflow_id}/resume", headers=keyed)
+    assert (first.status_code, first.json.get("status")) == (200, "RUNNING"), first.json
+    again = registered.post(f"/workflows/{workflow_id}/resume", headers=keyed)
+    assert (again.status_code, again.headers["Idempotency-Replayed"]) == (200, "true")
+    problem(registered.post(f"/workflows/{workflow_id}/resume", headers={"Idempotency-Key": "other"}), 409, "CONFLICT")
+    changes = registered.get(f"/workflows/{workflow_id}/history").json["items"]
+    assert [change["to"] for change in changes] == ["RUNNING", "PAUSED", "RUNNING"]
 
 
 def test_cancelled_workflow_skips_its_nodes_and_ends(registered: Api, database: Database) -> None:
