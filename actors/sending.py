@@ -6,8 +6,6 @@ import random
 import time
 from datetime import UTC, timedelta
 
-from confluent_kafka import KafkaError
-
 from actors.dispatch import Dispatchers
 from actors.dispatch.base import MAX_BODY_BYTES, NO_HISTORY, History, Identity
 from actors.lateness import Dated, is_too_late, too_late
@@ -27,11 +25,8 @@ MAX_MESSAGE_CHARACTERS = 2000
 _SERVER_ERRORS = 500  # statuses from here on
 _SENT_TOO_OFTEN = frozenset({408, 429})
 _TARGET_ERRORS = frozenset({"TIMEOUT", "CONNECTION_ERROR", "BROKER_ERROR", "STREAM_ERROR"})
-# Errors of one endpoint's topic: the cluster serves other topics.
-_TOPIC_ERRORS = frozenset(
-    KafkaError(code).name()
-    for code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
-)
+# librdkafka's names of errors of one endpoint's topic: the cluster serves other topics.
+_TOPIC_ERRORS = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"})
 
 
 async def fail(attempt: Attempt, error: DeliveryError) -> None:

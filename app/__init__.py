@@ -3,10 +3,15 @@
 Importing this package imports neither Flask nor Dramatiq: workers and the scheduler import it too.
 """
 
+import gc
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flask import Flask
+
+# The imports of a process create no garbage, and searching for it would take a sixth of the start. Long-lived processes
+# set lower thresholds once they are up (app/kernel/collector.py).
+gc.set_threshold(300_000)
 
 
 def create_app() -> "Flask":

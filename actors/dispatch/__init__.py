@@ -5,28 +5,51 @@ from collections.abc import Callable, Mapping
 from actors.dispatch.base import Dispatcher
 from actors.dispatch.egress import EgressGuard
 from actors.dispatch.http import HttpDispatcher
-from actors.dispatch.kafka import KafkaDispatcher
 from actors.dispatch.network import Network, PerHostLimit
-from actors.dispatch.notification import NotificationDispatcher
 from actors.dispatch.redis_stream import RedisStreamDispatcher
 from actors.dispatch.resolver import Resolver
 from app.kernel.config import Settings
 from brokers.sharing.quota import max_claims
 from schema.states import EndpointType
 
+
+def _kafka(network: Network) -> Dispatcher:
+    from actors.dispatch.kafka import KafkaDispatcher  # noqa: PLC0415 - loads librdkafka
+
+    return KafkaDispatcher(network)
+
+
+def _notification(network: Network) -> Dispatcher:
+    from actors.dispatch.notification import NotificationDispatcher  # noqa: PLC0415 - loads aiosmtplib
+
+    return NotificationDispatcher(network)
+
+
 DISPATCHERS: Mapping[EndpointType, Callable[[Network], Dispatcher]] = {
     EndpointType.HTTP: HttpDispatcher,
-    EndpointType.KAFKA: KafkaDispatcher,
+    EndpointType.KAFKA: _kafka,
     EndpointType.REDIS_STREAM: RedisStreamDispatcher,
-    EndpointType.NOTIFICATION: NotificationDispatcher,
+    EndpointType.NOTIFICATION: _notification,
 }
+
+
+class _Opened(dict[EndpointType, Dispatcher]):
+    """Dispatchers by transport; the first delivery by a transport makes its dispatcher."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self._network = network
+
+    def __missing__(self, endpoint_type: EndpointType) -> Dispatcher:
+        self[endpoint_type] = made = DISPATCHERS[endpoint_type](self._network)
+        return made
 
 
 class Dispatchers:
     """The dispatchers of a process and their network; each connects at its first use, on the loop of that use."""
 
     def __init__(self, network: Network) -> None:
-        self.by_type = {endpoint_type: dispatcher(network) for endpoint_type, dispatcher in DISPATCHERS.items()}
+        self.by_type: Mapping[EndpointType, Dispatcher] = _Opened(network)
         self._network = network
 
     def drain(self) -> None:
@@ -35,12 +58,12 @@ class Dispatchers:
 
     async def sweep(self) -> None:
         """Close connections that were idle for long."""
-        for dispatcher in self.by_type.values():
+        for dispatcher in [*self.by_type.values()]:
             await dispatcher.sweep()
 
     async def close(self) -> None:
         """Close everything."""
-        for dispatcher in self.by_type.values():
+        for dispatcher in [*self.by_type.values()]:
             await dispatcher.close()
         self._network.resolver.stop()
 

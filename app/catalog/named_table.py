@@ -10,7 +10,6 @@ from sqlalchemy import Column, ColumnElement, Connection, Row, Table, TextClause
 from sqlalchemy.dialects.postgresql import insert
 
 from app.catalog import dependents, revision, superseded_configs
-from app.catalog.json_schema import check_schema
 from app.kernel.audit import AuditAction, ResourceType
 from app.kernel.audit.change import AuditedChange, tag_of
 from app.kernel.db import Database
@@ -188,6 +187,12 @@ class NamedTable:
         return NamedRow(row.name, value, tag_of(row.created_at, row.revision), row.created_at, row.updated_at)
 
 
+def _check_schema(schema: Any) -> None:
+    from app.catalog.json_schema import check_schema  # noqa: PLC0415 - 30 modules that few processes need
+
+    check_schema(schema)
+
+
 # A change of a payload spec affects jobs created from then on.
 PAYLOAD_SPECS = NamedTable(
     table=tables.payload_specs,
@@ -197,7 +202,7 @@ PAYLOAD_SPECS = NamedTable(
     not_found=PayloadSpecNotFoundError,
     dependents=dependents.OF_PAYLOAD_SPEC,
     is_cached=False,
-    check_value=check_schema,
+    check_value=_check_schema,
 )
 # A change of a config affects executions that have not begun: all attempts use the values as of the first claim.
 CONFIGS = NamedTable(

@@ -21,7 +21,6 @@ from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema_specifications import REGISTRY
 
 from app.catalog.schema_fault_words import place_and_words
-from app.catalog.validation_fast_path import accepts
 from app.kernel.errors import Detail
 from app.kernel.formats import pointer
 
@@ -45,12 +44,9 @@ class Validator:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._validator = BoundedValidator(schema, registry=REGISTRY)
-        self._schema = schema
 
     def faults(self, instance: Any) -> list[Detail]:
         """Return the first MAX_FAULTS faults of an input; empty if it is valid."""
-        if accepts(self._schema, instance):
-            return []
         try:
             with Budget():
                 found = itertools.islice(self._validator.iter_errors(instance), MAX_FAULTS)
@@ -62,19 +58,9 @@ class Validator:
             return [{"pointer": "", "message": "This input and the payload spec are nested too deeply together."}]
 
 
-def compiled(schema: Mapping[str, Any]) -> Validator:
-    """Return the validator of a stored schema; the newest 512 are cached."""
-    return _compiled(json.dumps(schema, sort_keys=True))
-
-
 def short(message: str) -> str:
     """Truncate a message that quotes a large value."""
     return message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 3]}..."
-
-
-@functools.lru_cache(maxsize=512)
-def _compiled(schema: str) -> Validator:
-    return Validator(json.loads(schema))
 
 
 class Budget:

@@ -7,6 +7,7 @@ import threading
 from typing import NoReturn
 
 from app.kernel import db, log
+from app.kernel.collector import spare_what_is_there
 from app.kernel.config import SettingError, Settings
 from app.kernel.db.startup import NotReadyError, wait_until_ready
 from app.kernel.metrics import PROCESS
@@ -43,7 +44,9 @@ def main() -> int:
         health.start()
         hint = WakeupSender(database, settings.wakeup_redis_url).hint
         context = ChoreContext(database, settings, hint=hint, stopping=process.is_stopping, exporting=spans)
-        return process.run(plan(context))
+        chores = plan(context)
+        spare_what_is_there()
+        return process.run(chores)
     except NotReadyError as error:
         return 0 if process.is_stopping() else _refuse(error.explained)
     except StuckError as error:

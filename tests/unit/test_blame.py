@@ -40,6 +40,7 @@ def kafka_error(code: int) -> DeliveryError:
         (kafka_error(KafkaError.TOPIC_AUTHORIZATION_FAILED), None),
         (kafka_error(KafkaError.UNKNOWN_TOPIC_OR_PART), None),
         (kafka_error(KafkaError._UNKNOWN_TOPIC), None),  # noqa: SLF001
+        (kafka_error(KafkaError._UNKNOWN_PARTITION), None),  # noqa: SLF001
     ],
 )
 def test_failure_counts_against_the_target_or_not(failure: DeliveryError, is_fault: bool | None) -> None:

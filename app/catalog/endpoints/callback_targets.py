@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, TextClause, null
 
-from app.catalog import revision, validation
+from app.catalog import payload_validator, revision
 from app.catalog.callback_outcome import FIELDS, samples
 from app.catalog.specs import compile_spec
 from app.kernel.errors import Detail, InvalidCallbackError
@@ -100,7 +100,7 @@ def check_schema_accepts(event: CallbackEvent, target: str, schema: Mapping[str,
     """Raise InvalidCallbackError if a payload spec refuses a sample outcome of an event."""
     if schema is None:
         return
-    validator = validation.compiled(schema)
+    validator = payload_validator.compiled(schema)
     for outcome in samples(event):
         if faults := validator.faults(outcome):
             without = " of an execution that ended without an attempt" if outcome["reason"] else ""

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from app.catalog import validation
+from app.catalog import payload_validator
 from app.catalog.endpoints.callback_targets import LOCK_NAMED
 from app.catalog.named_table import NamedTable
 from app.features.notifications.grouping import EventGroup, count_by_subject, counts_as_json
@@ -132,7 +132,7 @@ def _channel_faults(rule: Rule, schemas: Mapping[str, Mapping[str, Any] | None])
         pointer, schema = f"/channels/{index}", schemas.get(channel)
         if channel not in schemas:
             yield pointer, f"There is no endpoint named {channel!r}. Create it first: POST /endpoints."
-        elif schema is not None and (refused := validation.compiled(schema).faults(message)):
+        elif schema is not None and (refused := payload_validator.compiled(schema).faults(message)):
             yield pointer, rejection(channel, refused[0]["pointer"], refused[0]["message"])
 
 

@@ -72,8 +72,10 @@ class Group:
         """Return the answer to a scrape, at most FRESH_SECONDS old unless rendering is slow."""
         with self._rendering:
             if time.monotonic() >= self._fresh_until:
+                from app.kernel.metrics.rendering import rendered  # noqa: PLC0415 - loads prometheus_client
+
                 began = time.thread_time()
-                self._text = merging.rendered(self.merged_metrics())
+                self._text = rendered(self.merged_metrics())
                 took = time.thread_time() - began
                 self._fresh_until = time.monotonic() + max(FRESH_SECONDS, took / MAX_RENDER_SHARE)
             return self._text

@@ -1,15 +1,10 @@
-"""Merging: combines the metric snapshots of several processes, and renders the result; pure functions."""
+"""Merging: combines the metric snapshots of several processes; pure functions."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.exposition import generate_latest
-from prometheus_client.registry import Collector
-
-from app.kernel.metrics.series import ENDPOINT, PREFIX, SERIES, Kind, Merge, Series
+from app.kernel.metrics.series import ENDPOINT, SERIES, Kind, Merge, Series
 from app.kernel.metrics.values import Cell, Labels, Snapshot
 
 MergedMetrics = dict[Series, dict[Labels, Cell]]
@@ -98,34 +93,3 @@ def _summed(parts: Iterable[Mapping[Labels, Cell]], weight: float) -> dict[Label
             for position, value in enumerate(cell):
                 have[position] += value * weight
     return total
-
-
-class _MergedCollector(Collector):
-    """Adapter from merged metrics to prometheus-client."""
-
-    def __init__(self, metrics: MergedMetrics) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Iterator[Metric]:
-        for series, cells in self._metrics.items():
-            yield _family(series, cells)
-
-
-def rendered(metrics: MergedMetrics) -> bytes:
-    """Render metrics in Prometheus's text format."""
-    return generate_latest(_MergedCollector(metrics))
-
-
-def _family(series: Series, cells: dict[Labels, Cell]) -> Metric:
-    name = PREFIX + series.name
-    if series.kind is Kind.HISTOGRAM:
-        histogram = HistogramMetricFamily(name, series.help, labels=series.labels)
-        bounds = [*(f"{bound:g}" for bound in series.buckets), "+Inf"]
-        for labels, (total, *counts) in sorted(cells.items()):
-            histogram.add_metric(labels, list(zip(bounds, accumulate(counts), strict=True)), total)
-        return histogram
-    family = CounterMetricFamily if series.kind is Kind.COUNTER else GaugeMetricFamily
-    simple = family(name, series.help, labels=series.labels)
-    for labels, (value,) in sorted(cells.items()):
-        simple.add_metric(labels, value)
-    return simple

@@ -4,14 +4,12 @@ import asyncio
 import logging
 import socket
 
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-
 from app.kernel.function_types import Run
 from app.kernel.threads import BackgroundThread
 
 log = logging.getLogger(__name__)
 
-CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MAX_CONNECTIONS = 32
 MAX_PER_SECOND = 50  # so that a flood of scrapes costs deliveries little CPU time
 PATIENCE_SECONDS = 10.0  # for the request, and for the client to read the answer

@@ -9,11 +9,11 @@ from typing import Any, Self
 from cachetools import LRUCache
 from sqlalchemy import Connection, Row
 
-from app.catalog import validation
+from app.catalog import payload_validator
 from app.catalog.endpoints.limits import key_placeholder
+from app.catalog.payload_validator import PayloadValidator
 from app.catalog.retry_policy import RetryPolicy
 from app.catalog.templates.nodes import Placeholder
-from app.catalog.validation import Validator
 from app.kernel.db import Database
 from app.kernel.errors import Detail, EndpointNotFoundError, InputValidationError, TemplateError
 from app.kernel.formats import Unreadable
@@ -42,7 +42,7 @@ class CachedEndpoint:
     version: int
     type: EndpointType
     max_attempts: int
-    validator: Validator | None
+    validator: PayloadValidator | None
     spec_updated_at: datetime | None
     flow_revision: int = 0
     limit_key: Placeholder | None = None
@@ -58,7 +58,7 @@ class CachedEndpoint:
             type=EndpointType(row.endpoint_type),
             max_attempts=policy.max_attempts,
             max_age_ms=policy.max_age_ms,
-            validator=validation.compiled(row.schema_json) if row.spec_updated_at is not None else None,
+            validator=payload_validator.compiled(row.schema_json) if row.spec_updated_at is not None else None,
             spec_updated_at=row.spec_updated_at,
             flow_revision=row.flow_revision,
             limit_key=_limit_key(name, row.limits),

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 from task_executor_client.transaction import EnqueueError, enqueue
 
-from app.catalog import validation
+from app.catalog import payload_validator
 from app.kernel.db import Database
 from schema import job_bounds
 from tests.enqueueing import adopt_settings
@@ -115,5 +115,5 @@ def test_te_enqueue_checks_the_top_level_of_an_input_as_the_api_does(api: Api, d
             schema = {"type": "object", "properties": {"a": {"type": of_a}}} | more
             database.fetch(change, {"schema": json.dumps(schema)})
             for given in INPUTS:
-                expected = "INPUT_VALIDATION_FAILED" if validation.compiled(schema).faults(given) else None
+                expected = "INPUT_VALIDATION_FAILED" if payload_validator.compiled(schema).faults(given) else None
                 assert by_te_enqueue(database, "input", given) == expected, (schema, given)

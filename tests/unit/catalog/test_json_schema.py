@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.catalog import json_schema, validation
+from app.catalog import json_schema, payload_validator, validation
 from app.kernel.errors import InvalidSchemaError
 from tests.cases import each_case
 
@@ -80,13 +80,13 @@ def test_unsupported_schema_is_refused_with_its_pointer(schema: Any, where: str,
 
 def test_faults_carry_pointers_and_are_short() -> None:
     schema = {"properties": {"a": {"type": "string"}, "b/~": {"type": "integer"}}, "required": ["z"]}
-    faults = validation.compiled(schema).faults({"a": 1, "b/~": "x" * 10_000})
+    faults = payload_validator.compiled(schema).faults({"a": 1, "b/~": "x" * 10_000})
     assert {fault["pointer"] for fault in faults} == {"/z", "/a", "/b~1~0"}
     assert all(len(fault["message"]) <= validation.MAX_MESSAGE for fault in faults)
 
 
 def test_at_most_twenty_faults_are_reported() -> None:
-    faults = validation.compiled({"items": {"type": "string"}, "type": "array"}).faults(list(range(1000)))
+    faults = payload_validator.compiled({"items": {"type": "string"}, "type": "array"}).faults(list(range(1000)))
     assert len(faults) == validation.MAX_FAULTS
 
 
@@ -111,7 +111,7 @@ def test_at_most_twenty_faults_are_reported() -> None:
 )
 def test_replaced_keywords_keep_their_meaning(schema: Any, valid: list[Any], invalid: list[Any]) -> None:
     json_schema.check_schema(schema)
-    validator = validation.compiled(schema)
+    validator = payload_validator.compiled(schema)
     assert [validator.faults(instance) for instance in valid] == [[]] * len(valid)
     assert all(validator.faults(instance) for instance in invalid)
 
@@ -182,7 +182,7 @@ def long_enum_times_items() -> Pair:
 def test_expensive_validation_is_stopped(stalling: Callable[[], Pair]) -> None:
     schema, instance = stalling()
     began = time.thread_time()
-    validation.compiled(schema).faults(instance)
+    payload_validator.compiled(schema).faults(instance)
     assert time.thread_time() - began < 3 * validation.MAX_CPU_SECONDS
 
 
@@ -210,7 +210,7 @@ def test_expensive_registration_is_stopped(schema: dict[str, Any]) -> None:
 
 
 def test_pattern_that_takes_too_long_is_a_fault_of_the_input() -> None:
-    validator = validation.compiled({"pattern": "abcdefgh" * 400})
+    validator = payload_validator.compiled({"pattern": "abcdefgh" * 400})
     assert validator.faults("abcdefgh" * 400) == []
     assert "too long" in validator.faults("a" * 900_000)[0]["message"]
 
@@ -223,7 +223,7 @@ def test_input_that_is_too_deep_for_the_schema_is_a_fault() -> None:
     instance: Any = {}
     for _ in range(99):
         instance = {"a": instance}
-    faults = validation.compiled(schema).faults(instance)
+    faults = payload_validator.compiled(schema).faults(instance)
     assert [fault["message"] for fault in faults] in (
         [],
         ["This input and the payload spec are nested too deeply together."],
@@ -255,4 +255,4 @@ def test_input_that_is_too_deep_for_the_schema_is_a_fault() -> None:
     ],
 )
 def test_fault_has_a_place_and_the_allowed_values(schema: Any, instance: Any, place: str, message: str) -> None:
-    assert validation.compiled(schema).faults(instance) == [{"pointer": place, "message": message}]
+    assert payload_validator.compiled(schema).faults(instance) == [{"pointer": place, "message": message}]

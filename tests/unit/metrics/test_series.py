@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.kernel.metrics.merging import rendered
+from app.kernel.metrics.rendering import rendered
 from app.kernel.metrics.series import PREFIX, Kind, Series
 from tests.series import MODULES, SERIES
 
