@@ -1,7 +1,7 @@
 """Fixtures of the acceptance tests: a stack of real processes and an API client."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -44,6 +44,21 @@ def api(stack: Stack, database: Database) -> Iterator[Api]:
     api = client_of(stack, database)
     yield api
     api.close()
+
+
+@pytest.fixture(scope="module")
+def shared_stack(module_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack without processes for all tests of a module; for modules whose tests end no process and count no row."""
+    with stack_over(module_database_url, tmp_path_factory.mktemp("logs")) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def shared_api(shared_stack: Stack) -> Iterator[Api]:
+    """A client of the shared stack's API with the scope admin; the module starts the API."""
+    database = db.connect(shared_stack.database_url, pool_size=1, application_name="te-test")
+    with closing(database), closing(client_of(shared_stack, database)) as api:
+        yield api
 
 
 def client_of(stack: Stack, database: Database) -> Api:

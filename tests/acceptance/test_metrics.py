@@ -17,6 +17,7 @@ from app.dev.process.ports import free_port
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
+from app.kernel import db
 from app.kernel.db import Database
 from schema.states import Trigger
 from tests.acceptance.jobs import run_job, wait_for_end
@@ -76,14 +77,135 @@ def create(api: Api, endpoint: str, key: str) -> str:
     return execution_id
 
 
+@pytest.fixture(scope="module")
+def database(module_database_url: str) -> Iterator[Database]:
+    database = db.connect(module_database_url, pool_size=5, application_name="te-test")
+    yield database
+    database.close()
+
+
+@pytest.fixture(scope="module")
+def stack(shared_stack: Stack) -> Stack:
+    """A stack with two processes of the API; each test starts its own workers."""
+    shared_stack.web(TE_WEB_WORKERS="2")
+    return shared_stack
+
+
 @pytest.fixture
-def endpoints(stack: Stack, api: Api, receiver: Receiver) -> Iterator[None]:
-    stack.web(TE_WEB_WORKERS="2")
+def api(stack: Stack, shared_api: Api) -> Api:
+    return shared_api
+
+
+@pytest.fixture
+def endpoints(api: Api, receiver: Receiver) -> Iterator[None]:
     for name, path in (("good", "/ok/good"), ("bad", "/status/400"), ("held", "/held/held")):
         spec = {"url": f"{receiver.base_url}{path}", "method": "POST", "timeout_ms": 60_000}
         api.post("/endpoints", {"name": name, "type": "HTTP", "spec": spec})
     yield
     receiver.release("/held/held")
+
+
+def test_each_process_serves_its_documented_counters_from_its_start(stack: Stack, api: Api, receiver: Receiver) -> None:
+    of_worker, of_scheduler = free_port(), free_port()
+    worker = stack.worker(TE_WORKER_METRICS_ADDR=f"127.0.0.1:{of_worker}")
+    scheduler = stack.scheduler(TE_SCHEDULER_METRICS_ADDR=f"127.0.0.1:{of_scheduler}")
+    with closing(api_scraper(api)) as session:
+        check_first_scrapes(session, stack.url, of_worker, of_scheduler)
+        check_requests_and_jobs(api, receiver, session)
+    check_chores(of_scheduler)
+    for child in (worker, scheduler):
+        stack.terminate(child.name)
+
+
+def check_first_scrapes(session: requests.Session, url: str, of_worker: int, of_scheduler: int) -> None:
+    """Each process reports its counters before the first count."""
+    web = Scrape(session.get(f"{url}/metrics", timeout=30))
+    scheduler = eventually(lambda: scheduler_scrape(of_scheduler), what="the first run of chores")
+    worker = eventually(lambda: worker_scrape(of_worker), what="the first scrape of the worker")
+    names = documented_counters()
+    of_web = {"http_requests_total", "tasks_scheduled_total", "statement_retries_total"}
+    for_scheduler = {name for name in names if name.startswith(("scheduler_", "notification"))} | OUTBOX
+    for_worker = {name for name in names if name.startswith(("worker_", "breaker_", "tasks_executed"))} | OUTBOX
+    assert of_web | for_scheduler | for_worker == names, "a counter of no process"
+    assert web.lacks(*of_web) == set()
+    assert scheduler.lacks("statement_retries_total", *for_scheduler - LATER) == set()
+    assert worker.lacks("statement_retries_total", *for_worker - LATER) == set()
+    assert web.sum("http_requests_total", status_class="5xx", route="/jobs", method="POST") == 0
+    routes = {sample.labels.get("route") for sample in web.samples if sample.labels.get("status_class") == "5xx"}
+    assert {"none", "/jobs", "/jobs/{job_id}", "/executions"} <= routes
+    assert {sample.labels["to"] for sample in worker.samples if "to" in sample.labels} == {
+        "open",
+        "half_open",
+        "closed",
+    }
+
+
+def check_requests_and_jobs(api: Api, receiver: Receiver, session: requests.Session) -> None:
+    api.post("/endpoints", {"name": "counted", "type": "HTTP", "spec": {"url": receiver.url("/ok/counted")}})
+    for number in range(10):
+        created = create(api, "counted", f"counted-{number}")
+    create(api, "counted", "counted-0")
+    batch = [{"endpoint": "counted", "trigger": "IMMEDIATE", "idempotency_key": f"b{n}", "input": {}} for n in range(5)]
+    api.post("/jobs/batch", {"jobs": batch})
+    assert requests.get(f"{api.base_url}/metrics", timeout=30).status_code == 401
+    # Each request opens a new connection. Either API process responds, with the metrics of both processes.
+    scrapes = [eventually(lambda: api_scrape(api.base_url, session)) for _ in range(8)]
+    wait_for_end(api, created)
+    for merged in scrapes:
+        assert merged.sum("tasks_scheduled_total", trigger="IMMEDIATE") == 15
+        assert merged.sum("http_requests_total", route="/jobs", method="POST", status_class="2xx") == 11
+        assert merged.sum("http_request_duration_seconds_count", route="/jobs", method="POST") == 11
+        assert merged.sum("http_requests_total", route="/metrics", status_class="4xx") == 1
+        assert {sample.labels["trigger"] for sample in merged.samples if "trigger" in sample.labels} == set(Trigger)
+        assert merged.sum("build_info") == 1
+        assert not [sample for sample in merged.samples if created in sample.labels.values()]
+
+
+def check_chores(port: int) -> None:
+    chores = eventually(lambda: scheduler_scrape(port), what="the first run of chores")
+    assert chores.sum("scheduler_chore_last_success_timestamp_seconds", chore="promote") > 1.7e9
+    failing = {sample.labels["reason"] for sample in chores.samples if "reason" in sample.labels}
+    assert {"expire", "repairs"} < failing, "failure series are missing before the first failure"
+    waiting = eventually(lambda: waiting_scrape(port), what="the metrics read from the database")
+    assert waiting.sum("breakers", state="open") == waiting.sum("queues_unserved") == 0
+
+
+def api_scraper(api: Api) -> requests.Session:
+    session = requests.Session()
+    session.headers["Authorization"] = f"Bearer {api.key}"
+    session.headers["Connection"] = "close"
+    return session
+
+
+def api_scrape(url: str, session: requests.Session) -> Scrape | None:
+    merged = Scrape(session.get(f"{url}/metrics", timeout=30))
+    is_complete = merged.sum("processes") == 2 and merged.sum("tasks_scheduled_total") >= 15
+    return merged if is_complete and merged.sum("http_requests_total", status_class="4xx") else None
+
+
+def waiting_scrape(port: int) -> Scrape | None:
+    found = scrape(port)
+    return found if any(sample.name == "task_executor_queues_unserved" for sample in found.samples) else None
+
+
+def scheduler_scrape(port: int) -> Scrape | None:
+    try:
+        found = scrape(port)
+    except requests.ConnectionError:
+        return None
+    return found if found.sum("scheduler_chore_duration_seconds_count", chore="promote") else None
+
+
+def documented_counters() -> set[str]:
+    rows = DOCUMENT.read_text().partition("## All series")[2].partition("\n## ")[0]
+    return set(re.findall(r"^\| `(\w+)(?:\{[\w,]+\})?` \| counter \|", rows, re.MULTILINE))
+
+
+def worker_scrape(port: int) -> Scrape | None:
+    try:
+        return scrape(port)
+    except requests.ConnectionError:
+        return None
 
 
 def test_worker_group_is_scraped_as_one_with_slow_scrapers_and_after_a_kill(
@@ -144,99 +266,3 @@ def taken_over(port: int) -> Scrape | None:
     except requests.RequestException:
         return None
     return merged if merged.sum("processes") == PROCESSES - 1 else None
-
-
-def test_api_and_scheduler_serve_their_metrics(stack: Stack, api: Api, endpoints: None) -> None:
-    port = free_port()
-    stack.scheduler(TE_SCHEDULER_METRICS_ADDR=f"127.0.0.1:{port}")
-    stack.worker()
-    for number in range(10):
-        created = create(api, "good", f"counted-{number}")
-    create(api, "good", "counted-0")
-    batch = [{"endpoint": "good", "trigger": "IMMEDIATE", "idempotency_key": f"b{n}", "input": {}} for n in range(5)]
-    api.post("/jobs/batch", {"jobs": batch})
-    assert requests.get(f"{stack.url}/metrics", timeout=30).status_code == 401
-    with closing(api_scraper(api)) as session:
-        # Each request opens a new connection. Either API process responds, with the metrics of both processes.
-        scrapes = [eventually(lambda: api_scrape(stack.url, session)) for _ in range(8)]
-    wait_for_end(api, created)
-    for merged in scrapes:
-        assert merged.sum("tasks_scheduled_total", trigger="IMMEDIATE") == 15
-        assert merged.sum("http_requests_total", route="/jobs", method="POST", status_class="2xx") == 11
-        assert merged.sum("http_request_duration_seconds_count", route="/jobs", method="POST") == 11
-        assert merged.sum("http_requests_total", route="/metrics", status_class="4xx") == 1
-        assert {sample.labels["trigger"] for sample in merged.samples if "trigger" in sample.labels} == set(Trigger)
-        assert merged.sum("build_info") == 1
-        assert not [sample for sample in merged.samples if created in sample.labels.values()]
-    chores = eventually(lambda: scheduler_scrape(port), what="the first run of chores")
-    assert chores.sum("scheduler_chore_last_success_timestamp_seconds", chore="promote") > 1.7e9
-    failing = {sample.labels["reason"] for sample in chores.samples if "reason" in sample.labels}
-    assert {"expire", "repairs"} < failing, "failure series are missing before the first failure"
-    waiting = eventually(lambda: waiting_scrape(port), what="the metrics read from the database")
-    assert waiting.sum("breakers", state="open") == waiting.sum("queues_unserved") == 0
-
-
-def api_scraper(api: Api) -> requests.Session:
-    session = requests.Session()
-    session.headers["Authorization"] = f"Bearer {api.key}"
-    session.headers["Connection"] = "close"
-    return session
-
-
-def api_scrape(url: str, session: requests.Session) -> Scrape | None:
-    merged = Scrape(session.get(f"{url}/metrics", timeout=30))
-    is_complete = merged.sum("processes") == 2 and merged.sum("tasks_scheduled_total") >= 15
-    return merged if is_complete and merged.sum("http_requests_total", status_class="4xx") else None
-
-
-def waiting_scrape(port: int) -> Scrape | None:
-    found = scrape(port)
-    return found if any(sample.name == "task_executor_queues_unserved" for sample in found.samples) else None
-
-
-def scheduler_scrape(port: int) -> Scrape | None:
-    try:
-        found = scrape(port)
-    except requests.ConnectionError:
-        return None
-    return found if found.sum("scheduler_chore_duration_seconds_count", chore="promote") else None
-
-
-def documented_counters() -> set[str]:
-    rows = DOCUMENT.read_text().partition("## All series")[2].partition("\n## ")[0]
-    return set(re.findall(r"^\| `(\w+)(?:\{[\w,]+\})?` \| counter \|", rows, re.MULTILINE))
-
-
-def test_documented_counters_are_0_from_the_start(stack: Stack, api: Api) -> None:
-    """Each process reports its counters before the first count."""
-    of_worker, of_scheduler = free_port(), free_port()
-    stack.web()
-    stack.worker(TE_WORKER_METRICS_ADDR=f"127.0.0.1:{of_worker}")
-    stack.scheduler(TE_SCHEDULER_METRICS_ADDR=f"127.0.0.1:{of_scheduler}")
-    with closing(api_scraper(api)) as session:
-        web = Scrape(session.get(f"{stack.url}/metrics", timeout=30))
-    scheduler = eventually(lambda: scheduler_scrape(of_scheduler), what="the first run of chores")
-    worker = eventually(lambda: worker_scrape(of_worker), what="the first scrape of the worker")
-    names = documented_counters()
-    of_web = {"http_requests_total", "tasks_scheduled_total", "statement_retries_total"}
-    for_scheduler = {name for name in names if name.startswith(("scheduler_", "notification"))} | OUTBOX
-    for_worker = {name for name in names if name.startswith(("worker_", "breaker_", "tasks_executed"))} | OUTBOX
-    assert of_web | for_scheduler | for_worker == names, "a counter of no process"
-    assert web.lacks(*of_web) == set()
-    assert scheduler.lacks("statement_retries_total", *for_scheduler - LATER) == set()
-    assert worker.lacks("statement_retries_total", *for_worker - LATER) == set()
-    assert web.sum("http_requests_total", status_class="5xx", route="/jobs", method="POST") == 0
-    routes = {sample.labels.get("route") for sample in web.samples if sample.labels.get("status_class") == "5xx"}
-    assert {"none", "/jobs", "/jobs/{job_id}", "/executions"} <= routes
-    assert {sample.labels["to"] for sample in worker.samples if "to" in sample.labels} == {
-        "open",
-        "half_open",
-        "closed",
-    }
-
-
-def worker_scrape(port: int) -> Scrape | None:
-    try:
-        return scrape(port)
-    except requests.ConnectionError:
-        return None

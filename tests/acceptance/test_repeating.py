@@ -16,13 +16,14 @@ pytestmark = pytest.mark.acceptance
 SECOND = timedelta(seconds=1)
 
 
-@pytest.fixture(autouse=True)
-def running_stack(stack: Stack) -> None:
-    """Start the API, a worker and two schedulers."""
-    stack.web()
-    stack.worker()
-    stack.scheduler()
-    stack.scheduler()
+@pytest.fixture(scope="module")
+def api(shared_stack: Stack, shared_api: Api) -> Api:
+    """A client of an API with a worker and two schedulers."""
+    shared_stack.web()
+    shared_stack.worker()
+    shared_stack.scheduler()
+    shared_stack.scheduler()
+    return shared_api
 
 
 def interval(api: Api, receiver: Receiver, name: str, path: str, **fields: Any) -> Any:

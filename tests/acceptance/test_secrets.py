@@ -2,14 +2,16 @@
 
 import base64
 import json
+from contextlib import closing
 from urllib.parse import quote
 
 import pytest
 
+from app.dev.process.child import Child
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
-from app.kernel.db import Database
+from app.kernel import db
 from tests.acceptance.dump import dump
 from tests.acceptance.jobs import run_job
 
@@ -27,12 +29,22 @@ SHAPES = {
 }
 
 
+@pytest.fixture(scope="module")
+def worker(shared_stack: Stack) -> Child:
+    """The worker of a stack with an API; both log everything."""
+    shared_stack.web(TE_LOG_LEVEL="DEBUG")
+    return shared_stack.worker(TE_LOG_LEVEL="DEBUG")
+
+
+@pytest.fixture
+def api(worker: Child, shared_api: Api) -> Api:
+    return shared_api
+
+
 def test_secret_in_url_header_and_body_is_in_no_table_and_no_log(
-    database: Database, stack: Stack, api: Api, receiver: Receiver
+    shared_stack: Stack, worker: Child, api: Api, receiver: Receiver
 ) -> None:
     """The receiver echoes requests in a success and in an error; two targets cannot be reached."""
-    stack.web(TE_LOG_LEVEL="DEBUG")
-    worker = stack.worker(TE_LOG_LEVEL="DEBUG")
     api.post("/secrets", {"name": "token", "value": SECRET})
     targets = {
         "echo": f"{receiver.base_url}/echo/secret",
@@ -70,27 +82,26 @@ def test_secret_in_url_header_and_body_is_in_no_table_and_no_log(
 
     assert "[secret]" in json.dumps(ended["echo"]["output"])
     for execution in ended.values():
-        stack.wait_for_line(worker, execution["execution_id"])
-    kept, written = dump(database), stack.output()
+        shared_stack.wait_for_line(worker, execution["execution_id"])
+    with closing(db.connect(shared_stack.database_url, pool_size=1, application_name="te-test")) as database:
+        kept, written = dump(database), shared_stack.output()
     assert ended["echo"]["execution_id"] in kept
     assert [shape for shape in SHAPES if shape in kept] == []
     assert [shape for shape in SHAPES if shape in written] == []
 
 
-def test_rotated_secret_is_used_by_the_next_claim(stack: Stack, api: Api, receiver: Receiver) -> None:
+def test_rotated_secret_is_used_by_the_next_claim(api: Api, receiver: Receiver) -> None:
     """The revision in each claim invalidates the caches, which would keep the old secret for minutes."""
-    stack.web()
-    stack.worker()
-    api.post("/secrets", {"name": "token", "value": "first-value"})
+    api.post("/secrets", {"name": "rotating", "value": "first-value"})
     api.post("/configs", {"name": "place", "values": {"path": "before"}})
     spec = {
         "url": f"{receiver.base_url}/ok/rotate-{{{{config.path}}}}",
         "method": "POST",
-        "headers": {"X-Token": "{{secret.token}}"},
+        "headers": {"X-Token": "{{secret.rotating}}"},
     }
     api.post("/endpoints", {"name": "rotating", "type": "HTTP", "config": "place", "spec": spec})
     assert run_job(api, "rotating", "one")["status"] == "SUCCESS"
-    api.put("/secrets/token", {"value": "second-value"})
+    api.put("/secrets/rotating", {"value": "second-value"})
     api.put("/configs/place", {"values": {"path": "after"}})
     assert run_job(api, "rotating", "two")["status"] == "SUCCESS"
     sent = receiver.wait_for(2, path="/ok/rotate-")

@@ -67,8 +67,9 @@ def test_stack_serves_reports_dead_processes_restarts_and_stops_everything(stack
 
 
 def test_process_that_cannot_start_is_reported_with_its_output(database_url: str, tmp_path: Path) -> None:
+    env = {"TE_CRON_BATCH_SIZE": "many"}
     with pytest.raises(ChildError, match="TE_CRON_BATCH_SIZE"):
-        Stack(database_url=database_url, env={"TE_CRON_BATCH_SIZE": "many"}, logs=tmp_path).start()
+        Stack(database_url=database_url, commands={"web": programs.WEB}, env=env, logs=tmp_path).start()
 
 
 def test_invalid_preferred_port_yields_a_valid_free_port() -> None:

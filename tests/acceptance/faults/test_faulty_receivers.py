@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.dev.process.child import Child
 from app.dev.receiver import Receiver
 from app.dev.stack.runner import Stack
 from app.dev.stack.stack_client import Api
@@ -19,9 +20,19 @@ FAULTS = {
 }
 
 
-def test_each_fault_is_a_failed_attempt_and_the_worker_continues(stack: Stack, api: Api, receiver: Receiver) -> None:
-    stack.web()
-    worker = stack.worker()
+@pytest.fixture(scope="module")
+def worker(shared_stack: Stack) -> Child:
+    """The worker of a stack with an API."""
+    shared_stack.web()
+    return shared_stack.worker()
+
+
+@pytest.fixture
+def api(worker: Child, shared_api: Api) -> Api:
+    return shared_api
+
+
+def test_each_fault_is_a_failed_attempt_and_the_worker_continues(worker: Child, api: Api, receiver: Receiver) -> None:
     started = {}
     for behaviour in [*FAULTS, "big"]:
         name = behaviour.replace("/", "-")
@@ -48,12 +59,12 @@ def test_each_fault_is_a_failed_attempt_and_the_worker_continues(stack: Stack, a
     assert worker.is_running, worker.tail()
 
 
-def test_recovered_receiver_gets_the_same_execution_again(stack: Stack, api: Api, receiver: Receiver) -> None:
-    stack.web()
-    stack.worker()
+def test_recovered_receiver_gets_the_same_execution_again(api: Api, receiver: Receiver) -> None:
     spec = {"url": f"{receiver.base_url}/flaky/2/again", "method": "POST"}
     policy = {"max_attempts": 3, "backoff": "fixed", "initial_delay_ms": 50}
-    api.post("/endpoints", {"name": "flaky", "type": "HTTP", "spec": spec, "retry_policy": policy})
+    # The failures of the other test could open the breaker of the receiver.
+    endpoint = {"name": "flaky", "type": "HTTP", "spec": spec, "retry_policy": policy, "breaker": "off"}
+    api.post("/endpoints", endpoint)
     ended = run_job(api, "flaky", "once")
     assert (ended["status"], ended["attempt_count"]) == ("SUCCESS", 3)
     sent = receiver.wait_for(3, path="/flaky/2/again")

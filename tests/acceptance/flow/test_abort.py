@@ -11,16 +11,22 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.acceptance
 
 
-@pytest.mark.parametrize("resource", ["jobs", "executions"])
-def test_hanging_deliveries_are_aborted(stack: Stack, api: Api, receiver: Receiver, resource: str) -> None:
-    stack.web()
+@pytest.fixture(scope="module")
+def api(shared_stack: Stack, shared_api: Api) -> Api:
+    """A client of an API with two workers."""
+    shared_stack.web()
     for _ in range(2):
-        stack.worker()
+        shared_stack.worker()
+    return shared_api
+
+
+@pytest.mark.parametrize("resource", ["jobs", "executions"])
+def test_hanging_deliveries_are_aborted(api: Api, receiver: Receiver, resource: str) -> None:
     path = f"/hang/{resource}"
     spec = {"url": receiver.url(path), "method": "POST", "timeout_ms": 250_000, "soft_timeout_ms": 10}
-    api.post("/endpoints", {"name": "hangs", "type": "HTTP", "spec": spec, "retry_policy": {"max_attempts": 3}})
-    body = {"endpoint": "hangs", "trigger": "IMMEDIATE", "input": {}}
-    jobs = [api.post("/jobs", body | {"idempotency_key": f"{number}"}) for number in range(4)]
+    api.post("/endpoints", {"name": resource, "type": "HTTP", "spec": spec, "retry_policy": {"max_attempts": 3}})
+    body = {"endpoint": resource, "trigger": "IMMEDIATE", "input": {}}
+    jobs = [api.post("/jobs", body | {"idempotency_key": f"{resource}-{number}"}) for number in range(4)]
     receiver.wait_for(len(jobs), path=path)
     for job in jobs:
         execution_id = job["execution"]["execution_id"]
