@@ -67,6 +67,7 @@ class ClaimConsumer(Consumer):
             longest_wait=longest_wait,
             ahead=ahead,
             times=discovery_times,
+            idle_check=process.idle_check,
         )
         self._claimer = Claimer(process, queue, self._partitions, self._discovery)
         self._shards = ShardCount(settings.shards, process.database, queue)
@@ -145,7 +146,7 @@ class ClaimConsumer(Consumer):
                 if not self._is_poll_late:
                     if discovery.poll_at > now:
                         discovery.scan(now)
-                    elif (newest := discovery.poll(now)) > revision:
+                    elif not discovery.skips_poll(now) and (newest := discovery.poll(now)) > revision:
                         process.rules.refresh(newest)
                         return  # claim by the new rules
             self._inbox.has_room = False  # a refusal from here on is followed by a wake-up

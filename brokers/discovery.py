@@ -14,12 +14,14 @@ from app.queue.claiming.full_scan import FullScan
 from app.queue.claiming.partition import Partition
 from app.queue.claiming.poll import Polled, poll
 from app.queue.executions.watermark import PACE, ScanPace
+from brokers.idle_check import IdleCheck
 from brokers.sharing.partitions import KnownPartitions
 
 SHORTEST_HORIZON_SECONDS = 0.2
 POLLED_SHARE = 10  # while there is work to do, or wake-ups find none, their polls take at most this part of the time
 MAX_RECENT = 1024
 BUSY_SCAN_SECONDS = 1.0  # between two full scans when a poll could not see everything
+MAX_SKIPPED = 10  # polls of an idle queue in sequence that a check of all idle queues replaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,11 @@ class DiscoveryTimes:
 
 
 TIMES = DiscoveryTimes()
+
+
+def horizon_ms(longest_wait: float, ahead: float) -> int:
+    """Return how far a poll reads ahead: it is late by a tenth at most, and must find a row before its claim."""
+    return round(1000 * (ahead + max(SHORTEST_HORIZON_SECONDS, longest_wait * 1.25)))
 
 
 class Discovery:
@@ -53,8 +60,10 @@ class Discovery:
         longest_wait: float,
         ahead: float,
         times: DiscoveryTimes = TIMES,
+        idle_check: IdleCheck | None = None,
     ) -> None:
         self._database = database
+        self._idle_check = idle_check
         self._queue = queue
         self._partitions = partitions
         self._longest_wait = longest_wait
@@ -64,11 +73,11 @@ class Discovery:
         # endpoint needs no poll.
         self._recent: dict[str, Partition] = {}
         self._idle_wait = times.first_idle_wait_seconds
-        # A poll is late by a tenth at most, and must find a row before it may be claimed.
-        self._horizon = timedelta(seconds=ahead + max(SHORTEST_HORIZON_SECONDS, longest_wait * 1.25))
+        self._horizon = timedelta(milliseconds=horizon_ms(longest_wait, ahead))
         self.poll_at = self.scan_at = 0.0  # instants of the next poll and scan, on time.monotonic()
         self._polled_at = self._rested_at = -inf
         self._is_woken = False  # by a wake-up, since the last statement
+        self._is_asked = True  # for the next poll, which is not an idle one
         self._vain_until = -inf  # end of the rest after a wake-up whose claim or poll found no work
         self._late_since: datetime | None = None  # the next poll reads from here, if that is before its watermark
         self._late_at = -inf  # end of the rest after such a poll
@@ -95,6 +104,7 @@ class Discovery:
         """Poll at once, or after some of the known work; find also rows that are due since an earlier instant."""
         is_busy = self._partitions.wanting or self._partitions.event_at <= now
         poll_at = max(now, self._rested_at if is_busy else self._vain_until)
+        self._is_asked = True
         if since is not None and since < self._partitions.start:
             self._late_since = since if self._late_since is None else min(since, self._late_since)
             poll_at = max(poll_at, self._late_at)
@@ -103,6 +113,7 @@ class Discovery:
     def drained(self, found: int, asked_at: float, now: float) -> None:
         """Poll soon after a claim of `found` executions that left none in its partitions."""
         poll_at = now + self._times.first_idle_wait_seconds * random.uniform(0.9, 1.1)
+        self._is_asked = True
         if found:
             self._idle_wait = self._times.first_idle_wait_seconds
             # A claim reports as much as a poll, but frequent claims do not delay the next poll without end.
@@ -113,16 +124,28 @@ class Discovery:
                 self._vain_until = now + min((now - asked_at) * (POLLED_SHARE - 1), self._times.longest_rest_seconds)
         self._is_woken = False
 
+    def skips_poll(self, now: float) -> bool:
+        """Return whether the poll that is due can be skipped: the queue is idle, and nothing of it is due.
+
+        Raises UnavailableError.
+        """
+        if self._idle_check is None or self._is_asked or len(self._partitions.since) > 1:
+            return False
+        is_recent = now - self._polled_at < MAX_SKIPPED * self._longest_wait
+        if not is_recent or not self._idle_check.is_quiet(self._queue, now):
+            return False
+        self.poll_at = now + self._longest_wait * random.uniform(0.9, 1.1)
+        return True
+
     def poll(self, asked_at: float) -> int:
         """Poll; return the revision of the endpoint rules."""
-        horizon_ms = self._horizon // timedelta(milliseconds=1)
         late_since = EPOCH if asked_at >= self._start_at else self._late_since if asked_at >= self._late_at else None
         try:
             found = poll(
                 self._database,
                 queue=self._queue,
                 since=self._partitions.since,
-                horizon_ms=horizon_ms,
+                horizon_ms=self._horizon // timedelta(milliseconds=1),
                 late_since=late_since,
             )
         except UnavailableError:
@@ -152,6 +175,7 @@ class Discovery:
             wait = min(wait, (found.known_until - found.now).total_seconds() - self._ahead)
         if self._late_since is not None:
             wait = min(wait, self._late_at - now)
+        self._is_asked = wait < self._longest_wait * 0.9
         self.poll_at = now + max(wait, self._times.first_idle_wait_seconds)
         return found.flow_revision
 

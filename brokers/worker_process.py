@@ -24,8 +24,10 @@ from app.kernel.processes.region import REGION
 from app.queue.claiming.admission import AdmissionRule
 from app.queue.claiming.endpoint_rules import FlowRules, Pulse
 from app.queue.ending.outbox_processor import OutboxProcessor
+from brokers.discovery import horizon_ms
 from brokers.draining import Draining
 from brokers.finalizer import Finalizer
+from brokers.idle_check import IdleCheck
 from brokers.inbox import Inboxes
 from brokers.lease_heartbeat import Heartbeat, Lease, Watchdog
 from brokers.outbox_thread import OutboxThread
@@ -102,6 +104,10 @@ class WorkerProcess:
         self.queues: frozenset[str] = frozenset()
         self.on_revision = on_revision
         self.inboxes = Inboxes(self.values)
+        interval, ahead = settings.poll_interval_ms / 1000, settings.claim_ahead_ms / 1000
+        self.idle_check = IdleCheck(
+            database, self.inboxes, interval_seconds=interval, horizon_ms=horizon_ms(interval, ahead)
+        )
         self.lease = Lease(settings.lease_seconds)
         self._lease_database = lease_database
         self._drainers: list[Call] = []

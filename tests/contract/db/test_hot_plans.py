@@ -12,6 +12,7 @@ from app.kernel import ids
 from app.kernel.db import Database
 from app.kernel.db.hot import PlanTimes
 from app.kernel.formats import EPOCH
+from app.queue.claiming.due_queues import QUEUES, due_queues
 from app.queue.claiming.endpoint_rules import pulse
 from app.queue.claiming.full_scan import FullScan
 from app.queue.claiming.poll import poll
@@ -73,6 +74,7 @@ def _run_idle(single_connection: Database) -> None:
     promote(single_connection, shard=0, ahead_ms=0, limit=9)
     on_hold.hold_retries(single_connection)
     outbox_rows.waiting(single_connection, {0: EPOCH})
+    due_queues(single_connection, ["http"], EPOCH, 250)
     pulse(single_connection, WORKER)
     breakers.notable(single_connection)
 
@@ -93,7 +95,7 @@ def test_generic_plan_uses_keys_and_the_index_of_claims(
         "executions_claim_16",
         "executions_next_partitions",
     }
-    idle = {f"executions_{name}" for name in ("due_jobs", "promote", "retries_of_paused_jobs")}
+    idle = {f"executions_{name}" for name in ("due_jobs", "due_queues", "promote", "retries_of_paused_jobs")}
     idle |= {"execution_ends_waiting", "flow_pulse", "targets_notable"}
     assert set(found) == creation | partitions | idle | {"executions_complete"}
     for name, plan in found.items():
@@ -110,6 +112,10 @@ def test_generic_plan_uses_keys_and_the_index_of_claims(
         plan = found[f"executions_poll_{shard_count}"]
         assert re.findall(r"using (\w+) on executions", plan) == ["idx_executions_pickup"] * 2 * shard_count, plan
         assert plan.count("Index Scan Backward using idx_executions_pickup") == shard_count, plan
+    check = found["executions_due_queues"]
+    assert re.findall(r"Index (?:Only )?Scan using (\w+) on executions", check) == ["idx_executions_pickup"] * QUEUES, (
+        check
+    )
     hops = found["executions_next_partitions"]
     assert re.findall(r"Index Only Scan using (\w+) on executions", hops) == ["idx_executions_lanes"] * 16, hops
     assert len(re.findall(r"Index Cond: .*ROW\(endpoint, limit_key, priority\) > .*ROW\(endpoint", hops)) == 16, hops

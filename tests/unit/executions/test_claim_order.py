@@ -7,6 +7,7 @@ import pytest
 from app.kernel.sql import HotStatement
 from app.queue.claiming.arms import CLAIMABLE
 from app.queue.claiming.claim import CLAIM_1, CLAIM_4, CLAIM_16
+from app.queue.claiming.due_queues import CHECK, QUEUES
 from app.queue.claiming.full_scan import NEXT_PARTITIONS
 from app.queue.claiming.poll import POLL_1, POLL_16
 from app.queue.reading.waiting_reasons import AHEAD
@@ -50,6 +51,7 @@ def test_polls_and_full_scans_have_the_order_of_their_indexes() -> None:
     for statement, shards in ((POLL_1, 1), (POLL_16, 16)):
         assert orders_in(statement.text.replace(" DESC", "")) == [ORDER] * 2 * shards
         assert statement.text.count(f"ORDER BY {' DESC, '.join(ORDER)} DESC LIMIT") == shards, "no descending arm"
+    assert orders_in(CHECK.text) == [ORDER] * QUEUES
     assert orders_in(NEXT_PARTITIONS.text) == [columns_behind("idx_executions_lanes", "queue", "shard")] * 16
 
 
