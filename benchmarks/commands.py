@@ -3,14 +3,14 @@
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import environment
 from benchmarks.contenders import peer, variants
-from benchmarks.measures import create, drain, flight, latency, lists, prune, search, sizes, soak, transports
+from benchmarks.measures import create, drain, flight, latency, lists, prune, search, sizes, soak, transports, workflows
 from benchmarks.measures.flow.parts import parts as flow
 from benchmarks.measures.flow.sizes import SIZES
 from benchmarks.report import markdown, published
@@ -54,16 +54,27 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 def _running(options: Options, *peers: str) -> AbstractContextManager[System]:
     if options.system is not None:
         return nullcontext(options.system)
-    names = peers if options.only is None else options.only.split(",")
+    names = _names(options, peers)
     kept = environment.yardstick()
     given = options.against if options.against is not None else [kept] if kept.exists() else []
     trees = [tree.resolve() for tree in given]
     return running([name for name in names if name != "ours"], trees)
 
 
+def _names(options: Options, peers: Sequence[str]) -> Sequence[str]:
+    return peers if options.only is None else options.only.split(",")
+
+
 def _drain(run: Run, options: Options) -> None:
     with _running(options, *peer.QUEUES, "aiohttp") as system:
         drain.measure(run, system.contenders, system.arrivals, options.executions, options.rounds)
+
+
+def _workflows(run: Run, options: Options) -> None:
+    names = [name for name in _names(options, ("celery", "dbos")) if name != "ours"]
+    with _running(options, *names) as system:
+        contenders = system.workflow_contenders(names)
+        workflows.measure(run, contenders, system, count=options.executions, rounds=options.rounds)
 
 
 def _search(run: Run, options: Options) -> None:
@@ -185,6 +196,7 @@ _COMMANDS: dict[str, tuple[Callable[[Run, Options], None], str]] = {
     "latency": (_latency, "time from acceptance to the receiver, and lateness; peers and harder cases of ours"),
     "history": (_history, "drain, create, latency, lists and prune over a long history, beside a small database"),
     "flow": (_flow, "isolation, limits, priorities and overload, beside pgqueuer"),
+    "workflows": (_workflows, "fan-out, fan-in, chains and a killed worker, beside Celery and DBOS"),
     "flight": (_flight, "many deliveries that wait for their answers at once"),
     "sizes": (_sizes, "cores and memory of each process at 10, 100 and 1,000 jobs a second"),
     "soak": (_soak, "minutes of steady load, to find growth"),

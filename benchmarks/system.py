@@ -14,7 +14,8 @@ from benchmarks.arrivals import Arrivals
 from benchmarks.contenders import peer
 from benchmarks.contenders.contender import Contender
 from benchmarks.contenders.ours import Ours
-from benchmarks.contenders.peer import Peer, PgQueuer
+from benchmarks.contenders.peer import WORKERS, Peer, PgQueuer
+from benchmarks.contenders.workflow_contenders import OurWorkflows, PeerWorkflows, WorkflowContender
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,18 @@ class System:
     """Other processes of the benchmark, in the product's environment."""
     valkey: Valkey
     logs: Path
+    peers: Processes | None = None
+    """Processes in the environment of the peers, if there are any."""
 
     @property
     def all_ours(self) -> list[Ours]:
         """Return the contenders that are versions of the product."""
         return [contender for contender in self.contenders if isinstance(contender, Ours)]
+
+    def workflow_contenders(self, peers: Sequence[str]) -> list[WorkflowContender]:
+        """Return the contenders with workflows."""
+        own: list[WorkflowContender] = [OurWorkflows(self.ours), OurWorkflows(self.ours, items=True)]
+        return own if self.peers is None else [*own, *(PeerWorkflows(name, self.peers) for name in peers)]
 
 
 @contextmanager
@@ -46,16 +54,17 @@ def running(peers: Sequence[str] = (), trees: Sequence[Path] = ()) -> Iterator[S
         valkey = stack.enter_context(Valkey())
         ours = stack.enter_context(Ours(logs))
         versions = [stack.enter_context(Ours(logs, tree.name, tree=tree)) for tree in trees]
-        contenders: list[Contender] = [ours, *versions]
-        if peers:
-            contenders += _peers(peers, ours, valkey, stack, logs)
-        yield System(ours, contenders, arrivals, plain, valkey, logs)
+        theirs = _peer_processes(ours, valkey, stack, logs) if peers else None
+        others = [] if theirs is None else _peers(peers, ours, theirs)
+        yield System(ours, [ours, *versions, *others], arrivals, plain, valkey, logs, theirs)
 
 
-def _peers(names: Sequence[str], ours: Ours, valkey: Valkey, stack: ExitStack, logs: Path) -> list[Contender]:
+def _peer_processes(ours: Ours, valkey: Valkey, stack: ExitStack, logs: Path) -> Processes:
+    """Prepare the environment of the peers, with a database for each that needs one."""
     environment.build_peers()
     given = {
         "PGDSN": peer.create_database(ours.stack.database_url, "pgqueuer"),
+        "DBOS_URL": peer.create_database(ours.stack.database_url, "dbos"),
         "BENCH_REDIS_URL": valkey.url,
         "BENCH_SCRATCH": str(logs),
         "PYTHONUNBUFFERED": "1",
@@ -64,4 +73,9 @@ def _peers(names: Sequence[str], ours: Ours, valkey: Valkey, stack: ExitStack, l
         dict(os.environ) | given, logs=logs / "peers", cwd=environment.ROOT, python=environment.peers_python()
     )
     stack.callback(processes.stop)
-    return [PgQueuer(processes, ours.database_pid) if name == "pgqueuer" else Peer(name, processes) for name in names]
+    return processes
+
+
+def _peers(names: Sequence[str], ours: Ours, processes: Processes) -> list[Contender]:
+    known = [name for name in names if name in WORKERS]
+    return [PgQueuer(processes, ours.database_pid) if name == "pgqueuer" else Peer(name, processes) for name in known]

@@ -1,19 +1,21 @@
 """Celery over Redis: `celery -A benchmarks.peers.celery_peer worker`.
 
 Tasks are acknowledged after the run, the most durable option. As Celery advises for throughput, many short tasks are
-prefetched and results are ignored.
+prefetched and results are ignored, except by chords, which need them.
 """
 
 import os
+import sys
 
 import requests
-from celery import Celery
+from celery import Celery, chain, chord
 from celery.signals import worker_process_init
 
 from benchmarks.peers import command
 from benchmarks.peers.command import Message
 
-app = Celery("benchmarks.peers.celery_peer", broker=os.environ["BENCH_REDIS_URL"])
+_URL = os.environ["BENCH_REDIS_URL"]
+app = Celery("benchmarks.peers.celery_peer", broker=_URL, backend=_URL)
 app.conf.update(
     task_acks_late=True,
     task_ignore_result=True,
@@ -43,5 +45,19 @@ class Queue(command.Queue):
         post.apply_async(kwargs=message, countdown=delay)
 
 
+class Starter(command.Starter):
+    """Client of Celery's canvas."""
+
+    def start(self, name: str, messages: list[Message]) -> None:
+        tasks = [post.si(**message).set(ignore_result=False) for message in messages]
+        if name == "fan":
+            chain(tasks[0], chord(tasks[1:-1], tasks[-1])).apply_async()
+        else:
+            chain(*tasks).apply_async()
+
+
 if __name__ == "__main__":
-    command.main(Queue())
+    if sys.argv[1] in {"fan", "chain"}:
+        command.start(Starter())
+    else:
+        command.main(Queue())

@@ -34,14 +34,38 @@ class Queue(ABC):
             await self.send(message)
 
 
+class Starter(ABC):
+    """Client of a peer with workflows."""
+
+    @abstractmethod
+    def start(self, name: str, messages: list[Message]) -> None:
+        """Start a workflow over messages.
+
+        `fan` delivers the first message, then all others at once, then the last; `chain` one after the other.
+        """
+
+
 def main(queue: Queue) -> None:
     """Carry out `enqueue|idle|delayed URL COUNT BODY TOKEN`."""
+    command, messages = _messages()
+    print(json.dumps(asyncio.run(_carry_out(queue, command, messages))))
+
+
+def start(starter: Starter) -> None:
+    """Carry out `fan|chain URL COUNT BODY TOKEN` and print the Unix time of its begin; the last URL ends with /end."""
+    name, messages = _messages()
+    messages[-1]["url"] += "/end"
+    began = time.time()
+    starter.start(name, messages)
+    print(json.dumps(began))
+
+
+def _messages() -> tuple[str, list[Message]]:
     command, url, count, body, token = sys.argv[1:]
     run = os.urandom(4).hex()
-    messages = [
+    return command, [
         {"url": url, "key": f"{run}-{number}", "body": json.loads(body), "token": token} for number in range(int(count))
     ]
-    print(json.dumps(asyncio.run(_carry_out(queue, command, messages))))
 
 
 async def _carry_out(queue: Queue, command: str, messages: list[Message]) -> Any:

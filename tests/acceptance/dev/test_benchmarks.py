@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks import environment
 from benchmarks.contenders import peer
-from benchmarks.measures import create, drain, flight, latency, prune, sizes
+from benchmarks.measures import create, drain, flight, latency, prune, sizes, workflows
 from benchmarks.measures.flow import backlogs, isolation, keys, limits, overload
 from benchmarks.report.results import Figure
 from tests.integration.http.document import document
@@ -43,7 +43,7 @@ def runs() -> Iterator[Runs]:
         kept = Path(directory)
         kept.chmod(0o755)  # the user of PostgreSQL must be able to enter the folder
         outputs = [
-            pool.submit(together, "all,soak,sizes", "--keep", "--results", directory),
+            pool.submit(together, "all,soak,sizes,workflows", "--keep", "--results", directory),
             pool.submit(together, "history,flow", BENCH_HOME=directory),
         ]
         yield Runs(outputs[0].result(), outputs[1].result(), kept)
@@ -117,6 +117,13 @@ def test_flow_control_is_measured(runs: Runs) -> None:
 def test_sizes_are_measured_at_each_rate(runs: Runs) -> None:
     for role in ("web", "worker", "scheduler", "PostgreSQL"):
         assert len([cell for cell in values(runs.all_and_soak, sizes.cores(role)) if cell]) == len(sizes.RATES)
+
+
+def test_workflow_loses_no_delivery_of_a_killed_worker(runs: Runs) -> None:
+    for figure in (workflows.STARTED, workflows.ENDED, workflows.RATIO, *workflows.LINK.values()):
+        assert all(values(runs.all_and_soak, figure)), runs.all_and_soak
+    assert set(values(runs.all_and_soak, workflows.NEVER)) == {"0"}
+    assert set(values(runs.all_and_soak, workflows.KILLED_END)) == {"1"}
 
 
 def test_soak_reports_the_growth_of_every_resource(runs: Runs) -> None:
