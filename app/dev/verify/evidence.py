@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from app.dev.verify.ending.ending_rows import Endings
+from app.dev.verify.workflows.workflow_rows import WorkflowsOfRun
 from app.kernel.db.rows import RowValue
 from schema.states import AttemptStatus, BreakerState, EndpointType, ExecutionStatus, Trigger
 
@@ -219,6 +220,7 @@ class Evidence:
     """Ids of jobs that an application created in transactions that it rolled back."""
     events: tuple[SeenEvent, ...] | None = None
     """Events of the run's jobs and executions in the order of their arrival; None if no stream was read."""
+    workflows: WorkflowsOfRun = field(default_factory=WorkflowsOfRun)
     queue_pauses: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)
     """Pauses of the queue of an endpoint, by endpoint."""
 

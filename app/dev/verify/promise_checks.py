@@ -19,6 +19,7 @@ from app.dev.verify.flow.limit_checks import never_above_a_rate, never_above_max
 from app.dev.verify.flow.order_checks import due_first, higher_priorities_first, no_endpoint_without_progress
 from app.dev.verify.flow.pause_checks import nothing_claimed_from_a_paused_queue
 from app.dev.verify.history import no_stale_write, states_in_order
+from app.dev.verify.workflows.workflow_checks import each_node_once, each_workflow_ends, nodes_in_order
 from app.kernel.formats import numbered
 from schema.states import FINAL, AttemptStatus, EndpointType, ExecutionStatus
 
@@ -213,6 +214,9 @@ CHECKS: dict[str, Callable[[Evidence], Iterable[str]]] = {
     "each failure leaves one dead letter": one_letter_per_failure,
     "each dead letter is redriven once": each_letter_redriven_once,
     "each failure is counted in one message": each_failure_in_one_message,
+    "each node of a workflow has one job": each_node_once,
+    "nodes start after the nodes before them": nodes_in_order,
+    "each workflow ends": each_workflow_ends,
     "events come once and in order": events_in_order,
     "each change is an event": each_change_is_an_event,
 }

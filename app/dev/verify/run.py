@@ -29,6 +29,7 @@ from app.dev.verify.system import LEASE_SECONDS, System, running
 from app.dev.verify.verify_endpoints import VerifyEndpoints
 from app.dev.verify.verify_options import Options
 from app.dev.verify.witness import Witness
+from app.dev.verify.workflows import workflow_reading
 from app.dev.verify.workload import Workload
 from app.kernel import db
 from app.kernel.errors import UnavailableError
@@ -172,6 +173,7 @@ class Run:
         """Return whether all executions have ended with their consequences, or no further one ends."""
         # First: the consequence of an end may be an execution.
         is_over = ending_reading.is_all_handled(self._database)
+        is_over = is_over and not workflow_reading.open_workflows(self._database, self._endpoints.topic)
         counts = stored.progress(self._database, self._endpoints.names)
         finished = _finished(counts)
         if finished > self._finished:  # a slow machine has a backlog, which is no loss
@@ -213,6 +215,9 @@ class Run:
             breaker_changes=stored.breaker_changes(self._database, began),
             breakers=stored.breakers(self._database, names),
             endings=self._endings(),
+            workflows=workflow_reading.workflows_of_run(
+                self._database, self._endpoints.topic, names, self._workload.workflows.accepted
+            ),
             rolled_back=frozenset(self._workload.transactions.rolled_back),
             events=tuple(self._events.seen),
             queue_pauses={self._endpoints.queued: tuple(self._workload.queue_pauses.spans)},
@@ -245,6 +250,7 @@ class Run:
         yield f"a worker's lease lasts {LEASE_SECONDS:g} s here, so that leases expire even in a short run"
         yield from self._injector.notes()
         yield f"connections of the reader of events: {self._events.connections}"
+        yield f"workflows: {len(evidence.workflows.rows):,}, with {len(evidence.workflows.jobs):,} jobs"
         if self._workload.pauses:
             yield f"pauses and resumes of repeating jobs: {self._workload.pauses:,}"
         if self._options.database_url is not None:

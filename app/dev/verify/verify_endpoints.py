@@ -113,6 +113,8 @@ class VerifyEndpoints:
         self.slow, self.hanging, self.held = (self._http(word) for word in ("slow", "hanging", "held"))
         self.steady = [self._http("ok"), f"{self._prefix}-kafka", f"{self._prefix}-redis"]
         """One endpoint per transport, for repeating jobs."""
+        self.of_nodes = [*self.steady, *(self._http(word) for word in ("slow", "flaky", "lost"))]
+        """Endpoints of nodes of workflows."""
         self.broken_path = f"/broken/{self._prefix}"
         """Path at the receiver that fails until its release."""
         self.queue, self.queued = f"{self._prefix}-queue", self._http(_QUEUED)

@@ -16,6 +16,7 @@ from app.dev.verify.repeating import RepeatingJobs
 from app.dev.verify.transactions import Transactions
 from app.dev.verify.verify_endpoints import VerifyEndpoints
 from app.dev.verify.verify_options import Options
+from app.dev.verify.workflows.workflow_load import WorkflowLoad
 from app.kernel.db import Database
 from app.kernel.function_types import AnyFunction, Stopping
 from schema.states import Trigger
@@ -55,6 +56,7 @@ class Workload:
         self.redriving = Redriving(client, endpoints, database)
         self.transactions = Transactions(database_url, client, endpoints, database, seed=options.seed)
         self.queue_pauses = QueuePauses(client, endpoints, database, seed=options.seed)
+        self.workflows = WorkflowLoad(client, endpoints, seed=options.seed)
         self._numbers = itertools.count()  # `next` is atomic
         self._threads: list[threading.Thread] = []
         self.started_at = 0.0
@@ -70,7 +72,7 @@ class Workload:
         return any(thread.is_alive() for thread in self._threads)
 
     def start(self) -> None:
-        for part in (self._repeating, self.redriving, self.transactions, self.queue_pauses):
+        for part in (self._repeating, self.redriving, self.transactions, self.queue_pauses, self.workflows):
             part.start()
         self.started_at = time.monotonic()
         for _ in range(min(_MAX_THREADS, max(4, round(self._options.rate / 8)))):
@@ -80,7 +82,7 @@ class Workload:
 
     def wind_down(self, until: Until) -> None:
         """End the repeating jobs, each after proof that it continues."""
-        for part in (self.redriving, self.transactions, self.queue_pauses):
+        for part in (self.redriving, self.transactions, self.queue_pauses, self.workflows):
             part.stop(threading.TIMEOUT_MAX)  # their last requests count
         self._repeating.calm()
         until(self._repeating.all_continue, "waiting for the next tick of each job that was paused and resumed")

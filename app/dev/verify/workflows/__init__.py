@@ -1,0 +1,1 @@
+"""Workflows of a run: their load, their rows and the checks of both."""
